@@ -1,0 +1,28 @@
+// One function per subcommand. Each adds itself to the CLI and leaves a callback that runs it; the exit code lands in
+// `code`. With --json a command prints one object on stdout and everything else on stderr.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace chexnet {
+
+struct Invocation {
+  std::string program;                 // argv[0]
+  std::vector<std::string> arguments;  // the rest
+  std::function<int()> run;            // set by the chosen subcommand
+  std::function<void(int)> abort;      // ends all ranks with a code; set while there are others
+};
+
+void add_train(CLI::App& app, Invocation& invocation);
+void add_evaluate(CLI::App& app, Invocation& invocation);
+void add_phantom(CLI::App& app, Invocation& invocation);
+void add_bench(CLI::App& app, Invocation& invocation);
+void add_config(CLI::App& app, Invocation& invocation);
+
+}  // namespace chexnet

@@ -1,0 +1,15 @@
+// Scores of a split for a terminal and for scripts.
+#pragma once
+
+#include <string>
+
+#include "chexnet/report/html_report.hpp"
+
+namespace chexnet {
+
+// A table: finding, positives, AUROC; then the mean.
+std::string scores_text(const SplitScores& result);
+// {"images", "auroc": {finding: value|null}, "mean_auroc", "split": {"name", "sha256"}} (docs/json.md).
+std::string scores_json(const SplitScores& result, const std::string& split_sha256);
+
+}  // namespace chexnet

@@ -1,0 +1,44 @@
+// How the flat gradient buffer is cut into pieces that travel while backward still runs. Gradients lie in the order
+// in which backward produces them; statistics of BatchNorm follow as a tail that is never compressed.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+
+namespace chexnet {
+
+struct Bucket {
+  std::size_t begin = 0, end = 0;  // elements of the flat buffer
+  bool exact = false;
+};
+
+// Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds at least `bucket_bytes`, the last what
+// remains; [gradients, total) is the tail, part of the last bucket when the wire is exact, a bucket of its own otherwise.
+std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
+                                 std::size_t element_size, std::size_t bucket_bytes, Wire wire);
+
+// Starts each bucket of `flat` as soon as backward has written past its end.
+class BucketedReducer {
+ public:
+  BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat, ElementType type);
+  void begin();                       // before backward of the last micro-batch
+  void written_to(std::size_t end);   // all elements below `end` are final; also polls
+  void finish();                      // starts what is left, waits for all
+  // Seconds the host waited in finish() of the step that ended last.
+  double wait_s() const { return wait_s_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+ private:
+  void start_ready(std::size_t end);
+  Communicator& comm_;
+  std::vector<Bucket> buckets_;
+  std::byte* flat_;
+  ElementType type_;
+  std::size_t next_ = 0;
+  bool active_ = false;
+  double wait_s_ = 0;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,76 @@
+// What the trainer knows of other ranks. One object per process, passed in; the world size may be 1.
+//
+// Gradient plane: start(buffer) begins a mean over all ranks in place; poll() between layers lets it advance;
+// finish() returns when the buffers may be used (on the host for host buffers; ordered on the device's compute stream
+// for device buffers). Buffers are started in the same order on every rank and stay untouched until finish().
+// Control plane: blocking collectives on host memory.
+//
+// Every collective has a deadline: a HangError names rank, operation and sequence number. Main thread only.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chexnet/core/element_type.hpp"
+
+namespace chexnet {
+
+enum class ReduceOp { kSum, kMax };
+enum class Wire { kExact, kFp16, kBf16 };  // format of gradients on the network
+
+struct World {
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;  // among the ranks of this host
+};
+
+struct GradientBuffer {
+  void* data = nullptr;
+  std::size_t count = 0;
+  ElementType type = ElementType::kF32;  // kF32 or kF64
+  bool exact = false;                    // never compressed on the wire
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual const World& world() const = 0;
+  int rank() const { return world().rank; }
+  int size() const { return world().size; }
+
+  virtual void start(const GradientBuffer& buffer) = 0;
+  virtual void poll() = 0;
+  virtual void finish() = 0;
+  virtual void set_wire(Wire wire) = 0;
+
+  virtual void all_reduce(std::span<double> values, ReduceOp op) = 0;
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  // The bytes of every rank, indexed by rank; lengths may differ.
+  virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) = 0;
+  virtual void barrier() = 0;
+
+  // Versions and transport for the settings table.
+  virtual std::string description() const = 0;
+};
+
+// A string of rank `root` on every rank.
+std::string broadcast_text(Communicator& comm, std::string text, int root = 0);
+std::vector<std::string> gather_text(Communicator& comm, const std::string& text);
+// True on every rank when it is on any.
+bool any_rank(Communicator& comm, bool value);
+
+// The world of one process: collectives are the identity.
+std::unique_ptr<Communicator> solo_communicator();
+
+struct MpiOptions {
+  double timeout_s = 600;
+};
+// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalises when destroyed. One per process.
+// During the unwinding of an exception it does neither: the caller ends the world with abort_mpi.
+std::unique_ptr<Communicator> open_mpi(const MpiOptions& options);
+// Ends every rank's process with `exit_code`, now.
+void abort_mpi(int exit_code);
+
+}  // namespace chexnet

@@ -1,0 +1,32 @@
+// Files and --set assignments into a checked Config. Any fault is a ConfigError naming file and line.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "chexnet/config/config.hpp"
+
+namespace chexnet {
+
+// Later files override earlier ones, assignments ("a.b=c") override files.
+Config load_config(const std::vector<std::filesystem::path>& files,
+                   const std::vector<std::string>& assignments);
+
+// The same from YAML text of `origin`, e.g. the config inside a checkpoint.
+Config load_config_text(const std::string& origin, const std::string& text,
+                        const std::vector<std::string>& assignments);
+
+// Throws when a required key is empty or two keys contradict each other.
+void check_for_training(const Config& config);
+
+// All keys with their values, nested YAML that load_config reads back to an equal Config.
+std::string config_yaml(const Config& config);
+
+// One line per knob that differs and may not differ in a resumed run; empty = may be resumed.
+std::vector<std::string> resume_conflicts(const Config& before, const Config& now);
+
+// Replaces a leading ~ and ${VAR} / ${VAR:-default}; an unset VAR without default is a ConfigError.
+std::string expanded_path(const std::string& text);
+
+}  // namespace chexnet

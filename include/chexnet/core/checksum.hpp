@@ -1,0 +1,32 @@
+// SHA-256 (OpenSSL) for files and identities, CRC32C (Castagnoli) for TensorBoard records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace chexnet {
+
+// Incremental SHA-256. Not thread-safe.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void update(std::span<const std::byte> bytes);
+  void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
+  std::string hex();  // 64 lower-case digits; ends the object
+
+ private:
+  void* context_;
+};
+
+std::string sha256_hex(std::string_view text);
+std::string sha256_file(const std::filesystem::path& path);  // throws DataError when unreadable
+
+std::uint32_t crc32c(std::span<const std::byte> bytes);
+
+}  // namespace chexnet

@@ -1,0 +1,36 @@
+// Comma-separated tables (RFC 4180 quoting, LF or CRLF, optional UTF-8 byte-order mark) read in one pass over a text
+// that the caller keeps alive.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chexnet {
+
+class CsvReader {
+ public:
+  explicit CsvReader(std::string_view text);
+  // Fills `fields` with the next record (views into the text, or into this object for quoted fields, valid until the
+  // next call); false at the end. Empty lines are skipped.
+  bool next(std::vector<std::string_view>& fields);
+  // 1-based line of the record that next() returned last.
+  int line() const { return record_line_; }
+
+ private:
+  std::string_view rest_;
+  std::vector<std::string> unquoted_;
+  int line_ = 1;
+  int record_line_ = 0;
+};
+
+// Quotes a field when it holds a comma, quote or line break.
+std::string csv_field(std::string_view text);
+
+// Trims blanks and carriage returns on both sides.
+std::string_view trimmed(std::string_view text);
+
+// The non-empty trimmed lines of a list file.
+std::vector<std::string> list_lines(std::string_view text);
+
+}  // namespace chexnet

@@ -1,0 +1,56 @@
+// The few kinds of failure, one per reaction of the person who reads them, and the process exit code of each.
+// Text: "[origin] place: what happened. Hint: what to do". Thrown anywhere, caught in main and, for worker
+// threads, handed to the consumer. Library code never exits.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chexnet {
+
+enum class ExitCode {
+  kDone = 0,
+  kUsage = 2,       // command line or config
+  kData = 3,        // manifest, images, splits
+  kCheckpoint = 4,  // run folder, checkpoint, weights
+  kDevice = 5,      // GPU or communication
+  kNumeric = 6,     // NaN, Inf
+  kHang = 7,        // a deadline passed
+  kRequeue = 75,    // stopped on request with a checkpoint: please start again
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+struct ConfigError : Error {
+  explicit ConfigError(const std::string& text) : Error(ExitCode::kUsage, text) {}
+};
+struct DataError : Error {
+  explicit DataError(const std::string& text) : Error(ExitCode::kData, text) {}
+};
+struct CheckpointError : Error {
+  explicit CheckpointError(const std::string& text) : Error(ExitCode::kCheckpoint, text) {}
+};
+struct DeviceError : Error {
+  explicit DeviceError(const std::string& text) : Error(ExitCode::kDevice, text) {}
+};
+struct NumericError : Error {
+  explicit NumericError(const std::string& text) : Error(ExitCode::kNumeric, text) {}
+};
+struct HangError : Error {
+  explicit HangError(const std::string& text) : Error(ExitCode::kHang, text) {}
+};
+
+// The known names closest to `name` by edit distance, best first, quoted and joined by commas; for "did you mean".
+std::string nearest_names(std::string_view name, const std::vector<std::string>& known,
+                          std::size_t count = 3);
+
+}  // namespace chexnet

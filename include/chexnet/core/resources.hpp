@@ -1,0 +1,21 @@
+// What this process has used, and the clock. Seconds are doubles since an arbitrary start; memory is in bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace chexnet {
+
+double now_s();                  // steady clock
+double cpu_s();                  // user + system time of all threads of this process
+std::uint64_t peak_rss_bytes();  // largest resident set so far
+std::string utc_time();          // 2026-11-21T09:00:00Z
+
+// A size for people: "1.5 GiB".
+std::string readable_bytes(double bytes);
+// A time for people: "1h02m", "3m07s", "12s".
+std::string readable_s(double seconds);
+// `value` with `digits` after the point.
+std::string fixed(double value, int digits);
+
+}  // namespace chexnet

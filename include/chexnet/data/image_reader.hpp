@@ -1,0 +1,53 @@
+// One sample from disk to the pixels the network sees: read, decode, resize, augment. The augmentation is a pure function
+// of (seed, position). Any number of threads, each with its own Scratch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/data/decode.hpp"
+#include "chexnet/data/image_index.hpp"
+#include "chexnet/data/manifest.hpp"
+#include "chexnet/data/resize.hpp"
+#include "chexnet/data/stream.hpp"
+
+namespace chexnet {
+
+// How images become input; stored in checkpoints and checked at inference.
+struct Preprocessing {
+  int resize = 256, crop = 224;  // pixels
+  ResizeKind kind = ResizeKind::kAntialias;
+  std::int64_t max_pixels = 64'000'000;
+};
+Preprocessing preprocessing_of(const DataConfig& config);
+
+struct Augmentation {
+  bool random_crop = false, random_resized_crop = false, flip = false;
+  double crop_area_min = 0.8, rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
+  static Augmentation none() { return {}; }
+};
+Augmentation augmentation_of(const DataConfig& config);
+
+class ImageReader {
+ public:
+  struct Scratch {
+    std::vector<std::byte> bytes;
+    GrayImage image;
+    std::vector<std::uint8_t> resized, warped;
+  };
+  // `index` must outlive the reader.
+  ImageReader(const ImageIndex& index, Preprocessing preprocessing, Augmentation augmentation, std::uint64_t seed);
+  // Writes [crop, crop] pixels. DataError when the file is absent or damaged.
+  void read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const;
+  int crop() const { return preprocessing_.crop; }
+
+ private:
+  const ImageIndex& index_;
+  Preprocessing preprocessing_;
+  Augmentation augmentation_;
+  std::uint64_t seed_;
+};
+
+}  // namespace chexnet

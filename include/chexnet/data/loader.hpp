@@ -1,0 +1,80 @@
+// Decoded batches ahead of the training thread. A fixed ring of batches circulates: free -> filling -> ready -> in use;
+// its memory is taken once. Worker threads take tickets (one per sample), so which thread decodes what changes
+// nothing: sample t goes to slot t of batch t / n.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/data/manifest.hpp"
+#include "chexnet/data/stream.hpp"
+
+namespace chexnet {
+
+struct Batch {
+  int size = 0;                       // samples
+  std::span<std::uint8_t> images;     // [size, 1, S, S]
+  std::vector<float> labels;          // [size, K], NaN = not labelled
+  std::vector<Sample> samples;        // [size]
+  std::vector<std::string> errors;    // one per damaged image, whose labels are NaN and pixels 0
+};
+
+// One consumer. next() and the destructor belong to the thread that made the loader.
+class Loader {
+ public:
+  struct Options {
+    int batch = 1;       // samples a batch
+    int workers = 1;     // 0 = decode in next()
+    int prefetch = 3;    // ring slots
+  };
+  // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU reads it).
+  Loader(const Manifest& manifest, const ImageReader& reader, const Sampler& sampler, Options options,
+         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch, in order; valid until the call after. Rethrows what a worker could not handle.
+  const Batch& next();
+  // Seconds the consumer has waited in next() so far.
+  double wait_s() const { return wait_s_; }
+
+ private:
+  struct Slot {
+    Batch batch;
+    int missing = 0;  // samples not yet decoded
+  };
+  void work(const std::stop_token& stop);
+  void fill(std::uint64_t ticket, ImageReader::Scratch& scratch);
+  void prepare(Slot& slot) const;
+
+  const Manifest& manifest_;
+  const ImageReader& reader_;
+  const Sampler& sampler_;
+  Options options_;
+  std::pmr::vector<std::uint8_t> pixels_;
+  std::vector<Slot> slots_;
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable_any slot_freed_;
+  std::condition_variable batch_ready_;
+  std::uint64_t next_ticket_ = 0;
+  std::uint64_t freed_batches_ = 0;  // batches the consumer is done with
+  std::exception_ptr failure_;
+
+  std::uint64_t taken_batches_ = 0;  // consumer only
+  double wait_s_ = 0;                // consumer only
+  ImageReader::Scratch own_scratch_;
+  std::vector<std::jthread> threads_;  // last: they stop before what they use goes
+};
+
+}  // namespace chexnet

@@ -1,0 +1,58 @@
+// The endless order of training samples: position g = epoch * N + i, each epoch its own permutation of the split.
+// A pure function of (seed, position); step k of global batch B takes positions [k*B, (k+1)*B), and position p of
+// those goes to rank p mod R. A resume therefore needs the position alone, on any number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace chexnet {
+
+struct Sample {
+  std::uint32_t row = 0;        // of the manifest
+  std::uint64_t position = 0;   // in the stream; keys the augmentation
+  bool padding = false;         // fills a batch; its row is not read
+};
+
+// What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank. Thread-safe.
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+  virtual Sample at(std::uint64_t ticket) const = 0;
+};
+
+// The training stream of one rank.
+class TrainSampler final : public Sampler {
+ public:
+  // `rows` is permuted anew each epoch; `keep_order` repeats it as it is. `first_position` is a multiple of `batch`.
+  TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std::uint64_t seed,
+               std::uint64_t first_position, std::uint64_t batch, int rank, int world_size);
+  Sample at(std::uint64_t ticket) const override;
+  std::uint32_t row_at(std::uint64_t position) const;
+
+ private:
+  struct Order {
+    std::uint64_t epoch;
+    std::vector<std::uint32_t> rows;
+  };
+  std::vector<std::uint32_t> rows_;
+  bool keep_order_;
+  std::uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
+  mutable std::mutex mutex_;              // guards orders_
+  mutable std::vector<Order> orders_;     // the two epochs that workers are in
+};
+
+// Each row of a split once: rank r takes rows r, r+R, …; every rank gets the same number of tickets, the rest is padding.
+class EvalSampler final : public Sampler {
+ public:
+  EvalSampler(std::vector<std::uint32_t> rows, int rank, int world_size);
+  Sample at(std::uint64_t ticket) const override;
+
+ private:
+  std::vector<std::uint32_t> rows_;
+  std::uint64_t rank_, world_size_;
+};
+
+}  // namespace chexnet

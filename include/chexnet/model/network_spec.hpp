@@ -1,0 +1,31 @@
+// The two network families, each described once. Names and shapes are torchvision's (torchvision.models.densenet,
+// .resnet), so weights travel both ways.
+#pragma once
+
+#include <array>
+#include <string>
+#include <variant>
+
+namespace chexnet {
+
+// Huang et al., CVPR 2017.
+struct DenseNetSpec {
+  int growth = 32;
+  std::array<int, 4> blocks{};  // layers of each dense block
+  int stem = 64;                // channels after the first convolution
+  int bottleneck = 4;           // 1x1 convolution gives bottleneck * growth channels
+};
+
+// He et al., CVPR 2016, bottleneck form with the stride on the 3x3 (torchvision's v1.5).
+struct ResNetSpec {
+  std::array<int, 4> blocks{};
+};
+
+struct NetworkSpec {
+  std::string arch;
+  std::variant<DenseNetSpec, ResNetSpec> family;
+};
+
+NetworkSpec network_spec(const std::string& arch);  // ConfigError when unknown
+
+}  // namespace chexnet

@@ -1,0 +1,21 @@
+// The data of a run, equal on every rank: manifest, splits, and where each image lies.
+#pragma once
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/data/image_index.hpp"
+#include "chexnet/data/manifest.hpp"
+#include "chexnet/data/split.hpp"
+
+namespace chexnet {
+
+struct Dataset {
+  Manifest manifest;
+  Splits splits;
+  ImageIndex images;
+};
+
+// Rank 0 reads, checks and scans first, so a fault is reported once; then the others read the same files.
+Dataset load_dataset(const DataConfig& config, Communicator& comm);
+
+}  // namespace chexnet

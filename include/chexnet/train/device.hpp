@@ -1,0 +1,41 @@
+// Where a rank computes: its GPU or its share of the host's cores.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <memory_resource>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/model/network.hpp"
+
+namespace chexnet {
+
+struct Device {
+  at::Device where = at::kCPU;
+  CudaLibrary* cuda = nullptr;  // null on CPU
+  GpuInfo gpu;                  // of this rank
+  int threads = 1;              // compute threads of this rank
+  std::string cpus;             // "0-3"
+  std::string description;      // one line for the settings table
+  std::pmr::memory_resource* batch_memory() const {
+    return cuda ? cuda->pinned_memory() : std::pmr::get_default_resource();
+  }
+};
+
+// GPU = local rank mod visible devices; two ranks on one GPU, or launch.device=cuda without one, is a DeviceError on every
+// rank. Sets the thread count of LibTorch.
+Device choose_device(const LaunchConfig& config, Communicator& comm);
+
+// The gradient communicator for `device`: NCCL around `host` on a GPU with several ranks, else `host` itself.
+std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host, const Device& device, const LaunchConfig& config);
+
+// "auto" becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
+Precision resolve_precision(const std::string& name, const Device& device);
+
+Wire wire_of(const std::string& name);
+
+}  // namespace chexnet

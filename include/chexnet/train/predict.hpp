@@ -1,0 +1,26 @@
+// Scores of a split, each image once on any number of ranks. Every forward pass has the same shape (the tail is padded and
+// dropped), so a score does not depend on which rank computed it.
+#pragma once
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/eval/predictions.hpp"
+#include "chexnet/model/loss.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/dataset.hpp"
+#include "chexnet/train/device.hpp"
+
+namespace chexnet {
+
+struct SplitPrediction {
+  Predictions predictions;     // complete on every rank, in the split's order
+  std::vector<double> logits;  // [N,K]
+  double loss = 0;             // weighted binary cross-entropy, mean over labelled cells
+};
+
+// A damaged image follows data.corrupt: DataError on all ranks, or left out of every figure (its labels become NaN).
+SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split, Network& network,
+                              Communicator& comm, const Device& device, const LossWeights& weights);
+
+}  // namespace chexnet

@@ -1,0 +1,39 @@
+// The folder of a run and the decision whether this start is fresh or a resume. Files belong to rank 0.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "chexnet/checkpoint/store.hpp"
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/launch/run_lock.hpp"
+#include "chexnet/train/trainer.hpp"
+
+namespace chexnet {
+
+std::filesystem::path run_folder_of(const Config& config);
+
+class RunFolder {
+ public:
+  // Collective. Creates, locks and decides on rank 0. Errors: an existing run without a resume (CheckpointError), a
+  // resume without a checkpoint (CheckpointError), a config that may not change (ConfigError with the differences).
+  RunFolder(const Config& config, Resume resume, Communicator& comm);
+
+  const std::filesystem::path& path() const { return path_; }
+  // Where to resume from; the same on all ranks.
+  const std::optional<std::filesystem::path>& checkpoint() const { return checkpoint_; }
+  CheckpointStore& store() { return *store_; }  // rank 0 only
+  bool stop_file_exists() const;
+
+ private:
+  void prepare(const Config& config, Resume resume);
+  std::filesystem::path path_;
+  std::optional<std::filesystem::path> checkpoint_;
+  std::unique_ptr<RunLock> lock_;
+  std::unique_ptr<CheckpointStore> store_;
+};
+
+}  // namespace chexnet

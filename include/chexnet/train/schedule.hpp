@@ -1,0 +1,29 @@
+// The learning rate as a function of how many images were seen, so that a config means the same on any number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "chexnet/config/config.hpp"
+
+namespace chexnet {
+
+// Watches the validation loss and lowers a factor when it stops falling: PyTorch's ReduceLROnPlateau with threshold
+// 1e-4 relative and patience = plateau_patience - 1.
+struct Plateau {
+  double factor = 1;
+  double best = std::numeric_limits<double>::infinity();
+  std::int64_t bad = 0;
+  // Returns true when the factor was lowered.
+  bool observe(double loss, const TrainConfig& config);
+};
+
+// lr x scaling(batch) x warm-up x schedule at `epochs` = images seen / images of an epoch.
+double learning_rate(const TrainConfig& config, double epochs, const Plateau& plateau);
+
+// Steps of the whole run for `images` training images.
+std::int64_t total_steps(const TrainConfig& config, std::uint64_t images);
+// Epochs that are complete after `step` steps.
+std::int64_t epochs_complete(std::int64_t step, std::int64_t batch, std::uint64_t images);
+
+}  // namespace chexnet

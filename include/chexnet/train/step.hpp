@@ -1,0 +1,52 @@
+// One optimiser step on this rank's part of the global batch: forward, loss, backward with all-reduce of finished
+// buckets, gradient checks, optimiser. Everything that every rank must decide alike is derived from reduced values.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "chexnet/comm/buckets.hpp"
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/model/loss.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/loss_scale.hpp"
+#include "chexnet/train/optimizer.hpp"
+
+namespace chexnet {
+
+class TrainStep {
+ public:
+  struct Options {
+    TrainConfig train;
+    LossWeights weights;
+    double bucket_mb = 4;
+    Wire wire = Wire::kExact;
+    bool communicate = true;  // off only to measure what communication costs
+  };
+  struct Result {
+    at::Tensor loss_sum;       // scalar: this rank's loss summed over its labelled cells
+    double gradient_norm = 0;  // of the mean gradient, before clipping
+    bool applied = true;       // false: the gradient was not finite, nothing changed
+    double allreduce_wait_s = 0;
+  };
+  TrainStep(Network& network, Communicator& comm, Options options);
+
+  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labelled), both on the host; `labelled` cells in the global
+  // batch of all ranks. n is a multiple of train.accumulate.
+  Result run(const at::Tensor& images, const at::Tensor& labels, double labelled, double lr);
+
+  Optimizer& optimizer() { return optimizer_; }
+  LossScale& loss_scale() { return scale_; }
+  const BucketedReducer& reducer() const { return reducer_; }
+
+ private:
+  Network& network_;
+  Communicator& comm_;
+  Options options_;
+  BinaryCrossEntropy loss_;
+  Optimizer optimizer_;
+  BucketedReducer reducer_;
+  LossScale scale_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,35 @@
+// Everything a resume needs besides tensors; state.json of a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "chexnet/train/loss_scale.hpp"
+#include "chexnet/train/schedule.hpp"
+
+namespace chexnet {
+
+// What changes the order of floating-point sums. A resume under another value says that bitwise equality is lost.
+struct SummationOrder {
+  std::int64_t ranks = 1, threads = 1;
+  std::string wire, versions;
+};
+
+struct TrainState {
+  std::int64_t step = 0;
+  std::uint64_t position = 0;  // in the stream of samples; = step x global batch
+  std::int64_t epoch = 0;      // complete ones
+  Plateau plateau;
+  LossScale loss_scale;
+  double best = std::numeric_limits<double>::quiet_NaN();  // of checkpoint.best
+  std::int64_t best_step = -1;
+  std::int64_t evaluations_without_best = 0;
+  SummationOrder order;
+  std::string config;  // resolved YAML
+
+  std::string to_json() const;
+  static TrainState from_json(const std::string& text, const std::string& origin);  // CheckpointError
+};
+
+}  // namespace chexnet

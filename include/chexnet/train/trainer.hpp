@@ -1,0 +1,31 @@
+// The whole of a training run on one rank: set-up from config, the loop over steps with evaluations and checkpoints at
+// epoch ends, the final evaluation and report.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/eval/predictions.hpp"
+#include "chexnet/report/html_report.hpp"
+
+namespace chexnet {
+
+enum class Resume { kNo, kYes, kAuto };  // kAuto starts afresh where there is no checkpoint
+
+struct TrainOutcome {
+  ExitCode code = ExitCode::kDone;
+  std::string run_folder;
+  std::int64_t step = 0;
+  double images_per_s = 0;            // over the training loop
+  std::uint64_t peak_bytes = 0;       // largest resident set of any rank
+  std::vector<SplitScores> results;   // of eval.splits; empty when stopped early
+  double train_s = 0, evaluate_s = 0;
+};
+
+// Collective: call on every rank with the same arguments.
+TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communicator> host);
+
+}  // namespace chexnet

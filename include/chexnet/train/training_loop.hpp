@@ -1,0 +1,70 @@
+// The loop over steps: next batch, one agreement of all ranks, step, metrics; evaluation, schedule and checkpoint at epoch
+// ends. Returns when the run is complete or a stop was asked for. Collective.
+#pragma once
+
+#include <string>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/report/metrics_log.hpp"
+#include "chexnet/report/progress.hpp"
+#include "chexnet/train/dataset.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/run_folder.hpp"
+#include "chexnet/train/step.hpp"
+#include "chexnet/train/train_state.hpp"
+
+namespace chexnet {
+
+class TrainingLoop {
+ public:
+  struct Parts {
+    const Config& config;
+    const Dataset& dataset;
+    Network& network;
+    Communicator& comm;
+    const Device& device;
+    RunFolder& folder;
+    MetricsLog* metrics;  // null but on rank 0
+    const LossWeights& weights;
+  };
+  TrainingLoop(Parts parts, TrainStep& step, TrainState state);
+
+  ExitCode run();  // kDone or kRequeue
+  const TrainState& state() const { return state_; }
+  double images_per_s() const { return images_per_s_; }
+
+ private:
+  // What all ranks know of a step before it is computed.
+  struct Agreement {
+    double labelled = 0;  // cells of the global batch
+    bool stop = false;
+  };
+  // Sums since the last train line.
+  struct Interval {
+    at::Tensor loss;
+    double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0, gradient_norm = 0;
+    std::int64_t steps = 0;
+  };
+  Agreement agree(const Batch& batch);
+  void refuse_damaged(const Batch& batch, double damaged);
+  void count_skipped(bool applied);
+  void log(const Loader& loader, double lr);
+  void end_of_epoch(bool evaluate_now);
+  void evaluate();
+  void checkpoint();
+  std::string progress_text(double loss, double rate, double wait_share) const;
+
+  Parts parts_;
+  TrainStep& step_;
+  TrainState state_;
+  std::int64_t total_steps_;
+  Interval interval_;
+  Progress progress_;
+  bool is_best_ = false;
+  int skipped_in_a_row_ = 0;
+  double start_s_ = 0, images_per_s_ = 0;
+  std::int64_t start_step_ = 0;
+};
+
+}  // namespace chexnet

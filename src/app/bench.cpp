@@ -1,0 +1,4 @@
+#include <CLI/CLI.hpp>
+
+#include "chexnet/app/commands.hpp"
+namespace chexnet { void add_bench(CLI::App&, Invocation&) {} }

@@ -1,0 +1,27 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/config/knobs.hpp"
+
+namespace chexnet {
+
+void add_config(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand("config", "list the config keys, with types, defaults and meanings");
+  struct Options {
+    std::string prefix;
+    bool markdown = false;
+  };
+  auto options = std::make_shared<Options>();
+  command->add_option("prefix", options->prefix, "only keys that start so, e.g. data.");
+  command->add_flag("--markdown", options->markdown, "as docs/config.md");
+  command->callback([&invocation, options] {
+    invocation.run = [options] {
+      std::cout << (options->markdown ? knobs_markdown() : knobs_help(options->prefix));
+      return 0;
+    };
+  });
+}
+
+}  // namespace chexnet

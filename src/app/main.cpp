@@ -1,0 +1,66 @@
+// Parses, runs one subcommand, catches once.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <new>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/signals.hpp"
+
+namespace {
+
+// A failed rank takes the others with it, by the same code: they would wait for it until the deadline.
+int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet::ExitCode code) {
+  chexnet::log_error(text);
+  chexnet::close_log();
+  std::cout.flush();
+  if (invocation.abort) invocation.abort(static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using chexnet::ExitCode;
+  const auto env = [](const char* name) -> const char* { return std::getenv(name); };
+  if (chexnet::started_as_rank(env) && !chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);
+
+  chexnet::Invocation invocation;
+  invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  invocation.arguments.assign(argv + 1, argv + argc);
+
+  CLI::App app{"Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per GPU. For research use, not a medical device."};
+  app.name("chexnet-train");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
+  app.footer("Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 numeric, 7 hang, 75 stopped with a checkpoint");
+  chexnet::add_train(app, invocation);
+  chexnet::add_evaluate(app, invocation);
+  chexnet::add_phantom(app, invocation);
+  chexnet::add_bench(app, invocation);
+  chexnet::add_config(app, invocation);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int rc = app.exit(e, std::cout, std::cerr);
+    return rc == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  try {
+    const int code = invocation.run();
+    chexnet::close_log();
+    return code;
+  } catch (const chexnet::Error& e) {
+    return fail(invocation, e.what(), e.code());
+  } catch (const std::bad_alloc&) {
+    return fail(invocation, "[memory] the machine has not enough memory. Hint: lower train.batch, data.prefetch or the number of ranks", ExitCode::kDevice);
+  } catch (const std::exception& e) {
+    return fail(invocation, std::string("[internal] ") + e.what() + ". Hint: this is a fault of the program or of a library; please report it", ExitCode::kDevice);
+  }
+}

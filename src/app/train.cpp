@@ -1,0 +1,78 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/app/scores_output.hpp"
+#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/train/trainer.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Options {
+  std::vector<std::string> files, set;
+  std::string out, resume;
+  int ranks = 0;
+  bool print_config = false, json = false;
+};
+
+Resume resume_of(const std::string& text) {
+  if (text.empty()) return Resume::kNo;
+  if (text == "auto") return Resume::kAuto;
+  if (text == "yes") return Resume::kYes;
+  throw ConfigError("[train] --resume " + text + " is not known. Hint: --resume yes, or --resume auto (starts afresh where there is no checkpoint)");
+}
+
+int run(const Options& options, Invocation& invocation) {
+  Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  if (!options.out.empty()) config.run.dir = options.out;
+  if (options.ranks > 0) config.launch.ranks = options.ranks;
+  if (options.print_config) {
+    std::cout << config_yaml(config);
+    return 0;
+  }
+  // Before any rank exists, so a typo is reported once.
+  check_for_training(config);
+  const Resume resume = resume_of(options.resume);
+  Launch launch = enter_world(config.launch, invocation);
+  if (launch.comm == nullptr) return launch.parent_exit_code;
+  const bool first = launch.comm->rank() == 0;
+  const TrainOutcome outcome = train(config, resume, std::move(launch.comm));
+  invocation.abort = nullptr;
+  if (!first) return static_cast<int>(outcome.code);
+  for (const auto& result : outcome.results) log_info(scores_text(result));
+  log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) + " images/s  peak memory of a rank " + readable_bytes(static_cast<double>(outcome.peak_bytes)) +
+           "  training " + readable_s(outcome.train_s) + ", evaluation " + readable_s(outcome.evaluate_s));
+  if (options.json) {
+    nlohmann::json json = {{"run_folder", outcome.run_folder}, {"step", outcome.step}, {"images_per_s", outcome.images_per_s}, {"peak_bytes", outcome.peak_bytes},
+                           {"train_s", outcome.train_s}, {"evaluate_s", outcome.evaluate_s}, {"complete", outcome.code == ExitCode::kDone}};
+    for (const auto& result : outcome.results) json["results"][result.split] = nlohmann::json::parse(scores_json(result, ""));
+    std::cout << json.dump() << std::endl;
+  }
+  return static_cast<int>(outcome.code);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand("train", "train a network; alone it starts its own ranks, under mpirun or srun it is one");
+  auto options = std::make_shared<Options>();
+  command->add_option("config", options->files, "YAML files, later ones override earlier ones")->required();
+  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")->expected(1)->take_all();
+  command->add_option("--out", options->out, "run folder (run.dir)");
+  command->add_option("--ranks", options->ranks, "ranks to start (launch.ranks)")->check(CLI::Range(1, 1000000));
+  command->add_option("--resume", options->resume, "go on from the last whole checkpoint: yes, or auto (start afresh where there is none)")->expected(0, 1)->default_str("yes");
+  command->add_flag("--print-config", options->print_config, "print the resolved config and stop");
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->footer("Config keys:\n" + knobs_help());
+  command->callback([&invocation, options] { invocation.run = [&invocation, options] { return run(*options, invocation); }; });
+}
+
+}  // namespace chexnet

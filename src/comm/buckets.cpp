@@ -1,0 +1,56 @@
+#include "chexnet/comm/buckets.hpp"
+
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+
+std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
+                                 std::size_t element_size, std::size_t bucket_bytes, Wire wire) {
+  std::vector<Bucket> buckets;
+  std::size_t begin = 0;
+  for (const std::size_t end : parameter_ends) {
+    if ((end - begin) * element_size < bucket_bytes && end != parameter_ends.back()) continue;
+    buckets.push_back({begin, end, false});
+    begin = end;
+  }
+  if (total > begin) {
+    if (wire == Wire::kExact && !buckets.empty())
+      buckets.back().end = total;
+    else
+      buckets.push_back({begin, total, true});
+  }
+  return buckets;
+}
+
+BucketedReducer::BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat,
+                                 ElementType type)
+    : comm_(comm), buckets_(std::move(buckets)), flat_(static_cast<std::byte*>(flat)), type_(type) {}
+
+void BucketedReducer::begin() {
+  next_ = 0;
+  active_ = true;
+}
+
+void BucketedReducer::start_ready(std::size_t end) {
+  for (; next_ < buckets_.size() && buckets_[next_].end <= end; ++next_) {
+    const Bucket& bucket = buckets_[next_];
+    comm_.start({flat_ + bucket.begin * element_bytes(type_), bucket.end - bucket.begin, type_,
+                 bucket.exact});
+  }
+}
+
+void BucketedReducer::written_to(std::size_t end) {
+  if (!active_) return;
+  start_ready(end);
+  comm_.poll();
+}
+
+void BucketedReducer::finish() {
+  start_ready(buckets_.empty() ? 0 : buckets_.back().end);
+  const double start = now_s();
+  comm_.finish();
+  wait_s_ = now_s() - start;
+  active_ = false;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,70 @@
+#include "chexnet/comm/communicator.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+#include "chexnet/launch/plugin.hpp"
+
+namespace chexnet {
+namespace {
+
+class SoloCommunicator final : public Communicator {
+ public:
+  const World& world() const override { return world_; }
+  void start(const GradientBuffer&) override {}
+  void poll() override {}
+  void finish() override {}
+  void set_wire(Wire) override {}
+  void all_reduce(std::span<double>, ReduceOp) override {}
+  void broadcast(std::span<std::byte>, int) override {}
+  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+    return {{bytes.begin(), bytes.end()}};
+  }
+  void barrier() override {}
+  std::string description() const override { return "one rank, no communication"; }
+
+ private:
+  World world_;
+};
+
+const Plugin& mpi_plugin() {
+  static const Plugin plugin("libchexnet_mpi.so");
+  return plugin;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> solo_communicator() { return std::make_unique<SoloCommunicator>(); }
+
+std::unique_ptr<Communicator> open_mpi(const MpiOptions& options) {
+  using Open = Communicator* (*)(const MpiOptions*);
+  const auto open = reinterpret_cast<Open>(mpi_plugin().symbol("chexnet_open_mpi"));
+  return std::unique_ptr<Communicator>(open(&options));
+}
+
+void abort_mpi(int exit_code) {
+  reinterpret_cast<void (*)(int)>(mpi_plugin().symbol("chexnet_abort_mpi"))(exit_code);
+}
+
+std::string broadcast_text(Communicator& comm, std::string text, int root) {
+  std::uint64_t size = text.size();
+  comm.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
+  text.resize(size);
+  comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())), root);
+  return text;
+}
+
+std::vector<std::string> gather_text(Communicator& comm, const std::string& text) {
+  std::vector<std::string> texts;
+  for (const auto& bytes : comm.all_gather(std::as_bytes(std::span(text.data(), text.size()))))
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return texts;
+}
+
+bool any_rank(Communicator& comm, bool value) {
+  double flag = value ? 1 : 0;
+  comm.all_reduce(std::span(&flag, 1), ReduceOp::kMax);
+  return flag > 0;
+}
+
+}  // namespace chexnet

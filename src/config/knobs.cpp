@@ -1,0 +1,231 @@
+#include "chexnet/config/knobs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace chexnet {
+namespace {
+
+#define FIELD(member) [](Config& c) -> FieldRef { return &c.member; }
+
+std::vector<Knob> make_knobs() {
+  constexpr double kBig = 1e15;
+  using enum Knob::Kind;
+  const Strings labels = {"ignore", "zero", "one"};
+  // clang-format off
+  return {
+    {"run.dir", FIELD(run.dir), "run folder; empty = runs/<run.name>; --out sets it", {}, 0, 0, kPath, true},
+    {"run.name", FIELD(run.name), "name of the run, and of its folder below runs/", {}, 0, 0, kPlain, true},
+    {"run.seed", FIELD(run.seed), "seed of order, augmentation and initial weights", {}, 0, kBig},
+    {"run.share", FIELD(run.share), "make the run's files readable by everybody; otherwise only by the user and group rules of the umask without 'other'", {}, 0, 0, kPlain, true},
+    {"run.log_every", FIELD(run.log_every), "steps between two train lines of metrics.jsonl", {}, 1, kBig, kPlain, true},
+
+    {"data.manifest.format", FIELD(data.manifest.format), "nih: ChestX-ray14's Data_Entry table (both releases, .gz too); chexpert: train.csv/valid.csv; csv: any table, see data.manifest.columns", {"nih", "chexpert", "csv"}},
+    {"data.manifest.path", FIELD(data.manifest.path), "the table of images and labels (required)", {}, 0, 0, kPath, true},
+    {"data.manifest.columns.image", FIELD(data.manifest.columns.image), "csv: column with the image's file name", {}},
+    {"data.manifest.columns.patient", FIELD(data.manifest.columns.patient), "csv: column with the patient id; empty = every image is a patient of its own", {}},
+    {"data.manifest.columns.findings", FIELD(data.manifest.columns.findings), "csv: columns with 1/0/-1/blank, one per finding; empty = every column not named here", {}},
+    {"data.manifest.columns.age", FIELD(data.manifest.columns.age), "csv: column with the age in years", {}},
+    {"data.manifest.columns.sex", FIELD(data.manifest.columns.sex), "csv: column with the sex", {}},
+    {"data.manifest.columns.view", FIELD(data.manifest.columns.view), "csv: column with the view position", {}},
+    {"data.images", FIELD(data.images), "folders with the images, searched with their sub-folders (required)", {}, 0, 0, kPath, true},
+    {"data.train_list", FIELD(data.train_list), "file with the names of the training images, one a line; NIH's train_val_list.txt is cut by patient into train and val when data.val_list is empty; empty = every image of no other list", {}, 0, 0, kPath, true},
+    {"data.val_list", FIELD(data.val_list), "file with the names of the validation images; empty = data.val_fraction of the training patients", {}, 0, 0, kPath, true},
+    {"data.test_list", FIELD(data.test_list), "file with the names of the test images; empty = no test split", {}, 0, 0, kPath, true},
+    {"data.val_fraction", FIELD(data.val_fraction), "share of the training patients set aside for validation when there is no data.val_list", {}, 0, 0.9},
+    {"data.split_seed", FIELD(data.split_seed), "seed of that cut", {}, 0, kBig},
+    {"data.allow_patient_leak", FIELD(data.allow_patient_leak), "accept lists that put one patient into two splits (the count is reported)", {}},
+    {"data.findings", FIELD(data.findings), "findings to learn, by name and in this order; empty = all of the manifest", {}},
+    {"data.blank", FIELD(data.blank), "a blank label: ignore (not labelled: skipped by loss and metrics), zero, one", labels},
+    {"data.uncertain", FIELD(data.uncertain), "an uncertain label (-1): ignore, zero, one", labels},
+    {"data.resize", FIELD(data.resize), "side of the square an image is resized to, pixels", {}, 8, 4096},
+    {"data.crop", FIELD(data.crop), "side of the square the network sees, pixels; evaluation takes the centre", {}, 8, 4096},
+    {"data.resize_kind", FIELD(data.resize_kind), "antialias: torchvision's bilinear antialias kernel for uint8, bit for bit; area: exact box mean", {"antialias", "area"}},
+    {"data.random_crop", FIELD(data.random_crop), "training takes a random crop instead of the centre", {}},
+    {"data.random_resized_crop", FIELD(data.random_resized_crop), "training takes a random square of data.crop_area_min..1 of the area, resized to data.crop", {}},
+    {"data.crop_area_min", FIELD(data.crop_area_min), "smallest area of data.random_resized_crop", {}, 0.01, 1},
+    {"data.flip", FIELD(data.flip), "training flips left-right with probability 1/2 (moves the heart to the other side, as the CheXNet paper does)", {}},
+    {"data.rotate_deg", FIELD(data.rotate_deg), "training rotates by up to this many degrees either way", {}, 0, 45},
+    {"data.scale_jitter", FIELD(data.scale_jitter), "training zooms by up to this fraction either way", {}, 0, 0.5},
+    {"data.contrast_jitter", FIELD(data.contrast_jitter), "training scales contrast around the image's mean by up to this fraction either way", {}, 0, 0.9},
+    {"data.mean", FIELD(data.mean), "mean of the three input channels on a scale of 0..1", {}},
+    {"data.std", FIELD(data.std), "standard deviation of the three input channels on a scale of 0..1", {}},
+    {"data.workers", FIELD(data.workers), "loader threads a rank; 0 = decode on the training thread", {}, 0, 256, kPlain, true},
+    {"data.prefetch", FIELD(data.prefetch), "batches decoded ahead", {}, 1, 64, kPlain, true},
+    {"data.corrupt", FIELD(data.corrupt), "an image that cannot be decoded: fail (all ranks stop and name it) or skip (it counts as not labelled; each is logged)", {"fail", "skip"}},
+    {"data.max_pixels", FIELD(data.max_pixels), "largest width x height accepted, checked on the header before any memory is taken", {}, 1, 1e10, kPlain, true},
+
+    {"model.arch", FIELD(model.arch), "network", {"densenet121", "densenet169", "densenet201", "resnet50", "resnet101"}},
+    {"model.weights", FIELD(model.weights), "initial weights: a .safetensors file with torchvision's names, or none for a random start (required: no silent default)", {}, 0, 0, kPath},
+    {"model.sync_batchnorm", FIELD(model.sync_batchnorm), "share batch statistics over all ranks", {}},
+    {"model.freeze_backbone", FIELD(model.freeze_backbone), "train the classifier only", {}},
+
+    {"train.batch", FIELD(train.batch), "images of one optimiser step, all ranks together", {}, 1, 1e7},
+    {"train.epochs", FIELD(train.epochs), "passes over the training images", {}, 0, 1e6, kPlain, true},
+    {"train.max_steps", FIELD(train.max_steps), "stop after this many steps; 0 = no limit", {}, 0, kBig, kPlain, true},
+    {"train.max_seconds", FIELD(train.max_seconds), "checkpoint and exit 75 after this many seconds; 0 = no limit", {}, 0, 1e9, kPlain, true},
+    {"train.optimizer", FIELD(train.optimizer), "optimiser", {"adam", "adamw", "sgd"}},
+    {"train.lr", FIELD(train.lr), "learning rate for train.lr_base_batch images", {}, 0, 1e3},
+    {"train.lr_scaling", FIELD(train.lr_scaling), "how the rate grows with batch/lr_base_batch", {"none", "linear", "sqrt"}},
+    {"train.lr_base_batch", FIELD(train.lr_base_batch), "batch size that train.lr is meant for, images", {}, 1, 1e7},
+    {"train.warmup_epochs", FIELD(train.warmup_epochs), "epochs of linear warm-up from 0", {}, 0, 1e6},
+    {"train.schedule", FIELD(train.schedule), "after warm-up: constant; plateau (x plateau_factor when the validation loss stops falling); cosine to 0 at train.epochs; step (x step_factor every step_epochs)", {"constant", "plateau", "cosine", "step"}},
+    {"train.plateau_factor", FIELD(train.plateau_factor), "factor on a plateau", {}, 0, 1},
+    {"train.plateau_patience", FIELD(train.plateau_patience), "evaluations without a lower loss (by 0.01 %) that make a plateau; PyTorch's ReduceLROnPlateau counts one more", {}, 1, 1e6},
+    {"train.step_epochs", FIELD(train.step_epochs), "epochs between two steps of the rate", {}, 1e-9, 1e6},
+    {"train.step_factor", FIELD(train.step_factor), "factor of such a step", {}, 0, 1},
+    {"train.weight_decay", FIELD(train.weight_decay), "decay of weights (never of BatchNorm and bias): L2 in the gradient for adam and sgd, decoupled for adamw", {}, 0, 10},
+    {"train.momentum", FIELD(train.momentum), "sgd: momentum", {}, 0, 1},
+    {"train.beta1", FIELD(train.beta1), "adam: decay of the first moment", {}, 0, 1},
+    {"train.beta2", FIELD(train.beta2), "adam: decay of the second moment", {}, 0, 1},
+    {"train.eps", FIELD(train.eps), "adam: epsilon", {}, 0, 1},
+    {"train.clip_norm", FIELD(train.clip_norm), "clip the global gradient norm to this; 0 = off", {}, 0, 1e9},
+    {"train.accumulate", FIELD(train.accumulate), "micro-batches a rank computes for one step", {}, 1, 1e5},
+    {"train.precision", FIELD(train.precision), "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on older ones, fp32 on CPU", {"auto", "fp64", "fp32", "bf16", "fp16"}},
+    {"train.loss_weights", FIELD(train.loss_weights), "none; pos_weight: positives x negatives/positives of the training split; paper: CheXNet's class weights |N|/(|P|+|N|) and |P|/(|P|+|N|)", {"none", "pos_weight", "paper"}},
+    {"train.nan_policy", FIELD(train.nan_policy), "a gradient that is not finite: fail (exit 6) or skip the step (10 in a row fail)", {"fail", "skip"}},
+    {"train.early_stop_epochs", FIELD(train.early_stop_epochs), "stop after this many evaluations without a better checkpoint.best; 0 = off", {}, 0, 1e6, kPlain, true},
+    {"train.order_file", FIELD(train.order_file), "train on exactly these images in this order, one a line, over and over, without augmentation (parity checks)", {}, 0, 0, kPath},
+
+    {"eval.batch", FIELD(eval.batch), "images of one forward pass; the last is padded", {}, 1, 1e5, kPlain, true},
+    {"eval.threads", FIELD(eval.threads), "compute threads a rank in evaluation, so that scores are equal to the last bit on any number of ranks; 0 = as in training", {}, 0, 1024, kPlain, true},
+    {"eval.every_epochs", FIELD(eval.every_epochs), "epochs between two evaluations of the validation split; 0 = only at the end", {}, 0, 1e6, kPlain, true},
+    {"eval.splits", FIELD(eval.splits), "splits scored at the end of training", {}, 0, 0, kPlain, true},
+
+    {"checkpoint.every_steps", FIELD(checkpoint.every_steps), "steps between two checkpoints; 0 = only at epochs", {}, 0, kBig, kPlain, true},
+    {"checkpoint.every_epochs", FIELD(checkpoint.every_epochs), "epochs between two checkpoints; 0 = only at the end", {}, 0, 1e6, kPlain, true},
+    {"checkpoint.keep", FIELD(checkpoint.keep), "newest checkpoints kept, besides the best", {}, 1, 1e6, kPlain, true},
+    {"checkpoint.best", FIELD(checkpoint.best), "what makes a checkpoint the best on the validation split", {"auroc", "loss"}},
+
+    {"launch.ranks", FIELD(launch.ranks), "ranks to start when no launcher did: 0 = one per GPU, or 1 on CPU; --ranks sets it", {}, 0, 1e6, kPlain, true},
+    {"launch.threads", FIELD(launch.threads), "compute threads a rank; 0 = the cores it is bound to, shared between ranks of one host", {}, 0, 1024, kPlain, true},
+    {"launch.device", FIELD(launch.device), "auto: GPUs where there are any", {"auto", "cpu", "cuda"}},
+    {"launch.wire", FIELD(launch.wire), "format of gradients on the network; fp32 means the gradient's own type", {"fp32", "fp16", "bf16"}},
+    {"launch.bucket_mb", FIELD(launch.bucket_mb), "gradient bucket, MB of 10^6 bytes", {}, 0.001, 1e4},
+    {"launch.timeout_s", FIELD(launch.timeout_s), "a collective that takes longer ends the run with exit 7, seconds", {}, 0.1, 1e6, kPlain, true},
+    {"launch.mpi_args", FIELD(launch.mpi_args), "further words for mpirun when the program starts it", {}, 0, 0, kPlain, true},
+  };
+  // clang-format on
+}
+#undef FIELD
+
+std::string number_text(double value) {
+  std::array<char, 40> text{};
+  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), result.ptr};
+}
+
+std::string quoted(const std::string& text) {
+  static const Strings kReserved = {"null", "~", "true", "false", "yes", "no", "on", "off"};
+  const bool plain =
+      !text.empty() && text.find_first_of(":#,[]{}&*!|>'\"%@`\\ \t\n") == std::string::npos &&
+      text.find_first_of("-?0123456789.+") != 0 && std::ranges::find(kReserved, text) == kReserved.end();
+  const bool path = !text.empty() && (text[0] == '.' || text[0] == '/') &&
+                    text.find_first_of(":#,[]{}'\" \t\n\\") == std::string::npos &&
+                    text.find('/') != std::string::npos;
+  if (plain || path) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+template <class List, class Text>
+std::string flow_list(const List& list, Text text) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + text(list[i]);
+  return out + "]";
+}
+
+}  // namespace
+
+const std::vector<Knob>& knobs() {
+  static const std::vector<Knob> table = make_knobs();
+  return table;
+}
+
+const Knob* find_knob(const std::string& key) {
+  const auto found = std::ranges::find(knobs(), key, &Knob::key);
+  return found == knobs().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> knob_keys() {
+  std::vector<std::string> keys;
+  for (const auto& knob : knobs()) keys.push_back(knob.key);
+  return keys;
+}
+
+std::string knob_text(const Knob& knob, const Config& config) {
+  Config copy = config;
+  return std::visit(
+      Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
+                 [](std::int64_t* v) { return std::to_string(*v); },
+                 [](double* v) { return number_text(*v); },
+                 [](std::string* v) { return quoted(*v); },
+                 [](Strings* v) { return flow_list(*v, quoted); },
+                 [](Doubles* v) { return flow_list(*v, number_text); }},
+      knob.field(copy));
+}
+
+std::string knob_type(const Knob& knob) {
+  Config scratch;
+  return std::visit(Overloaded{[](bool*) { return "true/false"; },
+                               [](std::int64_t*) { return "integer"; },
+                               [](double*) { return "number"; },
+                               [](std::string*) { return "text"; },
+                               [](Strings*) { return "list of text"; },
+                               [](Doubles*) { return "list of numbers"; }},
+                    knob.field(scratch));
+}
+
+namespace {
+std::string knob_meaning(const Knob& knob) {
+  std::string text = knob.help;
+  if (!knob.choices.empty()) {
+    text += " (one of ";
+    for (std::size_t i = 0; i < knob.choices.size(); ++i)
+      text += (i ? ", " : "") + knob.choices[i];
+    text += ")";
+  }
+  return text;
+}
+}  // namespace
+
+std::string knobs_markdown() {
+  std::string text =
+      "# Config keys\n\nPrinted by `chexnet-train config --markdown`; a test keeps this page equal to the program.\n\n"
+      "Files are strict YAML: an unknown or doubled key, an alias or a wrong type is refused with file and line. "
+      "Later files override earlier ones (`train base.yaml site.yaml exp.yaml`), `--set key=value` overrides all. "
+      "Paths may use `~` and `${VAR}` or `${VAR:-default}`; a relative path is relative to the working folder. "
+      "A key marked with * may differ when a run is resumed.\n\n"
+      "| key | type | default | meaning |\n|---|---|---|---|\n";
+  const Config defaults;
+  for (const auto& knob : knobs()) {
+    std::string meaning = knob_meaning(knob);
+    for (std::size_t at = 0; (at = meaning.find('|', at)) != std::string::npos; at += 2)
+      meaning.insert(at, "\\");
+    text += "| `" + knob.key + "`" + (knob.may_change_on_resume ? "*" : "") + " | " +
+            knob_type(knob) + " | `" + knob_text(knob, defaults) + "` | " + meaning + " |\n";
+  }
+  return text;
+}
+
+std::string knobs_help(const std::string& prefix) {
+  std::string text;
+  const Config defaults;
+  for (const auto& knob : knobs())
+    if (knob.key.starts_with(prefix))
+      text += "  " + knob.key + " = " + knob_text(knob, defaults) + "  (" + knob_type(knob) +
+              ")\n      " + knob_meaning(knob) + "\n";
+  return text;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,330 @@
+#include "chexnet/config/load.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "chexnet/config/knobs.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+constexpr int kMaxDepth = 32;
+
+[[noreturn]] void fail(const std::string& place, const std::string& what, const std::string& hint) {
+  throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
+}
+
+// A scalar or list with the place it came from.
+struct Value {
+  std::string place;
+  bool is_list = false;
+  bool is_null = false;
+  Strings items;  // one for a scalar
+};
+
+// Refuses aliases and depth while parsing: yaml-cpp would otherwise build a self-referencing node.
+class StructureGuard : public YAML::EventHandler {
+ public:
+  explicit StructureGuard(std::string file) : file_(std::move(file)) {}
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    fail(place(mark), "aliases (*name) are not accepted", "write the value out");
+  }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    deeper(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    deeper(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  std::string place(const YAML::Mark& mark) const {
+    return file_ + ":" + std::to_string(mark.line + 1);
+  }
+  void deeper(const YAML::Mark& mark) {
+    if (++depth_ > kMaxDepth) fail(place(mark), "nested too deeply", "keys are at most four levels deep");
+  }
+  std::string file_;
+  int depth_ = 0;
+};
+
+std::string place_of(const std::string& file, const YAML::Node& node) {
+  return file + ":" + std::to_string(node.Mark().line + 1);
+}
+
+void flatten(const std::string& file, const YAML::Node& node, const std::string& prefix,
+             std::map<std::string, Value>& into) {
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar())
+      fail(place_of(file, entry.first), "a key must be a word", "see docs/config.md");
+    const std::string key = prefix + entry.first.Scalar();
+    const std::string place = place_of(file, entry.first);
+    if (!seen.insert(key).second) fail(place, "key '" + key + "' stands twice", "remove one");
+    if (entry.second.IsMap()) {
+      flatten(file, entry.second, key + ".", into);
+      continue;
+    }
+    Value value{place, entry.second.IsSequence(), entry.second.IsNull(), {}};
+    if (value.is_list) {
+      for (const auto& item : entry.second) {
+        if (!item.IsScalar())
+          fail(place_of(file, item), "'" + key + "' is a list of plain values", "see docs/config.md");
+        value.items.push_back(item.Scalar());
+      }
+    } else {
+      value.items.push_back(entry.second.IsNull() ? "" : entry.second.Scalar());
+    }
+    into[key] = std::move(value);
+  }
+}
+
+std::map<std::string, Value> read_yaml(const std::string& file, const std::string& text) {
+  if (text.size() > kMaxConfigBytes) fail(file, "larger than 1 MiB", "this is no config file");
+  std::map<std::string, Value> values;
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    StructureGuard guard(file);
+    if (!parser.HandleNextDocument(guard)) return values;
+    const YAML::Node root = YAML::Load(text);
+    if (root.IsNull()) return values;
+    if (!root.IsMap()) fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");
+    flatten(file, root, "", values);
+  } catch (const YAML::Exception& e) {
+    fail(file + ":" + std::to_string(e.mark.line + 1), "not valid YAML: " + e.msg,
+         "check indentation and quotes there");
+  }
+  return values;
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& out) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && !text.empty();
+}
+
+// "1e3" and "64_000_000" are integers to people.
+bool parse_integer(const std::string& text, std::int64_t& out) {
+  std::string digits;
+  for (const char c : text)
+    if (c != '_') digits += c;
+  if (parse_number(digits, out)) return true;
+  double number = 0;
+  if (!parse_number(digits, number) || number != std::floor(number) || std::abs(number) > 9e15)
+    return false;
+  out = static_cast<std::int64_t>(number);
+  return true;
+}
+
+void assign(Config& config, const Knob& knob, const Value& value) {
+  const auto wrong = [&](const std::string& given) {
+    fail(value.place, "'" + knob.key + "' wants " + knob_type(knob) + ", not '" + given + "'",
+         knob.help);
+  };
+  const auto in_range = [&](double number) {
+    const bool limited = knob.min != 0 || knob.max != 0;
+    if (!std::isfinite(number) || (limited && (number < knob.min || number > knob.max)))
+      fail(value.place,
+           "'" + knob.key + "' = " + value.items.front() + " is out of range", knob.help);
+  };
+  const auto text_of = [&](const std::string& item) {
+    if (!knob.choices.empty() && std::ranges::find(knob.choices, item) == knob.choices.end())
+      fail(value.place, "'" + knob.key + "' = '" + item + "' is not known",
+           "one of " + nearest_names(item, knob.choices, knob.choices.size()));
+    try {
+      return knob.kind == Knob::Kind::kPath ? expanded_path(item) : item;
+    } catch (const ConfigError& e) {
+      throw ConfigError("[config] " + value.place + ": '" + knob.key + "': " + e.what());
+    }
+  };
+  const FieldRef field = knob.field(config);
+  const bool wants_list =
+      std::holds_alternative<Strings*>(field) || std::holds_alternative<Doubles*>(field);
+  if (value.is_list && !wants_list) wrong("a list");
+  const std::string first = value.items.empty() ? "" : value.items.front();
+  if (auto* const* flag = std::get_if<bool*>(&field)) {
+    if (first != "true" && first != "false") wrong(first);
+    **flag = first == "true";
+  } else if (auto* const* integer = std::get_if<std::int64_t*>(&field)) {
+    if (!parse_integer(first, **integer)) wrong(first);
+    in_range(static_cast<double>(**integer));
+  } else if (auto* const* number = std::get_if<double*>(&field)) {
+    if (!parse_number(first, **number)) wrong(first);
+    in_range(**number);
+  } else if (auto* const* text = std::get_if<std::string*>(&field)) {
+    **text = text_of(first);
+  } else if (auto* const* list = std::get_if<Strings*>(&field)) {
+    (*list)->clear();
+    for (const auto& item : value.items)
+      if (!(item.empty() && !value.is_list)) (*list)->push_back(text_of(item));
+  } else if (auto* const* numbers = std::get_if<Doubles*>(&field)) {
+    (*numbers)->clear();
+    for (const auto& item : value.items) {
+      double parsed = 0;
+      if (!parse_number(item, parsed)) wrong(item);
+      (*numbers)->push_back(parsed);
+    }
+  }
+}
+
+void assign_all(Config& config, const std::map<std::string, Value>& values) {
+  for (const auto& [key, value] : values) {
+    const Knob* knob = find_knob(key);
+    if (knob == nullptr)
+      fail(value.place, "unknown key '" + key + "'", "nearest are " + nearest_names(key, knob_keys()));
+    assign(config, *knob, value);
+  }
+}
+
+}  // namespace
+
+std::string expanded_path(const std::string& text) {
+  std::string out;
+  std::size_t at = 0;
+  if (text == "~" || text.starts_with("~/")) {
+    const char* home = std::getenv("HOME");
+    if (home == nullptr) throw ConfigError("HOME is not set, so '~' has no meaning");
+    out = home;
+    at = 1;
+  }
+  while (at < text.size()) {
+    const auto open = text.find("${", at);
+    if (open == std::string::npos) return out + text.substr(at);
+    const auto close = text.find('}', open);
+    if (close == std::string::npos) throw ConfigError("'${' without '}' in '" + text + "'");
+    out += text.substr(at, open - at);
+    const std::string inside = text.substr(open + 2, close - open - 2);
+    const auto fallback = inside.find(":-");
+    const std::string name = inside.substr(0, fallback);
+    const char* value = std::getenv(name.c_str());
+    if (value != nullptr && *value != '\0')
+      out += value;
+    else if (fallback != std::string::npos)
+      out += inside.substr(fallback + 2);
+    else
+      throw ConfigError("environment variable " + name + " is not set. Hint: export it, or write ${" +
+                        name + ":-default}");
+    at = close + 1;
+  }
+  return out;
+}
+
+namespace {
+
+void set_all(Config& config, const std::vector<std::string>& assignments) {
+  for (const auto& assignment : assignments) {
+    const auto equals = assignment.find('=');
+    if (equals == std::string::npos)
+      fail("--set " + assignment, "no '='", "write --set key=value, as in --set train.lr=1e-3");
+    const std::string key = assignment.substr(0, equals);
+    const std::string place = "--set " + key;
+    // The text after '=' is YAML too, so lists work: --set data.images=[a,b].
+    auto values = read_yaml(place, "value: " + assignment.substr(equals + 1));
+    Value value = values["value"];
+    value.place = place;
+    assign_all(config, {{key, value}});
+  }
+}
+
+}  // namespace
+
+Config load_config_text(const std::string& origin, const std::string& text,
+                        const std::vector<std::string>& assignments) {
+  Config config;
+  assign_all(config, read_yaml(origin, text));
+  set_all(config, assignments);
+  return config;
+}
+
+Config load_config(const std::vector<std::filesystem::path>& files,
+                   const std::vector<std::string>& assignments) {
+  Config config;
+  for (const auto& file : files) {
+    std::string text;
+    try {
+      text = read_text(file);
+    } catch (const DataError& e) {
+      throw ConfigError(e.what());
+    }
+    assign_all(config, read_yaml(file.string(), text));
+  }
+  set_all(config, assignments);
+  return config;
+}
+
+void check_for_training(const Config& config) {
+  const auto require = [](bool present, const std::string& key, const std::string& hint) {
+    if (!present) fail(key, "this key is required and missing", hint);
+  };
+  require(!config.data.manifest.path.empty(), "data.manifest.path",
+          "name the table of images and labels, e.g. Data_Entry_2017.csv");
+  require(!config.data.images.empty(), "data.images", "name the folder(s) with the images");
+  require(!config.model.weights.empty(), "model.weights",
+          "a .safetensors file, or 'none' for a random start");
+  if (config.data.crop > config.data.resize)
+    fail("data.crop", "larger than data.resize", "choose crop <= resize");
+  if (config.data.random_crop && config.data.random_resized_crop)
+    fail("data.random_crop", "set together with data.random_resized_crop", "choose one");
+  if (config.data.mean.size() != 3 || config.data.std.size() != 3)
+    fail("data.mean", "data.mean and data.std need three numbers each", "one per input channel");
+  if (std::ranges::any_of(config.data.std, [](double s) { return s <= 0; }))
+    fail("data.std", "must be positive", "ImageNet's are 0.229, 0.224, 0.225");
+  if (config.train.epochs <= 0 && config.train.max_steps <= 0)
+    fail("train.epochs", "0 without train.max_steps: there is nothing to do", "set one of the two");
+  if (config.launch.wire != "fp32" && config.train.precision == "fp64")
+    fail("launch.wire", "16-bit gradients with fp64 training", "set launch.wire=fp32");
+}
+
+std::string config_yaml(const Config& config) {
+  std::string text;
+  Strings open;  // the sections written so far
+  for (const auto& knob : knobs()) {
+    Strings parts;
+    std::istringstream key(knob.key);
+    for (std::string part; std::getline(key, part, '.');) parts.push_back(part);
+    std::size_t same = 0;
+    while (same < open.size() && same + 1 < parts.size() && open[same] == parts[same]) ++same;
+    open.resize(same);
+    for (std::size_t i = same; i + 1 < parts.size(); ++i) {
+      text += std::string(2 * i, ' ') + parts[i] + ":\n";
+      open.push_back(parts[i]);
+    }
+    text += std::string(2 * (parts.size() - 1), ' ') + parts.back() + ": " +
+            knob_text(knob, config) + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> resume_conflicts(const Config& before, const Config& now) {
+  std::vector<std::string> lines;
+  for (const auto& knob : knobs()) {
+    const auto was = knob_text(knob, before);
+    const auto is = knob_text(knob, now);
+    if (was != is && !knob.may_change_on_resume)
+      lines.push_back(knob.key + ": " + was + " -> " + is);
+  }
+  return lines;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,66 @@
+#include "chexnet/core/checksum.hpp"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <fstream>
+#include <vector>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(context_), EVP_sha256(), nullptr);
+}
+Sha256::~Sha256() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
+void Sha256::update(std::span<const std::byte> bytes) {
+  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(), bytes.size());
+}
+std::string Sha256::hex() {
+  std::array<unsigned char, 32> digest{};
+  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_), digest.data(), nullptr);
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : digest) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::string sha256_hex(std::string_view text) {
+  Sha256 sum;
+  sum.update(text);
+  return sum.hex();
+}
+
+std::string sha256_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    throw DataError("[checksum] " + path.string() +
+                    ": cannot be read. Hint: check that it exists and is readable");
+  Sha256 sum;
+  std::vector<char> buffer(1 << 20);
+  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0)
+    sum.update(std::as_bytes(std::span(buffer.data(), static_cast<std::size_t>(in.gcount()))));
+  return sum.hex();
+}
+
+std::uint32_t crc32c(std::span<const std::byte> bytes) {
+  static const auto table = [] {
+    std::array<std::uint32_t, 256> t{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      std::uint32_t c = i;
+      for (int k = 0; k < 8; ++k) c = (c >> 1) ^ (c & 1 ? 0x82F63B78u : 0u);  // reflected polynomial
+      t[i] = c;
+    }
+    return t;
+  }();
+  std::uint32_t crc = 0xFFFFFFFFu;
+  for (const std::byte b : bytes)
+    crc = table[(crc ^ static_cast<std::uint32_t>(b)) & 0xFF] ^ (crc >> 8);
+  return ~crc;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,39 @@
+#include "chexnet/core/error.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace chexnet {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_names(std::string_view name, const std::vector<std::string>& known,
+                          std::size_t count) {
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  ranked.reserve(known.size());
+  for (const auto& candidate : known) ranked.emplace_back(edit_distance(name, candidate), candidate);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i)
+    text += (i ? ", '" : "'") + ranked[i].second + "'";
+  return text;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,155 @@
+#include "chexnet/core/safetensors.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;
+constexpr std::pair<ElementType, const char*> kTypeNames[] = {
+    {ElementType::kF64, "F64"},   {ElementType::kF32, "F32"}, {ElementType::kF16, "F16"},
+    {ElementType::kBF16, "BF16"}, {ElementType::kI64, "I64"}, {ElementType::kU8, "U8"}};
+
+const char* type_name(ElementType type) {
+  for (const auto& [known, name] : kTypeNames)
+    if (known == type) return name;
+  return "";
+}
+
+// nlohmann-json keeps the last of two equal keys; the format forbids them, so keys are watched while parsing.
+nlohmann::json parse_without_duplicates(std::string_view text) {
+  std::vector<std::set<std::string>> keys;
+  return nlohmann::json::parse(
+      text, [&keys](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+        using Event = nlohmann::json::parse_event_t;
+        if (event == Event::object_start) keys.emplace_back();
+        if (event == Event::object_end) keys.pop_back();
+        if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
+          throw std::runtime_error("key '" + value.get<std::string>() + "' stands twice");
+        return true;
+      });
+}
+
+}  // namespace
+
+std::size_t element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::kF64:
+    case ElementType::kI64:
+      return 8;
+    case ElementType::kF32:
+      return 4;
+    case ElementType::kF16:
+    case ElementType::kBF16:
+      return 2;
+    case ElementType::kU8:
+      return 1;
+  }
+  return 0;
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedArray>& arrays,
+                       const Metadata& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const auto& array : arrays) {
+    header[array.name] = {{"dtype", type_name(array.type)},
+                          {"shape", array.shape},
+                          {"data_offsets", {offset, offset + array.data.size()}}};
+    offset += array.data.size();
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // data starts 8-byte aligned
+  std::uint64_t length = text.size();
+  OutputFile out(path);
+  out.write(std::as_bytes(std::span(&length, 1)));
+  out.write(text);
+  for (const auto& array : arrays) out.write(array.data);
+  out.close();
+}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : origin_(path.string()) {
+  try {
+    read_bytes(path, bytes_);
+  } catch (const DataError& e) {
+    throw CheckpointError(e.what());
+  }
+  parse();
+}
+SafetensorsFile::SafetensorsFile(std::string origin, std::vector<std::byte> bytes)
+    : origin_(std::move(origin)), bytes_(std::move(bytes)) {
+  parse();
+}
+
+void SafetensorsFile::parse() {
+  const auto refuse = [this](const std::string& what) {
+    throw CheckpointError("[safetensors] " + origin_ + ": " + what +
+                          ". Hint: the file is damaged or of another format (a .pth file is "
+                          "converted by scripts/reference/convert_weights.py)");
+  };
+  if (bytes_.size() < 10) refuse("too short for a safetensors file");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes_.data(), 8);
+  if (length > kMaxHeader || length > bytes_.size() - 8)
+    refuse("header length " + std::to_string(length) + " is impossible");
+  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + 8, length);
+  if (!text.starts_with('{')) refuse("header does not start with '{'");
+  const std::span<const std::byte> data = std::span(bytes_).subspan(8 + length);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  try {
+    const nlohmann::json header = parse_without_duplicates(text);
+    for (const auto& [name, entry] : header.items()) {
+      if (name == "__metadata__") {
+        metadata_ = entry.get<Metadata>();
+        continue;
+      }
+      const auto dtype = entry.at("dtype").get<std::string>();
+      const auto* known = std::ranges::find_if(
+          kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
+      if (known == std::end(kTypeNames)) refuse("tensor " + name + " has unknown type " + dtype);
+      const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
+      std::uint64_t count = 1;
+      for (const auto extent : shape) {
+        if (extent < 0 || __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count))
+          refuse("tensor " + name + " has an impossible shape");
+      }
+      std::uint64_t size = 0;
+      if (__builtin_mul_overflow(count, std::uint64_t{element_bytes(known->first)}, &size))
+        refuse("tensor " + name + " has an impossible shape");
+      const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
+      const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+      if (begin > end || end > data.size() || end - begin != size)
+        refuse("tensor " + name + " does not fit its data offsets");
+      ranges.emplace_back(begin, end);
+      arrays_.push_back({name, known->first, shape, data.subspan(begin, size)});
+    }
+  } catch (const CheckpointError&) {
+    throw;
+  } catch (const std::exception& e) {
+    refuse(std::string("header is not valid: ") + e.what());
+  }
+  std::ranges::sort(ranges);
+  std::uint64_t at = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin != at) refuse("tensor data has a hole or an overlap at byte " + std::to_string(at));
+    at = end;
+  }
+  if (at != data.size())
+    refuse("file has " + std::to_string(data.size()) + " data bytes, its tensors " +
+           std::to_string(at));
+  for (std::size_t i = 0; i < arrays_.size(); ++i) index_[arrays_[i].name] = i;
+}
+
+const NamedArray* SafetensorsFile::find(const std::string& name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &arrays_[found->second];
+}
+
+}  // namespace chexnet

@@ -1,0 +1,102 @@
+#include "chexnet/data/image_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/philox.hpp"
+
+namespace chexnet {
+namespace {
+
+// Rotation and zoom around the centre in one resampling; the border is repeated, as black wedges would be a cue.
+void rotate_and_zoom(std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& scratch, int size,
+                     double degrees, double zoom) {
+  scratch.resize(pixels.size());
+  const cv::Mat from(size, size, CV_8UC1, pixels.data());
+  cv::Mat to(size, size, CV_8UC1, scratch.data());
+  const auto center = static_cast<float>(size - 1) / 2;
+  cv::warpAffine(from, to, cv::getRotationMatrix2D({center, center}, degrees, zoom), to.size(),
+                 cv::INTER_LINEAR, cv::BORDER_REPLICATE);
+  pixels.swap(scratch);
+}
+
+void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += pixels[i];
+  const double mean = static_cast<double>(sum) / static_cast<double>(count);
+  for (std::size_t i = 0; i < count; ++i)
+    pixels[i] = static_cast<std::uint8_t>(std::clamp(std::lround(mean + factor * (pixels[i] - mean)), 0L, 255L));
+}
+
+}  // namespace
+
+Preprocessing preprocessing_of(const DataConfig& config) {
+  return {static_cast<int>(config.resize), static_cast<int>(config.crop),
+          resize_kind(config.resize_kind), config.max_pixels};
+}
+
+Augmentation augmentation_of(const DataConfig& config) {
+  return {config.random_crop, config.random_resized_crop, config.flip,          config.crop_area_min,
+          config.rotate_deg,  config.scale_jitter,        config.contrast_jitter};
+}
+
+ImageReader::ImageReader(const ImageIndex& index, Preprocessing preprocessing,
+                         Augmentation augmentation, std::uint64_t seed)
+    : index_(index), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
+  cv::setNumThreads(0);  // the loader's workers are the parallelism
+}
+
+void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const {
+  const std::string& path = index_.path(sample.row);
+  read_bytes(path, scratch.bytes);
+  decode_image(scratch.bytes, preprocessing_.max_pixels, path, scratch.image);
+
+  // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others as they were.
+  Random random(seed_, Purpose::kAugment, sample.position);
+  const double area = random.uniform(augmentation_.crop_area_min, 1.0);
+  const double at_x = random.uniform(), at_y = random.uniform();
+  const bool flip = random.chance(0.5) && augmentation_.flip;
+  const double degrees = augmentation_.rotate_deg * random.uniform(-1, 1);
+  const double zoom = 1 + augmentation_.scale_jitter * random.uniform(-1, 1);
+  const double contrast = 1 + augmentation_.contrast_jitter * random.uniform(-1, 1);
+
+  const GrayImage& image = scratch.image;
+  const int crop = preprocessing_.crop;
+  Region region{0, 0, image.width, image.height};
+  int size = preprocessing_.resize;
+  if (augmentation_.random_resized_crop) {
+    const double side = std::sqrt(area);
+    region.width = std::max(1, static_cast<int>(std::lround(side * image.width)));
+    region.height = std::max(1, static_cast<int>(std::lround(side * image.height)));
+    region.x = static_cast<int>(at_x * (image.width - region.width + 1));
+    region.y = static_cast<int>(at_y * (image.height - region.height + 1));
+    size = crop;
+  }
+  const auto side = static_cast<std::size_t>(size);
+  scratch.resized.resize(side * side);
+  resize(image, region, size, preprocessing_.kind, scratch.resized.data());
+  if (degrees != 0 || zoom != 1) rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
+
+  const int slack = size - crop;
+  int x0 = slack / 2, y0 = slack / 2;
+  if (augmentation_.random_crop) {
+    x0 = static_cast<int>(at_x * (slack + 1));
+    y0 = static_cast<int>(at_y * (slack + 1));
+  }
+  const auto width = static_cast<std::size_t>(crop);
+  for (std::size_t y = 0; y < width; ++y) {
+    const std::uint8_t* line = &scratch.resized[(static_cast<std::size_t>(y0) + y) * side + static_cast<std::size_t>(x0)];
+    std::uint8_t* out = into + y * width;
+    if (flip)
+      std::reverse_copy(line, line + width, out);
+    else
+      std::memcpy(out, line, width);
+  }
+  if (contrast != 1) change_contrast(into, width * width, contrast);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,54 @@
+#include "chexnet/data/stream.hpp"
+
+#include <utility>
+
+#include "chexnet/core/philox.hpp"
+
+namespace chexnet {
+
+TrainSampler::TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std::uint64_t seed,
+                           std::uint64_t first_position, std::uint64_t batch, int rank, int world_size)
+    : rows_(std::move(rows)),
+      keep_order_(keep_order),
+      seed_(seed),
+      first_position_(first_position),
+      batch_(batch),
+      rank_(static_cast<std::uint64_t>(rank)),
+      world_size_(static_cast<std::uint64_t>(world_size)),
+      per_rank_(batch / static_cast<std::uint64_t>(world_size)) {}
+
+std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
+  const std::uint64_t epoch = position / rows_.size();
+  const std::size_t index = position % rows_.size();
+  if (keep_order_) return rows_[index];
+  const std::lock_guard lock(mutex_);
+  for (const auto& order : orders_)
+    if (order.epoch == epoch) return order.rows[index];
+  Order order{epoch, rows_};
+  Random random(seed_, Purpose::kOrder, epoch);
+  for (std::size_t i = order.rows.size(); i > 1; --i)
+    std::swap(order.rows[i - 1], order.rows[random.below(static_cast<std::uint32_t>(i))]);
+  if (orders_.size() == 2) orders_.erase(orders_.begin());
+  orders_.push_back(std::move(order));
+  return orders_.back().rows[index];
+}
+
+Sample TrainSampler::at(std::uint64_t ticket) const {
+  const std::uint64_t step = ticket / per_rank_;
+  const std::uint64_t position =
+      first_position_ + step * batch_ + rank_ + (ticket % per_rank_) * world_size_;
+  return {row_at(position), position, false};
+}
+
+EvalSampler::EvalSampler(std::vector<std::uint32_t> rows, int rank, int world_size)
+    : rows_(std::move(rows)),
+      rank_(static_cast<std::uint64_t>(rank)),
+      world_size_(static_cast<std::uint64_t>(world_size)) {}
+
+Sample EvalSampler::at(std::uint64_t ticket) const {
+  const std::uint64_t index = ticket * world_size_ + rank_;
+  if (index >= rows_.size()) return {0, index, true};
+  return {rows_[index], index, false};
+}
+
+}  // namespace chexnet

@@ -1,0 +1,171 @@
+#include "chexnet/eval/predictions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/eval/auroc.hpp"
+
+namespace chexnet {
+namespace {
+
+template <class Number>
+std::string number_text(Number value) {
+  if (std::isnan(value)) return "";
+  std::array<char, 40> text{};
+  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), result.ptr};
+}
+
+double logit(double p) {
+  constexpr double kTiny = 1e-300;
+  return std::log(std::max(p, kTiny)) - std::log(std::max(1 - p, kTiny));
+}
+
+}  // namespace
+
+Scores score(const Predictions& predictions) {
+  const std::size_t findings = predictions.findings.size(), images = predictions.images.size();
+  Scores scores;
+  scores.images = images;
+  scores.findings = predictions.findings;
+  std::vector<double> column(images);
+  std::vector<float> labels(images);
+  double sum = 0;
+  std::size_t defined = 0;
+  for (std::size_t k = 0; k < findings; ++k) {
+    for (std::size_t i = 0; i < images; ++i) {
+      column[i] = predictions.probabilities[i * findings + k];
+      labels[i] = predictions.labels[i * findings + k];
+    }
+    scores.auroc.push_back(auroc(column, labels));
+    scores.positives.push_back(static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
+    if (scores.auroc.back()) {
+      sum += *scores.auroc.back();
+      ++defined;
+    }
+  }
+  if (defined > 0) scores.mean_auroc = sum / static_cast<double>(defined);
+  for (std::size_t i = 0; i < images; ++i) {
+    double total = 0;
+    bool any = false, all_unlabelled = true;
+    for (std::size_t k = 0; k < findings; ++k) {
+      total += logit(predictions.probabilities[i * findings + k]);
+      const float label = predictions.labels[i * findings + k];
+      any = any || label > 0.5f;
+      all_unlabelled = all_unlabelled && std::isnan(label);
+    }
+    column[i] = total / static_cast<double>(findings);
+    labels[i] = all_unlabelled ? std::numeric_limits<float>::quiet_NaN() : (any ? 1.0f : 0.0f);
+  }
+  scores.any_finding_auroc = auroc(column, labels);
+  return scores;
+}
+
+std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < scores.auroc.size(); ++k) {
+    if (!scores.auroc[k] || scores.positives[k] < positives) continue;
+    sum += *scores.auroc[k];
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
+std::string predictions_csv(const Predictions& predictions) {
+  const std::size_t findings = predictions.findings.size();
+  std::string text = "image";
+  for (const char* kind : {"label:", "prob:"})
+    for (const auto& finding : predictions.findings) text += "," + csv_field(kind + finding);
+  text += "\n";
+  for (std::size_t i = 0; i < predictions.images.size(); ++i) {
+    text += csv_field(predictions.images[i]);
+    for (std::size_t k = 0; k < findings; ++k) text += "," + number_text(predictions.labels[i * findings + k]);
+    for (std::size_t k = 0; k < findings; ++k) text += "," + number_text(predictions.probabilities[i * findings + k]);
+    text += "\n";
+  }
+  return text;
+}
+
+Predictions read_predictions(const std::string& path, const Manifest* manifest) {
+  const std::string text = read_text(path);
+  CsvReader csv(text);
+  std::vector<std::string_view> fields;
+  const auto fail = [&](const std::string& what, const std::string& hint) {
+    throw DataError("[predictions] " + path + ":" + std::to_string(csv.line()) + ": " + what + ". Hint: " + hint);
+  };
+  if (!csv.next(fields)) fail("the file is empty", "a header line with 'image' and the findings is needed");
+  std::vector<std::string> header;
+  for (const auto f : fields) header.emplace_back(trimmed(f));
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(header, name) - header.begin());
+  };
+  std::size_t image = 0;
+  for (const char* name : {"image", "Image Index", "Path"})
+    if (column(name) < header.size()) image = column(name);
+
+  Predictions out;
+  if (manifest != nullptr) {
+    out.findings = manifest->findings;
+  } else {
+    for (const auto& name : header)
+      if (name.starts_with("prob:")) out.findings.push_back(name.substr(5));
+    if (out.findings.empty()) fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
+  }
+  std::vector<std::size_t> scores, labels;
+  for (const auto& finding : out.findings) {
+    std::size_t at = column("prob:" + finding);
+    if (at == header.size()) at = column(finding);
+    if (at == header.size())
+      fail("no column for finding '" + finding + "'", "nearest are " + nearest_names(finding, header));
+    scores.push_back(at);
+    if (manifest == nullptr) {
+      labels.push_back(column("label:" + finding));
+      if (labels.back() == header.size())
+        fail("no column 'label:" + finding + "'", "give --manifest, the table with the labels");
+    }
+  }
+  std::set<std::string, std::less<>> seen;
+  const auto number = [&](std::string_view cell) {
+    cell = trimmed(cell);
+    double value = 0;
+    const auto result = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (result.ec != std::errc() || result.ptr != cell.data() + cell.size())
+      fail("'" + std::string(cell) + "' is not a number", "probabilities are plain decimals");
+    return value;
+  };
+  while (csv.next(fields)) {
+    if (fields.size() != header.size())
+      fail("row has " + std::to_string(fields.size()) + " fields, the header " + std::to_string(header.size()), "the row is cut off");
+    const std::string name(trimmed(fields[image]));
+    if (!seen.insert(name).second) fail("image " + name + " stands twice", "remove one of the rows");
+    out.images.push_back(name);
+    for (const std::size_t c : scores) {
+      const double value = number(fields[c]);
+      if (!std::isfinite(value)) fail("a score is not finite", "the prediction of " + name + " failed");
+      out.probabilities.push_back(value);
+    }
+    if (manifest != nullptr) {
+      const auto row = manifest->rows.find(name);
+      if (row == manifest->rows.end()) fail("image '" + name + "' is not in " + manifest->path, "is it the right manifest?");
+      const float* from = manifest->label_row(row->second);
+      out.labels.insert(out.labels.end(), from, from + out.findings.size());
+    } else {
+      for (const std::size_t c : labels)
+        out.labels.push_back(trimmed(fields[c]).empty() ? std::numeric_limits<float>::quiet_NaN()
+                                                        : static_cast<float>(number(fields[c])));
+    }
+  }
+  if (out.images.empty()) fail("no rows below the header", "is the file complete?");
+  return out;
+}
+
+}  // namespace chexnet

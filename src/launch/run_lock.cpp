@@ -1,0 +1,43 @@
+#include "chexnet/launch/run_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+
+RunLock::RunLock(const std::filesystem::path& folder) {
+  const auto path = folder / ".lock";
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0)
+    throw CheckpointError("[launch] " + path.string() + ": " + std::strerror(errno) +
+                          ". Hint: the run folder is not writable: choose another with --out");
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EWOULDBLOCK) {
+      std::array<char, 256> holder{};
+      [[maybe_unused]] const auto count = ::pread(fd_, holder.data(), holder.size() - 1, 0);
+      ::close(fd_);
+      throw CheckpointError("[launch] " + folder.string() + ": in use by " + holder.data() +
+                            ". Hint: wait for that run, stop it, or choose another folder with --out");
+    }
+    log_warning("[launch] " + path.string() + ": this file system has no locks (" +
+                std::strerror(error) + "); take care that no other run uses the folder");
+  }
+  const std::string text = "process " + std::to_string(getpid()) + " on " + host_name();
+  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, text.data(), text.size(), 0) < 0)
+    log_warning("[launch] " + path.string() + ": cannot be written: " + std::strerror(errno));
+}
+
+RunLock::~RunLock() { ::close(fd_); }
+
+}  // namespace chexnet

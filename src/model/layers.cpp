@@ -1,0 +1,194 @@
+#include "chexnet/model/layers.hpp"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <utility>
+
+namespace chexnet {
+namespace {
+
+constexpr double kEpsilon = 1e-5;  // of BatchNorm, torchvision's
+constexpr std::array<std::int64_t, 3> kBatchAndMap = {0, 2, 3};
+
+// Sums over all ranks of two per-channel tensors, in double.
+void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b, double* extra) {
+  const auto channels = static_cast<std::size_t>(a.numel());
+  std::vector<double> values(2 * channels + 1);
+  const at::Tensor host = at::cat({a, b}).to(at::kCPU).to(at::kDouble).contiguous();
+  std::copy_n(host.const_data_ptr<double>(), 2 * channels, values.begin());
+  values.back() = *extra;
+  comm.all_reduce(values, ReduceOp::kSum);
+  *extra = values.back();
+  const at::Tensor sums = at::from_blob(values.data(), {2, a.numel()}, at::kDouble).to(a.device());
+  a = sums.select(0, 0).clone();
+  b = sums.select(0, 1).clone();
+}
+
+at::Tensor per_channel(const at::Tensor& t, const at::Tensor& like) {
+  return t.to(like.scalar_type()).view({1, -1, 1, 1});
+}
+
+}  // namespace
+
+Convolution::Convolution(LayerContext& context, const std::string& name, Shape shape, Init init)
+    : context_(context),
+      shape_(shape),
+      weight_(context.parameters.add({.name = name + ".weight",
+                                      .shape = {shape.out, shape.in, shape.kernel, shape.kernel},
+                                      .init = init,
+                                      .is_weight = true})) {}
+
+at::Tensor Convolution::forward(const at::Tensor& x, Mode mode) {
+  if (mode == Mode::kTraining) x_ = x;
+  return at::convolution(x, context_.parameters.compute(weight_), {}, {shape_.stride, shape_.stride},
+                         {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1);
+}
+
+at::Tensor Convolution::backward(const at::Tensor& dy, bool needs_dx) {
+  const at::Tensor x = std::exchange(x_, {});
+  auto [dx, dw, db] = at::convolution_backward(
+      dy, x, context_.parameters.compute(weight_), c10::nullopt, {shape_.stride, shape_.stride},
+      {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1, {needs_dx, true, false});
+  context_.parameters.set_gradient(weight_, dw);
+  return dx;
+}
+
+BatchNorm::BatchNorm(LayerContext& context, const std::string& name, std::int64_t channels, bool relu)
+    : context_(context),
+      relu_(relu),
+      statistics_(context.parameters.add_statistics(name, channels)),
+      weight_(context.parameters.add({.name = name + ".weight", .shape = {channels}, .init = Init::kOne})),
+      bias_(context.parameters.add({.name = name + ".bias", .shape = {channels}, .init = Init::kZero})) {}
+
+at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
+  Parameters& p = context_.parameters;
+  at::Tensor y;
+  if (mode == Mode::kInference) {
+    y = std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), p.running_mean(statistics_),
+                                          p.running_var(statistics_), false, 0.0, kEpsilon));
+  } else if (context_.sync != nullptr) {
+    y = forward_synchronised(x);
+  } else {
+    // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the "running" tensors.
+    at::Tensor mean = at::zeros_like(p.running_mean(statistics_));
+    at::Tensor var = at::zeros_like(mean);
+    std::tie(y, mean_, invstd_) =
+        at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
+    p.set_batch_statistics(statistics_, mean, var);
+  }
+  if (relu_) y.relu_();
+  if (mode == Mode::kTraining) {
+    x_ = x;
+    if (relu_) y_ = y;
+  }
+  return y;
+}
+
+at::Tensor BatchNorm::forward_synchronised(const at::Tensor& x) {
+  Parameters& p = context_.parameters;
+  const at::Tensor wide = x.to(at::kDouble);
+  at::Tensor sum = at::sum(wide, kBatchAndMap), squares = at::sum(wide.square(), kBatchAndMap);
+  count_ = static_cast<double>(x.numel() / x.size(1));
+  reduce_pair(*context_.sync, sum, squares, &count_);
+  const at::Tensor mean = sum / count_;
+  const at::Tensor var = (squares / count_ - mean.square()).clamp_min(0.0);
+  mean_ = mean;
+  invstd_ = (var + kEpsilon).rsqrt();
+  p.set_batch_statistics(statistics_, mean, var * (count_ / std::max(count_ - 1.0, 1.0)));
+  const auto type = p.value(weight_).scalar_type();
+  return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean.to(type), var.to(type), false,
+                                           0.0, kEpsilon));
+}
+
+at::Tensor BatchNorm::backward(const at::Tensor& dy) {
+  Parameters& p = context_.parameters;
+  const at::Tensor masked = relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
+  if (context_.sync != nullptr) return backward_synchronised(masked);
+  auto [dx, dw, db] = at::native_batch_norm_backward(
+      masked, std::exchange(x_, {}), p.value(weight_), p.running_mean(statistics_),
+      p.running_var(statistics_), std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon, {true, true, true});
+  p.set_gradient(bias_, db);
+  p.set_gradient(weight_, dw);
+  return dx;
+}
+
+// dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x - mean))), means over all ranks' pixels;
+// the gradients of weight and bias are this rank's, averaged later like all others (Ioffe and Szegedy, 2015).
+at::Tensor BatchNorm::backward_synchronised(const at::Tensor& dy) {
+  Parameters& p = context_.parameters;
+  const at::Tensor x = std::exchange(x_, {});
+  const auto type = p.value(weight_).scalar_type();
+  const at::Tensor wide = dy.to(type);
+  const at::Tensor centred = x.to(type) - per_channel(mean_, p.value(weight_));
+  at::Tensor sum = at::sum(wide, kBatchAndMap, false, at::kDouble);
+  at::Tensor product = at::sum(wide * centred, kBatchAndMap, false, at::kDouble);
+  p.set_gradient(bias_, sum);
+  p.set_gradient(weight_, product * invstd_);
+  double count = static_cast<double>(x.numel() / x.size(1));
+  reduce_pair(*context_.sync, sum, product, &count);
+  const at::Tensor& like = p.value(weight_);
+  const at::Tensor scale = per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
+  const at::Tensor slope = per_channel(product / count * invstd_.square(), like);
+  return ((wide - per_channel(sum / count, like) - centred * slope) * scale).to(dy.scalar_type());
+}
+
+at::Tensor MaxPool::forward(const at::Tensor& x, Mode mode) {
+  auto [y, indices] = at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
+  if (mode == Mode::kTraining) {
+    x_ = x;
+    indices_ = indices;
+  }
+  return y;
+}
+
+at::Tensor MaxPool::backward(const at::Tensor& dy) {
+  return at::max_pool2d_with_indices_backward(dy, std::exchange(x_, {}), {3, 3}, {2, 2}, {1, 1}, {1, 1}, false,
+                                              std::exchange(indices_, {}));
+}
+
+at::Tensor AveragePool::forward(const at::Tensor& x, Mode mode) {
+  if (mode == Mode::kTraining) x_ = x;
+  return at::avg_pool2d(x, {2, 2}, {2, 2});
+}
+
+at::Tensor AveragePool::backward(const at::Tensor& dy) {
+  return at::avg_pool2d_backward(dy, std::exchange(x_, {}), {2, 2}, {2, 2}, {0, 0}, false, true, c10::nullopt);
+}
+
+Classifier::Classifier(LayerContext& context, const std::string& name, std::int64_t in, std::int64_t out, Init bias)
+    : context_(context),
+      weight_(context.parameters.add({.name = name + ".weight",
+                                      .shape = {out, in},
+                                      .init = Init::kUniformFanIn,
+                                      .fan_in = in,
+                                      .is_weight = true})),
+      bias_(context.parameters.add({.name = name + ".bias", .shape = {out}, .init = bias, .fan_in = in})) {}
+
+at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
+  const Parameters& p = context_.parameters;
+  const at::Tensor pooled = x.mean(at::IntArrayRef{2, 3});
+  if (mode == Mode::kTraining) {
+    pooled_ = pooled;
+    map_shape_ = x.sizes().vec();
+  }
+  const at::Tensor bias = p.value(bias_).to(pooled.scalar_type());
+  const at::Tensor logits = at::addmm(bias, pooled, p.compute(weight_).t());
+  return logits.to(p.value(bias_).scalar_type());
+}
+
+at::Tensor Classifier::backward(const at::Tensor& dlogits) {
+  Parameters& p = context_.parameters;
+  const at::Tensor pooled = std::exchange(pooled_, {});
+  const at::Tensor dz = dlogits.to(pooled.scalar_type());
+  p.set_gradient(bias_, dlogits.sum(0));
+  p.set_gradient(weight_, at::mm(dz.t(), pooled));
+  const at::Tensor dpooled = at::mm(dz, p.compute(weight_));
+  const auto pixels = static_cast<double>(map_shape_[2] * map_shape_[3]);
+  return (dpooled / pixels)
+      .view({map_shape_[0], map_shape_[1], 1, 1})
+      .expand(map_shape_)
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,150 @@
+#include "chexnet/model/parameters.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "chexnet/core/philox.hpp"
+
+namespace chexnet {
+namespace {
+
+std::int64_t count_of(const std::vector<std::int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::uint64_t name_hash(const std::string& name) {  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+// torchvision: kaiming_normal_ for convolutions (fan_in in DenseNet, fan_out in ResNet, gain sqrt 2), nn.Linear's default
+// uniform(+-1/sqrt(fan_in)) for the classifier.
+void draw(const Parameter& p, std::uint64_t seed, double* out) {
+  const std::int64_t n = count_of(p.shape);
+  Random random(seed, Purpose::kWeights, name_hash(p.name));
+  const std::int64_t receptive = p.shape.size() == 4 ? p.shape[2] * p.shape[3] : 1;
+  switch (p.init) {
+    case Init::kZero:
+    case Init::kOne:
+      std::fill_n(out, n, p.init == Init::kOne ? 1.0 : 0.0);
+      break;
+    case Init::kNormalFanIn:
+    case Init::kNormalFanOut: {
+      const auto fan = static_cast<double>((p.init == Init::kNormalFanIn ? p.shape[1] : p.shape[0]) * receptive);
+      const double deviation = std::sqrt(2.0 / fan);
+      for (std::int64_t i = 0; i < n; ++i) out[i] = deviation * random.normal();
+      break;
+    }
+    case Init::kUniformFanIn: {
+      const double bound = 1.0 / std::sqrt(static_cast<double>(p.fan_in));
+      for (std::int64_t i = 0; i < n; ++i) out[i] = random.uniform(-bound, bound);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+int Parameters::add(Parameter parameter) {
+  list_.push_back(std::move(parameter));
+  return static_cast<int>(list_.size()) - 1;
+}
+
+int Parameters::add_statistics(const std::string& name, std::int64_t channels) {
+  statistics_.push_back({name, channels, stat_size_});
+  stat_size_ += 2 * channels;
+  return static_cast<int>(statistics_.size()) - 1;
+}
+
+void Parameters::allocate(at::Device device, at::ScalarType master, at::ScalarType compute) {
+  std::reverse(list_.begin(), list_.end());
+  const int count = static_cast<int>(list_.size());
+  order_.resize(list_.size());
+  for (int id = 0; id < count; ++id) order_[static_cast<std::size_t>(id)] = count - 1 - id;
+  size_ = 0;
+  for (auto& p : list_) {
+    p.begin = size_;
+    size_ += count_of(p.shape);
+    p.end = size_;
+  }
+  compute_type_ = compute;
+  const auto options = at::TensorOptions().device(device).dtype(master);
+  flat_values_ = at::zeros({size_}, options);
+  flat_gradients_ = at::zeros({size_ + stat_size_}, options);
+  flat_running_ = at::zeros({stat_size_}, options);
+  flat_compute_ = compute == master ? flat_values_ : at::zeros({size_}, options.dtype(compute));
+  values_.clear();
+  compute_.clear();
+  gradients_.clear();
+  for (const auto& p : list_) {
+    values_.push_back(flat_values_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
+    gradients_.push_back(flat_gradients_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
+    compute_.push_back(p.is_weight ? flat_compute_.narrow(0, p.begin, p.end - p.begin).view(p.shape) : values_.back());
+  }
+  for (int id = 0; id < static_cast<int>(statistics_.size()); ++id) running_var(id).fill_(1.0);
+}
+
+void Parameters::initialize(std::uint64_t seed) {
+  at::Tensor host = at::empty({size_}, at::kDouble);
+  for (const auto& p : list_) draw(p, seed, host.data_ptr<double>() + p.begin);
+  flat_values_.copy_(host);
+  refresh_compute_copies();
+}
+
+at::Tensor Parameters::stat(const at::Tensor& flat, int id, bool var, std::int64_t offset) const {
+  const auto& s = statistics_[static_cast<std::size_t>(id)];
+  return flat.narrow(0, offset + s.begin + (var ? s.channels : 0), s.channels);
+}
+at::Tensor Parameters::running_mean(int id) const { return stat(flat_running_, id, false, 0); }
+at::Tensor Parameters::running_var(int id) const { return stat(flat_running_, id, true, 0); }
+at::Tensor Parameters::batch_mean(int id) const { return stat(flat_gradients_, id, false, size_); }
+at::Tensor Parameters::batch_var(int id) const { return stat(flat_gradients_, id, true, size_); }
+
+void Parameters::begin_step(int count, std::function<void(std::int64_t)> written) {
+  micro_count_ = count;
+  written_ = std::move(written);
+}
+void Parameters::begin_micro_batch(int micro) { micro_ = micro; }
+
+void Parameters::set_gradient(int id, const at::Tensor& gradient) {
+  const std::size_t i = index(id);
+  if (micro_ == 0)
+    gradients_[i].copy_(gradient);
+  else
+    gradients_[i].add_(gradient);
+  if (micro_ + 1 == micro_count_ && written_) written_(list_[i].end);
+}
+
+void Parameters::set_batch_statistics(int id, const at::Tensor& mean, const at::Tensor& unbiased_var) {
+  at::Tensor to_mean = batch_mean(id), to_var = batch_var(id);
+  if (micro_ == 0) {
+    at::mul_out(to_mean, mean.to(to_mean.scalar_type()), at::scalar_tensor(1.0 / micro_count_, to_mean.options()));
+    at::mul_out(to_var, unbiased_var.to(to_var.scalar_type()), at::scalar_tensor(1.0 / micro_count_, to_var.options()));
+  } else {
+    to_mean.add_(mean, 1.0 / micro_count_);
+    to_var.add_(unbiased_var, 1.0 / micro_count_);
+  }
+}
+
+void Parameters::update_running(double momentum) {
+  at::Tensor running = flat_running_;
+  running.mul_(1.0 - momentum).add_(flat_gradients_.narrow(0, size_, stat_size_), momentum);
+}
+
+void Parameters::refresh_compute_copies() {
+  if (!flat_compute_.is_same(flat_values_)) flat_compute_.copy_(flat_values_);
+}
+
+at::Tensor Parameters::flat_gradients() const { return flat_gradients_.narrow(0, 0, size_); }
+
+std::vector<std::size_t> Parameters::ends() const {
+  std::vector<std::size_t> ends;
+  for (const auto& p : list_) ends.push_back(static_cast<std::size_t>(p.end));
+  return ends;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,235 @@
+// The communicator over MPI on host memory. Open MPI advances non-blocking collectives only inside MPI calls, hence
+// poll(); every wait is a test loop with a deadline, because a lost link otherwise hangs in silence.
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/half.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+namespace {
+
+void check_mpi(int rc, const char* what) {
+  if (rc == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(rc, text, &length);
+  throw DeviceError(std::string("[mpi] ") + what + ": " + std::string(text, static_cast<std::size_t>(length)) +
+                    ". Hint: see the first error of the other ranks");
+}
+
+// Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI has no such types of its own.
+template <std::uint16_t (*To)(float), float (*From)(std::uint16_t)>
+void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
+  const auto* a = static_cast<const std::uint16_t*>(in);
+  auto* b = static_cast<std::uint16_t*>(inout);
+  for (int i = 0; i < *count; ++i) b[i] = To(From(a[i]) + From(b[i]));
+}
+
+class MpiCommunicator final : public Communicator {
+ public:
+  explicit MpiCommunicator(const MpiOptions& options) : timeout_s_(options.timeout_s) {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm_, &world_.rank);
+    MPI_Comm_size(comm_, &world_.size);
+    // Not OMPI_COMM_WORLD_LOCAL_RANK: srun --mpi=pmix does not set it.
+    MPI_Comm host = MPI_COMM_NULL;
+    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, world_.rank, MPI_INFO_NULL, &host);
+    MPI_Comm_rank(host, &world_.local_rank);
+    MPI_Comm_size(host, &world_.local_size);
+    MPI_Comm_free(&host);
+    MPI_Op_create(sum_halves<to_bf16, from_bf16>, 1, &sum_bf16_);
+    MPI_Op_create(sum_halves<to_fp16, from_fp16>, 1, &sum_fp16_);
+  }
+
+  ~MpiCommunicator() override {
+    // The others do not know of the failure and would wait: the process is about to be ended by chexnet_abort_mpi.
+    if (std::uncaught_exceptions() > 0) return;
+    // A rank that exits early makes mpirun kill the others within 2 s, so all leave together.
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (MPI_Ibarrier(comm_, &request) == MPI_SUCCESS) {
+      try {
+        wait(request, "barrier before MPI_Finalize");
+      } catch (const Error&) {
+        MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::kHang));
+      }
+    }
+    MPI_Op_free(&sum_bf16_);
+    MPI_Op_free(&sum_fp16_);
+    MPI_Comm_free(&comm_);
+    MPI_Finalize();
+  }
+
+  const World& world() const override { return world_; }
+  void set_wire(Wire wire) override { wire_ = wire; }
+
+  void start(const GradientBuffer& buffer) override {
+    ++sequence_;
+    if (world_.size == 1) return;
+    auto& pending = pending_.emplace_back(Pending{buffer, {}, MPI_REQUEST_NULL, sequence_});
+    const auto count = static_cast<int>(buffer.count);
+    if (wire_ != Wire::kExact && !buffer.exact && buffer.type == ElementType::kF32) {
+      // Divided before the sum, so that a 16-bit sum cannot overflow where the mean does not.
+      const float scale = 1.0f / static_cast<float>(world_.size);
+      const auto* values = static_cast<const float*>(buffer.data);
+      pending.halves.resize(buffer.count);
+      if (wire_ == Wire::kBf16)
+        std::transform(values, values + buffer.count, pending.halves.begin(),
+                       [scale](float v) { return to_bf16(v * scale); });
+      else
+        std::transform(values, values + buffer.count, pending.halves.begin(),
+                       [scale](float v) { return to_fp16(v * scale); });
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
+                               wire_ == Wire::kBf16 ? sum_bf16_ : sum_fp16_, comm_, &pending.request),
+                "all-reduce");
+    } else {
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, buffer.data, count,
+                               buffer.type == ElementType::kF64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
+                               comm_, &pending.request),
+                "all-reduce");
+    }
+  }
+
+  void poll() override {
+    for (auto& pending : pending_) {
+      int done = 0;
+      if (pending.request != MPI_REQUEST_NULL)
+        check_mpi(MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE), "all-reduce");
+    }
+  }
+
+  void finish() override {
+    for (auto& pending : pending_) {
+      wait(pending.request, "gradient all-reduce", pending.sequence);
+      if (!pending.halves.empty()) {
+        auto* values = static_cast<float*>(pending.buffer.data);
+        std::transform(pending.halves.begin(), pending.halves.end(), values,
+                       wire_ == Wire::kBf16 ? from_bf16 : from_fp16);
+      } else if (pending.buffer.type == ElementType::kF64) {
+        scale(static_cast<double*>(pending.buffer.data), pending.buffer.count);
+      } else {
+        scale(static_cast<float*>(pending.buffer.data), pending.buffer.count);
+      }
+    }
+    pending_.clear();
+  }
+
+  void all_reduce(std::span<double> values, ReduceOp op) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                             MPI_DOUBLE, op == ReduceOp::kSum ? MPI_SUM : MPI_MAX, comm_, &request),
+              "all-reduce");
+    wait(request, "all-reduce of control values", ++sequence_);
+  }
+
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    constexpr std::size_t kPiece = std::size_t{1} << 28;  // MPI counts are int
+    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
+      check_mpi(MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm_, &request),
+                "broadcast");
+      wait(request, "broadcast", ++sequence_);
+    }
+  }
+
+  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+    const auto ranks = static_cast<std::size_t>(world_.size);
+    const int mine = static_cast<int>(bytes.size());
+    std::vector<int> counts(ranks), offsets(ranks);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_, &request), "gather");
+    wait(request, "gather of sizes", ++sequence_);
+    std::int64_t total = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      offsets[r] = static_cast<int>(total);
+      total += counts[r];
+    }
+    if (total > INT32_MAX) throw DeviceError("[mpi] a gather of more than 2 GiB. Hint: use fewer images per evaluation");
+    std::vector<std::byte> all(static_cast<std::size_t>(total));
+    check_mpi(MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(), offsets.data(),
+                              MPI_BYTE, comm_, &request),
+              "gather");
+    wait(request, "gather", ++sequence_);
+    std::vector<std::vector<std::byte>> out(ranks);
+    for (std::size_t r = 0; r < ranks; ++r)
+      out[r].assign(all.begin() + offsets[r], all.begin() + offsets[r] + counts[r]);
+    return out;
+  }
+
+  void barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibarrier(comm_, &request), "barrier");
+    wait(request, "barrier", ++sequence_);
+  }
+
+  std::string description() const override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    const std::string version(text, static_cast<std::size_t>(length));
+    return "MPI on host memory, " + version.substr(0, version.find(','));
+  }
+
+ private:
+  struct Pending {
+    GradientBuffer buffer;
+    std::vector<std::uint16_t> halves;
+    MPI_Request request;
+    std::uint64_t sequence;
+  };
+
+  template <class T>
+  void scale(T* values, std::size_t count) const {
+    const T factor = T{1} / static_cast<T>(world_.size);
+    for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
+  }
+
+  void wait(MPI_Request& request, const char* what, std::uint64_t sequence = 0) {
+    const double start = now_s();
+    for (std::uint64_t spins = 0;; ++spins) {
+      int done = 0;
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+      if (done) return;
+      const double waited = now_s() - start;
+      if (waited > timeout_s_)
+        throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what + " (operation " +
+                        std::to_string(sequence) + ") did not finish in " + fixed(timeout_s_, 0) +
+                        " s. Hint: another rank has stopped or a link is down; see the other "
+                        "ranks' logs, or raise launch.timeout_s");
+      // Ranks may share cores: give them away while waiting, and sleep once it takes long.
+      if (waited > 0.002)
+        ::usleep(50);
+      else
+        ::sched_yield();
+    }
+  }
+
+  double timeout_s_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Op sum_bf16_ = MPI_OP_NULL, sum_fp16_ = MPI_OP_NULL;
+  World world_;
+  Wire wire_ = Wire::kExact;
+  std::uint64_t sequence_ = 0;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace
+}  // namespace chexnet
+
+extern "C" chexnet::Communicator* chexnet_open_mpi(const chexnet::MpiOptions* options) {
+  return new chexnet::MpiCommunicator(*options);
+}
+
+extern "C" void chexnet_abort_mpi(int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }

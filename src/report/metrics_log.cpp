@@ -1,0 +1,122 @@
+#include "chexnet/report/metrics_log.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <protozero/pbf_writer.hpp>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+// Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
+enum EventField : protozero::pbf_tag_type { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
+enum SummaryField : protozero::pbf_tag_type { kValue = 1 };
+enum ValueField : protozero::pbf_tag_type { kTag = 1, kSimpleValue = 2 };
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+nlohmann::json json_of(const MetricValue& value) {
+  return std::visit(
+      [](const auto& v) -> nlohmann::json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, double>)
+          return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr);
+        else
+          return v;
+      },
+      value);
+}
+
+void cut_after(const std::filesystem::path& path, std::int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  std::string kept;
+  const std::string text = read_text(path);
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    if (end == std::string::npos) break;  // a torn last line
+    const std::string line = text.substr(at, end + 1 - at);
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_discarded() && json.value("step", std::int64_t{0}) <= step) kept += line;
+    at = end + 1;
+  }
+  write_atomically(path, kept);
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t resume_step) {
+  const auto path = folder / "metrics.jsonl";
+  if (resume_step >= 0) cut_after(path, resume_step);
+  lines_.open(path, std::ios::app);
+  const auto events = "events.out.tfevents." + std::to_string(static_cast<long long>(wall_time())) + "." + host_name() +
+                      "." + std::to_string(getpid());
+  events_.open(folder / events, std::ios::binary);
+  if (!lines_ || !events_)
+    throw CheckpointError("[report] " + path.string() + ": cannot be written. Hint: is the run folder writable?");
+  std::string version;
+  protozero::pbf_writer event(version);
+  event.add_double(kWallTime, wall_time());
+  event.add_string(kFileVersion, "brain.Event:2");
+  tensorboard_record(version);
+}
+MetricsLog::~MetricsLog() = default;
+
+// TFRecord framing: length, masked CRC32C of it, bytes, masked CRC32C of them (tensorflow/core/lib/io/record_writer).
+void MetricsLog::tensorboard_record(const std::string& bytes) {
+  const auto masked = [](std::span<const std::byte> data) {
+    const std::uint32_t crc = crc32c(data);
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+  };
+  const std::uint64_t length = bytes.size();
+  const std::uint32_t length_crc = masked(std::as_bytes(std::span(&length, 1)));
+  const std::uint32_t data_crc = masked(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  events_.write(reinterpret_cast<const char*>(&length), sizeof length);
+  events_.write(reinterpret_cast<const char*>(&length_crc), sizeof length_crc);
+  events_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  events_.write(reinterpret_cast<const char*>(&data_crc), sizeof data_crc);
+  events_.flush();
+}
+
+void MetricsLog::write(const std::string& event, std::int64_t step, const MetricFields& fields) {
+  nlohmann::ordered_json line;
+  line["event"] = event;
+  line["step"] = step;
+  std::string record;
+  {
+    protozero::pbf_writer writer(record);
+    writer.add_double(kWallTime, wall_time());
+    writer.add_int64(kStep, step);
+    protozero::pbf_writer summary(writer, kSummary);
+    const auto scalar = [&](const std::string& name, double v) {
+      if (!std::isfinite(v)) return;
+      protozero::pbf_writer value(summary, kValue);
+      value.add_string(kTag, event + "/" + name);
+      value.add_float(kSimpleValue, static_cast<float>(v));
+    };
+    for (const auto& [name, value] : fields) {
+      line[name] = json_of(value);
+      if (const auto* number = std::get_if<double>(&value)) scalar(name, *number);
+      if (const auto* table = std::get_if<std::map<std::string, double>>(&value)) {
+        for (const auto& [key, v] : *table) {
+          scalar(name + "/" + key, v);
+          if (!std::isfinite(v)) line[name][key] = nullptr;
+        }
+      }
+    }
+  }
+  tensorboard_record(record);
+  lines_ << line.dump() << "\n";
+  lines_.flush();
+  if (!lines_)
+    throw CheckpointError("[report] metrics.jsonl cannot be written. Hint: is the disk full or over quota?");
+}
+
+}  // namespace chexnet

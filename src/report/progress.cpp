@@ -1,0 +1,38 @@
+#include "chexnet/report/progress.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+namespace {
+constexpr double kTerminalInterval_s = 0.2, kLineInterval_s = 5;
+}
+
+Progress::Progress(bool enabled) : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1), last_(now_s()) {}
+
+void Progress::show(const std::string& text) {
+  if (!enabled_) return;
+  const double now = now_s();
+  if (now - last_ < (terminal_ ? kTerminalInterval_s : kLineInterval_s)) return;
+  last_ = now;
+  if (!terminal_) {
+    log_info(text);
+    return;
+  }
+  const std::string padding(width_ > text.size() ? width_ - text.size() : 0, ' ');
+  std::fprintf(stderr, "\r%s%s", text.c_str(), padding.c_str());
+  std::fflush(stderr);
+  width_ = text.size();
+}
+
+void Progress::clear() {
+  if (!enabled_ || !terminal_ || width_ == 0) return;
+  std::fprintf(stderr, "\r%s\r", std::string(width_, ' ').c_str());
+  width_ = 0;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,126 @@
+#include "chexnet/train/network_state.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/safetensors.hpp"
+#include "chexnet/model/weights.hpp"
+
+namespace chexnet {
+namespace {
+
+std::span<std::byte> bytes_of(const at::Tensor& host) {
+  return {static_cast<std::byte*>(host.mutable_data_ptr()), host.nbytes()};
+}
+
+void share(Communicator& comm, at::Tensor tensor) {
+  const at::Tensor host = tensor.to(at::kCPU).contiguous();
+  comm.broadcast(bytes_of(host), 0);
+  if (!host.is_same(tensor)) tensor.copy_(host);
+}
+
+nlohmann::json preprocessing_json(const DataConfig& data) {
+  return {{"resize", data.resize}, {"crop", data.crop}, {"resize_kind", data.resize_kind}, {"mean", data.mean}, {"std", data.std}};
+}
+
+}  // namespace
+
+std::string model_description(const Config& config, const Dataset& dataset) {
+  nlohmann::json splits;
+  for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
+    splits[split->name] = {{"images", split->rows.size()}, {"sha256", split->sha256}};
+  const nlohmann::json json = {{"arch", config.model.arch},
+                               {"findings", dataset.manifest.findings},
+                               {"preprocessing", preprocessing_json(config.data)},
+                               {"manifest_sha256", dataset.manifest.sha256},
+                               {"splits", splits},
+                               {"notice", "research use, not a medical device"}};
+  return json.dump();
+}
+
+void write_network(const std::filesystem::path& folder, const Parameters& parameters, const Optimizer& optimizer,
+                   std::int64_t step, const std::string& description) {
+  save_weights(folder / "model.safetensors", parameters, step, {{"format", "pt"}, {"chexnet", description}});
+  std::vector<at::Tensor> alive;
+  std::vector<NamedArray> arrays;
+  for (const auto& [slot, flat] : optimizer.slots()) {
+    const at::Tensor host = flat.to(at::kCPU).contiguous();
+    alive.push_back(host);
+    const auto type = host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
+    for (const auto& p : parameters.list())
+      arrays.push_back({slot + "/" + p.name, type, p.shape,
+                        std::span<const std::byte>(bytes_of(host)).subspan(static_cast<std::size_t>(p.begin) * element_bytes(type),
+                                                                            static_cast<std::size_t>(p.end - p.begin) * element_bytes(type))});
+  }
+  write_safetensors(folder / "optimizer.safetensors", arrays, {{"steps", std::to_string(optimizer.steps())}});
+}
+
+void read_network(const std::filesystem::path& folder, const Config& config, const std::vector<std::string>& findings,
+                  Parameters& parameters) {
+  const auto path = folder / "model.safetensors";
+  const SafetensorsFile file(path);
+  const auto found = file.metadata().find("chexnet");
+  if (found == file.metadata().end())
+    throw CheckpointError("[checkpoint] " + path.string() + ": has no description of this program. Hint: for plain weights use model.weights");
+  const auto json = nlohmann::json::parse(found->second, nullptr, false);
+  const auto differs = [&](const std::string& what, const std::string& saved, const std::string& asked) {
+    throw CheckpointError("[checkpoint] " + path.string() + ": its " + what + " is " + saved + ", the config says " + asked +
+                          ". Hint: use the config of that run, or another checkpoint");
+  };
+  if (json.is_discarded()) differs("description", "damaged", "otherwise");
+  if (json.value("arch", "") != config.model.arch) differs("network", json.value("arch", "?"), config.model.arch);
+  if (json["findings"] != nlohmann::json(findings)) differs("list of findings", json["findings"].dump(), nlohmann::json(findings).dump());
+  const auto wanted = preprocessing_json(config.data);
+  if (json["preprocessing"] != wanted) differs("preprocessing", json["preprocessing"].dump(), wanted.dump());
+  load_weights(file, path.string(), parameters);
+}
+
+void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters, Optimizer& optimizer) {
+  const auto path = folder / "optimizer.safetensors";
+  const SafetensorsFile file(path);
+  for (const auto& [slot, flat] : optimizer.slots()) {
+    at::Tensor host = flat.to(at::kCPU).clone();
+    const std::size_t element = host.element_size();
+    for (const auto& p : parameters.list()) {
+      const NamedArray* array = file.find(slot + "/" + p.name);
+      if (array == nullptr || array->data.size() != static_cast<std::size_t>(p.end - p.begin) * element)
+        throw CheckpointError("[checkpoint] " + path.string() + ": no state '" + slot + "/" + p.name +
+                              "' of the right size. Hint: was the run started with another optimiser or precision?");
+      std::memcpy(bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element, array->data.data(), array->data.size());
+    }
+    at::Tensor target = flat;
+    target.copy_(host);
+  }
+  optimizer.set_steps(std::stoll(file.metadata().at("steps")));
+}
+
+std::string parameters_sha256(const Parameters& parameters) {
+  Sha256 sum;
+  for (const at::Tensor& flat : {parameters.flat_values(), parameters.flat_running()})
+    sum.update(bytes_of(flat.to(at::kCPU).contiguous()));
+  return sum.hex();
+}
+
+void share_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer) {
+  if (comm.size() > 1) {
+    share(comm, parameters.flat_values());
+    share(comm, parameters.flat_running());
+    if (optimizer != nullptr) {
+      for (const auto& [name, flat] : optimizer->slots()) share(comm, flat);
+      auto steps = static_cast<double>(comm.rank() == 0 ? optimizer->steps() : 0);
+      comm.all_reduce(std::span(&steps, 1), ReduceOp::kMax);
+      optimizer->set_steps(static_cast<std::int64_t>(steps));
+    }
+    const auto hashes = gather_text(comm, parameters_sha256(parameters));
+    for (std::size_t r = 1; r < hashes.size(); ++r)
+      if (hashes[r] != hashes[0])
+        throw DeviceError("[train] rank " + std::to_string(r) + " has other weights than rank 0 after the broadcast. Hint: hardware or transport fault");
+  }
+  parameters.refresh_compute_copies();
+}
+
+}  // namespace chexnet

@@ -1,0 +1,106 @@
+#include "chexnet/train/predict.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/report/progress.hpp"
+
+namespace chexnet {
+namespace {
+
+// Sets LibTorch's threads for a scope.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
+  ~ThreadScope() { at::set_num_threads(before_); }
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  int before_;
+};
+
+double cell_loss(double z, float label, double positive, double negative) {
+  const double tail = std::log1p(std::exp(-std::abs(z)));
+  return label > 0.5f ? positive * (std::max(-z, 0.0) + tail) : negative * (std::max(z, 0.0) + tail);
+}
+
+}  // namespace
+
+SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split, Network& network,
+                              Communicator& comm, const Device& device, const LossWeights& weights) {
+  const ThreadScope threads(config.eval.threads > 0 ? static_cast<int>(config.eval.threads) : device.threads);
+  const std::size_t findings = dataset.manifest.finding_count();
+  const auto images = split.rows.size(), ranks = static_cast<std::size_t>(comm.size());
+  const auto batch = static_cast<std::size_t>(config.eval.batch);
+  const std::size_t per_rank = (images + ranks - 1) / ranks, batches = (per_rank + batch - 1) / batch;
+
+  const ImageReader reader(dataset.images, preprocessing_of(config.data), Augmentation::none(), 0);
+  const EvalSampler sampler(split.rows, comm.rank(), comm.size());
+  Loader loader(dataset.manifest, reader, sampler,
+                {static_cast<int>(batch), static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},
+                device.batch_memory());
+  Progress progress(comm.rank() == 0);
+  std::vector<double> own;  // [per rank, K] logits, then one flag: 1 = damaged
+  std::string damaged;
+  const double start = now_s();
+  for (std::size_t b = 0; b < batches; ++b) {
+    const Batch& data = loader.next();
+    for (const auto& error : data.errors) {
+      log_warning(error);
+      if (damaged.empty()) damaged = error;
+    }
+    const std::int64_t side = config.data.crop;
+    const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
+    const at::Tensor logits = network.forward(x, Mode::kInference).to(at::kCPU, at::kDouble).contiguous();
+    for (std::size_t i = 0; i < batch; ++i) {
+      if (data.samples[i].padding) continue;
+      const double* from = logits.const_data_ptr<double>() + i * findings;
+      own.insert(own.end(), from, from + findings);
+      // A damaged image has no label at all; so has an image that nobody labelled: the error list tells them apart.
+      bool bad = false;
+      for (const auto& error : data.errors) bad = bad || error.find(dataset.images.path(data.samples[i].row)) != std::string::npos;
+      own.push_back(bad ? 1 : 0);
+    }
+    const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
+    progress.show("evaluating " + split.name + ": " + fixed(100 * done, 0) + " %, " + readable_s((now_s() - start) * (1 - done) / done) + " left");
+  }
+  progress.clear();
+  if (config.data.corrupt == "fail" && any_rank(comm, !damaged.empty())) {
+    for (const auto& text : gather_text(comm, damaged))
+      if (!text.empty()) throw DataError(text);
+  }
+
+  SplitPrediction out;
+  Predictions& p = out.predictions;
+  p.findings = dataset.manifest.findings;
+  const auto parts = comm.all_gather(std::as_bytes(std::span(own)));
+  double loss = 0, cells = 0;
+  std::vector<double> line(findings + 1);
+  for (std::size_t i = 0; i < images; ++i) {
+    std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double), line.size() * sizeof(double));
+    p.images.push_back(dataset.manifest.images[split.rows[i]]);
+    const float* labels = dataset.manifest.label_row(split.rows[i]);
+    for (std::size_t k = 0; k < findings; ++k) {
+      const float label = line[findings] > 0 ? std::numeric_limits<float>::quiet_NaN() : labels[k];
+      out.logits.push_back(line[k]);
+      p.labels.push_back(label);
+      p.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
+      if (std::isnan(label)) continue;
+      loss += cell_loss(line[k], label, weights.positive[k], weights.negative[k]);
+      ++cells;
+    }
+  }
+  out.loss = cells > 0 ? loss / cells : std::numeric_limits<double>::quiet_NaN();
+  return out;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,66 @@
+#include "chexnet/train/run_folder.hpp"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdio>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/train/train_state.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+
+fs::path run_folder_of(const Config& config) {
+  return config.run.dir.empty() ? fs::path("runs") / config.run.name : fs::path(config.run.dir);
+}
+
+RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm) : path_(run_folder_of(config)) {
+  if (!config.run.share) umask(umask(0) | 007);
+  if (comm.rank() == 0) prepare(config, resume);
+  const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
+  if (!from.empty()) checkpoint_ = from;
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "rank-%03d.txt", comm.rank());
+  set_log_file((path_ / "log" / name.data()).string());
+}
+
+void RunFolder::prepare(const Config& config, Resume resume) {
+  std::error_code error;
+  fs::create_directories(path_ / "log", error);
+  if (error)
+    throw CheckpointError("[run] " + path_.string() + ": cannot be created: " + error.message() +
+                          ". Hint: choose a writable folder with --out");
+  lock_ = std::make_unique<RunLock>(path_);
+  const bool used = fs::exists(path_ / "config.yaml");
+  if (used && resume == Resume::kNo)
+    throw CheckpointError("[run] " + path_.string() + ": holds a run already. Hint: --resume auto goes on with it, --out NAME starts another");
+  store_ = std::make_unique<CheckpointStore>(path_ / "checkpoints", static_cast<int>(config.checkpoint.keep));
+  if (resume != Resume::kNo) {
+    checkpoint_ = store_->newest_valid();
+    if (!checkpoint_ && resume == Resume::kYes)
+      throw CheckpointError("[run] " + path_.string() + ": no checkpoint to resume from. Hint: --resume auto starts afresh where there is none");
+  }
+  if (checkpoint_) {
+    const auto before = load_config({path_ / "config.yaml"}, {});
+    const auto conflicts = resume_conflicts(before, config);
+    if (!conflicts.empty()) {
+      std::string text;
+      for (const auto& line : conflicts) text += "\n  " + line;
+      throw ConfigError("[run] " + path_.string() + ": the config differs from the run's:" + text +
+                        "\nHint: resume with the old values, or start a new run with --out");
+    }
+  }
+  fs::remove(path_ / "STOP", error);  // it asked the run before this one
+  write_atomically(path_ / "config.yaml", config_yaml(config));
+}
+
+bool RunFolder::stop_file_exists() const {
+  std::error_code error;
+  return fs::exists(path_ / "STOP", error);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,49 @@
+#include "chexnet/train/schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace chexnet {
+
+bool Plateau::observe(double loss, const TrainConfig& config) {
+  constexpr double kThreshold = 1e-4;
+  if (loss < best * (1 - kThreshold)) {
+    best = loss;
+    bad = 0;
+    return false;
+  }
+  if (++bad < config.plateau_patience) return false;
+  factor *= config.plateau_factor;
+  bad = 0;
+  return true;
+}
+
+double learning_rate(const TrainConfig& config, double epochs, const Plateau& plateau) {
+  double lr = config.lr;
+  const double growth = static_cast<double>(config.batch) / static_cast<double>(config.lr_base_batch);
+  if (config.lr_scaling == "linear") lr *= growth;
+  if (config.lr_scaling == "sqrt") lr *= std::sqrt(growth);
+  if (epochs < config.warmup_epochs) return lr * epochs / config.warmup_epochs;
+  if (config.schedule == "plateau") return lr * plateau.factor;
+  if (config.schedule == "cosine") {
+    const double span = std::max(config.epochs - config.warmup_epochs, 1e-9);
+    const double done = std::clamp((epochs - config.warmup_epochs) / span, 0.0, 1.0);
+    return lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  }
+  if (config.schedule == "step") return lr * std::pow(config.step_factor, std::floor(epochs / config.step_epochs));
+  return lr;
+}
+
+std::int64_t total_steps(const TrainConfig& config, std::uint64_t images) {
+  const double steps = std::ceil(config.epochs * static_cast<double>(images) / static_cast<double>(config.batch) - 1e-9);
+  const auto by_epochs = static_cast<std::int64_t>(steps);
+  if (config.max_steps > 0) return by_epochs > 0 ? std::min(by_epochs, config.max_steps) : config.max_steps;
+  return by_epochs;
+}
+
+std::int64_t epochs_complete(std::int64_t step, std::int64_t batch, std::uint64_t images) {
+  return step * batch / static_cast<std::int64_t>(images);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,85 @@
+#include "chexnet/train/step.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace chexnet {
+namespace {
+
+// The classifier lies first in the flat buffer: its gradients are the first that backward finishes.
+std::int64_t trainable_end(const Network& network, const Parameters& parameters) {
+  if (!network.options().freeze_backbone) return parameters.size();
+  std::int64_t end = 0;
+  for (const auto& p : parameters.list())
+    if (p.name.starts_with("classifier.") || p.name.starts_with("fc.")) end = p.end;
+  return end;
+}
+
+BucketedReducer make_reducer(Network& network, Communicator& comm, const TrainStep::Options& options) {
+  Parameters& p = network.parameters();
+  const at::Tensor& flat = p.flat_gradients_and_tail();
+  const auto type = flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
+  const Wire wire = type == ElementType::kF64 ? Wire::kExact : options.wire;
+  comm.set_wire(wire);
+  return {comm,
+          plan_buckets(p.ends(), static_cast<std::size_t>(flat.numel()), element_bytes(type),
+                       static_cast<std::size_t>(options.bucket_mb * 1e6), wire),
+          flat.mutable_data_ptr(), type};
+}
+
+}  // namespace
+
+TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
+    : network_(network),
+      comm_(comm),
+      options_(std::move(options)),
+      loss_(options_.weights, network.parameters().flat_values().options()),
+      optimizer_(options_.train, network.parameters(), trainable_end(network, network.parameters())),
+      reducer_(make_reducer(network, comm, options_)),
+      scale_(network.options().precision == Precision::kFp16 ? LossScale::for_fp16() : LossScale{}) {}
+
+TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels, double labelled, double lr) {
+  Parameters& p = network_.parameters();
+  const auto micro_batches = static_cast<int>(options_.train.accumulate);
+  const std::int64_t micro_size = images.size(0) / micro_batches;
+  Result result;
+  // The mean over ranks follows, so each rank's share of the global mean is scaled up by the world size.
+  const double gradient_scale = scale_.value * comm_.size() / std::max(labelled, 1.0);
+  p.begin_step(micro_batches, [this](std::int64_t end) {
+    if (options_.communicate) reducer_.written_to(static_cast<std::size_t>(end));
+  });
+  for (int m = 0; m < micro_batches; ++m) {
+    p.begin_micro_batch(m);
+    const at::Tensor x = images.narrow(0, m * micro_size, micro_size);
+    const at::Tensor y = labels.narrow(0, m * micro_size, micro_size)
+                             .to(p.flat_values().device(), p.flat_values().scalar_type());
+    if (m + 1 == micro_batches && options_.communicate) reducer_.begin();
+    const at::Tensor logits = network_.forward(x, Mode::kTraining);
+    const LossResult loss = loss_(logits, y, gradient_scale);
+    network_.backward(loss.dlogits);
+    result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
+  }
+  if (options_.communicate) {
+    reducer_.finish();
+    result.allreduce_wait_s = reducer_.wait_s();
+  }
+  at::Tensor gradients = p.flat_gradients();
+  if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
+  // Equal on all ranks, because the reduced buffer is: no further agreement is needed.
+  result.gradient_norm = at::linalg_vector_norm(gradients).item<double>();
+  if (!std::isfinite(result.gradient_norm)) {
+    result.applied = false;
+    if (scale_.dynamic) scale_.overflowed();
+    return result;
+  }
+  scale_.succeeded();
+  if (options_.train.clip_norm > 0 && result.gradient_norm > options_.train.clip_norm)
+    gradients.mul_(options_.train.clip_norm / result.gradient_norm);
+  optimizer_.step(lr);
+  if (!network_.options().freeze_backbone) p.update_running();
+  p.refresh_compute_copies();
+  return result;
+}
+
+}  // namespace chexnet

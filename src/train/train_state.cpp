@@ -1,0 +1,58 @@
+#include "chexnet/train/train_state.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+// JSON has neither NaN nor infinity.
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
+double number_or(const nlohmann::json& json, double otherwise) { return json.is_null() ? otherwise : json.get<double>(); }
+
+}  // namespace
+
+std::string TrainState::to_json() const {
+  const nlohmann::json json = {
+      {"format", 1},
+      {"step", step},
+      {"position", position},
+      {"epoch", epoch},
+      {"plateau", {{"factor", plateau.factor}, {"best", number(plateau.best)}, {"bad", plateau.bad}}},
+      {"loss_scale", {{"value", loss_scale.value}, {"good", loss_scale.good}, {"dynamic", loss_scale.dynamic}}},
+      {"best", number(best)},
+      {"best_step", best_step},
+      {"evaluations_without_best", evaluations_without_best},
+      {"summation_order", {{"ranks", order.ranks}, {"threads", order.threads}, {"wire", order.wire}, {"versions", order.versions}}},
+      {"config", config}};
+  return json.dump(1);
+}
+
+TrainState TrainState::from_json(const std::string& text, const std::string& origin) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    if (json.at("format").get<int>() != 1)
+      throw CheckpointError("[checkpoint] " + origin + ": written by another version of the program. Hint: use that version");
+    TrainState s;
+    s.step = json.at("step");
+    s.position = json.at("position");
+    s.epoch = json.at("epoch");
+    const auto& plateau = json.at("plateau");
+    s.plateau = {plateau.at("factor"), number_or(plateau.at("best"), std::numeric_limits<double>::infinity()), plateau.at("bad")};
+    const auto& scale = json.at("loss_scale");
+    s.loss_scale = {scale.at("value"), scale.at("good"), scale.at("dynamic")};
+    s.best = number_or(json.at("best"), std::numeric_limits<double>::quiet_NaN());
+    s.best_step = json.at("best_step");
+    s.evaluations_without_best = json.at("evaluations_without_best");
+    const auto& order = json.at("summation_order");
+    s.order = {order.at("ranks"), order.at("threads"), order.at("wire"), order.at("versions")};
+    s.config = json.at("config");
+    return s;
+  } catch (const nlohmann::json::exception& e) {
+    throw CheckpointError("[checkpoint] " + origin + ": state.json: " + e.what() + ". Hint: the checkpoint is damaged");
+  }
+}
+
+}  // namespace chexnet

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""usage: unpack_wheels.py PINS WHEELS PLACE: headers and shared libraries of the pinned wheels, flat under PLACE/include and PLACE/lib.
+
+Each wheel's SHA-256 is checked against its pin before a byte is unpacked. A file appears under its final name only when
+it is whole, so an interrupted run leaves nothing that looks finished.
+"""
+import hashlib
+import os
+import re
+import shutil
+import sys
+import zipfile
+
+NOT_NEEDED = ("libtorch_python.so", "libnvperf_", "libcheckpoint.so", "libpcsamplingutil.so", "libshm.so")
+
+
+def target(name):
+    """Where a wheel's member goes below PLACE, or None when nothing here needs it."""
+    found = re.search(r"(?:^|/)lib/(lib[^/]+\.so[0-9.]*)$", name)
+    if found:
+        return None if found.group(1).startswith(NOT_NEEDED) else "lib/" + found.group(1)
+    found = re.match(r"(?:torch|nvidia/[^/]+)/include/(.+)$", name)
+    if found and not name.endswith("/"):
+        return "include/" + found.group(1)
+    return None
+
+
+def main():
+    pins, wheels, place = sys.argv[1:4]
+    by_hash = {}
+    for name in sorted(os.listdir(wheels)):
+        if name.endswith(".whl"):
+            with open(os.path.join(wheels, name), "rb") as f:
+                by_hash[hashlib.file_digest(f, "sha256").hexdigest()] = name
+    for line in open(pins):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        pin, digest = re.match(r"(\S+) --hash=sha256:([0-9a-f]{64})$", line).groups()
+        if digest not in by_hash:
+            sys.exit(f"setup: no wheel in {wheels} is {pin} (sha256 {digest}). Hint: scripts/setup --download FOLDER makes that folder")
+        with zipfile.ZipFile(os.path.join(wheels, by_hash[digest])) as wheel:
+            for member in wheel.infolist():
+                to = target(member.filename)
+                if to is None:
+                    continue
+                path = os.path.join(place, to)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with wheel.open(member) as source, open(path + ".partial", "wb") as out:
+                    shutil.copyfileobj(source, out, 1 << 20)
+                os.replace(path + ".partial", path)
+
+
+main()

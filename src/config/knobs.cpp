@@ -40,6 +40,7 @@ std::vector<Knob> make_knobs() {
     {"data.blank", FIELD(data.blank), "a blank label: ignore (not labelled: skipped by loss and metrics), zero, one", labels},
     {"data.uncertain", FIELD(data.uncertain), "an uncertain label (-1): ignore, zero, one", labels},
     {"data.resize", FIELD(data.resize), "side of the square an image is resized to, pixels", {}, 8, 4096},
+    {"data.eval_resize", FIELD(data.eval_resize), "the same for evaluation, pixels; 0 = data.resize", {}, 0, 4096},
     {"data.crop", FIELD(data.crop), "side of the square the network sees, pixels; evaluation takes the centre", {}, 8, 4096},
     {"data.resize_kind", FIELD(data.resize_kind), "antialias: torchvision's bilinear antialias kernel for uint8, bit for bit; area: exact box mean", {"antialias", "area"}},
     {"data.random_crop", FIELD(data.random_crop), "training takes a random crop instead of the centre", {}},

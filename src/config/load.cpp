@@ -202,15 +202,7 @@ void assign_all(Config& config, const std::map<std::string, Value>& values) {
 std::string expanded_path(const std::string& text) {
   std::string out;
   std::size_t at = 0;
-  if (text == "~" || text.starts_with("~/")) {
-    const char* home = std::getenv("HOME");
-    if (home == nullptr) throw ConfigError("HOME is not set, so '~' has no meaning");
-    out = home;
-    at = 1;
-  }
-  while (at < text.size()) {
-    const auto open = text.find("${", at);
-    if (open == std::string::npos) return out + text.substr(at);
+  for (auto open = text.find("${"); open != std::string::npos; open = text.find("${", at)) {
     const auto close = text.find('}', open);
     if (close == std::string::npos) throw ConfigError("'${' without '}' in '" + text + "'");
     out += text.substr(at, open - at);
@@ -227,7 +219,11 @@ std::string expanded_path(const std::string& text) {
                         name + ":-default}");
     at = close + 1;
   }
-  return out;
+  out += text.substr(at);
+  if (out != "~" && !out.starts_with("~/")) return out;
+  const char* home = std::getenv("HOME");
+  if (home == nullptr) throw ConfigError("HOME is not set, so '~' has no meaning");
+  return home + out.substr(1);
 }
 
 namespace {
@@ -284,6 +280,8 @@ void check_for_training(const Config& config) {
           "a .safetensors file, or 'none' for a random start");
   if (config.data.crop > config.data.resize)
     fail("data.crop", "larger than data.resize", "choose crop <= resize");
+  if (config.data.eval_resize != 0 && config.data.crop > config.data.eval_resize)
+    fail("data.crop", "larger than data.eval_resize", "choose crop <= eval_resize");
   if (config.data.random_crop && config.data.random_resized_crop)
     fail("data.random_crop", "set together with data.random_resized_crop", "choose one");
   if (config.data.mean.size() != 3 || config.data.std.size() != 3)

@@ -2,6 +2,7 @@
 
 #include <spng.h>
 #include <turbojpeg.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -30,13 +31,35 @@ std::uint8_t luma(unsigned r, unsigned g, unsigned b) {
   return static_cast<std::uint8_t>((19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16);
 }
 
+// Every chunk whole, with its CRC, up to IEND. libspng stops reading once it has the last row, so damage behind it, or a
+// file cut there, would pass.
+void check_png_chunks(std::span<const std::byte> bytes, const std::string& origin) {
+  const auto u32 = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+    return value;
+  };
+  std::size_t at = 8;
+  for (;;) {
+    if (bytes.size() - at < 12) fail(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    const std::size_t length = u32(at);
+    if (length > bytes.size() - at - 12) fail(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    const auto* body = reinterpret_cast<const Bytef*>(&bytes[at + 4]);
+    if (crc32(0, body, static_cast<uInt>(length + 4)) != u32(at + 8 + length))
+      fail(origin, "damaged PNG: a chunk's CRC is wrong", "fetch the file again");
+    if (std::memcmp(body, "IEND", 4) == 0) return;
+    at += length + 12;
+  }
+}
+
 void decode_png(std::span<const std::byte> bytes, std::int64_t max_pixels, const std::string& origin,
                 GrayImage& into) {
+  check_png_chunks(bytes, origin);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0), spng_ctx_free);
   const auto check = [&](int rc) {
     if (rc != 0) fail(origin, std::string("damaged PNG: ") + spng_strerror(rc), "fetch the file again");
   };
-  check(spng_set_crc_action(ctx.get(), SPNG_CRC_ERROR, SPNG_CRC_ERROR));
+  check(spng_set_crc_action(ctx.get(), SPNG_CRC_USE, SPNG_CRC_USE));  // checked above
   check(spng_set_png_buffer(ctx.get(), bytes.data(), bytes.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(ctx.get(), &header));

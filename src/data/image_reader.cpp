@@ -34,9 +34,15 @@ void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
 
 }  // namespace
 
-Preprocessing preprocessing_of(const DataConfig& config) {
+Preprocessing training_preprocessing(const DataConfig& config) {
   return {static_cast<int>(config.resize), static_cast<int>(config.crop),
           resize_kind(config.resize_kind), config.max_pixels};
+}
+
+Preprocessing evaluation_preprocessing(const DataConfig& config) {
+  Preprocessing preprocessing = training_preprocessing(config);
+  if (config.eval_resize > 0) preprocessing.resize = static_cast<int>(config.eval_resize);
+  return preprocessing;
 }
 
 Augmentation augmentation_of(const DataConfig& config) {

@@ -34,7 +34,7 @@ class DenseLayer {
 class DenseBlock {
  public:
   DenseBlock(LayerContext& c, const std::string& name, std::int64_t in, int layers, const DenseNetSpec& spec)
-      : in_(in), growth_(spec.growth) {
+      : context_(c), in_(in), growth_(spec.growth) {
     layers_.reserve(static_cast<std::size_t>(layers));
     for (int i = 0; i < layers; ++i)
       layers_.emplace_back(c, name + ".denselayer" + std::to_string(i + 1), in + i * spec.growth, spec);
@@ -49,16 +49,17 @@ class DenseBlock {
   }
   // One gradient buffer for the block; each layer adds what its inputs contributed.
   at::Tensor backward(const at::Tensor& dy) {
-    at::Tensor gradient = dy.clone(at::MemoryFormat::ChannelsLast);
+    at::Tensor gradient = dy.clone(context_.memory_format);
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const std::int64_t before = in_ + static_cast<std::int64_t>(i) * growth_;
-      const at::Tensor own = gradient.narrow(1, before, growth_).contiguous(at::MemoryFormat::ChannelsLast);
+      const at::Tensor own = gradient.narrow(1, before, growth_).contiguous(context_.memory_format);
       gradient.narrow(1, 0, before).add_(layers_[i].backward(own));
     }
-    return gradient.narrow(1, 0, in_).contiguous(at::MemoryFormat::ChannelsLast);
+    return gradient.narrow(1, 0, in_).contiguous(context_.memory_format);
   }
 
  private:
+  LayerContext& context_;
   std::int64_t in_, growth_;
   std::vector<DenseLayer> layers_;
 };

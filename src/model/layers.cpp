@@ -188,7 +188,7 @@ at::Tensor Classifier::backward(const at::Tensor& dlogits) {
   return (dpooled / pixels)
       .view({map_shape_[0], map_shape_[1], 1, 1})
       .expand(map_shape_)
-      .contiguous(at::MemoryFormat::ChannelsLast);
+      .contiguous(context_.memory_format);
 }
 
 }  // namespace chexnet

@@ -36,7 +36,9 @@ at::ScalarType compute_type(Precision precision) {
 }
 
 Network::Network(const NetworkSpec& spec, std::int64_t findings, Options options)
-    : options_(std::move(options)), context_{parameters_, options_.sync_batchnorm} {
+    : options_(std::move(options)), context_{parameters_, options_.sync_batchnorm,
+               // PyTorch's fp64 convolutions know only NCHW; elsewhere channels-last is faster on CPU and GPU.
+               options_.precision == Precision::kFp64 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast} {
   if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family)) {
     backbone_ = make_densenet(context_, *dense);
     classifier_ = std::make_unique<Classifier>(context_, "classifier", backbone_->channels(), findings, Init::kZero);
@@ -56,7 +58,7 @@ at::Tensor Network::normalise(const at::Tensor& images) const {
   const at::Tensor gray = images.to(options_.device, mean_.scalar_type()).div_(255.0);
   return ((gray - mean_) / std_)
       .to(compute_type(options_.precision))
-      .contiguous(at::MemoryFormat::ChannelsLast);
+      .contiguous(context_.memory_format);
 }
 
 at::Tensor Network::forward(const at::Tensor& images, Mode mode) {

@@ -24,7 +24,7 @@ void share(Communicator& comm, at::Tensor tensor) {
 }
 
 nlohmann::json preprocessing_json(const DataConfig& data) {
-  return {{"resize", data.resize}, {"crop", data.crop}, {"resize_kind", data.resize_kind}, {"mean", data.mean}, {"std", data.std}};
+  return {{"resize", data.resize}, {"eval_resize", data.eval_resize}, {"crop", data.crop}, {"resize_kind", data.resize_kind}, {"mean", data.mean}, {"std", data.std}};
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
   const auto batch = static_cast<std::size_t>(config.eval.batch);
   const std::size_t per_rank = (images + ranks - 1) / ranks, batches = (per_rank + batch - 1) / batch;
 
-  const ImageReader reader(dataset.images, preprocessing_of(config.data), Augmentation::none(), 0);
+  const ImageReader reader(dataset.images, evaluation_preprocessing(config.data), Augmentation::none(), 0);
   const EvalSampler sampler(split.rows, comm.rank(), comm.size());
   Loader loader(dataset.manifest, reader, sampler,
                 {static_cast<int>(batch), static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},

@@ -45,7 +45,7 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
   const std::int64_t micro_size = images.size(0) / micro_batches;
   Result result;
   // The mean over ranks follows, so each rank's share of the global mean is scaled up by the world size.
-  const double gradient_scale = scale_.value * comm_.size() / std::max(labelled, 1.0);
+  const double gradient_scale = scale_.value * comm_.size();
   p.begin_step(micro_batches, [this](std::int64_t end) {
     if (options_.communicate) reducer_.written_to(static_cast<std::size_t>(end));
   });
@@ -56,7 +56,7 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
                              .to(p.flat_values().device(), p.flat_values().scalar_type());
     if (m + 1 == micro_batches && options_.communicate) reducer_.begin();
     const at::Tensor logits = network_.forward(x, Mode::kTraining);
-    const LossResult loss = loss_(logits, y, gradient_scale);
+    const LossResult loss = loss_(logits, y, gradient_scale, std::max(labelled, 1.0));
     network_.backward(loss.dlogits);
     result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
   }

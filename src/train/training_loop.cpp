@@ -53,7 +53,7 @@ ExitCode TrainingLoop::run() {
   const auto seed = static_cast<std::uint64_t>(config.run.seed);
   const int per_rank = static_cast<int>(batch) / parts_.comm.size();
   const TrainSampler sampler(rows, parity, seed, state_.position, batch, parts_.comm.rank(), parts_.comm.size());
-  const ImageReader reader(parts_.dataset.images, preprocessing_of(config.data),
+  const ImageReader reader(parts_.dataset.images, training_preprocessing(config.data),
                            parity ? Augmentation::none() : augmentation_of(config.data), seed);
   Loader loader(parts_.dataset.manifest, reader, sampler,
                 {per_rank, static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},

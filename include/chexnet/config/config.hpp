@@ -41,7 +41,7 @@ struct DataConfig {
   bool allow_patient_leak = false;
   Strings findings;
   std::string blank = "ignore", uncertain = "ignore";
-  std::int64_t resize = 256, crop = 224;  // pixels
+  std::int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   std::string resize_kind = "antialias";
   bool random_crop = false;
   bool random_resized_crop = false;

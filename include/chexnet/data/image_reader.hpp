@@ -21,7 +21,8 @@ struct Preprocessing {
   ResizeKind kind = ResizeKind::kAntialias;
   std::int64_t max_pixels = 64'000'000;
 };
-Preprocessing preprocessing_of(const DataConfig& config);
+Preprocessing training_preprocessing(const DataConfig& config);
+Preprocessing evaluation_preprocessing(const DataConfig& config);
 
 struct Augmentation {
   bool random_crop = false, random_resized_crop = false, flip = false;

@@ -1,6 +1,6 @@
 // The building blocks, each with an explicit forward and backward on ATen operators: no autograd, no torch::nn. A layer
-// keeps what its backward needs between the two calls and drops it in backward. Tensors are [N, C, H, W] in
-// channels-last memory, in the compute type. One thread.
+// keeps what its backward needs between the two calls and drops it in backward. Tensors are [N, C, H, W] in the
+// context's memory format, in the compute type. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +21,7 @@ enum class Mode {
 struct LayerContext {
   Parameters& parameters;
   Communicator* sync = nullptr;
+  at::MemoryFormat memory_format = at::MemoryFormat::ChannelsLast;
 };
 
 class Convolution {

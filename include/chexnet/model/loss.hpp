@@ -22,7 +22,7 @@ LossWeights loss_weights(const std::string& kind, const Manifest& manifest, cons
 
 struct LossResult {
   at::Tensor sum;      // scalar in the logits' type: weighted loss summed over labelled cells
-  at::Tensor dlogits;  // [N,K]: gradient of sum * scale
+  at::Tensor dlogits;  // [N,K]: gradient of sum * scale / cells
 };
 
 // l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function, computed as softplus so that it never overflows.
@@ -30,7 +30,7 @@ struct LossResult {
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);
-  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels, double scale) const;
+  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels, double scale, double cells) const;
 
  private:
   at::Tensor positive_, negative_;  // [1,K]

@@ -1,0 +1,66 @@
+#include "chexnet/checkpoint/store.hpp"
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+namespace {
+void save(CheckpointStore& store, std::int64_t step, bool best = false) {
+  store.save(step, "{\"step\": " + std::to_string(step) + "}", best, [&](const fs::path& folder) {
+    write_atomically(folder / "data", "content of " + std::to_string(step));
+  });
+}
+}  // namespace
+
+TEST_CASE("the newest and the best checkpoints stay, links follow") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 2);
+  for (int step = 1; step <= 5; ++step) save(store, step, step == 2);
+  CHECK(fs::read_symlink(folder / "c/last") == "step-00000005");
+  CHECK(fs::read_symlink(folder / "c/best") == "step-00000002");
+  CHECK(fs::exists(folder / "c/step-00000002"));
+  CHECK_FALSE(fs::exists(folder / "c/step-00000003"));
+  CHECK(fs::exists(folder / "c/step-00000004"));
+  CHECK(store.newest_valid()->filename() == "step-00000005");
+  CHECK(resolve_checkpoint(folder / "c/step-00000004").filename() == "step-00000004");
+  fs::create_directory(folder / "run");
+  fs::rename(folder / "c", folder / "run/checkpoints");
+  CHECK(resolve_checkpoint(folder / "run").filename() == "step-00000002");
+}
+
+TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  for (int step = 1; step <= 4; ++step) save(store, step);
+  folder.write("c/step-00000004/data", "content of 9");                  // same size, other bytes
+  fs::resize_file(folder / "c/step-00000003/data", 3);                   // cut off
+  fs::create_directory(folder / "c/.step-00000005.tmp");                 // a save that was killed
+  CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") != std::string::npos);
+  CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] { resolve_checkpoint(folder / "c/step-00000004"); }).find("SHA-256") != std::string::npos);
+  CHECK(store.newest_valid()->filename() == "step-00000002");
+  CHECK(fs::exists(folder / "c/step-00000004.broken-1"));
+  CHECK_FALSE(fs::exists(folder / "c/.step-00000005.tmp"));
+  save(store, 4);
+  CHECK(store.newest_valid()->filename() == "step-00000004");
+}
+
+TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 1);
+  save(store, 1);
+  const auto fails = [&] {
+    store.save(2, "{}", false, [](const fs::path& f) {
+      write_atomically(f / "data", "half");
+      throw CheckpointError("disk full");
+    });
+  };
+  CHECK(error_of<CheckpointError>(fails) == "disk full");
+  CHECK(store.newest_valid()->filename() == "step-00000001");
+  CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) == 2);  // the checkpoint and its link
+  CHECK(error_of<CheckpointError>([&] { resolve_checkpoint(folder / "nothing"); }).find("no checkpoint here") != std::string::npos);
+}

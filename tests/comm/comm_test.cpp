@@ -1,0 +1,80 @@
+#include <cmath>
+#include <numeric>
+
+#include "chexnet/comm/buckets.hpp"
+#include "chexnet/comm/half.hpp"
+#include "support/catch.hpp"
+#include "support/thread_world.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("every 16-bit float survives the way to fp32 and back") {
+  for (std::uint32_t i = 0; i < 65536; ++i) {
+    const auto half = static_cast<std::uint16_t>(i);
+    if (!std::isnan(from_fp16(half))) REQUIRE(to_fp16(from_fp16(half)) == half);
+    if (!std::isnan(from_bf16(half))) REQUIRE(to_bf16(from_bf16(half)) == half);
+  }
+  CHECK(std::isnan(from_fp16(to_fp16(NAN))));
+  CHECK(std::isnan(from_bf16(to_bf16(NAN))));
+}
+
+TEST_CASE("16-bit floats round to the nearest, ties to even") {
+  CHECK(from_fp16(to_fp16(1.0f + 0x1p-11f)) == 1.0f);
+  CHECK(from_fp16(to_fp16(1.0f + 3 * 0x1p-11f)) == 1.0f + 0x1p-9f);
+  CHECK(from_fp16(to_fp16(65519.0f)) == 65504.0f);
+  CHECK(std::isinf(from_fp16(to_fp16(65520.0f))));
+  CHECK(from_fp16(to_fp16(0x1p-25f)) == 0.0f);
+  CHECK(from_fp16(to_fp16(-0x1.8p-25f)) == -0x1p-24f);
+  CHECK(from_bf16(to_bf16(1.0f + 0x1p-8f)) == 1.0f);
+  CHECK(from_bf16(to_bf16(1.0f + 3 * 0x1p-8f)) == 1.0f + 0x1p-6f);
+}
+
+TEST_CASE("buckets cover the gradients once, in order, and the tail is never compressed") {
+  const std::vector<std::size_t> ends = {10, 30, 31, 100, 140};
+  const auto exact = plan_buckets(ends, 150, 4, 100, Wire::kExact);
+  REQUIRE(exact.size() == 3);
+  CHECK(exact[0].end == 30);
+  CHECK(exact[1].end == 100);
+  CHECK(exact[2].end == 150);
+  const auto half = plan_buckets(ends, 150, 4, 100, Wire::kBf16);
+  REQUIRE(half.size() == 4);
+  CHECK((half[2].end == 140 && !half[2].exact));
+  CHECK((half[3].begin == 140 && half[3].end == 150 && half[3].exact));
+  for (const auto& buckets : {exact, half})
+    for (std::size_t i = 1; i < buckets.size(); ++i) CHECK(buckets[i].begin == buckets[i - 1].end);
+}
+
+TEST_CASE("a bucket starts when backward has passed its end, and the mean arrives everywhere") {
+  ThreadWorld world(3);
+  std::mutex mutex;  // Catch's assertions are not thread-safe
+  world.run([&](Communicator& comm) {
+    std::vector<float> flat(10, static_cast<float>(comm.rank()));
+    BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(), ElementType::kF32);
+    reducer.begin();
+    reducer.written_to(3);
+    reducer.written_to(9);
+    reducer.finish();
+    const std::lock_guard lock(mutex);
+    CHECK(flat == std::vector<float>(10, 1.0f));
+  });
+}
+
+TEST_CASE("control collectives of a world of threads") {
+  ThreadWorld world(4);
+  std::mutex mutex;
+  world.run([&](Communicator& comm) {
+    std::vector<double> values = {1.0, static_cast<double>(comm.rank())};
+    comm.all_reduce(values, ReduceOp::kSum);
+    std::vector<double> largest = {static_cast<double>(comm.rank())};
+    comm.all_reduce(largest, ReduceOp::kMax);
+    const std::string text = broadcast_text(comm, comm.rank() == 2 ? "from two" : "", 2);
+    const auto all = gather_text(comm, std::string(static_cast<std::size_t>(comm.rank()), 'x'));
+    const bool any = any_rank(comm, comm.rank() == 3), none = any_rank(comm, false);
+    const std::lock_guard lock(mutex);
+    CHECK(values == std::vector<double>{4, 6});
+    CHECK(largest[0] == 3);
+    CHECK(text == "from two");
+    CHECK(all == std::vector<std::string>{"", "x", "xx", "xxx"});
+    CHECK((any && !none));
+  });
+}

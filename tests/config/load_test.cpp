@@ -1,0 +1,119 @@
+#include "chexnet/config/load.hpp"
+
+#include <cstdlib>
+
+#include "chexnet/config/knobs.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+std::string refused(const std::string& yaml) {
+  return error_of<ConfigError>([&] { load_config_text("exp.yaml", yaml, {}); });
+}
+}  // namespace
+
+TEST_CASE("a config that is wrong is refused with file, line and the nearest names") {
+  struct Case {
+    const char* yaml;
+    const char* part;
+  };
+  const std::vector<Case> cases = {
+      {"train:\n  lr: 1\n  lr: 2\n", "exp.yaml:3: key 'train.lr' stands twice"},
+      {"train:\n  lrr: 1\n", "exp.yaml:2: unknown key 'train.lrr'. Hint: nearest are 'train.lr'"},
+      {"train:\n  lr: fast\n", "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
+      {"train:\n  batch: 1.5\n", "wants integer, not '1.5'"},
+      {"train:\n  batch: 0\n", "exp.yaml:2: 'train.batch' = 0 is out of range"},
+      {"train:\n  batch: [1, 2]\n", "not 'a list'"},
+      {"data:\n  flip: yes\n", "wants true/false, not 'yes'"},
+      {"model:\n  arch: densenet12\n", "'densenet12' is not known. Hint: one of 'densenet121'"},
+      {"a: &x 1\nb: *x\n", "exp.yaml:2: aliases"},
+      {"train: [lr\n", "exp.yaml:2: not valid YAML"},
+      {"- 1\n", "not a table of keys"},
+      {"data: {manifest: {path: \"${CHEXNET_SURELY_UNSET}/x\"}}\n", "CHEXNET_SURELY_UNSET is not set"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.yaml << " -> " << refused(c.yaml));
+    CHECK(refused(c.yaml).find(c.part) != std::string::npos);
+  }
+  std::string deep = "x";
+  for (int i = 0; i < 40; ++i) deep = "{a: " + deep + "}";
+  CHECK(refused(deep).find("nested too deeply") != std::string::npos);
+  CHECK(refused("# " + std::string(1 << 20, 'x')).find("larger than 1 MiB") != std::string::npos);
+}
+
+TEST_CASE("later files override earlier ones and --set overrides all") {
+  const ScratchFolder folder;
+  const auto base = folder.write("base.yaml", "train: {lr: 0.5, batch: 8}\nrun: {name: base}\n");
+  const auto site = folder.write("site.yaml", "run:\n  name: site\n");
+  const Config config = load_config({base, site}, {"train.lr=1e-3", "data.images=[a, b]", "train.batch=6_4"});
+  CHECK(config.train.lr == 1e-3);
+  CHECK(config.train.batch == 64);
+  CHECK(config.run.name == "site");
+  CHECK(config.data.images == Strings{"a", "b"});
+  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.lr"}); }).find("no '='") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.rl=1"}); }).find("'train.lr'") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] { load_config({folder / "absent.yaml"}, {}); }).find("absent.yaml") != std::string::npos);
+}
+
+TEST_CASE("paths know ~ and environment variables with defaults") {
+  setenv("CHEXNET_TEST_PLACE", "/somewhere", 1);
+  setenv("HOME", "/home/someone", 1);
+  CHECK(expanded_path("${CHEXNET_TEST_PLACE}/x") == "/somewhere/x");
+  CHECK(expanded_path("a/${CHEXNET_SURELY_UNSET:-b}/c") == "a/b/c");
+  CHECK(expanded_path("~/x") == "/home/someone/x");
+  CHECK(expanded_path("a~b") == "a~b");
+  CHECK(expanded_path("${CHEXNET_SURELY_UNSET:-~/b}") == "/home/someone/b");
+}
+
+TEST_CASE("the resolved config reads back equal") {
+  Config config = load_config({}, {"data.manifest.path=/x y/t.csv", "data.findings=[A b, \"c, d\"]", "train.lr=0.1", "run.name=\"007\"", "data.manifest.columns.image=\"#\\\"\""});
+  const Config again = load_config_text("resolved", config_yaml(config), {});
+  for (const auto& knob : knobs()) {
+    INFO(knob.key);
+    CHECK(knob_text(knob, config) == knob_text(knob, again));
+  }
+  CHECK(again.run.name == "007");
+  CHECK(again.data.findings == Strings{"A b", "c, d"});
+}
+
+TEST_CASE("what a run needs is asked for by name") {
+  Config config;
+  const auto missing = [&] { return error_of<ConfigError>([&] { check_for_training(config); }); };
+  CHECK(missing().find("data.manifest.path") != std::string::npos);
+  config.data.manifest.path = "t.csv";
+  CHECK(missing().find("data.images") != std::string::npos);
+  config.data.images = {"i"};
+  CHECK(missing().find("model.weights") != std::string::npos);
+  config.model.weights = "none";
+  CHECK(missing().empty());
+  config.data.crop = 512;
+  CHECK(missing().find("data.crop") != std::string::npos);
+}
+
+TEST_CASE("only the listed keys may change on a resume") {
+  Config before, now;
+  now.train.epochs = 99;
+  now.run.log_every = 3;
+  CHECK(resume_conflicts(before, now).empty());
+  now.train.lr = 7;
+  CHECK(resume_conflicts(before, now) == std::vector<std::string>{"train.lr: 0.001 -> 7"});
+}
+
+TEST_CASE("docs/config.md is what the program prints") {
+  CHECK(read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md") == knobs_markdown());
+}
+
+TEST_CASE("the shipped configs load") {
+  setenv("NIH", "/nih", 1);
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
+    INFO(entry.path());
+    CHECK(error_of<Error>([&] { check_for_training(load_config({entry.path()}, {})); }).empty());
+    ++count;
+  }
+  CHECK(count >= 4);
+}

@@ -1,0 +1,70 @@
+#include <sys/stat.h>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/resources.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("checksums give the published values") {
+  const std::string digits = "123456789";
+  CHECK(crc32c(std::as_bytes(std::span(digits.data(), digits.size()))) == 0xE3069283u);  // RFC 3720's check value
+  CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2
+  const ScratchFolder folder;
+  CHECK(sha256_file(folder.write("f", "abc")) == sha256_hex("abc"));
+  CHECK(error_of<DataError>([&] { sha256_file(folder / "absent"); }).find("absent") != std::string::npos);
+}
+
+TEST_CASE("the nearest names come first") {
+  CHECK(nearest_names("tran.lr", {"data.crop", "train.lr", "train.eps"}, 1) == "'train.lr'");
+  CHECK(nearest_names("x", {}, 3).empty());
+}
+
+TEST_CASE("CSV fields are split as RFC 4180 says") {
+  CsvReader csv("\xEF\xBB\xBF" "a,b,c\r\n\n\"x, y\",\"say \"\"no\"\"\",\n\"two\nlines\",1,2");
+  std::vector<std::string_view> fields;
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"a", "b", "c"});
+  REQUIRE(csv.next(fields));
+  CHECK(csv.line() == 3);
+  CHECK(fields == std::vector<std::string_view>{"x, y", "say \"no\"", ""});
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"two\nlines", "1", "2"});
+  CHECK(csv.line() == 4);
+  CHECK_FALSE(csv.next(fields));
+  CHECK(csv_field("a,\"b") == "\"a,\"\"b\"");
+  CHECK(list_lines(" a \r\n\nb") == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("an atomic write leaves the whole file or none") {
+  const ScratchFolder folder;
+  write_atomically(folder / "f", "one");
+  write_atomically(folder / "f", "two");
+  CHECK(read_text(folder / "f") == "two");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  CHECK(error_of<CheckpointError>([&] { write_atomically(folder / "no/such/f", "x"); }).find("no/such") != std::string::npos);
+  {
+    OutputFile file(folder / "unfinished");
+    file.write("half");
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / "unfinished"));
+}
+
+TEST_CASE("a full disk is reported with what to do") {
+  if (!std::filesystem::exists("/dev/full")) return;
+  OutputFile file("/dev/full");
+  const std::string text = error_of<CheckpointError>([&] { file.write("x"); });
+  CHECK(text.find("No space left") != std::string::npos);
+  CHECK(text.find("--out") != std::string::npos);
+}
+
+TEST_CASE("sizes and times are written for people") {
+  CHECK(readable_bytes(1536) == "1.5 KiB");
+  CHECK(readable_s(3725) == "1h02m");
+  CHECK(readable_s(187) == "3m07s");
+  CHECK(readable_s(12.4) == "12s");
+}

@@ -1,0 +1,124 @@
+#include "chexnet/data/decode.hpp"
+
+#include <cmath>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/data/phantom.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t kCap = 64'000'000;
+
+GrayImage decoded(const fs::path& path) {
+  std::vector<std::byte> bytes;
+  read_bytes(path, bytes);
+  GrayImage image;
+  decode_image(bytes, kCap, path.string(), image);
+  return image;
+}
+
+double mean(const GrayImage& image) {
+  double sum = 0;
+  for (const auto p : image.pixels) sum += p;
+  return sum / static_cast<double>(image.pixels.size());
+}
+
+}  // namespace
+
+TEST_CASE("a gray PNG comes back as it was written") {
+  std::vector<std::uint8_t> pixels(37 * 21);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 31 % 251);
+  GrayImage image;
+  decode_image(encode_gray_png(pixels.data(), 37, 21), kCap, "x", image);
+  CHECK((image.width == 37 && image.height == 21));
+  CHECK(image.pixels == pixels);
+  CHECK(error_of<DataError>([&] { decode_image(encode_gray_png(pixels.data(), 37, 21), 37 * 21 - 1, "bomb.png", image); }).find("bomb.png: is 37 x 21 pixels") != std::string::npos);
+}
+
+TEST_CASE("every cut or flipped byte of a PNG is noticed") {
+  std::vector<std::uint8_t> pixels(24 * 24);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 7 % 256);
+  const auto good = encode_gray_png(pixels.data(), 24, 24);
+  GrayImage image;
+  for (std::size_t cut = 0; cut < good.size(); cut += 3) {
+    const std::vector<std::byte> part(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(cut));
+    CHECK_FALSE(error_of<DataError>([&] { decode_image(part, kCap, "cut.png", image); }).empty());
+  }
+  for (std::size_t at = 8; at < good.size(); at += 3) {
+    auto bad = good;
+    bad[at] ^= std::byte{0x10};
+    INFO("byte " << at);
+    CHECK_FALSE(error_of<DataError>([&] { decode_image(bad, kCap, "flip.png", image); }).empty());
+  }
+}
+
+TEST_CASE("what is no PNG or JPEG is named") {
+  GrayImage image;
+  const auto refused = [&](const std::string& text) {
+    return error_of<DataError>([&] { decode_image(std::as_bytes(std::span(text.data(), text.size())), kCap, "some.file", image); });
+  };
+  CHECK(refused("").find("some.file: the file is empty") != std::string::npos);
+  CHECK(refused("<!doctype html>").find("neither PNG nor JPEG") != std::string::npos);
+  CHECK(refused(std::string(128, '\0') + "DICM" + std::string(40, 'x')).find("DICOM") != std::string::npos);
+  CHECK(refused("RIFFxxxxWEBPVP8 ").find("WebP") != std::string::npos);
+  CHECK(refused("\xFF\xD8\xFF\xE0 no more").find("damaged") != std::string::npos);
+}
+
+TEST_CASE("files as found in the wild decode or are refused as their list says") {
+  const auto xray = xray_folder();
+  if (xray.empty()) return;
+  const std::string table = read_text(xray / "odd_derived/FILES.csv");
+  CsvReader csv(table);
+  std::vector<std::string_view> f;
+  csv.next(f);
+  int seen = 0;
+  while (csv.next(f)) {
+    ++seen;
+    const std::string name(f[0]), original(f[2]), expected(f[3]);
+    INFO(name);
+    const fs::path path = xray / "odd_derived" / name;
+    if (expected.find("error") != std::string::npos && !name.starts_with("cmyk")) {
+      CHECK(error_of<DataError>([&] { decoded(path); }).find(name) != std::string::npos);
+      continue;
+    }
+    const GrayImage image = decoded(path), reference = decoded(xray / "nih352/images" / original);
+    if (name.starts_with("bit1_")) {
+      CHECK(mean(image) == Approx(148.9).margin(0.1));
+    } else if (name.starts_with("big_")) {
+      CHECK((image.width == 4280 && image.height == 3520));
+      CHECK(std::abs(mean(image) - mean(reference)) < 2);
+    } else {
+      REQUIRE(image.pixels.size() == reference.pixels.size());
+      double sum = 0;
+      int largest = 0;
+      for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+        const int difference = std::abs(image.pixels[i] - reference.pixels[i]);
+        sum += difference;
+        largest = std::max(largest, difference);
+      }
+      const double average = sum / static_cast<double>(image.pixels.size());
+      const bool jpeg = name.ends_with(".jpg") && !name.starts_with("png_");
+      const bool exact = !jpeg && !name.starts_with("pal_") && !name.starts_with("jpeg_");
+      INFO("largest " << largest << " mean " << average);
+      CHECK(largest <= (exact ? 0 : 24));
+      CHECK(average <= (exact ? 0 : 1.5));
+    }
+  }
+  CHECK(seen == 18);
+  for (const auto& entry : fs::directory_iterator(xray / "odd")) {
+    const auto extension = entry.path().extension().string();
+    INFO(entry.path());
+    if (extension == ".csv") continue;
+    if (extension == ".dcm")
+      CHECK(error_of<DataError>([&] { decoded(entry.path()); }).find("DICOM") != std::string::npos);
+    else
+      CHECK(decoded(entry.path()).width >= 277);
+  }
+}

@@ -1,0 +1,212 @@
+#include "chexnet/data/loader.hpp"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/data/phantom.hpp"
+#include "chexnet/data/split.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// A small phantom set, drawn once.
+struct Phantom {
+  ScratchFolder folder;
+  Manifest manifest;
+  ImageIndex index;
+  std::vector<std::uint32_t> rows;
+  Phantom() {
+    PhantomOptions options;
+    options.out = folder / "set";
+    options.images = 23;
+    options.size = 48;
+    options.threads = 2;
+    write_phantom_set(options, [](int) {});
+    DataConfig config;
+    config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
+    manifest = read_manifest(config);
+    for (std::uint32_t row = 0; row < manifest.size(); ++row) rows.push_back(row);
+    index = ImageIndex::scan(manifest, rows, {(folder / "set/images").string()});
+  }
+};
+
+Phantom& phantom() {
+  static Phantom set;
+  return set;
+}
+
+constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias, 1'000'000};
+const Augmentation kEverything{true, false, true, 0.8, 5, 0.1, 0.2};
+
+struct Content {
+  std::vector<std::uint8_t> images;
+  std::vector<float> labels;
+  bool operator==(const Content& other) const {
+    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    return images == other.images && std::ranges::equal(labels, other.labels, same);
+  }
+};
+
+// The global batches [first, first + steps) by stream position, made by `ranks` ranks with `workers` threads each.
+std::map<std::uint64_t, Content> samples(int ranks, int workers, std::uint64_t first_position, int steps, int batch = 8) {
+  auto& p = phantom();
+  std::map<std::uint64_t, Content> out;
+  const ImageReader reader(p.index, kInput, kEverything, 5);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const TrainSampler sampler(p.rows, false, 5, first_position, static_cast<std::uint64_t>(batch), rank, ranks);
+    Loader loader(p.manifest, reader, sampler, {batch / ranks, workers, 2});
+    for (int s = 0; s < steps; ++s) {
+      const Batch& b = loader.next();
+      for (std::size_t i = 0; i < b.samples.size(); ++i) {
+        const std::size_t pixels = 32 * 32, k = p.manifest.finding_count();
+        const Content content{{b.images.begin() + static_cast<std::ptrdiff_t>(i * pixels), b.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * pixels)},
+                              {b.labels.begin() + static_cast<std::ptrdiff_t>(i * k), b.labels.begin() + static_cast<std::ptrdiff_t>((i + 1) * k)}};
+        REQUIRE(out.emplace(b.samples[i].position, content).second);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("batches are bit-identical for any number of workers and ranks") {
+  const auto reference = samples(1, 0, 0, 7);
+  REQUIRE(reference.size() == 56);
+  CHECK(reference.begin()->first == 0);
+  CHECK(reference.rbegin()->first == 55);
+  for (const int workers : {1, 2, 5}) CHECK(samples(1, workers, 0, 7) == reference);
+  for (const int ranks : {2, 4}) CHECK(samples(ranks, 2, 0, 7) == reference);
+}
+
+TEST_CASE("a resume on another number of ranks sees each position exactly once") {
+  const auto reference = samples(1, 0, 0, 9);
+  auto pieces = samples(1, 1, 0, 2);
+  pieces.merge(samples(2, 2, 16, 3));
+  pieces.merge(samples(4, 1, 40, 4));
+  CHECK(pieces == reference);
+}
+
+TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
+  std::vector<std::uint32_t> rows(101);
+  for (std::uint32_t i = 0; i < rows.size(); ++i) rows[i] = 1000 + i;
+  const TrainSampler sampler(rows, false, 3, 0, 4, 0, 1);
+  std::vector<std::vector<std::uint32_t>> epochs;
+  for (std::uint64_t e = 0; e < 5; ++e) {
+    std::vector<std::uint32_t> order;
+    for (std::uint64_t i = 0; i < rows.size(); ++i) order.push_back(sampler.row_at(e * rows.size() + i));
+    for (const auto& before : epochs) CHECK(order != before);
+    epochs.push_back(order);
+    std::ranges::sort(order);
+    CHECK(order == rows);
+  }
+  const TrainSampler kept(rows, true, 3, 0, 4, 0, 1);
+  for (std::uint64_t i = 0; i < 300; ++i) CHECK(kept.row_at(i) == rows[i % rows.size()]);
+}
+
+TEST_CASE("evaluation covers each row once on any number of ranks, the rest is padding") {
+  std::vector<std::uint32_t> rows(10);
+  for (std::uint32_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  for (const int ranks : {1, 2, 3, 4}) {
+    std::multiset<std::uint32_t> seen;
+    const int tickets = (10 + ranks - 1) / ranks;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (int t = 0; t < tickets + 2; ++t) {
+        const Sample s = EvalSampler(rows, rank, ranks).at(static_cast<std::uint64_t>(t));
+        if (!s.padding) seen.insert(s.row);
+      }
+    CHECK(seen == std::multiset<std::uint32_t>(rows.begin(), rows.end()));
+  }
+}
+
+TEST_CASE("a damaged image is reported with its batch and counts as not labelled") {
+  auto& p = phantom();
+  const ScratchFolder folder;
+  std::filesystem::copy(p.folder / "set/images", folder / "images");
+  const std::string victim = p.manifest.images[3];
+  folder.write("images/" + victim, "no image");
+  const auto index = ImageIndex::scan(p.manifest, p.rows, {(folder / "images").string()});
+  const ImageReader reader(index, kInput, Augmentation::none(), 1);
+  for (const int workers : {0, 3}) {
+    const EvalSampler sampler(p.rows, 0, 1);
+    Loader loader(p.manifest, reader, sampler, {23, workers, 1});
+    const Batch& batch = loader.next();
+    REQUIRE(batch.errors.size() == 1);
+    CHECK(batch.errors[0].find(victim) != std::string::npos);
+    for (std::size_t i = 0; i < 23; ++i) CHECK(std::isnan(batch.labels[i * 14]) == (i == 3));
+    CHECK(loader.next().errors.empty());  // all padding
+  }
+}
+
+TEST_CASE("what a worker cannot handle reaches the consumer") {
+  class Failing final : public Sampler {
+    Sample at(std::uint64_t ticket) const override {
+      if (ticket == 5) throw std::runtime_error("no sample 5");
+      return {0, ticket, true};
+    }
+  };
+  auto& p = phantom();
+  const ImageReader reader(p.index, kInput, Augmentation::none(), 1);
+  const Failing sampler;
+  Loader loader(p.manifest, reader, sampler, {4, 2, 2});
+  CHECK(error_of<std::runtime_error>([&] {
+          for (int i = 0; i < 3; ++i) loader.next();
+        }) == "no sample 5");
+}
+
+TEST_CASE("a loader that is not read to its end stops") {
+  auto& p = phantom();
+  const ImageReader reader(p.index, kInput, Augmentation::none(), 1);
+  const TrainSampler sampler(p.rows, false, 1, 0, 4, 0, 1);
+  for (int i = 0; i < 20; ++i) {
+    Loader loader(p.manifest, reader, sampler, {4, 3, 2});
+    if (i % 2 == 0) loader.next();
+  }
+  SUCCEED("returned");
+}
+
+TEST_CASE("augmentation depends on seed and position alone, and each switch does something") {
+  auto& p = phantom();
+  ImageReader::Scratch scratch;
+  const auto pixels = [&](Augmentation augmentation, std::uint64_t seed, std::uint64_t position) {
+    std::vector<std::uint8_t> out(32 * 32);
+    ImageReader(p.index, kInput, augmentation, seed).read({4, position, false}, out.data(), scratch);
+    return out;
+  };
+  const auto plain = pixels(Augmentation::none(), 1, 1);
+  CHECK(plain == pixels(Augmentation::none(), 2, 9));
+  CHECK(pixels(kEverything, 1, 1) == pixels(kEverything, 1, 1));
+  CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 1, 2));
+  CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 2, 1));
+  const std::vector<Augmentation> each = {{.random_crop = true}, {.random_resized_crop = true, .crop_area_min = 0.3}, {.flip = true}, {.rotate_deg = 10}, {.scale_jitter = 0.2}, {.contrast_jitter = 0.3}};
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    INFO(i);
+    int changed = 0;
+    for (std::uint64_t position = 0; position < 12; ++position) changed += pixels(each[i], 1, position) != plain ? 1 : 0;
+    CHECK(changed >= 3);
+  }
+  // A flip is a mirror image and nothing else.
+  for (std::uint64_t position = 0; position < 12; ++position) {
+    auto flipped = pixels({.flip = true}, 1, position);
+    if (flipped == plain) continue;
+    for (std::size_t row = 0; row < 32; ++row) std::reverse(flipped.begin() + static_cast<std::ptrdiff_t>(row * 32), flipped.begin() + static_cast<std::ptrdiff_t>((row + 1) * 32));
+    CHECK(flipped == plain);
+  }
+}
+
+TEST_CASE("a phantom set is a function of its seed, and says what it is") {
+  const PhantomImage a = draw_phantom(1, 5, 0, 64), b = draw_phantom(1, 5, 0, 64), c = draw_phantom(2, 5, 0, 64);
+  CHECK(a.pixels == b.pixels);
+  CHECK(a.pixels != c.pixels);
+  auto& p = phantom();
+  CHECK(p.manifest.size() == 23);
+  CHECK(std::filesystem::exists(p.folder / "set/README.txt"));
+  PhantomOptions again;
+  again.out = p.folder / "set";
+  CHECK(error_of<CheckpointError>([&] { write_phantom_set(again, [](int) {}); }).find("holds a data set already") != std::string::npos);
+}

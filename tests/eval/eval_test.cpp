@@ -1,0 +1,83 @@
+#include <cmath>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/philox.hpp"
+#include "chexnet/eval/auroc.hpp"
+#include "chexnet/eval/predictions.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("AUROC equals the share of won pairs, ties half") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed, Purpose::kTest, 0);
+    std::vector<double> scores(200);
+    std::vector<float> labels(200);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      scores[i] = random.below(seed < 10 ? 7 : 1000000);
+      labels[i] = random.chance(0.1) ? NAN : (random.chance(0.3) ? 1.0f : 0.0f);
+    }
+    double won = 0, pairs = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      for (std::size_t j = 0; j < scores.size(); ++j)
+        if (labels[i] == 1 && labels[j] == 0) {
+          ++pairs;
+          won += scores[i] > scores[j] ? 1 : (scores[i] == scores[j] ? 0.5 : 0);
+        }
+    REQUIRE(auroc(scores, labels));
+    CHECK(*auroc(scores, labels) == Approx(won / pairs).epsilon(1e-14));
+  }
+  CHECK_FALSE(auroc(std::vector<double>{1, 2}, std::vector<float>{1, 1}));
+  CHECK_FALSE(auroc({}, {}));
+}
+
+TEST_CASE("predictions survive the way through CSV, to the last bit") {
+  Predictions p;
+  p.findings = {"A", "B, c"};
+  p.images = {"x.png", "y,z.png"};
+  p.labels = {1, NAN, 0, 1};
+  p.probabilities = {0.1, 1.0 / 3, 5e-324, 0.9999999999999999};
+  const ScratchFolder folder;
+  const auto q = read_predictions(folder.write("p.csv", predictions_csv(p)), nullptr);
+  CHECK(q.findings == p.findings);
+  CHECK(q.images == p.images);
+  CHECK(q.probabilities == p.probabilities);
+  CHECK(std::isnan(q.labels[1]));
+  CHECK(q.labels[3] == 1);
+}
+
+TEST_CASE("means skip what is not defined") {
+  Predictions p;
+  p.findings = {"A", "B"};
+  p.images = {"1", "2", "3"};
+  p.labels = {1, 0, 0, 0, 1, 0};
+  p.probabilities = {0.9, 0.5, 0.1, 0.4, 0.2, 0.3};
+  const Scores s = score(p);
+  CHECK(*s.auroc[0] == Approx(1.0));
+  CHECK_FALSE(s.auroc[1]);
+  CHECK(*s.mean_auroc == Approx(1.0));
+  CHECK(mean_auroc_with(s, 2) == Approx(1.0));
+  CHECK_FALSE(mean_auroc_with(s, 3));
+}
+
+TEST_CASE("a table of predictions that does not fit is refused") {
+  const ScratchFolder folder;
+  Manifest manifest;
+  manifest.findings = {"A"};
+  manifest.images = {"x"};
+  manifest.labels = {1};
+  manifest.rows = {{"x", 0}};
+  manifest.path = "m.csv";
+  const auto refused = [&](const std::string& text, const Manifest* m) {
+    return error_of<DataError>([&] { read_predictions(folder.write("p.csv", text), m); });
+  };
+  CHECK(refused("image,A\nx,0.5\n", &manifest).empty());
+  CHECK(refused("image,B\nx,0.5\n", &manifest).find("no column for finding 'A'") != std::string::npos);
+  CHECK(refused("image,A\ny,0.5\n", &manifest).find("'y' is not in m.csv") != std::string::npos);
+  CHECK(refused("image,A\nx,high\n", &manifest).find("p.csv:2: 'high' is not a number") != std::string::npos);
+  CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") != std::string::npos);
+  CHECK(refused("image,A\nx,1\nx,1\n", &manifest).find("stands twice") != std::string::npos);
+  CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") != std::string::npos);
+  CHECK(refused("image,A\n", &manifest).find("no rows") != std::string::npos);
+}

@@ -1,0 +1,48 @@
+# Sourced by the tests that run the program. Needs CHEXNET_BUILD; works in a scratch folder of its own.
+set -u
+program=$CHEXNET_BUILD/chexnet-train
+source_folder=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+export OMPI_MCA_btl_base_warn_component_unused=0
+root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
+mpi() { local n=$1; shift; mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
+
+# A phantom set that every test shares, drawn once for a build folder.
+phantom=$CHEXNET_BUILD/test-phantom
+if [ ! -e "$phantom/Data_Entry_2017.csv" ]; then
+  rm -rf "$phantom" && "$program" phantom "$phantom" --images 160 --size 64 2>/dev/null
+fi
+# A config for runs of seconds.
+cat >"$scratch/small.yaml" <<YAML
+data:
+  manifest: {path: $phantom/Data_Entry_2017.csv}
+  images: [$phantom/images]
+  train_list: $phantom/train_val_list.txt
+  test_list: $phantom/test_list.txt
+  resize: 36
+  crop: 32
+  random_crop: true
+  rotate_deg: 5
+model: {arch: densenet121, weights: none}
+train: {batch: 8, max_steps: 24, epochs: 100}
+run: {log_every: 1}
+eval: {batch: 8, splits: [test]}
+launch: {device: cpu, threads: 1}
+YAML
+small=$scratch/small.yaml
+
+check() {  # check TEXT COMMAND...: the command succeeds
+  local text=$1; shift
+  if "$@"; then echo "ok: $text"; else echo "FAILED: $text"; failures=$((failures + 1)); fi
+}
+refused() {  # refused CODE PART ARGUMENTS...: the program exits with CODE and says PART on stderr
+  local code=$1 part=$2 rc=0; shift 2
+  "$program" "$@" >"$scratch/out.txt" 2>"$scratch/err.txt" </dev/null || rc=$?
+  if [ "$rc" = "$code" ] && grep -qF -- "$part" "$scratch/err.txt"; then echo "ok: $part"; else
+    echo "FAILED: exit $rc (wanted $code), wanted text: $part"; sed 's/^/  | /' "$scratch/err.txt" | tail -n 12; failures=$((failures + 1))
+  fi
+}
+weights() { echo "$1/checkpoints/last/model.safetensors"; }
+finish() { [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }; }

@@ -1,0 +1,202 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <set>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/model/loss.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/model/weights.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+#include "support/parity_run.hpp"
+#include "support/thread_world.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// One forward and backward; returns the flat gradients with the tail of batch statistics.
+at::Tensor gradients_of(Network& network, const at::Tensor& images, const at::Tensor& labels, double scale, double cells) {
+  network.parameters().begin_step(1, {});
+  network.parameters().begin_micro_batch(0);
+  const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
+  const at::Tensor logits = network.forward(images, Mode::kTraining);
+  network.backward(loss(logits, labels.to(logits.scalar_type()), scale, cells).dlogits);
+  return network.parameters().flat_gradients_and_tail().clone();
+}
+
+double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+}  // namespace
+
+TEST_CASE("every network of the table has torchvision's number of parameters") {
+  // From torchvision's documentation (num_params at 1,000 classes), less the other classifier.
+  struct Case {
+    const char* arch;
+    std::int64_t at_1000, features;
+  };
+  for (const auto& c : std::vector<Case>{{"densenet121", 7978856, 1024}, {"densenet169", 14149480, 1664}, {"densenet201", 20013928, 1920}, {"resnet50", 25557032, 2048}, {"resnet101", 44549160, 2048}}) {
+    Network network(network_spec(c.arch), 14, {});
+    INFO(c.arch);
+    CHECK(network.parameters().size() == c.at_1000 - (1000 - 14) * (c.features + 1));
+  }
+  CHECK(error_of<ConfigError>([] { network_spec("densenet120"); }).find("'densenet121'") != std::string::npos);
+}
+
+TEST_CASE("backward finishes the flat gradient buffer from front to back") {
+  for (const char* arch : {"densenet121", "resnet50"}) {
+    Network network(network_spec(arch), 14, {});
+    network.parameters().initialize(1);
+    std::vector<std::int64_t> ends;
+    network.parameters().begin_step(1, [&](std::int64_t end) { ends.push_back(end); });
+    network.parameters().begin_micro_batch(0);
+    const at::Tensor logits = network.forward(parity_images(0, 2), Mode::kTraining);
+    network.backward(at::ones_like(logits));
+    std::vector<std::int64_t> expected;
+    for (const auto& p : network.parameters().list()) expected.push_back(p.end);
+    CHECK(ends == expected);
+    CHECK(ends.back() == network.parameters().size());
+  }
+}
+
+TEST_CASE("two ranks with synchronised BatchNorm equal one rank with the whole batch") {
+  const at::Tensor images = parity_images(3, 8), labels = parity_labels(3, 8);
+  for (const char* arch : {"densenet121", "resnet50"}) {
+    Network whole(network_spec(arch), 14, {.precision = Precision::kFp64});
+    whole.parameters().initialize(4);
+    const at::Tensor expected = gradients_of(whole, images, labels, 1.0, 8 * 14);
+    std::vector<at::Tensor> parts(2);
+    ThreadWorld(2).run([&](Communicator& comm) {
+      Network half(network_spec(arch), 14, {.precision = Precision::kFp64, .sync_batchnorm = &comm});
+      half.parameters().initialize(4);
+      const std::int64_t at = comm.rank() * 4;
+      parts[static_cast<std::size_t>(comm.rank())] = gradients_of(half, images.narrow(0, at, 4), labels.narrow(0, at, 4), 2.0, 8 * 14);
+    });
+    INFO(arch);
+    CHECK(largest_difference((parts[0] + parts[1]) / 2, expected) <= 1e-10 * std::max(1.0, expected.abs().max().item<double>()));
+  }
+}
+
+TEST_CASE("micro-batches add up to the gradient of the step") {
+  Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+  network.parameters().initialize(2);
+  const at::Tensor images = parity_images(1, 4), labels = parity_labels(1, 4);
+  const at::Tensor expected = gradients_of(network, images, labels, 1.0, 4 * 14);
+  const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
+  int calls = 0;
+  network.parameters().begin_step(2, [&](std::int64_t) { ++calls; });
+  for (int m = 0; m < 2; ++m) {  // the same images twice, each half the weight
+    network.parameters().begin_micro_batch(m);
+    const at::Tensor logits = network.forward(images, Mode::kTraining);
+    network.backward(loss(logits, labels.to(at::kDouble), 1.0, 2 * 4 * 14).dlogits);
+  }
+  CHECK(calls == static_cast<int>(network.parameters().list().size()));
+  CHECK(largest_difference(network.parameters().flat_gradients_and_tail(), expected) < 1e-12);
+}
+
+TEST_CASE("a frozen backbone changes nothing but the classifier's gradient") {
+  Network network(network_spec("densenet121"), 14, {.freeze_backbone = true});
+  network.parameters().initialize(2);
+  const at::Tensor gradients = gradients_of(network, parity_images(1, 4), parity_labels(1, 4), 1.0, 56);
+  const std::int64_t head = 14 * 1024 + 14;
+  CHECK(gradients.narrow(0, 0, head).abs().max().item<float>() > 0);
+  CHECK(gradients.narrow(0, head, gradients.numel() - head).abs().max().item<float>() == 0);
+}
+
+TEST_CASE("16-bit networks stay near the fp32 one") {
+  Network reference(network_spec("densenet121"), 14, {});
+  reference.parameters().initialize(5);
+  const at::Tensor expected = reference.forward(parity_images(0, 4), Mode::kTraining);
+  for (const auto precision : {Precision::kBf16, Precision::kFp16}) {
+    Network network(network_spec("densenet121"), 14, {.precision = precision});
+    network.parameters().initialize(5);
+    const at::Tensor logits = network.forward(parity_images(0, 4), Mode::kTraining);
+    CHECK(logits.scalar_type() == at::kFloat);
+    CHECK(largest_difference(logits, expected) < (precision == Precision::kBf16 ? 0.1 : 0.02));
+  }
+}
+
+TEST_CASE("a score does not depend on the image's place in the batch") {
+  Network network(network_spec("densenet121"), 14, {});
+  network.parameters().initialize(5);
+  const at::Tensor images = parity_images(0, 4), turned = images.flip(0);
+  const at::Tensor a = network.forward(images, Mode::kInference), b = network.forward(turned, Mode::kInference).flip(0);
+  CHECK(at::equal(a, b));
+}
+
+TEST_CASE("the loss is the mean over labelled cells with weights, and its gradient is right") {
+  const LossWeights weights{{2, 0.5, 1}, {1, 3, 1}};
+  const at::Tensor z = at::tensor({0.3, -40.0, 2.0, 800.0, -0.7, 0.0}, at::kDouble).view({2, 3});
+  const at::Tensor y = at::tensor({1.0, 0.0, static_cast<double>(NAN), 0.0, 1.0, 1.0}, at::kDouble).view({2, 3});
+  const BinaryCrossEntropy loss(weights, z.options());
+  const auto result = loss(z, y, 1.0, 1.0);
+  const auto softplus = [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); };
+  const double expected = 2 * softplus(-0.3) + 3 * softplus(-40) + 1 * softplus(800) + 0.5 * softplus(0.7) + softplus(0);
+  CHECK(result.sum.item<double>() == Approx(expected).epsilon(1e-14));
+  CHECK(result.dlogits[0][2].item<double>() == 0);
+  for (int i = 0; i < 2; ++i) {
+    for (int k = 0; k < 3; ++k) {
+      constexpr double kStep = 1e-6;
+      at::Tensor up = z.clone(), down = z.clone();
+      up[i][k] += kStep;
+      down[i][k] -= kStep;
+      const double slope = (loss(up, y, 1, 1).sum.item<double>() - loss(down, y, 1, 1).sum.item<double>()) / (2 * kStep);
+      CHECK(result.dlogits[i][k].item<double>() == Approx(slope).margin(1e-7));
+    }
+  }
+  CHECK(largest_difference(loss(z, y, 8.0, 4.0).dlogits, result.dlogits * 2) < 1e-15);
+}
+
+TEST_CASE("loss weights are counted over labelled cells of the training split") {
+  Manifest m;
+  m.findings = {"A", "B"};
+  m.labels = {1, 0, 0, 0, 0, 0, 0, NAN};
+  Split split{"train", {0, 1, 2, 3}, ""};
+  auto w = loss_weights("pos_weight", m, split);
+  CHECK(w.positive == std::vector<double>{3, 1});
+  CHECK(w.negative == std::vector<double>{1, 1});
+  w = loss_weights("paper", m, split);
+  CHECK(w.positive[0] == 0.75);
+  CHECK(w.negative[0] == 0.25);
+  CHECK(error_of<ConfigError>([&] { loss_weights("x", m, split); }).find("pos_weight") != std::string::npos);
+}
+
+TEST_CASE("weights travel through safetensors, and what does not fit is named") {
+  const ScratchFolder folder;
+  Network a(network_spec("densenet121"), 14, {}), b(network_spec("densenet121"), 14, {});
+  a.parameters().initialize(1);
+  b.parameters().initialize(2);
+  save_weights(folder / "a.safetensors", a.parameters(), 3, {});
+  CHECK(load_weights(SafetensorsFile(folder / "a.safetensors"), "a", b.parameters()).text().empty());
+  CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
+  CHECK(at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
+
+  Network three(network_spec("densenet121"), 3, {});
+  three.parameters().initialize(9);
+  const auto report = load_weights(SafetensorsFile(folder / "a.safetensors"), "a", three.parameters());
+  CHECK(report.head.size() == 2);
+  CHECK(report.text().find("classifier of another size") != std::string::npos);
+
+  Network resnet(network_spec("resnet50"), 14, {});
+  const auto text = error_of<CheckpointError>([&] { load_weights(SafetensorsFile(folder / "a.safetensors"), "a.safetensors", resnet.parameters()); });
+  CHECK(text.find("a.safetensors") != std::string::npos);
+  CHECK(text.find("do not fit this network") != std::string::npos);
+}
+
+TEST_CASE("initial weights depend on seed and name alone and have torchvision's spread") {
+  Network a(network_spec("densenet121"), 14, {}), b(network_spec("densenet121"), 3, {});
+  a.parameters().initialize(1);
+  b.parameters().initialize(1);
+  const auto tensor = [](Network& n, const std::string& name) {
+    for (const auto& p : n.parameters().list())
+      if (p.name == name) return n.parameters().flat_values().narrow(0, p.begin, p.end - p.begin);
+    return at::Tensor();
+  };
+  const std::string conv = "features.denseblock1.denselayer1.conv2.weight";  // 32 x 128 x 3 x 3
+  CHECK(at::equal(tensor(a, conv), tensor(b, conv)));
+  CHECK(tensor(a, conv).std().item<double>() == Approx(std::sqrt(2.0 / (128 * 9))).epsilon(0.02));
+  CHECK(tensor(a, "classifier.weight").abs().max().item<double>() <= 1 / 32.0);
+  CHECK(tensor(a, "classifier.bias").abs().max().item<double>() == 0);
+  CHECK(tensor(a, "features.norm0.weight").min().item<double>() == 1);
+}

@@ -1,0 +1,81 @@
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/report/html_report.hpp"
+#include "chexnet/report/metrics_log.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
+  const ScratchFolder folder;
+  {
+    MetricsLog log(folder.path(), -1);
+    log.write("train", 1, {{"loss", 0.5}, {"epoch", std::int64_t{0}}});
+    log.write("val", 2, {{"mean_auroc", std::nan("")}, {"auroc", std::map<std::string, double>{{"A", 0.7}, {"B", std::nan("")}}}});
+    log.write("train", 3, {{"loss", 0.4}});
+  }
+  {
+    std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"event\":\"tra";  // torn by a crash
+    MetricsLog log(folder.path(), 2);
+    log.write("restart", 2, {});
+  }
+  const std::string text = read_text(folder / "metrics.jsonl");
+  CHECK(text ==
+        "{\"event\":\"train\",\"step\":1,\"loss\":0.5,\"epoch\":0}\n"
+        "{\"event\":\"val\",\"step\":2,\"mean_auroc\":null,\"auroc\":{\"A\":0.7,\"B\":null}}\n"
+        "{\"event\":\"restart\",\"step\":2}\n");
+}
+
+TEST_CASE("TensorBoard records are framed with masked checksums") {
+  const ScratchFolder folder;
+  {
+    MetricsLog log(folder.path(), -1);
+    log.write("train", 1, {{"loss", 0.5}});
+  }
+  std::string bytes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) bytes = read_text(entry.path());
+  int records = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++records) {
+    std::uint64_t length = 0;
+    std::uint32_t sum = 0;
+    std::memcpy(&length, &bytes[at], 8);
+    std::memcpy(&sum, &bytes[at + 8], 4);
+    const auto masked = [](std::string_view part) {
+      const auto crc = crc32c(std::as_bytes(std::span(part.data(), part.size())));
+      return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+    };
+    REQUIRE(sum == masked(std::string_view(bytes).substr(at, 8)));
+    std::memcpy(&sum, &bytes[at + 12 + length], 4);
+    REQUIRE(sum == masked(std::string_view(bytes).substr(at + 12, length)));
+    at += 16 + length;
+  }
+  CHECK(records == 2);
+  CHECK(bytes.find("train/loss") != std::string::npos);
+}
+
+TEST_CASE("the report names findings, escapes text and says what it is not") {
+  const ScratchFolder folder;
+  {
+    MetricsLog log(folder.path(), -1);
+    log.write("train", 1, {{"loss", 0.5}});
+    log.write("train", 2, {{"loss", 0.4}});
+  }
+  Scores scores;
+  scores.images = 3;
+  scores.findings = {"A<b>", "B"};
+  scores.auroc = {0.75, std::nullopt};
+  scores.positives = {2, 0};
+  scores.mean_auroc = 0.75;
+  write_report(folder.path(), "a & b", {{"key", "\"v\""}}, {{"test", scores}});
+  const std::string html = read_text(folder / "report.html");
+  for (const char* part : {"A&lt;b&gt;", "0.7500", "not defined", "Not a medical device", "a &amp; b", "<polyline"}) {
+    INFO(part);
+    CHECK(html.find(part) != std::string::npos);
+  }
+}

@@ -1,0 +1,169 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/train/optimizer.hpp"
+#include "chexnet/train/schedule.hpp"
+#include "chexnet/train/step.hpp"
+#include "chexnet/train/train_state.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+#include "support/parity_run.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("the learning rate follows warm-up, scaling and schedule in images") {
+  TrainConfig c;
+  c.lr = 1;
+  c.batch = 64;
+  c.lr_base_batch = 16;
+  c.epochs = 10;
+  const Plateau flat;
+  CHECK(learning_rate(c, 5, flat) == 1);
+  c.lr_scaling = "linear";
+  CHECK(learning_rate(c, 5, flat) == 4);
+  c.lr_scaling = "sqrt";
+  CHECK(learning_rate(c, 5, flat) == 2);
+  c.lr_scaling = "none";
+  c.warmup_epochs = 2;
+  CHECK(learning_rate(c, 0, flat) == 0);
+  CHECK(learning_rate(c, 1, flat) == 0.5);
+  c.schedule = "cosine";
+  CHECK(learning_rate(c, 2, flat) == Approx(1));
+  CHECK(learning_rate(c, 6, flat) == Approx(0.5));
+  CHECK(learning_rate(c, 10, flat) == Approx(0).margin(1e-15));
+  c.schedule = "step";
+  c.step_epochs = 3;
+  c.step_factor = 0.1;
+  CHECK(learning_rate(c, 2.9, flat) == Approx(1));
+  CHECK(learning_rate(c, 3, flat) == Approx(0.1));
+  CHECK(learning_rate(c, 6.1, flat) == Approx(0.01));
+  c.schedule = "plateau";
+  CHECK(learning_rate(c, 4, Plateau{.factor = 0.25}) == 0.25);
+}
+
+TEST_CASE("a plateau lowers the rate when the loss stops falling") {
+  TrainConfig c;
+  c.plateau_patience = 2;
+  c.plateau_factor = 0.1;
+  Plateau p;
+  CHECK_FALSE(p.observe(1.0, c));
+  CHECK_FALSE(p.observe(0.9, c));
+  CHECK_FALSE(p.observe(0.9, c));       // not lower by 1e-4
+  CHECK(p.observe(0.89999, c));         // still not
+  CHECK(p.factor == Approx(0.1));
+  CHECK_FALSE(p.observe(0.8, c));
+  CHECK(p.best == 0.8);
+  CHECK_FALSE(p.observe(NAN, c));       // counts as no progress
+  CHECK(p.observe(NAN, c));
+}
+
+TEST_CASE("steps and epochs are counted in images") {
+  TrainConfig c;
+  c.batch = 32;
+  c.epochs = 15;
+  CHECK(total_steps(c, 836) == 392);
+  c.max_steps = 20;
+  CHECK(total_steps(c, 836) == 20);
+  c.epochs = 0;
+  CHECK(total_steps(c, 836) == 20);
+  CHECK(epochs_complete(26, 32, 836) == 0);
+  CHECK(epochs_complete(27, 32, 836) == 1);
+  CHECK(epochs_complete(392, 32, 836) == 15);
+}
+
+TEST_CASE("optimisers follow their formulas, and only weights decay") {
+  for (const std::string name : {"adam", "adamw", "sgd"}) {
+    INFO(name);
+    Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+    Parameters& p = network.parameters();
+    p.initialize(1);
+    TrainConfig c;
+    c.optimizer = name;
+    c.weight_decay = 0.1;
+    Optimizer optimizer(c, p, p.size());
+    at::Tensor decay = at::zeros_like(p.flat_values());
+    for (const auto& q : p.list())
+      if (q.is_weight) decay.narrow(0, q.begin, q.end - q.begin).fill_(c.weight_decay);
+    at::Tensor value = p.flat_values().clone(), m = at::zeros_like(value), v = at::zeros_like(value);
+    for (int t = 1; t <= 3; ++t) {
+      const double lr = 0.01 * t;
+      at::Tensor gradient = at::sin(at::arange(value.numel(), at::kDouble) * t);
+      at::Tensor target = p.flat_gradients();
+      target.copy_(gradient);
+      optimizer.step(lr);
+      if (name == "sgd") {
+        gradient = gradient + decay * value;
+        m = t == 1 ? gradient : m * c.momentum + gradient;
+        value = value - lr * m;
+        continue;
+      }
+      if (name == "adamw")
+        value = value * (1 - lr * decay);
+      else
+        gradient = gradient + decay * value;
+      m = m * c.beta1 + gradient * (1 - c.beta1);
+      v = v * c.beta2 + gradient.square() * (1 - c.beta2);
+      value = value - lr * (m / (1 - std::pow(c.beta1, t))) / ((v / (1 - std::pow(c.beta2, t))).sqrt() + c.eps);
+    }
+    CHECK((value - p.flat_values()).abs().max().item<double>() < 1e-12);
+  }
+}
+
+TEST_CASE("a gradient that is not finite changes nothing and says so") {
+  Network network(network_spec("densenet121"), 14, {});
+  network.parameters().initialize(1);
+  const auto comm = solo_communicator();
+  TrainStep step(network, *comm, {TrainConfig{}, equal_weights()});
+  at::Tensor poisoned = network.parameters().flat_values();
+  poisoned.narrow(0, 0, 1).fill_(INFINITY);
+  const at::Tensor before = poisoned.clone(), running = network.parameters().flat_running().clone();
+  const auto result = step.run(parity_images(0), parity_labels(0), 84, 1e-3);
+  CHECK_FALSE(result.applied);
+  CHECK(at::equal(network.parameters().flat_values(), before));
+  CHECK(at::equal(network.parameters().flat_running(), running));
+}
+
+TEST_CASE("clipping bounds the update's gradient") {
+  TrainConfig c;
+  c.optimizer = "sgd";
+  c.momentum = 0;
+  c.clip_norm = 1e-3;
+  Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+  network.parameters().initialize(1);
+  const auto comm = solo_communicator();
+  TrainStep step(network, *comm, {c, equal_weights()});
+  const at::Tensor before = network.parameters().flat_values().clone();
+  const auto result = step.run(parity_images(0), parity_labels(0), 84, 1.0);
+  CHECK(result.gradient_norm > 1e-3);
+  CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before).item<double>() == Approx(1e-3).epsilon(1e-6));
+}
+
+TEST_CASE("the fp16 loss scale halves on overflow and doubles after 2,000 good steps") {
+  LossScale s = LossScale::for_fp16();
+  s.overflowed();
+  CHECK(s.value == 32768);
+  for (int i = 0; i < 2000; ++i) s.succeeded();
+  CHECK(s.value == 65536);
+  LossScale fixed_scale;
+  for (int i = 0; i < 3000; ++i) fixed_scale.succeeded();
+  CHECK(fixed_scale.value == 1);
+}
+
+TEST_CASE("the state of a run survives JSON") {
+  TrainState s;
+  s.step = 7;
+  s.position = 224;
+  s.plateau = {0.1, 0.123456789012345678, 2};
+  s.loss_scale = {1024, 5, true};
+  s.best = 0.7;
+  s.order = {2, 3, "fp32", "torch"};
+  s.config = "a: \"b\"\n";
+  const TrainState t = TrainState::from_json(s.to_json(), "x");
+  CHECK((t.step == 7 && t.position == 224 && t.plateau.best == s.plateau.best && t.loss_scale.good == 5 && t.best == 0.7));
+  CHECK((t.order.ranks == 2 && t.config == s.config));
+  CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
+  CHECK(std::isinf(TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
+  CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") != std::string::npos);
+}

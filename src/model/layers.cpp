@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace chexnet {
@@ -12,17 +13,34 @@ constexpr double kEpsilon = 1e-5;  // of BatchNorm, torchvision's
 constexpr std::array<std::int64_t, 3> kBatchAndMap = {0, 2, 3};
 
 // Sums over all ranks of two per-channel tensors, in double.
-void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b, double* extra) {
-  const auto channels = static_cast<std::size_t>(a.numel());
-  std::vector<double> values(2 * channels + 1);
-  const at::Tensor host = at::cat({a, b}).to(at::kCPU).to(at::kDouble).contiguous();
-  std::copy_n(host.const_data_ptr<double>(), 2 * channels, values.begin());
-  values.back() = *extra;
-  comm.all_reduce(values, ReduceOp::kSum);
-  *extra = values.back();
-  const at::Tensor sums = at::from_blob(values.data(), {2, a.numel()}, at::kDouble).to(a.device());
-  a = sums.select(0, 0).clone();
-  b = sums.select(0, 1).clone();
+void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b) {
+  const at::Tensor sums = at::stack({a, b}).to(at::kCPU, at::kDouble).contiguous();
+  comm.all_reduce(std::span(sums.data_ptr<double>(), static_cast<std::size_t>(sums.numel())), ReduceOp::kSum);
+  const at::Tensor back = sums.to(a.device());
+  a = back.select(0, 0);
+  b = back.select(0, 1);
+}
+
+// Mean and sum of squared deviations of the union of all ranks' pixels, from each rank's own (Chan, Golub and LeVeque, 1979):
+// a difference of large sums would lose digits. In rank order, so equal on every rank. `count` becomes the total.
+void combine_moments(Communicator& comm, at::Tensor& mean, at::Tensor& deviations, double& count) {
+  const std::int64_t channels = mean.numel();
+  const at::Tensor own = at::cat({mean, deviations, at::full({1}, count, mean.options())}).to(at::kCPU, at::kDouble).contiguous();
+  const auto parts = comm.all_gather(std::as_bytes(std::span(own.const_data_ptr<double>(), static_cast<std::size_t>(own.numel()))));
+  at::Tensor total_mean = at::zeros({channels}, at::kDouble), total = at::zeros({channels}, at::kDouble);
+  double n = 0;
+  for (const auto& part : parts) {
+    at::Tensor moments = at::empty({2 * channels + 1}, at::kDouble);
+    std::memcpy(moments.data_ptr<double>(), part.data(), part.size());
+    const double more = moments.const_data_ptr<double>()[2 * channels];
+    const at::Tensor delta = moments.narrow(0, 0, channels) - total_mean;
+    total = total + moments.narrow(0, channels, channels) + delta.square() * (n * more / (n + more));
+    total_mean = total_mean + delta * (more / (n + more));
+    n += more;
+  }
+  mean = total_mean.to(mean.device());
+  deviations = total.to(mean.device());
+  count = n;
 }
 
 at::Tensor per_channel(const at::Tensor& t, const at::Tensor& like) {
@@ -88,11 +106,11 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
 at::Tensor BatchNorm::forward_synchronised(const at::Tensor& x) {
   Parameters& p = context_.parameters;
   const at::Tensor wide = x.to(at::kDouble);
-  at::Tensor sum = at::sum(wide, kBatchAndMap), squares = at::sum(wide.square(), kBatchAndMap);
+  at::Tensor mean = wide.mean(kBatchAndMap);
+  at::Tensor deviations = at::sum((wide - mean.view({1, -1, 1, 1})).square(), kBatchAndMap);
   count_ = static_cast<double>(x.numel() / x.size(1));
-  reduce_pair(*context_.sync, sum, squares, &count_);
-  const at::Tensor mean = sum / count_;
-  const at::Tensor var = (squares / count_ - mean.square()).clamp_min(0.0);
+  combine_moments(*context_.sync, mean, deviations, count_);
+  const at::Tensor var = deviations / count_;
   mean_ = mean;
   invstd_ = (var + kEpsilon).rsqrt();
   p.set_batch_statistics(statistics_, mean, var * (count_ / std::max(count_ - 1.0, 1.0)));
@@ -125,12 +143,11 @@ at::Tensor BatchNorm::backward_synchronised(const at::Tensor& dy) {
   at::Tensor product = at::sum(wide * centred, kBatchAndMap, false, at::kDouble);
   p.set_gradient(bias_, sum);
   p.set_gradient(weight_, product * invstd_);
-  double count = static_cast<double>(x.numel() / x.size(1));
-  reduce_pair(*context_.sync, sum, product, &count);
+  reduce_pair(*context_.sync, sum, product);
   const at::Tensor& like = p.value(weight_);
   const at::Tensor scale = per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
-  const at::Tensor slope = per_channel(product / count * invstd_.square(), like);
-  return ((wide - per_channel(sum / count, like) - centred * slope) * scale).to(dy.scalar_type());
+  const at::Tensor slope = per_channel(product / count_ * invstd_.square(), like);
+  return ((wide - per_channel(sum / count_, like) - centred * slope) * scale).to(dy.scalar_type());
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, Mode mode) {

@@ -39,6 +39,7 @@ void Optimizer::step(double lr) {
     std::vector<at::Tensor> first = views(slots_[0].second, decays);
     const double decay = decays ? config_.weight_decay : 0.0;
     if (config_.optimizer == "sgd") {
+      if (config_.momentum == 0) first.clear();  // the operator wants no buffers then
       at::_fused_sgd_(values, gradients, first, decay, config_.momentum, lr, 0.0, false, false, steps_ == 1);
       continue;
     }

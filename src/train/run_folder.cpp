@@ -55,8 +55,9 @@ void RunFolder::prepare(const Config& config, Resume resume) {
     }
   }
   fs::remove(path_ / "STOP", error);  // it asked the run before this one
-  write_atomically(path_ / "config.yaml", config_yaml(config));
 }
+
+void RunFolder::claim(const Config& config) const { write_atomically(path_ / "config.yaml", config_yaml(config)); }
 
 bool RunFolder::stop_file_exists() const {
   std::error_code error;

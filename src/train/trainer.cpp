@@ -152,6 +152,7 @@ TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communic
   std::unique_ptr<MetricsLog> metrics;
   if (comm->rank() == 0) {
     log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));
+    folder.claim(config);
     write_atomically(folder.path() / "split.csv", splits_csv(dataset.manifest, dataset.splits));
     metrics = std::make_unique<MetricsLog>(folder.path(), resumed ? state.step : -1);
     if (resumed) metrics->write("restart", state.step, {{"ranks", static_cast<std::int64_t>(comm->size())}});

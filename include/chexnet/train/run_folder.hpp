@@ -22,6 +22,10 @@ class RunFolder {
   // resume without a checkpoint (CheckpointError), a config that may not change (ConfigError with the differences).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
 
+  // Rank 0, once data and weights proved good: from here on the folder holds a run. A start that failed before leaves
+  // nothing that would refuse the next.
+  void claim(const Config& config) const;
+
   const std::filesystem::path& path() const { return path_; }
   // Where to resume from; the same on all ranks.
   const std::optional<std::filesystem::path>& checkpoint() const { return checkpoint_; }

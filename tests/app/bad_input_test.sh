@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Every row of docs/errors.md: what is wrong, the exit code, and a text that says what to do.
+source tests/lib.sh
+T=(train "$small" --out "$scratch/run")
+echo "train: {lr: 1, lr: 2}" >"$scratch/twice.yaml"
+echo "train: {lrr: 1}" >"$scratch/unknown.yaml"
+echo "train: {batch: many}" >"$scratch/type.yaml"
+: >"$scratch/empty.yaml"
+refused 2 "data.manifest.path: this key is required and missing" train "$scratch/empty.yaml"
+refused 2 "twice.yaml:1: key 'train.lr' stands twice" train "$scratch/twice.yaml"
+refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
+refused 2 "type.yaml:1: 'train.batch' wants integer, not 'many'" train "$scratch/type.yaml"
+refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
+refused 2 "--set train.lr" "${T[@]}" --set train.lr=fast
+refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
+refused 2 "is not known" "${T[@]}" --set model.arch=vgg
+refused 2 "required" train
+refused 3 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
+refused 3 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
+refused 3 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
+sed 's/Hernia/Herniaa/' "$phantom/Data_Entry_2017.csv" >"$scratch/label.csv"
+refused 3 "unknown finding 'Herniaa'" "${T[@]}" --set data.manifest.path="$scratch/label.csv"
+head -n 1 "$phantom/train_val_list.txt" | cat - "$phantom/test_list.txt" >"$scratch/leak.txt"
+refused 3 "is listed twice" "${T[@]}" --set data.test_list="$scratch/leak.txt" --set data.val_fraction=0
+sed '2,40s/^\([^,]*,[^,]*,[^,]*,\)[0-9]*/\1777/' "$phantom/Data_Entry_2017.csv" >"$scratch/patients.csv"
+refused 3 "patients are in two splits" "${T[@]}" --set data.manifest.path="$scratch/patients.csv"
+
+# A damaged image: all ranks stop and name it, or it is skipped.
+cp -r "$phantom/images" "$scratch/images"
+victim=$(sed -n 5p "$phantom/train_val_list.txt")
+head -c 300 "$phantom/images/$victim" >"$scratch/images/$victim"
+for ranks in 1 2; do
+  refused 3 "$victim: damaged PNG" train "$small" --out "$scratch/damaged-$ranks" --ranks $ranks --set data.images=["$scratch/images"] --set data.val_fraction=0
+done
+check "data.corrupt=skip goes on" "$program" train "$small" --out "$scratch/skip" --set data.images=["$scratch/images"] --set data.corrupt=skip --set data.val_fraction=0 --set train.max_steps=20 2>"$scratch/log"
+check "and names what it skipped" grep -q "$victim.*(skipped)" "$scratch/skip/log/rank-000.txt"
+
+# Run folders and checkpoints.
+one=(--set train.max_steps=2 --set eval.splits=[] --set data.val_fraction=0)
+check "a run" "$program" "${T[@]}" "${one[@]}" 2>"$scratch/log"
+sum=$(sha256sum "$(weights "$scratch/run")")
+refused 4 "holds a run already" "${T[@]}" "${one[@]}"
+refused 4 "no checkpoint to resume from" train "$small" --out "$scratch/new" --resume yes
+refused 2 "train.lr: 0.001 -> 0.5" "${T[@]}" "${one[@]}" --resume auto --set train.lr=0.5
+refused 2 "--resume never is not known" "${T[@]}" --resume never
+refused 4 "no checkpoint here" evaluate "$scratch/images"
+refused 4 "the config says resnet50" evaluate "$scratch/run" --set model.arch=resnet50
+refused 4 "preprocessing" evaluate "$scratch/run" --set data.crop=30
+refused 4 "do not fit this network" train "$small" --out "$scratch/other" --set model.arch=resnet50 --set model.weights="$(weights "$scratch/run")"
+refused 4 "cannot be read" train "$small" --out "$scratch/other2" --set model.weights="$scratch/absent.safetensors"
+printf 'not weights at all' >"$scratch/bad.safetensors"
+refused 4 "bad.safetensors: header length" train "$small" --out "$scratch/other3" --set model.weights="$scratch/bad.safetensors"
+( flock 9; refused 4 "in use by" "${T[@]}" "${one[@]}" --resume auto ) 9>>"$scratch/run/.lock"
+check "nothing of the run was touched" [ "$sum" = "$(sha256sum "$(weights "$scratch/run")")" ]
+: >"$scratch/file"
+refused 4 "choose a writable folder" train "$small" --out "$scratch/file/run"
+
+# A full disk: a small file system of its own, where this user may make one.
+if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=60m tmpfs "$scratch/disk" 2>/dev/null; then
+  refused 4 "No space left on device" train "$small" --out "$scratch/disk/run" --set train.max_steps=4 --set checkpoint.every_steps=2 --set checkpoint.keep=9 --set eval.splits=[] --set data.val_fraction=0
+  check "no half-written checkpoint stays" [ -z "$(find "$scratch/disk/run/checkpoints" -name '.*tmp')" ]
+  umount "$scratch/disk"
+else
+  echo "skipped: no tmpfs of our own for the full disk"
+fi
+
+# Processes that do not know each other.
+SLURM_STEP_NUM_TASKS=2 refused 5 "srun --mpi=pmix" "${T[@]}"
+WORLD_SIZE=2 LOCAL_RANK=0 refused 5 "torchrun" "${T[@]}"
+[ -e /dev/nvidiactl ] || refused 5 "no usable GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
+printf 'image,label:A,prob:A\nx,1,0.5\nx,0,0.2\n' >"$scratch/p.csv"
+refused 3 "p.csv:3: image x stands twice" evaluate --predictions "$scratch/p.csv"
+finish

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The same global batch on 1, 2 and 4 ranks: synchronised BatchNorm in fp64 gives the same run, evaluation the same bits.
+source tests/lib.sh
+sync=(--set model.sync_batchnorm=true --set train.precision=fp64 --set train.max_steps=20 --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)  # 32 px would leave BatchNorm 8 values a channel: chaotic
+for n in 1 2 4; do
+  mpi "$n" train "$small" "${sync[@]}" --out "$scratch/sync-$n" 2>"$scratch/log-$n" || { cat "$scratch/log-$n"; exit 1; }
+done
+for n in 2 4; do
+  check "$n ranks: losses within 1e-10, parameters within 1e-9" python3 tests/compare_runs.py "$scratch/sync-1" "$scratch/sync-$n" 1e-10 1e-9
+done
+
+# eval.threads fixed: scores do not depend on who computed them.
+mpi 2 train "$small" --set train.max_steps=6 --out "$scratch/run" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+for n in 1 2 4; do
+  mpi "$n" evaluate "$scratch/run" --set eval.threads=1 --out "$scratch/p$n.csv" --json >"$scratch/e$n.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+done
+check "scores bitwise equal on 1 and 2 ranks" cmp "$scratch/p1.csv" "$scratch/p2.csv"
+check "scores bitwise equal on 1 and 4 ranks" cmp "$scratch/p1.csv" "$scratch/p4.csv"
+check "figures equal on 1 and 4 ranks" cmp "$scratch/e1.json" "$scratch/e4.json"
+check "the run's own predictions are the same" cmp "$scratch/p1.csv" "$scratch/run/predictions_test.csv"
+"$program" evaluate --predictions "$scratch/p1.csv" --manifest "$phantom/Data_Entry_2017.csv" --json >"$scratch/table.json"
+check "scores of the written table are those of the checkpoint" python3 - "$scratch/e1.json" "$scratch/table.json" <<'PY'
+import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:3])
+assert a["images"] > 20 and len(a["auroc"]) == 14 and a["split"]["name"] == "test" and len(a["split"]["sha256"]) == 64
+assert a["auroc"] == b["auroc"] and a["mean_auroc"] == b["mean_auroc"]
+PY
+# Wires: the 16-bit ones stay near the exact one.
+for wire in fp16 bf16; do
+  mpi 2 train "$small" --set train.max_steps=1 --set launch.wire=$wire --set eval.splits=[] --set data.val_fraction=0 --out "$scratch/$wire" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+done
+mpi 2 train "$small" --set train.max_steps=1 --set eval.splits=[] --set data.val_fraction=0 --out "$scratch/exact" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+for wire in fp16 bf16; do
+  check "gradients over $wire are near the exact ones, running statistics equal" python3 tests/compare_runs.py "$scratch/exact" "$scratch/$wire" 1e-6 3e-3 --statistics-equal
+done
+finish

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# However a run ends, its resume reaches the weights of the uninterrupted run, bit for bit, and leaves no process behind.
+source tests/lib.sh
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
+start() { mpi 2 train "$small" "${quick[@]}" "$@" 2>>"$scratch/log"; }
+wait_for_step() {  # RUN STEP: until metrics.jsonl has it
+  for _ in $(seq 600); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done
+  echo "FAILED: $1 never reached step $2"; tail -n 5 "$scratch/log"; exit 1
+}
+no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }
+same() { check "$1" cmp "$(weights "$scratch/whole")" "$(weights "$2")"; check "$1: optimiser too" cmp "$scratch/whole/checkpoints/last/optimizer.safetensors" "$2/checkpoints/last/optimizer.safetensors"; }
+
+start --out "$scratch/whole" || { cat "$scratch/log"; exit 1; }
+
+# kill -9 of a rank in the middle of an epoch
+start --out "$scratch/killed" & job=$!
+wait_for_step "$scratch/killed" 8
+pkill -9 -f -n -- "chexnet-train train .*--out $scratch/killed"
+wait $job; rc=$?
+check "a killed rank ends the job with an error (exit $rc)" [ $rc -ne 0 ]
+check "no process is left" no_process "$scratch/killed"
+start --out "$scratch/killed" --resume auto || cat "$scratch/log"
+same "kill -9 and resume" "$scratch/killed"
+
+# kill -9 of mpirun itself
+start --out "$scratch/orphans" & job=$!
+wait_for_step "$scratch/orphans" 7
+pkill -9 -f -- "mpirun .*--out $scratch/orphans"
+wait $job
+check "no orphan after kill -9 of mpirun" no_process "$scratch/orphans"
+start --out "$scratch/orphans" --resume auto || cat "$scratch/log"
+same "kill -9 of mpirun and resume" "$scratch/orphans"
+
+# SIGUSR1 to mpirun
+start --out "$scratch/usr1" & job=$!
+wait_for_step "$scratch/usr1" 8
+pkill -USR1 -f -- "mpirun .*--out $scratch/usr1"
+wait $job; rc=$?
+check "SIGUSR1 ends with 75 (exit $rc)" [ $rc = 75 ]
+start --out "$scratch/usr1" --resume yes || cat "$scratch/log"
+same "SIGUSR1 and resume" "$scratch/usr1"
+
+# TERM to the self-launching parent
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/term" 2>>"$scratch/log" & job=$!
+wait_for_step "$scratch/term" 8
+kill -TERM $job
+wait $job; rc=$?
+check "TERM to the self-launch ends with 75 (exit $rc)" [ $rc = 75 ]
+check "no process is left" no_process "$scratch/term"
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/term" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
+same "TERM and resume" "$scratch/term"
+
+# kill -9 of the self-launching parent
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/parent" 2>>"$scratch/log" & job=$!
+wait_for_step "$scratch/parent" 3
+kill -9 $job; wait $job 2>/dev/null
+check "no orphan after kill -9 of the parent" no_process "$scratch/parent"
+
+# STOP file, then 1 -> 2 -> 1 ranks: the stream goes on where it was
+mpi 1 train "$small" "${quick[@]}" --set checkpoint.every_steps=0 --out "$scratch/ranks" 2>>"$scratch/log" & job=$!
+wait_for_step "$scratch/ranks" 4; touch "$scratch/ranks/STOP"; wait $job; rc=$?
+check "the STOP file ends with 75 (exit $rc)" [ $rc = 75 ]
+mpi 2 train "$small" "${quick[@]}" --set train.max_steps=15 --resume yes --out "$scratch/ranks" 2>"$scratch/two" || cat "$scratch/two"
+check "another number of ranks is said to lose bitwise equality" grep -q "number of ranks changed from 1 to 2" "$scratch/two"
+mpi 1 train "$small" "${quick[@]}" --resume yes --out "$scratch/ranks" 2>>"$scratch/log" || cat "$scratch/log"
+check "each step was trained exactly once, in order" python3 - "$scratch/ranks" "$scratch/whole" <<'PY'
+import json, sys
+a, b = ([(l["step"], l["images"]) for l in map(json.loads, open(p + "/metrics.jsonl")) if l["event"] == "train"] for p in sys.argv[1:3])
+assert a == b == [(s, 8 * s) for s in range(1, 25)], a
+PY
+finish

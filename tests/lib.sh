@@ -1,7 +1,7 @@
 # Sourced by the tests that run the program. CHEXNET_BUILD is the build folder (default: build/release). Works in a scratch folder of its own.
 set -u
 CHEXNET_BUILD=${CHEXNET_BUILD:-$PWD/build/release}
-program=$CHEXNET_BUILD/chexnet-train
+program=${CHEXNET_PROGRAM:-$CHEXNET_BUILD/chexnet-train}
 source_folder=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -11,7 +11,7 @@ root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
 mpi() { local n=$1; shift; mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
 
 # A phantom set that every test shares, drawn once for a build folder.
-phantom=$CHEXNET_BUILD/test-phantom
+phantom=${CHEXNET_PHANTOM:-$CHEXNET_BUILD/test-phantom}
 if [ ! -e "$phantom/Data_Entry_2017.csv" ]; then
   rm -rf "$phantom" && "$program" phantom "$phantom" --images 160 --size 64 2>/dev/null
 fi

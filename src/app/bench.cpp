@@ -41,7 +41,8 @@ struct StepOptions {
 };
 
 // Times of `steps` training steps after a warm-up, in ms.
-std::vector<double> time_steps(TrainStep& step, const Device& device, const at::Tensor& images, const at::Tensor& labels, double cells, int steps, double* cpu) {
+std::vector<double> time_steps(TrainStep& step, const Device& device, const at::Tensor& images,
+                               const at::Tensor& labels, double cells, int steps, double* cpu) {
   const auto one = [&] {
     step.run(images, labels, cells, 1e-4);
     if (device.cuda != nullptr) device.cuda->synchronize();
@@ -68,15 +69,21 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   const Device device = choose_device(launch_config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, launch_config);
   constexpr std::int64_t kFindings = 14;
-  Network network(network_spec(options.model), kFindings, {.device = device.where, .precision = resolve_precision(options.precision, device)});
+  Network network(
+      network_spec(options.model), kFindings,
+      {.device = device.where, .precision = resolve_precision(options.precision, device)});
   network.parameters().initialize(1);
-  const LossWeights weights{std::vector<double>(kFindings, 1.0), std::vector<double>(kFindings, 1.0)};
+  const LossWeights weights{std::vector<double>(kFindings, 1.0),
+                            std::vector<double>(kFindings, 1.0)};
   const Wire wire = wire_of(options.wire);
 
-  const at::Tensor images = at::empty({options.batch, 1, options.size, options.size}, at::kByte), labels = at::zeros({options.batch, kFindings}, at::kFloat);
+  const at::Tensor images = at::empty({options.batch, 1, options.size, options.size}, at::kByte),
+                   labels = at::zeros({options.batch, kFindings}, at::kFloat);
   Random random(1, Purpose::kTest, static_cast<std::uint64_t>(comm->rank()));
-  for (std::int64_t i = 0; i < images.numel(); ++i) images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
-  for (std::int64_t i = 0; i < labels.numel(); ++i) labels.data_ptr<float>()[i] = random.chance(0.1) ? 1.0f : 0.0f;
+  for (std::int64_t i = 0; i < images.numel(); ++i)
+    images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
+  for (std::int64_t i = 0; i < labels.numel(); ++i)
+    labels.data_ptr<float>()[i] = random.chance(0.1) ? 1.0f : 0.0f;
   const double cells = static_cast<double>(options.batch * kFindings * comm->size());
 
   nlohmann::ordered_json json;
@@ -87,10 +94,12 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     times = time_steps(step, device, images, labels, cells, options.steps, &cpu);
   }
   if (comm->size() > 1) {
-    // What communication costs, and how much of it backward hides: 1 - (with - without) / all-reduce alone.
+    // What communication costs, and how much of it backward hides: 1 - (with - without) /
+    // all-reduce alone.
     double ignored = 0;
     TrainStep silent(network, *comm, {TrainConfig{}, weights, options.bucket_mb, wire, false});
-    const double without = quantile(time_steps(silent, device, images, labels, cells, options.steps, &ignored), 0.5);
+    const double without =
+        quantile(time_steps(silent, device, images, labels, cells, options.steps, &ignored), 0.5);
     const at::Tensor& flat = network.parameters().flat_gradients_and_tail();
     const auto type = flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
     std::vector<double> alone;
@@ -98,7 +107,9 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
       comm->barrier();
       const double start = now_s();
       for (const auto& bucket : silent.reducer().buckets())
-        comm->start({static_cast<std::byte*>(flat.mutable_data_ptr()) + bucket.begin * element_bytes(type), bucket.end - bucket.begin, type, bucket.exact});
+        comm->start(
+            {static_cast<std::byte*>(flat.mutable_data_ptr()) + bucket.begin * element_bytes(type),
+             bucket.end - bucket.begin, type, bucket.exact});
       comm->finish();
       alone.push_back(1e3 * (now_s() - start));
     }
@@ -118,18 +129,23 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   json["device"] = device.description;
   json["ranks"] = comm->size();
   json["images_per_s"] = 1e3 * static_cast<double>(options.batch * comm->size()) / median;
-  json["ms_per_step"] = {{"median", median}, {"p10", quantile(times, 0.1)}, {"p90", quantile(times, 0.9)}};
+  json["ms_per_step"] = {
+      {"median", median}, {"p10", quantile(times, 0.1)}, {"p90", quantile(times, 0.9)}};
   json["peak_bytes"] = device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
   json["cpu_s_per_step"] = cpu;
   if (options.json) {
     std::cout << json.dump() << std::endl;
     return 0;
   }
-  std::cout << options.model << "  batch " << options.batch << " x " << comm->size() << " ranks  " << options.size << " px  " << precision_name(network.options().precision) << "  "
-            << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1) << " ms a step  " << fixed(cpu, 2) << " CPU s a step  peak "
+  std::cout << options.model << "  batch " << options.batch << " x " << comm->size() << " ranks  "
+            << options.size << " px  " << precision_name(network.options().precision) << "  "
+            << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1) << " ms a step  "
+            << fixed(cpu, 2) << " CPU s a step  peak "
             << readable_bytes(json["peak_bytes"].get<double>()) << "\n";
   if (comm->size() > 1)
-    std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1) << " ms, step without communication " << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden share "
+    std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
+              << " ms, step without communication "
+              << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden share "
               << fixed(100 * json["hidden_share"].get<double>(), 0) << " %\n";
   return 0;
 }
@@ -144,7 +160,8 @@ struct LoaderOptions {
 };
 
 int bench_loader(const LoaderOptions& options) {
-  if (options.crop > options.resize) throw ConfigError("[bench] --crop is larger than --resize. Hint: choose crop <= resize");
+  if (options.crop > options.resize)
+    throw ConfigError("[bench] --crop is larger than --resize. Hint: choose crop <= resize");
   Manifest manifest;
   manifest.findings = {"none"};
   std::error_code error;
@@ -153,12 +170,17 @@ int bench_loader(const LoaderOptions& options) {
     manifest.images.push_back(std::filesystem::relative(entry.path(), options.images).string());
     manifest.labels.push_back(0);
   }
-  if (error || manifest.images.empty()) throw DataError("[bench] " + options.images + ": no files. Hint: name a folder of PNG or JPEG images");
+  if (error || manifest.images.empty())
+    throw DataError("[bench] " + options.images +
+                    ": no files. Hint: name a folder of PNG or JPEG images");
   std::ranges::sort(manifest.images);
   std::vector<std::uint32_t> rows(manifest.size());
   std::iota(rows.begin(), rows.end(), 0u);
   const ImageIndex index = ImageIndex::scan(manifest, rows, {options.images});
-  const ImageReader reader(index, {static_cast<int>(options.resize), static_cast<int>(options.crop), resize_kind(options.kind), 64'000'000}, Augmentation::none(), 1);
+  const ImageReader reader(index,
+                           {static_cast<int>(options.resize), static_cast<int>(options.crop),
+                            resize_kind(options.kind), 64'000'000},
+                           Augmentation::none(), 1);
 
   nlohmann::ordered_json results = nlohmann::json::array();
   int knee = options.workers.front();
@@ -173,16 +195,23 @@ int bench_loader(const LoaderOptions& options) {
     int damaged = 0;
     for (int b = 0; b < batches; ++b) damaged += static_cast<int>(loader.next().errors.size());
     const double seconds = now_s() - start, images = kBatch * batches;
-    if (damaged > 0) throw DataError("[bench] " + std::to_string(damaged) + " images in " + options.images + " cannot be decoded. Hint: bench measures whole images only");
+    if (damaged > 0)
+      throw DataError("[bench] " + std::to_string(damaged) + " images in " + options.images +
+                      " cannot be decoded. Hint: bench measures whole images only");
     const double rate = images / seconds;
     // The knee: the fewest workers whose rate no later count beats by more than 5 %.
     if (rate > 1.05 * best) {
       best = rate;
       knee = workers;
     }
-    results.push_back({{"source", "folder"}, {"workers", workers}, {"images_per_s", rate}, {"images_per_cpu_s", images / (cpu_s() - cpu_start)}, {"wait_share", (loader.wait_s() - wait_start) / seconds}});
+    results.push_back({{"source", "folder"},
+                       {"workers", workers},
+                       {"images_per_s", rate},
+                       {"images_per_cpu_s", images / (cpu_s() - cpu_start)},
+                       {"wait_share", (loader.wait_s() - wait_start) / seconds}});
     if (!options.json)
-      std::cout << "folder  " << workers << " workers  " << fixed(rate, 1) << " images/s  " << fixed(results.back()["images_per_cpu_s"], 1) << " images per CPU second\n";
+      std::cout << "folder  " << workers << " workers  " << fixed(rate, 1) << " images/s  "
+                << fixed(results.back()["images_per_cpu_s"], 1) << " images per CPU second\n";
   }
   if (options.json)
     std::cout << nlohmann::ordered_json{{"results", results}, {"knee", knee}}.dump() << std::endl;
@@ -194,33 +223,61 @@ int bench_loader(const LoaderOptions& options) {
 }  // namespace
 
 void add_bench(CLI::App& app, Invocation& invocation) {
-  auto* bench = app.add_subcommand("bench", "measure a training step or the loader on this machine");
+  auto* bench =
+      app.add_subcommand("bench", "measure a training step or the loader on this machine");
   bench->require_subcommand(1);
   auto step = std::make_shared<StepOptions>();
-  auto* step_command = bench->add_subcommand("step", "forward, loss, backward and optimiser on made-up images; with ranks also the cost of communication");
+  auto* step_command = bench->add_subcommand("step",
+                                             "forward, loss, backward and optimiser on made-up "
+                                             "images; with ranks also the cost of communication");
   step_command->add_option("--model", step->model, "network")->capture_default_str();
-  step_command->add_option("--batch", step->batch, "images a rank")->check(CLI::Range(1, 65536))->capture_default_str();
-  step_command->add_option("--size", step->size, "pixels")->check(CLI::Range(32, 4096))->capture_default_str();
-  step_command->add_option("--precision", step->precision, "auto, fp64, fp32, bf16 or fp16")->capture_default_str();
+  step_command->add_option("--batch", step->batch, "images a rank")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  step_command->add_option("--size", step->size, "pixels")
+      ->check(CLI::Range(32, 4096))
+      ->capture_default_str();
+  step_command->add_option("--precision", step->precision, "auto, fp64, fp32, bf16 or fp16")
+      ->capture_default_str();
   step_command->add_option("--threads", step->threads, "compute threads a rank; 0 = its cores");
-  step_command->add_option("--device", step->device, "auto, cpu or cuda")->check(CLI::IsMember({"auto", "cpu", "cuda"}))->capture_default_str();
-  step_command->add_option("--steps", step->steps, "steps to time")->check(CLI::Range(1, 100000))->capture_default_str();
+  step_command->add_option("--device", step->device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  step_command->add_option("--steps", step->steps, "steps to time")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   step_command->add_option("--ranks", step->ranks, "ranks to start")->check(CLI::Range(1, 100000));
-  step_command->add_option("--wire", step->wire, "gradients on the network: fp32, fp16 or bf16")->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
-  step_command->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")->check(CLI::Range(0.001, 10000.0));
+  step_command->add_option("--wire", step->wire, "gradients on the network: fp32, fp16 or bf16")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
+  step_command->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")
+      ->check(CLI::Range(0.001, 10000.0));
   step_command->add_flag("--json", step->json, "one JSON object on stdout (docs/json.md)");
-  step_command->callback([&invocation, step] { invocation.run = [&invocation, step] { return bench_step(*step, invocation); }; });
+  step_command->callback([&invocation, step] {
+    invocation.run = [&invocation, step] { return bench_step(*step, invocation); };
+  });
 
   auto loader = std::make_shared<LoaderOptions>();
-  auto* loader_command = bench->add_subcommand("loader", "decode, resize and crop the images of a folder with growing numbers of workers");
+  auto* loader_command = bench->add_subcommand(
+      "loader", "decode, resize and crop the images of a folder with growing numbers of workers");
   loader_command->add_option("--images", loader->images, "folder")->required();
-  loader_command->add_option("--resize", loader->resize, "pixels")->check(CLI::Range(8, 4096))->capture_default_str();
-  loader_command->add_option("--crop", loader->crop, "pixels")->check(CLI::Range(8, 4096))->capture_default_str();
-  loader_command->add_option("--kind", loader->kind, "antialias or area")->check(CLI::IsMember({"antialias", "area"}))->capture_default_str();
-  loader_command->add_option("--workers", loader->workers, "comma-separated counts")->delimiter(',')->check(CLI::Range(0, 256));
-  loader_command->add_option("--count", loader->count, "images for each count")->check(CLI::Range(16, 10000000))->capture_default_str();
+  loader_command->add_option("--resize", loader->resize, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  loader_command->add_option("--crop", loader->crop, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  loader_command->add_option("--kind", loader->kind, "antialias or area")
+      ->check(CLI::IsMember({"antialias", "area"}))
+      ->capture_default_str();
+  loader_command->add_option("--workers", loader->workers, "comma-separated counts")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 256));
+  loader_command->add_option("--count", loader->count, "images for each count")
+      ->check(CLI::Range(16, 10000000))
+      ->capture_default_str();
   loader_command->add_flag("--json", loader->json, "one JSON object on stdout (docs/json.md)");
-  loader_command->callback([&invocation, loader] { invocation.run = [loader] { return bench_loader(*loader); }; });
+  loader_command->callback(
+      [&invocation, loader] { invocation.run = [loader] { return bench_loader(*loader); }; });
 }
 
 }  // namespace chexnet

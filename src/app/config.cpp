@@ -8,7 +8,8 @@
 namespace chexnet {
 
 void add_config(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("config", "list the config keys, with types, defaults and meanings");
+  auto* command =
+      app.add_subcommand("config", "list the config keys, with types, defaults and meanings");
   struct Options {
     std::string prefix;
     bool markdown = false;

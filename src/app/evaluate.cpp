@@ -49,7 +49,8 @@ int evaluate_table(const Options& options) {
 
 int evaluate_checkpoint(const Options& options, Invocation& invocation) {
   const auto folder = resolve_checkpoint(options.checkpoint);
-  const TrainState state = TrainState::from_json(CheckpointStore::read_state(folder), folder.string());
+  const TrainState state =
+      TrainState::from_json(CheckpointStore::read_state(folder), folder.string());
   // The run's own config, then what the user overrides (other images, other lists).
   const auto kept = folder / "state.json";
   Config config = load_config_text(kept.string(), state.config, options.set);
@@ -60,16 +61,24 @@ int evaluate_checkpoint(const Options& options, Invocation& invocation) {
   const Device device = choose_device(config.launch, comm);
   const Dataset dataset = load_dataset(config.data, comm);
   const Split& split = dataset.splits.named(options.split);
-  if (split.rows.empty()) throw DataError("[evaluate] the " + options.split + " split has no images. Hint: --split val, or set data." + options.split + "_list");
-  Network network(network_spec(config.model.arch), static_cast<std::int64_t>(dataset.manifest.finding_count()),
-                  {device.where, resolve_precision(config.train.precision, device), nullptr, false, config.data.mean, config.data.std});
-  if (comm.rank() == 0) read_network(folder, config, dataset.manifest.findings, network.parameters());
+  if (split.rows.empty())
+    throw DataError("[evaluate] the " + options.split +
+                    " split has no images. Hint: --split val, or set data." + options.split +
+                    "_list");
+  Network network(network_spec(config.model.arch),
+                  static_cast<std::int64_t>(dataset.manifest.finding_count()),
+                  {device.where, resolve_precision(config.train.precision, device), nullptr, false,
+                   config.data.mean, config.data.std});
+  if (comm.rank() == 0)
+    read_network(folder, config, dataset.manifest.findings, network.parameters());
   share_from_rank_0(comm, network.parameters(), nullptr);
-  const LossWeights weights = loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
+  const LossWeights weights =
+      loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
   const auto prediction = predict_split(config, dataset, split, network, comm, device, weights);
   if (comm.rank() == 0) {
     log_info("checkpoint " + folder.string() + ", step " + std::to_string(state.step));
-    if (!options.out.empty()) write_atomically(options.out, predictions_csv(prediction.predictions));
+    if (!options.out.empty())
+      write_atomically(options.out, predictions_csv(prediction.predictions));
     Scores scores = score(prediction.predictions);
     scores.loss = prediction.loss;
     print({options.split, std::move(scores)}, split.sha256, options.json);
@@ -81,22 +90,35 @@ int evaluate_checkpoint(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_evaluate(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("evaluate", "AUROC of a run, a checkpoint, or a table of anybody's probabilities");
+  auto* command = app.add_subcommand(
+      "evaluate", "AUROC of a run, a checkpoint, or a table of anybody's probabilities");
   auto options = std::make_shared<Options>();
-  auto* checkpoint = command->add_option("checkpoint", options->checkpoint, "run folder (its best checkpoint) or checkpoint folder");
-  auto* table = command->add_option("--predictions", options->predictions, "CSV with an image column and a probability column per finding");
+  auto* checkpoint = command->add_option("checkpoint", options->checkpoint,
+                                         "run folder (its best checkpoint) or checkpoint folder");
+  auto* table =
+      command->add_option("--predictions", options->predictions,
+                          "CSV with an image column and a probability column per finding");
   checkpoint->excludes(table);
-  command->add_option("--manifest", options->manifest, "with --predictions: the table with the labels")->needs(table);
-  command->add_option("--format", options->format, "with --manifest: nih, chexpert or csv")->needs(table);
+  command
+      ->add_option("--manifest", options->manifest, "with --predictions: the table with the labels")
+      ->needs(table);
+  command->add_option("--format", options->format, "with --manifest: nih, chexpert or csv")
+      ->needs(table);
   command->add_option("--split", options->split, "train, val or test")->excludes(table);
-  command->add_option("--out", options->out, "write image, labels and probabilities to this CSV")->excludes(table);
-  command->add_option("--set", options->set, "key=value, overrides the run's config; may be repeated")->expected(1)->take_all();
+  command->add_option("--out", options->out, "write image, labels and probabilities to this CSV")
+      ->excludes(table);
+  command
+      ->add_option("--set", options->set, "key=value, overrides the run's config; may be repeated")
+      ->expected(1)
+      ->take_all();
   command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
-    if (options->checkpoint.empty() == options->predictions.empty()) throw CLI::RequiredError("a run or checkpoint, or --predictions,");
+    if (options->checkpoint.empty() == options->predictions.empty())
+      throw CLI::RequiredError("a run or checkpoint, or --predictions,");
     invocation.run = [&invocation, options] {
-      return options->predictions.empty() ? evaluate_checkpoint(*options, invocation) : evaluate_table(*options);
+      return options->predictions.empty() ? evaluate_checkpoint(*options, invocation)
+                                          : evaluate_table(*options);
     };
   });
 }

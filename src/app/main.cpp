@@ -16,7 +16,8 @@
 
 namespace {
 
-// A failed rank takes the others with it, by the same code: they would wait for it until the deadline.
+// A failed rank takes the others with it, by the same code: they would wait for it until the
+// deadline.
 int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet::ExitCode code) {
   chexnet::log_error(text);
   chexnet::close_log();
@@ -30,17 +31,22 @@ int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet
 int main(int argc, char** argv) {
   using chexnet::ExitCode;
   const auto env = [](const char* name) -> const char* { return std::getenv(name); };
-  if (chexnet::started_as_rank(env) && !chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);
+  if (chexnet::started_as_rank(env) && !chexnet::die_with_parent())
+    return static_cast<int>(ExitCode::kDevice);
 
   chexnet::Invocation invocation;
   invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();
   invocation.arguments.assign(argv + 1, argv + argc);
 
-  CLI::App app{"Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per GPU. For research use, not a medical device."};
+  CLI::App app{
+      "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per GPU. For research use, "
+      "not a medical device."};
   app.name("chexnet-train");
   app.require_subcommand(1);
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
-  app.footer("Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 numeric, 7 hang, 75 stopped with a checkpoint");
+  app.footer(
+      "Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 "
+      "numeric, 7 hang, 75 stopped with a checkpoint");
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);
   chexnet::add_phantom(app, invocation);
@@ -59,8 +65,14 @@ int main(int argc, char** argv) {
   } catch (const chexnet::Error& e) {
     return fail(invocation, e.what(), e.code());
   } catch (const std::bad_alloc&) {
-    return fail(invocation, "[memory] the machine has not enough memory. Hint: lower train.batch, data.prefetch or the number of ranks", ExitCode::kDevice);
+    return fail(invocation,
+                "[memory] the machine has not enough memory. Hint: lower train.batch, "
+                "data.prefetch or the number of ranks",
+                ExitCode::kDevice);
   } catch (const std::exception& e) {
-    return fail(invocation, std::string("[internal] ") + e.what() + ". Hint: this is a fault of the program or of a library; please report it", ExitCode::kDevice);
+    return fail(invocation,
+                std::string("[internal] ") + e.what() +
+                    ". Hint: this is a fault of the program or of a library; please report it",
+                ExitCode::kDevice);
   }
 }

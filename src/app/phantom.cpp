@@ -1,3 +1,5 @@
+#include "chexnet/data/phantom.hpp"
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -6,22 +8,27 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/data/phantom.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/progress.hpp"
 
 namespace chexnet {
 
 void add_phantom(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("phantom", "draw a synthetic X-ray set in the NIH layout, to try things on");
+  auto* command = app.add_subcommand(
+      "phantom", "draw a synthetic X-ray set in the NIH layout, to try things on");
   struct Options : PhantomOptions {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
   command->add_option("out", options->out, "folder to write")->required();
-  command->add_option("--images", options->images, "how many")->check(CLI::Range(1, 1000000))->capture_default_str();
-  command->add_option("--size", options->size, "side in pixels")->check(CLI::Range(32, 2048))->capture_default_str();
-  command->add_option("--seed", options->seed, "the same seed gives the same set")->capture_default_str();
+  command->add_option("--images", options->images, "how many")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--size", options->size, "side in pixels")
+      ->check(CLI::Range(32, 2048))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "the same seed gives the same set")
+      ->capture_default_str();
   command->add_option("--threads", options->threads, "0 = all cores")->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   options->threads = 0;
@@ -30,11 +37,20 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
       if (options->threads == 0) options->threads = static_cast<int>(allowed_cpus().size());
       Progress progress(true);
       const double start = now_s();
-      write_phantom_set(*options, [&](int done) { progress.show("phantom: " + std::to_string(done) + "/" + std::to_string(options->images) + " images"); });
+      write_phantom_set(*options, [&](int done) {
+        progress.show("phantom: " + std::to_string(done) + "/" + std::to_string(options->images) +
+                      " images");
+      });
       progress.clear();
       const double seconds = now_s() - start;
-      log_info("phantom: " + std::to_string(options->images) + " synthetic images in " + options->out.string() + " (" + fixed(seconds, 1) + " s)");
-      if (options->json) std::cout << nlohmann::json{{"folder", options->out.string()}, {"images", options->images}, {"seconds", seconds}}.dump() << std::endl;
+      log_info("phantom: " + std::to_string(options->images) + " synthetic images in " +
+               options->out.string() + " (" + fixed(seconds, 1) + " s)");
+      if (options->json)
+        std::cout << nlohmann::json{{"folder", options->out.string()},
+                                    {"images", options->images},
+                                    {"seconds", seconds}}
+                         .dump()
+                  << std::endl;
       return 0;
     };
   });

@@ -23,7 +23,8 @@ int wanted_ranks(const LaunchConfig& config) {
 }
 
 void refuse_singletons(int world_size) {
-  const std::string problem = singleton_problem([](const char* name) -> const char* { return std::getenv(name); }, world_size);
+  const std::string problem = singleton_problem(
+      [](const char* name) -> const char* { return std::getenv(name); }, world_size);
   if (!problem.empty()) throw DeviceError(problem);
 }
 
@@ -39,7 +40,9 @@ Launch enter_world(const LaunchConfig& config, Invocation& invocation) {
     refuse_singletons(1);
     const int ranks = wanted_ranks(config);
     if (ranks > 1) {
-      const auto command = mpirun_command(ranks, allowed_cpus().size(), geteuid() == 0, config.mpi_args, invocation.program, invocation.arguments);
+      const auto command =
+          mpirun_command(ranks, allowed_cpus().size(), geteuid() == 0, config.mpi_args,
+                         invocation.program, invocation.arguments);
       std::string text;
       for (const auto& word : command) text += (text.empty() ? "" : " ") + word;
       log_info("starting " + std::to_string(ranks) + " ranks: " + text);

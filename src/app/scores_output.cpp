@@ -10,20 +10,28 @@ std::string scores_text(const SplitScores& result) {
   Rows rows;
   const Scores& s = result.scores;
   for (std::size_t k = 0; k < s.findings.size(); ++k)
-    rows.emplace_back(s.findings[k], (s.auroc[k] ? fixed(*s.auroc[k], 4) : "not defined") + std::string("  (") + std::to_string(s.positives[k]) + " positives)");
+    rows.emplace_back(s.findings[k], (s.auroc[k] ? fixed(*s.auroc[k], 4) : "not defined") +
+                                         std::string("  (") + std::to_string(s.positives[k]) +
+                                         " positives)");
   rows.emplace_back("mean AUROC", s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
-  return "AUROC on the " + result.split + " split, " + std::to_string(s.images) + " images (research use, not a medical device)\n" + aligned(rows);
+  return "AUROC on the " + result.split + " split, " + std::to_string(s.images) +
+         " images (research use, not a medical device)\n" + aligned(rows);
 }
 
 std::string scores_json(const SplitScores& result, const std::string& split_sha256) {
-  const auto value = [](const std::optional<double>& v) { return v ? nlohmann::json(*v) : nlohmann::json(nullptr); };
+  const auto value = [](const std::optional<double>& v) {
+    return v ? nlohmann::json(*v) : nlohmann::json(nullptr);
+  };
   nlohmann::ordered_json json;
   json["images"] = result.scores.images;
-  for (std::size_t k = 0; k < result.scores.findings.size(); ++k) json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
+  for (std::size_t k = 0; k < result.scores.findings.size(); ++k)
+    json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
   json["mean_auroc"] = value(result.scores.mean_auroc);
   json["any_finding_auroc"] = value(result.scores.any_finding_auroc);
   json["loss"] = value(result.scores.loss);
-  json["split"] = {{"name", result.split}, {"sha256", split_sha256.empty() ? nlohmann::json(nullptr) : nlohmann::json(split_sha256)}};
+  json["split"] = {
+      {"name", result.split},
+      {"sha256", split_sha256.empty() ? nlohmann::json(nullptr) : nlohmann::json(split_sha256)}};
   return json.dump();
 }
 

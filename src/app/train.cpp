@@ -27,7 +27,9 @@ Resume resume_of(const std::string& text) {
   if (text.empty()) return Resume::kNo;
   if (text == "auto") return Resume::kAuto;
   if (text == "yes") return Resume::kYes;
-  throw ConfigError("[train] --resume " + text + " is not known. Hint: --resume yes, or --resume auto (starts afresh where there is no checkpoint)");
+  throw ConfigError("[train] --resume " + text +
+                    " is not known. Hint: --resume yes, or --resume auto (starts afresh where "
+                    "there is no checkpoint)");
 }
 
 int run(const Options& options, Invocation& invocation) {
@@ -48,12 +50,20 @@ int run(const Options& options, Invocation& invocation) {
   invocation.abort = nullptr;
   if (!first) return static_cast<int>(outcome.code);
   for (const auto& result : outcome.results) log_info(scores_text(result));
-  log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) + " images/s  peak memory of a rank " + readable_bytes(static_cast<double>(outcome.peak_bytes)) +
-           "  training " + readable_s(outcome.train_s) + ", evaluation " + readable_s(outcome.evaluate_s));
+  log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) +
+           " images/s  peak memory of a rank " +
+           readable_bytes(static_cast<double>(outcome.peak_bytes)) + "  training " +
+           readable_s(outcome.train_s) + ", evaluation " + readable_s(outcome.evaluate_s));
   if (options.json) {
-    nlohmann::json json = {{"run_folder", outcome.run_folder}, {"step", outcome.step}, {"images_per_s", outcome.images_per_s}, {"peak_bytes", outcome.peak_bytes},
-                           {"train_s", outcome.train_s}, {"evaluate_s", outcome.evaluate_s}, {"complete", outcome.code == ExitCode::kDone}};
-    for (const auto& result : outcome.results) json["results"][result.split] = nlohmann::json::parse(scores_json(result, ""));
+    nlohmann::json json = {{"run_folder", outcome.run_folder},
+                           {"step", outcome.step},
+                           {"images_per_s", outcome.images_per_s},
+                           {"peak_bytes", outcome.peak_bytes},
+                           {"train_s", outcome.train_s},
+                           {"evaluate_s", outcome.evaluate_s},
+                           {"complete", outcome.code == ExitCode::kDone}};
+    for (const auto& result : outcome.results)
+      json["results"][result.split] = nlohmann::json::parse(scores_json(result, ""));
     std::cout << json.dump() << std::endl;
   }
   return static_cast<int>(outcome.code);
@@ -62,17 +72,29 @@ int run(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_train(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("train", "train a network; alone it starts its own ranks, under mpirun or srun it is one");
+  auto* command = app.add_subcommand(
+      "train", "train a network; alone it starts its own ranks, under mpirun or srun it is one");
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files, later ones override earlier ones")->required();
-  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")->expected(1)->take_all();
+  command->add_option("config", options->files, "YAML files, later ones override earlier ones")
+      ->required();
+  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
+      ->expected(1)
+      ->take_all();
   command->add_option("--out", options->out, "run folder (run.dir)");
-  command->add_option("--ranks", options->ranks, "ranks to start (launch.ranks)")->check(CLI::Range(1, 1000000));
-  command->add_option("--resume", options->resume, "go on from the last whole checkpoint: yes, or auto (start afresh where there is none)")->expected(0, 1)->default_str("yes");
+  command->add_option("--ranks", options->ranks, "ranks to start (launch.ranks)")
+      ->check(CLI::Range(1, 1000000));
+  command
+      ->add_option(
+          "--resume", options->resume,
+          "go on from the last whole checkpoint: yes, or auto (start afresh where there is none)")
+      ->expected(0, 1)
+      ->default_str("yes");
   command->add_flag("--print-config", options->print_config, "print the resolved config and stop");
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->footer("Config keys:\n" + knobs_help());
-  command->callback([&invocation, options] { invocation.run = [&invocation, options] { return run(*options, invocation); }; });
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return run(*options, invocation); };
+  });
 }
 
 }  // namespace chexnet

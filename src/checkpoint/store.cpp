@@ -26,7 +26,8 @@ std::vector<fs::path> steps_newest_first(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.find('.') == std::string::npos && entry.is_directory()) steps.push_back(entry.path());
+    if (name.starts_with("step-") && name.find('.') == std::string::npos && entry.is_directory())
+      steps.push_back(entry.path());
   }
   std::ranges::sort(steps, std::greater<>());
   return steps;
@@ -44,7 +45,8 @@ void move_aside(const fs::path& path) {
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(fs::path folder, int keep) : folder_(std::move(folder)), keep_(keep) {
+CheckpointStore::CheckpointStore(fs::path folder, int keep)
+    : folder_(std::move(folder)), keep_(keep) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error)
@@ -58,8 +60,10 @@ std::string CheckpointStore::problem(const fs::path& checkpoint) {
     for (const auto& [name, entry] : state.at("files").items()) {
       const fs::path file = checkpoint / name;
       if (!fs::exists(file)) return name + " is missing";
-      if (fs::file_size(file) != entry.at("bytes").get<std::uint64_t>()) return name + " has another size";
-      if (sha256_file(file) != entry.at("sha256").get<std::string>()) return name + " has another SHA-256";
+      if (fs::file_size(file) != entry.at("bytes").get<std::uint64_t>())
+        return name + " has another size";
+      if (sha256_file(file) != entry.at("sha256").get<std::string>())
+        return name + " has another SHA-256";
     }
     return {};
   } catch (const std::exception& e) {
@@ -133,7 +137,8 @@ std::optional<fs::path> CheckpointStore::newest_valid() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with(".step-")) fs::remove_all(entry.path(), error);  // a save that was cut short
+    if (name.starts_with(".step-"))
+      fs::remove_all(entry.path(), error);  // a save that was cut short
   }
   for (const auto& step : steps_newest_first(folder_)) {
     const std::string wrong = problem(step);
@@ -145,7 +150,8 @@ std::optional<fs::path> CheckpointStore::newest_valid() const {
 }
 
 fs::path resolve_checkpoint(const fs::path& named) {
-  for (const auto& candidate : {named, named / "checkpoints" / "best", named / "checkpoints" / "last"}) {
+  for (const auto& candidate :
+       {named, named / "checkpoints" / "best", named / "checkpoints" / "last"}) {
     if (fs::exists(candidate / "state.json")) {
       const std::string wrong = CheckpointStore::problem(candidate);
       if (!wrong.empty())
@@ -154,8 +160,9 @@ fs::path resolve_checkpoint(const fs::path& named) {
       return fs::canonical(candidate);
     }
   }
-  throw CheckpointError("[checkpoint] " + named.string() +
-                        ": no checkpoint here. Hint: name a run folder, or runs/<name>/checkpoints/step-…");
+  throw CheckpointError(
+      "[checkpoint] " + named.string() +
+      ": no checkpoint here. Hint: name a run folder, or runs/<name>/checkpoints/step-…");
 }
 
 }  // namespace chexnet

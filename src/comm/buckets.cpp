@@ -24,7 +24,10 @@ std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
 
 BucketedReducer::BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat,
                                  ElementType type)
-    : comm_(comm), buckets_(std::move(buckets)), flat_(static_cast<std::byte*>(flat)), type_(type) {}
+    : comm_(comm),
+      buckets_(std::move(buckets)),
+      flat_(static_cast<std::byte*>(flat)),
+      type_(type) {}
 
 void BucketedReducer::begin() {
   next_ = 0;

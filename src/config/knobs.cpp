@@ -119,9 +119,10 @@ std::string number_text(double value) {
 
 std::string quoted(const std::string& text) {
   static const Strings kReserved = {"null", "~", "true", "false", "yes", "no", "on", "off"};
-  const bool plain =
-      !text.empty() && text.find_first_of(":#,[]{}&*!|>'\"%@`\\ \t\n") == std::string::npos &&
-      text.find_first_of("-?0123456789.+") != 0 && std::ranges::find(kReserved, text) == kReserved.end();
+  const bool plain = !text.empty() &&
+                     text.find_first_of(":#,[]{}&*!|>'\"%@`\\ \t\n") == std::string::npos &&
+                     text.find_first_of("-?0123456789.+") != 0 &&
+                     std::ranges::find(kReserved, text) == kReserved.end();
   const bool path = !text.empty() && (text[0] == '.' || text[0] == '/') &&
                     text.find_first_of(":#,[]{}'\" \t\n\\") == std::string::npos &&
                     text.find('/') != std::string::npos;
@@ -166,25 +167,23 @@ std::vector<std::string> knob_keys() {
 
 std::string knob_text(const Knob& knob, const Config& config) {
   Config copy = config;
-  return std::visit(
-      Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
-                 [](std::int64_t* v) { return std::to_string(*v); },
-                 [](double* v) { return number_text(*v); },
-                 [](std::string* v) { return quoted(*v); },
-                 [](Strings* v) { return flow_list(*v, quoted); },
-                 [](Doubles* v) { return flow_list(*v, number_text); }},
-      knob.field(copy));
+  return std::visit(Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
+                               [](std::int64_t* v) { return std::to_string(*v); },
+                               [](double* v) { return number_text(*v); },
+                               [](std::string* v) { return quoted(*v); },
+                               [](Strings* v) { return flow_list(*v, quoted); },
+                               [](Doubles* v) { return flow_list(*v, number_text); }},
+                    knob.field(copy));
 }
 
 std::string knob_type(const Knob& knob) {
   Config scratch;
-  return std::visit(Overloaded{[](bool*) { return "true/false"; },
-                               [](std::int64_t*) { return "integer"; },
-                               [](double*) { return "number"; },
-                               [](std::string*) { return "text"; },
-                               [](Strings*) { return "list of text"; },
-                               [](Doubles*) { return "list of numbers"; }},
-                    knob.field(scratch));
+  return std::visit(
+      Overloaded{[](bool*) { return "true/false"; }, [](std::int64_t*) { return "integer"; },
+                 [](double*) { return "number"; }, [](std::string*) { return "text"; },
+                 [](Strings*) { return "list of text"; },
+                 [](Doubles*) { return "list of numbers"; }},
+      knob.field(scratch));
 }
 
 namespace {
@@ -192,8 +191,7 @@ std::string knob_meaning(const Knob& knob) {
   std::string text = knob.help;
   if (!knob.choices.empty()) {
     text += " (one of ";
-    for (std::size_t i = 0; i < knob.choices.size(); ++i)
-      text += (i ? ", " : "") + knob.choices[i];
+    for (std::size_t i = 0; i < knob.choices.size(); ++i) text += (i ? ", " : "") + knob.choices[i];
     text += ")";
   }
   return text;
@@ -202,10 +200,14 @@ std::string knob_meaning(const Knob& knob) {
 
 std::string knobs_markdown() {
   std::string text =
-      "# Config keys\n\nPrinted by `chexnet-train config --markdown`; a test keeps this page equal to the program.\n\n"
-      "Files are strict YAML: an unknown or doubled key, an alias or a wrong type is refused with file and line. "
-      "Later files override earlier ones (`train base.yaml site.yaml exp.yaml`), `--set key=value` overrides all. "
-      "Paths may use `~` and `${VAR}` or `${VAR:-default}`; a relative path is relative to the working folder. "
+      "# Config keys\n\nPrinted by `chexnet-train config --markdown`; a test keeps this page equal "
+      "to the program.\n\n"
+      "Files are strict YAML: an unknown or doubled key, an alias or a wrong type is refused with "
+      "file and line. "
+      "Later files override earlier ones (`train base.yaml site.yaml exp.yaml`), `--set key=value` "
+      "overrides all. "
+      "Paths may use `~` and `${VAR}` or `${VAR:-default}`; a relative path is relative to the "
+      "working folder. "
       "A key marked with * may differ when a run is resumed.\n\n"
       "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;

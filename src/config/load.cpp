@@ -1,120 +1,22 @@
 #include "chexnet/config/load.hpp"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "chexnet/config/knobs.hpp"
+#include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kMaxConfigBytes = 1 << 20;
-constexpr int kMaxDepth = 32;
-
 [[noreturn]] void fail(const std::string& place, const std::string& what, const std::string& hint) {
   throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
-}
-
-// A scalar or list with the place it came from.
-struct Value {
-  std::string place;
-  bool is_list = false;
-  bool is_null = false;
-  Strings items;  // one for a scalar
-};
-
-// Refuses aliases and depth while parsing: yaml-cpp would otherwise build a self-referencing node.
-class StructureGuard : public YAML::EventHandler {
- public:
-  explicit StructureGuard(std::string file) : file_(std::move(file)) {}
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    fail(place(mark), "aliases (*name) are not accepted", "write the value out");
-  }
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {
-    deeper(mark);
-  }
-  void OnSequenceEnd() override { --depth_; }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {
-    deeper(mark);
-  }
-  void OnMapEnd() override { --depth_; }
-
- private:
-  std::string place(const YAML::Mark& mark) const {
-    return file_ + ":" + std::to_string(mark.line + 1);
-  }
-  void deeper(const YAML::Mark& mark) {
-    if (++depth_ > kMaxDepth) fail(place(mark), "nested too deeply", "keys are at most four levels deep");
-  }
-  std::string file_;
-  int depth_ = 0;
-};
-
-std::string place_of(const std::string& file, const YAML::Node& node) {
-  return file + ":" + std::to_string(node.Mark().line + 1);
-}
-
-void flatten(const std::string& file, const YAML::Node& node, const std::string& prefix,
-             std::map<std::string, Value>& into) {
-  std::set<std::string> seen;
-  for (const auto& entry : node) {
-    if (!entry.first.IsScalar())
-      fail(place_of(file, entry.first), "a key must be a word", "see docs/config.md");
-    const std::string key = prefix + entry.first.Scalar();
-    const std::string place = place_of(file, entry.first);
-    if (!seen.insert(key).second) fail(place, "key '" + key + "' stands twice", "remove one");
-    if (entry.second.IsMap()) {
-      flatten(file, entry.second, key + ".", into);
-      continue;
-    }
-    Value value{place, entry.second.IsSequence(), entry.second.IsNull(), {}};
-    if (value.is_list) {
-      for (const auto& item : entry.second) {
-        if (!item.IsScalar())
-          fail(place_of(file, item), "'" + key + "' is a list of plain values", "see docs/config.md");
-        value.items.push_back(item.Scalar());
-      }
-    } else {
-      value.items.push_back(entry.second.IsNull() ? "" : entry.second.Scalar());
-    }
-    into[key] = std::move(value);
-  }
-}
-
-std::map<std::string, Value> read_yaml(const std::string& file, const std::string& text) {
-  if (text.size() > kMaxConfigBytes) fail(file, "larger than 1 MiB", "this is no config file");
-  std::map<std::string, Value> values;
-  try {
-    std::istringstream stream(text);
-    YAML::Parser parser(stream);
-    StructureGuard guard(file);
-    if (!parser.HandleNextDocument(guard)) return values;
-    const YAML::Node root = YAML::Load(text);
-    if (root.IsNull()) return values;
-    if (!root.IsMap()) fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");
-    flatten(file, root, "", values);
-  } catch (const YAML::Exception& e) {
-    fail(file + ":" + std::to_string(e.mark.line + 1), "not valid YAML: " + e.msg,
-         "check indentation and quotes there");
-  }
-  return values;
 }
 
 template <class Number>
@@ -137,7 +39,7 @@ bool parse_integer(const std::string& text, std::int64_t& out) {
   return true;
 }
 
-void assign(Config& config, const Knob& knob, const Value& value) {
+void assign(Config& config, const Knob& knob, const YamlValue& value) {
   const auto wrong = [&](const std::string& given) {
     fail(value.place, "'" + knob.key + "' wants " + knob_type(knob) + ", not '" + given + "'",
          knob.help);
@@ -145,8 +47,8 @@ void assign(Config& config, const Knob& knob, const Value& value) {
   const auto in_range = [&](double number) {
     const bool limited = knob.min != 0 || knob.max != 0;
     if (!std::isfinite(number) || (limited && (number < knob.min || number > knob.max)))
-      fail(value.place,
-           "'" + knob.key + "' = " + value.items.front() + " is out of range", knob.help);
+      fail(value.place, "'" + knob.key + "' = " + value.items.front() + " is out of range",
+           knob.help);
   };
   const auto text_of = [&](const std::string& item) {
     if (!knob.choices.empty() && std::ranges::find(knob.choices, item) == knob.choices.end())
@@ -188,11 +90,12 @@ void assign(Config& config, const Knob& knob, const Value& value) {
   }
 }
 
-void assign_all(Config& config, const std::map<std::string, Value>& values) {
+void assign_all(Config& config, const std::map<std::string, YamlValue>& values) {
   for (const auto& [key, value] : values) {
     const Knob* knob = find_knob(key);
     if (knob == nullptr)
-      fail(value.place, "unknown key '" + key + "'", "nearest are " + nearest_names(key, knob_keys()));
+      fail(value.place, "unknown key '" + key + "'",
+           "nearest are " + nearest_names(key, knob_keys()));
     assign(config, *knob, value);
   }
 }
@@ -215,8 +118,8 @@ std::string expanded_path(const std::string& text) {
     else if (fallback != std::string::npos)
       out += inside.substr(fallback + 2);
     else
-      throw ConfigError("environment variable " + name + " is not set. Hint: export it, or write ${" +
-                        name + ":-default}");
+      throw ConfigError("environment variable " + name +
+                        " is not set. Hint: export it, or write ${" + name + ":-default}");
     at = close + 1;
   }
   out += text.substr(at);
@@ -236,8 +139,8 @@ void set_all(Config& config, const std::vector<std::string>& assignments) {
     const std::string key = assignment.substr(0, equals);
     const std::string place = "--set " + key;
     // The text after '=' is YAML too, so lists work: --set data.images=[a,b].
-    auto values = read_yaml(place, "value: " + assignment.substr(equals + 1));
-    Value value = values["value"];
+    auto values = read_strict_yaml(place, "value: " + assignment.substr(equals + 1));
+    YamlValue value = values["value"];
     value.place = place;
     assign_all(config, {{key, value}});
   }
@@ -248,7 +151,7 @@ void set_all(Config& config, const std::vector<std::string>& assignments) {
 Config load_config_text(const std::string& origin, const std::string& text,
                         const std::vector<std::string>& assignments) {
   Config config;
-  assign_all(config, read_yaml(origin, text));
+  assign_all(config, read_strict_yaml(origin, text));
   set_all(config, assignments);
   return config;
 }
@@ -263,7 +166,7 @@ Config load_config(const std::vector<std::filesystem::path>& files,
     } catch (const DataError& e) {
       throw ConfigError(e.what());
     }
-    assign_all(config, read_yaml(file.string(), text));
+    assign_all(config, read_strict_yaml(file.string(), text));
   }
   set_all(config, assignments);
   return config;

@@ -52,7 +52,8 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) {
     std::array<std::uint32_t, 256> t{};
     for (std::uint32_t i = 0; i < 256; ++i) {
       std::uint32_t c = i;
-      for (int k = 0; k < 8; ++k) c = (c >> 1) ^ (c & 1 ? 0x82F63B78u : 0u);  // reflected polynomial
+      for (int k = 0; k < 8; ++k)
+        c = (c >> 1) ^ (c & 1 ? 0x82F63B78u : 0u);  // reflected polynomial
       t[i] = c;
     }
     return t;

@@ -27,7 +27,8 @@ std::string nearest_names(std::string_view name, const std::vector<std::string>&
                           std::size_t count) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   ranked.reserve(known.size());
-  for (const auto& candidate : known) ranked.emplace_back(edit_distance(name, candidate), candidate);
+  for (const auto& candidate : known)
+    ranked.emplace_back(edit_distance(name, candidate), candidate);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;

@@ -18,7 +18,8 @@ namespace {
   std::string hint = "check the path and its permissions";
   if (error == ENOSPC) hint = "free space on that file system, or write elsewhere with --out";
   if (error == EDQUOT) hint = "your quota is used up: remove files or write elsewhere with --out";
-  if (error == EROFS || error == EACCES) hint = "the folder is not writable: choose another with --out";
+  if (error == EROFS || error == EACCES)
+    hint = "the folder is not writable: choose another with --out";
   throw CheckpointError("[files] " + path.string() + ": " + what + ": " + std::strerror(error) +
                         ". Hint: " + hint);
 }
@@ -55,7 +56,8 @@ void read_bytes(const std::filesystem::path& path, std::vector<std::byte>& into)
   into.resize(static_cast<std::size_t>(size));
   std::size_t done = 0;
   while (done < into.size()) {
-    const auto count = ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    const auto count =
+        ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       const int error = errno;

@@ -22,7 +22,8 @@ const char* type_name(ElementType type) {
   return "";
 }
 
-// nlohmann-json keeps the last of two equal keys; the format forbids them, so keys are watched while parsing.
+// nlohmann-json keeps the last of two equal keys; the format forbids them, so keys are watched
+// while parsing.
 nlohmann::json parse_without_duplicates(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   return nlohmann::json::parse(
@@ -111,8 +112,8 @@ void SafetensorsFile::parse() {
         continue;
       }
       const auto dtype = entry.at("dtype").get<std::string>();
-      const auto* known = std::ranges::find_if(
-          kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
+      const auto* known =
+          std::ranges::find_if(kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
       if (known == std::end(kTypeNames)) refuse("tensor " + name + " has unknown type " + dtype);
       const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
       std::uint64_t count = 1;

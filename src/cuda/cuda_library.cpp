@@ -2,8 +2,8 @@
 #include "chexnet/comm/cuda_library.hpp"
 
 #include <ATen/ATen.h>
-#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -29,8 +29,9 @@ void check_cuda(cudaError_t rc, std::source_location at = std::source_location::
 void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
                 std::source_location at = std::source_location::current()) {
   if (rc == ncclSuccess || rc == ncclInProgress) return;
-  throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " + ncclGetErrorString(rc) + " (" + at.function_name() +
-                    "): " + ncclGetLastError(comm) + ". Hint: NCCL_DEBUG=INFO tells more");
+  throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " + ncclGetErrorString(rc) + " (" +
+                    at.function_name() + "): " + ncclGetLastError(comm) +
+                    ". Hint: NCCL_DEBUG=INFO tells more");
 }
 
 class PinnedMemory final : public std::pmr::memory_resource {
@@ -43,12 +44,16 @@ class PinnedMemory final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-// Gradients on a stream of their own: start() makes that stream wait for the compute stream, finish() the compute
-// stream for it. The host never waits, except for the deadline's sake in the control plane.
+// Gradients on a stream of their own: start() makes that stream wait for the compute stream,
+// finish() the compute stream for it. The host never waits, except for the deadline's sake in the
+// control plane.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> host, int device, double timeout_s)
-      : host_(std::move(host)), device_(device), timeout_s_(timeout_s), stream_(c10::cuda::getStreamFromPool(true, static_cast<c10::DeviceIndex>(device))) {
+      : host_(std::move(host)),
+        device_(device),
+        timeout_s_(timeout_s),
+        stream_(c10::cuda::getStreamFromPool(true, static_cast<c10::DeviceIndex>(device))) {
     ncclUniqueId id{};
     if (rank() == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank());
     host_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
@@ -66,7 +71,9 @@ class NcclCommunicator final : public Communicator {
     ncclCommFinalize(comm_);
     ncclResult_t state = ncclInProgress;
     const double start = now_s();
-    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state == ncclInProgress && now_s() - start < 10) sched_yield();
+    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state == ncclInProgress &&
+           now_s() - start < 10)
+      sched_yield();
     ncclCommDestroy(comm_);
   }
 
@@ -74,19 +81,29 @@ class NcclCommunicator final : public Communicator {
   void set_wire(Wire wire) override { wire_ = wire; }
 
   void start(const GradientBuffer& buffer) override {
-    const c10::cuda::CUDAStream compute = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_));
+    const c10::cuda::CUDAStream compute =
+        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_));
     check_cuda(cudaEventRecord(ready_, compute.stream()));
     check_cuda(cudaStreamWaitEvent(stream_.stream(), ready_, 0));
     if (wire_ == Wire::kExact || buffer.exact || buffer.type == ElementType::kF64) {
       const auto type = buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32;
-      check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type, ncclAvg, comm_, stream_.stream()), comm_, rank());
+      check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type, ncclAvg, comm_,
+                               stream_.stream()),
+                 comm_, rank());
     } else {
       // Divided before the 16-bit sum, so that it cannot overflow where the mean does not.
       const c10::cuda::CUDAStreamGuard guard(stream_);
-      const at::Tensor flat = at::from_blob(buffer.data, {static_cast<std::int64_t>(buffer.count)},
-                                            at::TensorOptions().dtype(at::kFloat).device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
-      at::Tensor half = (flat * (1.0 / size())).to(wire_ == Wire::kBf16 ? at::kBFloat16 : at::kHalf);
-      check_nccl(ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count, wire_ == Wire::kBf16 ? ncclBfloat16 : ncclFloat16, ncclSum, comm_, stream_.stream()), comm_, rank());
+      const at::Tensor flat =
+          at::from_blob(buffer.data, {static_cast<std::int64_t>(buffer.count)},
+                        at::TensorOptions()
+                            .dtype(at::kFloat)
+                            .device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
+      at::Tensor half =
+          (flat * (1.0 / size())).to(wire_ == Wire::kBf16 ? at::kBFloat16 : at::kHalf);
+      check_nccl(ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
+                               wire_ == Wire::kBf16 ? ncclBfloat16 : ncclFloat16, ncclSum, comm_,
+                               stream_.stream()),
+                 comm_, rank());
       settle("all-reduce");
       flat.copy_(half);
     }
@@ -95,8 +112,11 @@ class NcclCommunicator final : public Communicator {
   void poll() override {}
   void finish() override {
     check_cuda(cudaEventRecord(done_, stream_.stream()));
-    check_cuda(cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_)).stream(), done_, 0));
-    // The next step's first read of a result waits on the device; here the host looks whether that can ever end.
+    check_cuda(cudaStreamWaitEvent(
+        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_)).stream(), done_,
+        0));
+    // The next step's first read of a result waits on the device; here the host looks whether that
+    // can ever end.
     const double start = now_s();
     while (cudaEventQuery(done_) == cudaErrorNotReady) {
       ncclResult_t state = ncclSuccess;
@@ -104,8 +124,10 @@ class NcclCommunicator final : public Communicator {
       check_nccl(state, comm_, rank());
       if (now_s() - start > timeout_s_) {
         ncclCommAbort(comm_);
-        throw HangError("[nccl] rank " + std::to_string(rank()) + ": gradient all-reduce did not finish in " + fixed(timeout_s_, 0) +
-                        " s. Hint: another rank has stopped or a link is down; see the other ranks' logs");
+        throw HangError(
+            "[nccl] rank " + std::to_string(rank()) + ": gradient all-reduce did not finish in " +
+            fixed(timeout_s_, 0) +
+            " s. Hint: another rank has stopped or a link is down; see the other ranks' logs");
       }
       sched_yield();
     }
@@ -113,13 +135,15 @@ class NcclCommunicator final : public Communicator {
 
   void all_reduce(std::span<double> values, ReduceOp op) override { host_->all_reduce(values, op); }
   void broadcast(std::span<std::byte> bytes, int root) override { host_->broadcast(bytes, root); }
-  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override { return host_->all_gather(bytes); }
+  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+    return host_->all_gather(bytes);
+  }
   void barrier() override { host_->barrier(); }
   std::string description() const override {
     int version = 0;
     ncclGetVersion(&version);
-    return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100) +
-           " for gradients; control: " + host_->description();
+    return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
+           "." + std::to_string(version % 100) + " for gradients; control: " + host_->description();
   }
 
  private:
@@ -132,7 +156,8 @@ class NcclCommunicator final : public Communicator {
       if (state != ncclInProgress) break;
       if (now_s() - start > timeout_s_) {
         ncclCommAbort(comm_);
-        throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what + " did not finish in " + fixed(timeout_s_, 0) +
+        throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what +
+                        " did not finish in " + fixed(timeout_s_, 0) +
                         " s. Hint: can the hosts reach each other? NCCL_DEBUG=INFO tells more");
       }
       sched_yield();
@@ -161,14 +186,16 @@ class Library final : public CudaLibrary {
     std::string uuid = "GPU-";
     for (int i = 0; i < 16; ++i) {
       char digits[4];
-      std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
+      std::snprintf(digits, sizeof digits, "%02x",
+                    static_cast<unsigned char>(properties.uuid.bytes[i]));
       uuid += digits;
       if (i == 3 || i == 5 || i == 7 || i == 9) uuid += "-";
     }
     return {properties.name, uuid, properties.major, properties.minor, properties.totalGlobalMem};
   }
   void select(int device) override { check_cuda(cudaSetDevice(device)); }
-  std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device, double timeout_s) override {
+  std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device,
+                                          double timeout_s) override {
     return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s);
   }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
@@ -176,15 +203,19 @@ class Library final : public CudaLibrary {
   std::size_t peak_bytes() const override {
     int device = 0;
     check_cuda(cudaGetDevice(&device));
-    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-    return static_cast<std::size_t>(stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak);
+    const auto stats =
+        c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+    return static_cast<std::size_t>(
+        stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+            .peak);
   }
   std::string versions() const override {
     int driver = 0, runtime = 0, nccl = 0;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     ncclGetVersion(&nccl);
-    return "CUDA driver " + std::to_string(driver) + ", runtime " + std::to_string(runtime) + " (built with " + std::to_string(CUDART_VERSION) + "), NCCL " + std::to_string(nccl) +
+    return "CUDA driver " + std::to_string(driver) + ", runtime " + std::to_string(runtime) +
+           " (built with " + std::to_string(CUDART_VERSION) + "), NCCL " + std::to_string(nccl) +
            " (built with " + std::to_string(NCCL_VERSION_CODE) + ")";
   }
 

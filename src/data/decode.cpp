@@ -14,7 +14,8 @@
 namespace chexnet {
 namespace {
 
-[[noreturn]] void fail(const std::string& origin, const std::string& what, const std::string& hint) {
+[[noreturn]] void fail(const std::string& origin, const std::string& what,
+                       const std::string& hint) {
   throw DataError("[decode] " + origin + ": " + what + ". Hint: " + hint);
 }
 
@@ -22,7 +23,9 @@ void check_size(std::int64_t width, std::int64_t height, std::int64_t max_pixels
                 const std::string& origin) {
   if (width <= 0 || height <= 0) fail(origin, "has no pixels", "the file is damaged");
   if (width > max_pixels / height)
-    fail(origin, "is " + std::to_string(width) + " x " + std::to_string(height) + " pixels, more than the limit of " + std::to_string(max_pixels),
+    fail(origin,
+         "is " + std::to_string(width) + " x " + std::to_string(height) +
+             " pixels, more than the limit of " + std::to_string(max_pixels),
          "raise data.max_pixels if the file is to be trusted");
 }
 
@@ -31,19 +34,22 @@ std::uint8_t luma(unsigned r, unsigned g, unsigned b) {
   return static_cast<std::uint8_t>((19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16);
 }
 
-// Every chunk whole, with its CRC, up to IEND. libspng stops reading once it has the last row, so damage behind it, or a
-// file cut there, would pass.
+// Every chunk whole, with its CRC, up to IEND. libspng stops reading once it has the last row, so
+// damage behind it, or a file cut there, would pass.
 void check_png_chunks(std::span<const std::byte> bytes, const std::string& origin) {
   const auto u32 = [&](std::size_t at) {
     std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+    for (std::size_t i = 0; i < 4; ++i)
+      value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
     return value;
   };
   std::size_t at = 8;
   for (;;) {
-    if (bytes.size() - at < 12) fail(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    if (bytes.size() - at < 12)
+      fail(origin, "damaged PNG: the file is cut off", "fetch the file again");
     const std::size_t length = u32(at);
-    if (length > bytes.size() - at - 12) fail(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    if (length > bytes.size() - at - 12)
+      fail(origin, "damaged PNG: the file is cut off", "fetch the file again");
     const auto* body = reinterpret_cast<const Bytef*>(&bytes[at + 4]);
     if (crc32(0, body, static_cast<uInt>(length + 4)) != u32(at + 8 + length))
       fail(origin, "damaged PNG: a chunk's CRC is wrong", "fetch the file again");
@@ -52,12 +58,13 @@ void check_png_chunks(std::span<const std::byte> bytes, const std::string& origi
   }
 }
 
-void decode_png(std::span<const std::byte> bytes, std::int64_t max_pixels, const std::string& origin,
-                GrayImage& into) {
+void decode_png(std::span<const std::byte> bytes, std::int64_t max_pixels,
+                const std::string& origin, GrayImage& into) {
   check_png_chunks(bytes, origin);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0), spng_ctx_free);
   const auto check = [&](int rc) {
-    if (rc != 0) fail(origin, std::string("damaged PNG: ") + spng_strerror(rc), "fetch the file again");
+    if (rc != 0)
+      fail(origin, std::string("damaged PNG: ") + spng_strerror(rc), "fetch the file again");
   };
   check(spng_set_crc_action(ctx.get(), SPNG_CRC_USE, SPNG_CRC_USE));  // checked above
   check(spng_set_png_buffer(ctx.get(), bytes.data(), bytes.size()));
@@ -94,17 +101,22 @@ void decode_png(std::span<const std::byte> bytes, std::int64_t max_pixels, const
 
 // The orientation tag (1..8) of the first EXIF block; 1 when there is none or it is damaged.
 int exif_orientation(std::span<const std::byte> bytes) {
-  const auto at = [&](std::size_t i) { return i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0u; };
+  const auto at = [&](std::size_t i) {
+    return i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0u;
+  };
   std::size_t p = 2;
   while (p + 4 <= bytes.size() && at(p) == 0xFF) {
     const unsigned marker = at(p + 1);
     const std::size_t length = at(p + 2) << 8 | at(p + 3);
     if (marker == 0xDA || length < 2) break;
     const std::size_t body = p + 4;
-    if (marker == 0xE1 && length >= 16 && std::memcmp(&bytes[body], "Exif\0", 6 < bytes.size() - body ? 6 : 0) == 0) {
+    if (marker == 0xE1 && length >= 16 &&
+        std::memcmp(&bytes[body], "Exif\0", 6 < bytes.size() - body ? 6 : 0) == 0) {
       const std::size_t tiff = body + 6;
       const bool little = at(tiff) == 'I';
-      const auto u16 = [&](std::size_t i) { return little ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1); };
+      const auto u16 = [&](std::size_t i) {
+        return little ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1);
+      };
       const auto u32 = [&](std::size_t i) {
         return little ? u16(i) | u16(i + 2) << 16 : u16(i) << 16 | u16(i + 2);
       };
@@ -134,10 +146,14 @@ void apply_orientation(int orientation, GrayImage& image) {
   for (int y = 0; y < out_h; ++y) {
     for (int x = 0; x < out_w; ++x) {
       int sx = swap ? y : x, sy = swap ? x : y;
-      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) sx = w - 1 - sx;
-      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) sy = h - 1 - sy;
-      out[static_cast<std::size_t>(y) * static_cast<std::size_t>(out_w) + static_cast<std::size_t>(x)] =
-          image.pixels[static_cast<std::size_t>(sy) * static_cast<std::size_t>(w) + static_cast<std::size_t>(sx)];
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        sx = w - 1 - sx;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        sy = h - 1 - sy;
+      out[static_cast<std::size_t>(y) * static_cast<std::size_t>(out_w) +
+          static_cast<std::size_t>(x)] =
+          image.pixels[static_cast<std::size_t>(sy) * static_cast<std::size_t>(w) +
+                       static_cast<std::size_t>(sx)];
     }
   }
   image.pixels = std::move(out);
@@ -145,15 +161,16 @@ void apply_orientation(int orientation, GrayImage& image) {
   image.height = out_h;
 }
 
-void decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pixels, const std::string& origin,
-                 GrayImage& into) {
+void decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pixels,
+                 const std::string& origin, GrayImage& into) {
   struct Closer {
     void operator()(void* handle) const { tjDestroy(handle); }
   };
   thread_local const std::unique_ptr<void, Closer> handle(tjInitDecompress());
   const auto check = [&](int rc) {
     if (rc != 0)
-      fail(origin, std::string("damaged JPEG: ") + tjGetErrorStr2(handle.get()), "fetch the file again");
+      fail(origin, std::string("damaged JPEG: ") + tjGetErrorStr2(handle.get()),
+           "fetch the file again");
   };
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto size = static_cast<unsigned long>(bytes.size());
@@ -167,7 +184,8 @@ void decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pixels, cons
   // A warning means missing or damaged data: half a picture is an error here.
   const int flags = TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT;
   if (colors == TJCS_GRAY || colors == TJCS_YCbCr) {  // Y is the luma
-    check(tjDecompress2(handle.get(), data, size, into.pixels.data(), width, 0, height, TJPF_GRAY, flags));
+    check(tjDecompress2(handle.get(), data, size, into.pixels.data(), width, 0, height, TJPF_GRAY,
+                        flags));
   } else {
     const bool cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK;
     thread_local std::vector<std::uint8_t> scratch;
@@ -186,8 +204,8 @@ void decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pixels, cons
 
 }  // namespace
 
-void decode_image(std::span<const std::byte> bytes, std::int64_t max_pixels, const std::string& origin,
-                  GrayImage& into) {
+void decode_image(std::span<const std::byte> bytes, std::int64_t max_pixels,
+                  const std::string& origin, GrayImage& into) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, max_pixels, origin, into);
   if (text.starts_with("\xFF\xD8\xFF")) return decode_jpeg(bytes, max_pixels, origin, into);

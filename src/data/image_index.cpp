@@ -15,14 +15,19 @@ std::unordered_map<std::string, std::vector<std::string>> files_below(
   std::unordered_map<std::string, std::vector<std::string>> found;
   for (const auto& folder : folders) {
     std::error_code error;
-    fs::recursive_directory_iterator it(
-        folder, fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied, error);
+    fs::recursive_directory_iterator it(folder,
+                                        fs::directory_options::follow_directory_symlink |
+                                            fs::directory_options::skip_permission_denied,
+                                        error);
     if (error)
       throw DataError("[images] " + folder + ": " + error.message() + ". Hint: check data.images");
     for (const auto end = fs::recursive_directory_iterator(); it != end; it.increment(error)) {
-      if (error) throw DataError("[images] " + folder + ": " + error.message() + ". Hint: check the file system");
+      if (error)
+        throw DataError("[images] " + folder + ": " + error.message() +
+                        ". Hint: check the file system");
       const auto name = it->path().filename().string();
-      if (!name.starts_with('.') && !it->is_directory(error)) found[name].push_back(it->path().string());
+      if (!name.starts_with('.') && !it->is_directory(error))
+        found[name].push_back(it->path().string());
     }
   }
   return found;
@@ -46,8 +51,8 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
         // CheXpert names are paths: the whole name must match, not only its end.
         if (candidate != name && !candidate.ends_with("/" + name)) continue;
         if (!path.empty() && path != candidate)
-          throw DataError("[images] " + name + " lies in two places: " + path + " and " + candidate +
-                          ". Hint: name only one of the folders in data.images");
+          throw DataError("[images] " + name + " lies in two places: " + path + " and " +
+                          candidate + ". Hint: name only one of the folders in data.images");
         path = candidate;
       }
     }
@@ -57,9 +62,10 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
   if (missing > 0) {
     std::string where;
     for (const auto& folder : folders) where += (where.empty() ? "" : ", ") + folder;
-    throw DataError("[images] " + std::to_string(missing) + " of " + std::to_string(rows.size()) +
-                    " images are missing below " + where + ", e.g. " + examples +
-                    ". Hint: unpack all archives, check data.images, or train on lists of what is there");
+    throw DataError(
+        "[images] " + std::to_string(missing) + " of " + std::to_string(rows.size()) +
+        " images are missing below " + where + ", e.g. " + examples +
+        ". Hint: unpack all archives, check data.images, or train on lists of what is there");
   }
   return index;
 }

@@ -12,9 +12,10 @@
 namespace chexnet {
 namespace {
 
-// Rotation and zoom around the centre in one resampling; the border is repeated, as black wedges would be a cue.
-void rotate_and_zoom(std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& scratch, int size,
-                     double degrees, double zoom) {
+// Rotation and zoom around the centre in one resampling; the border is repeated, as black wedges
+// would be a cue.
+void rotate_and_zoom(std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& scratch,
+                     int size, double degrees, double zoom) {
   scratch.resize(pixels.size());
   const cv::Mat from(size, size, CV_8UC1, pixels.data());
   cv::Mat to(size, size, CV_8UC1, scratch.data());
@@ -29,7 +30,8 @@ void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
   for (std::size_t i = 0; i < count; ++i) sum += pixels[i];
   const double mean = static_cast<double>(sum) / static_cast<double>(count);
   for (std::size_t i = 0; i < count; ++i)
-    pixels[i] = static_cast<std::uint8_t>(std::clamp(std::lround(mean + factor * (pixels[i] - mean)), 0L, 255L));
+    pixels[i] = static_cast<std::uint8_t>(
+        std::clamp(std::lround(mean + factor * (pixels[i] - mean)), 0L, 255L));
 }
 
 }  // namespace
@@ -46,8 +48,9 @@ Preprocessing evaluation_preprocessing(const DataConfig& config) {
 }
 
 Augmentation augmentation_of(const DataConfig& config) {
-  return {config.random_crop, config.random_resized_crop, config.flip,          config.crop_area_min,
-          config.rotate_deg,  config.scale_jitter,        config.contrast_jitter};
+  return {config.random_crop,    config.random_resized_crop, config.flip,
+          config.crop_area_min,  config.rotate_deg,          config.scale_jitter,
+          config.contrast_jitter};
 }
 
 ImageReader::ImageReader(const ImageIndex& index, Preprocessing preprocessing,
@@ -61,7 +64,8 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
   read_bytes(path, scratch.bytes);
   decode_image(scratch.bytes, preprocessing_.max_pixels, path, scratch.image);
 
-  // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others as they were.
+  // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
+  // as they were.
   Random random(seed_, Purpose::kAugment, sample.position);
   const double area = random.uniform(augmentation_.crop_area_min, 1.0);
   const double at_x = random.uniform(), at_y = random.uniform();
@@ -85,7 +89,8 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
   const auto side = static_cast<std::size_t>(size);
   scratch.resized.resize(side * side);
   resize(image, region, size, preprocessing_.kind, scratch.resized.data());
-  if (degrees != 0 || zoom != 1) rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
+  if (degrees != 0 || zoom != 1)
+    rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
 
   const int slack = size - crop;
   int x0 = slack / 2, y0 = slack / 2;
@@ -95,7 +100,8 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
   }
   const auto width = static_cast<std::size_t>(crop);
   for (std::size_t y = 0; y < width; ++y) {
-    const std::uint8_t* line = &scratch.resized[(static_cast<std::size_t>(y0) + y) * side + static_cast<std::size_t>(x0)];
+    const std::uint8_t* line =
+        &scratch.resized[(static_cast<std::size_t>(y0) + y) * side + static_cast<std::size_t>(x0)];
     std::uint8_t* out = into + y * width;
     if (flip)
       std::reverse_copy(line, line + width, out);

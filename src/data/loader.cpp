@@ -79,7 +79,8 @@ void Loader::work(const std::stop_token& stop) {
       {
         std::unique_lock lock(mutex_);
         const auto free_slot = [this] {
-          return next_ticket_ / static_cast<std::uint64_t>(options_.batch) < freed_batches_ + slots_.size();
+          return next_ticket_ / static_cast<std::uint64_t>(options_.batch) <
+                 freed_batches_ + slots_.size();
         };
         if (!slot_freed_.wait(lock, stop, free_slot) || stop.stop_requested()) return;
         ticket = next_ticket_++;

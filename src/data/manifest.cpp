@@ -20,7 +20,8 @@ struct Table {
   const std::string& path;
   int line = 0;
   [[noreturn]] void fail(const std::string& what, const std::string& hint) const {
-    throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " + what + ". Hint: " + hint);
+    throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " + what +
+                    ". Hint: " + hint);
   }
 };
 
@@ -65,7 +66,8 @@ std::size_t column(const std::vector<std::string>& header, const std::string& na
                    const Table& table) {
   const auto found = std::ranges::find(header, name);
   if (found == header.end())
-    table.fail("no column '" + name + "'", "the header has " + nearest_names(name, header, header.size()));
+    table.fail("no column '" + name + "'",
+               "the header has " + nearest_names(name, header, header.size()));
   return static_cast<std::size_t>(found - header.begin());
 }
 
@@ -73,7 +75,8 @@ void add_row(Manifest& m, const Table& table, std::string_view image, std::strin
   image = trimmed(image);
   patient = trimmed(patient);
   if (image.empty()) table.fail("image name is empty", "is this the right table?");
-  if (patient.empty()) table.fail("patient id is empty", "splits are made by patient, so each row needs one");
+  if (patient.empty())
+    table.fail("patient id is empty", "splits are made by patient, so each row needs one");
   if (!m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size())).second)
     table.fail("image " + std::string(image) + " stands twice", "remove one of the rows");
   m.images.emplace_back(image);
@@ -101,14 +104,17 @@ void read_nih(const std::string& text, Manifest& m) {
   for (std::size_t k = 0; k < m.findings.size(); ++k) index.emplace(m.findings[k], k);
   while (csv.next(fields)) {
     table.line = csv.line();
-    // The two bracket names of the header contain commas, so rows have 11 fields (12 with the 2017 file's last comma).
+    // The two bracket names of the header contain commas, so rows have 11 fields (12 with the 2017
+    // file's last comma).
     if (fields.size() < needed || fields.size() > 12)
-      table.fail("row has " + std::to_string(fields.size()) + " fields, expected 11", "the row is damaged or cut off");
+      table.fail("row has " + std::to_string(fields.size()) + " fields, expected 11",
+                 "the row is damaged or cut off");
     add_row(m, table, fields[image], fields[patient]);
     const std::size_t at = m.labels.size();
     m.labels.resize(at + m.findings.size(), 0.0f);
     std::string_view list = trimmed(fields[labels]);
-    if (list.empty()) table.fail("finding labels are empty", "NIH writes 'No Finding' where there is none");
+    if (list.empty())
+      table.fail("finding labels are empty", "NIH writes 'No Finding' where there is none");
     while (!list.empty()) {
       const auto bar = list.find('|');
       const auto name = trimmed(list.substr(0, bar));
@@ -130,7 +136,8 @@ void read_nih(const std::string& text, Manifest& m) {
 std::string chexpert_patient(std::string_view path, const Table& table) {
   const auto at = path.find("patient");
   if (at == std::string_view::npos)
-    table.fail("no patient id in path '" + std::string(path) + "'", "CheXpert paths hold .../patient00001/...");
+    table.fail("no patient id in path '" + std::string(path) + "'",
+               "CheXpert paths hold .../patient00001/...");
   return std::string(path.substr(at, path.find('/', at) - at));
 }
 
@@ -153,7 +160,8 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
   const std::size_t age = optional(columns.age);
   const std::size_t sex = optional(columns.sex);
   const std::size_t view = optional(columns.view);
-  const std::size_t lateral = chexpert ? column(header, "Frontal/Lateral", table) : std::string::npos;
+  const std::size_t lateral =
+      chexpert ? column(header, "Frontal/Lateral", table) : std::string::npos;
   std::vector<std::size_t> label_columns;
   if (columns.findings.empty()) {
     for (std::size_t c = 0; c < header.size(); ++c) {
@@ -213,9 +221,9 @@ void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
 
 const std::vector<std::string>& nih_findings() {
   static const std::vector<std::string> names = {
-      "Atelectasis", "Cardiomegaly",  "Effusion",     "Infiltration", "Mass",
-      "Nodule",      "Pneumonia",     "Pneumothorax", "Consolidation", "Edema",
-      "Emphysema",   "Fibrosis",      "Pleural_Thickening", "Hernia"};
+      "Atelectasis", "Cardiomegaly", "Effusion",           "Infiltration",  "Mass",
+      "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
+      "Emphysema",   "Fibrosis",     "Pleural_Thickening", "Hernia"};
   return names;
 }
 
@@ -233,7 +241,8 @@ Manifest read_manifest(const DataConfig& config) {
   else
     read_columns(text, config, m);
   if (m.size() == 0)
-    throw DataError("[manifest] " + m.path + ": no rows below the header. Hint: is the file complete?");
+    throw DataError("[manifest] " + m.path +
+                    ": no rows below the header. Hint: is the file complete?");
   select_findings(m, config.findings);
   return m;
 }

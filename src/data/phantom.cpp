@@ -34,11 +34,14 @@ std::string image_name(std::uint32_t patient, std::uint32_t follow_up) {
 // Patients with one to four images each, a quarter of them for test.
 std::vector<Entry> plan(const PhantomOptions& options) {
   std::vector<Entry> entries;
-  for (std::uint32_t patient = 1; entries.size() < static_cast<std::size_t>(options.images); ++patient) {
-    Random random(options.seed, Purpose::kPhantom, std::uint64_t{patient} | (std::uint64_t{1} << 60));
+  for (std::uint32_t patient = 1; entries.size() < static_cast<std::size_t>(options.images);
+       ++patient) {
+    Random random(options.seed, Purpose::kPhantom,
+                  std::uint64_t{patient} | (std::uint64_t{1} << 60));
     const bool test = random.chance(options.test_fraction);
     const std::uint32_t count = 1 + random.below(4);
-    for (std::uint32_t f = 0; f < count && entries.size() < static_cast<std::size_t>(options.images); ++f)
+    for (std::uint32_t f = 0;
+         f < count && entries.size() < static_cast<std::size_t>(options.images); ++f)
       entries.push_back({patient, f, test, image_name(patient, f), "", ""});
   }
   return entries;
@@ -51,17 +54,21 @@ void describe(Entry& entry, const PhantomImage& image) {
     if (image.findings[k]) labels += (labels.empty() ? "" : "|") + names[k];
   if (labels.empty()) labels = "No Finding";
   const std::string side = std::to_string(image.size);
-  entry.rows = entry.name + "," + labels + "," + std::to_string(entry.follow_up) + "," + std::to_string(entry.patient) + "," + std::to_string(image.age) + "," + image.sex + "," +
-               image.view + "," + side + "," + side + ",0.143,0.143\n";
+  entry.rows = entry.name + "," + labels + "," + std::to_string(entry.follow_up) + "," +
+               std::to_string(entry.patient) + "," + std::to_string(image.age) + "," + image.sex +
+               "," + image.view + "," + side + "," + side + ",0.143,0.143\n";
   for (const auto& box : image.boxes)
-    entry.boxes += entry.name + "," + (names[box.finding] == "Infiltration" ? "Infiltrate" : names[box.finding]) + "," + fixed(box.x, 3) + "," + fixed(box.y, 3) + "," +
-                   fixed(box.width, 3) + "," + fixed(box.height, 3) + ",,,\n";
+    entry.boxes += entry.name + "," +
+                   (names[box.finding] == "Infiltration" ? "Infiltrate" : names[box.finding]) +
+                   "," + fixed(box.x, 3) + "," + fixed(box.y, 3) + "," + fixed(box.width, 3) + "," +
+                   fixed(box.height, 3) + ",,,\n";
 }
 
 }  // namespace
 
 std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, int height) {
-  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
+  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(SPNG_CTX_ENCODER),
+                                                           spng_ctx_free);
   spng_set_option(ctx.get(), SPNG_ENCODE_TO_BUFFER, 1);
   spng_ihdr header{};
   header.width = static_cast<std::uint32_t>(width);
@@ -69,10 +76,14 @@ std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, in
   header.bit_depth = 8;
   header.color_type = SPNG_COLOR_TYPE_GRAYSCALE;
   spng_set_ihdr(ctx.get(), &header);
-  int rc = spng_encode_image(ctx.get(), pixels, static_cast<std::size_t>(width) * static_cast<std::size_t>(height), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
+  int rc = spng_encode_image(ctx.get(), pixels,
+                             static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
+                             SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
   std::size_t size = 0;
   void* buffer = rc == 0 ? spng_get_png_buffer(ctx.get(), &size, &rc) : nullptr;
-  if (buffer == nullptr) throw DataError(std::string("[phantom] PNG encoder: ") + spng_strerror(rc) + ". Hint: out of memory?");
+  if (buffer == nullptr)
+    throw DataError(std::string("[phantom] PNG encoder: ") + spng_strerror(rc) +
+                    ". Hint: out of memory?");
   const auto* bytes = static_cast<const std::byte*>(buffer);
   std::vector<std::byte> out(bytes, bytes + size);
   std::free(buffer);
@@ -82,9 +93,12 @@ std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, in
 void write_phantom_set(const PhantomOptions& options, const std::function<void(int)>& progress) {
   std::error_code error;
   std::filesystem::create_directories(options.out / "images", error);
-  if (error) throw CheckpointError("[phantom] " + options.out.string() + ": " + error.message() + ". Hint: choose a writable folder");
+  if (error)
+    throw CheckpointError("[phantom] " + options.out.string() + ": " + error.message() +
+                          ". Hint: choose a writable folder");
   if (std::filesystem::exists(options.out / "Data_Entry_2017.csv"))
-    throw CheckpointError("[phantom] " + options.out.string() + ": holds a data set already. Hint: choose another folder, or remove it");
+    throw CheckpointError("[phantom] " + options.out.string() +
+                          ": holds a data set already. Hint: choose another folder, or remove it");
   auto entries = plan(options);
 
   std::atomic<std::size_t> next{0};
@@ -97,7 +111,8 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
       workers.emplace_back([&] {
         try {
           for (std::size_t i = next++; i < entries.size(); i = next++) {
-            const PhantomImage image = draw_phantom(options.seed, entries[i].patient, entries[i].follow_up, options.size);
+            const PhantomImage image =
+                draw_phantom(options.seed, entries[i].patient, entries[i].follow_up, options.size);
             OutputFile file(options.out / "images" / entries[i].name);
             file.write(encode_gray_png(image.pixels.data(), image.size, image.size));
             file.close();
@@ -115,7 +130,9 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
   }
   if (failure) std::rethrow_exception(failure);
 
-  std::string table = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]\n";
+  std::string table =
+      "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View "
+      "Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]\n";
   std::string boxes = "Image Index,Finding Label,Bbox [x,y,w,h],,,\n", train, test;
   for (const auto& entry : entries) {
     table += entry.rows;
@@ -126,9 +143,12 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
   write_atomically(options.out / "test_list.txt", test);
   write_atomically(options.out / "BBox_List_2017.csv", boxes);
   write_atomically(options.out / "README.txt",
-                   "Synthetic drawings made by `chexnet-train phantom --seed " + std::to_string(options.seed) + " --size " + std::to_string(options.size) + "`.\n"
-                   "They show no patient and say nothing about medicine; scores on them say only that the program learns.\n"
-                   "Boxes are in pixels of these images.\n");
+                   "Synthetic drawings made by `chexnet-train phantom --seed " +
+                       std::to_string(options.seed) + " --size " + std::to_string(options.size) +
+                       "`.\n"
+                       "They show no patient and say nothing about medicine; scores on them say "
+                       "only that the program learns.\n"
+                       "Boxes are in pixels of these images.\n");
   write_atomically(options.out / "Data_Entry_2017.csv", table);
 }
 

@@ -11,15 +11,16 @@ namespace {
 
 // Which input pixels make an output pixel along one axis, and how much each counts.
 struct Taps {
-  std::vector<int> first;           // [out]
-  std::vector<int> count;           // [out]
+  std::vector<int> first;            // [out]
+  std::vector<int> count;            // [out]
   std::vector<std::int32_t> weight;  // [out, most]
   int most = 0;
   int shift = 0;  // fixed-point bits (antialias only)
 };
 
-// The triangle filter of PyTorch's compute_index_ranges_int16_weights (aten/src/ATen/native/cpu/UpSampleKernel.cpp), which
-// follows Pillow: support = max(1, scale), weights normalised in double, then as many fixed-point bits as fit int16.
+// The triangle filter of PyTorch's compute_index_ranges_int16_weights
+// (aten/src/ATen/native/cpu/UpSampleKernel.cpp), which follows Pillow: support = max(1, scale),
+// weights normalised in double, then as many fixed-point bits as fit int16.
 Taps antialias_taps(int in, int out) {
   Taps taps;
   const double scale = static_cast<double>(in) / out;
@@ -32,7 +33,8 @@ Taps antialias_taps(int in, int out) {
   for (int i = 0; i < out; ++i) {
     const double center = scale * (i + 0.5);
     const int first = std::max(static_cast<int>(center - support + 0.5), 0);
-    const int count = std::min(std::min(static_cast<int>(center + support + 0.5), in) - first, taps.most);
+    const int count =
+        std::min(std::min(static_cast<int>(center + support + 0.5), in) - first, taps.most);
     double* w = &weights[static_cast<std::size_t>(i) * most];
     double total = 0;
     for (int j = 0; j < count; ++j) {
@@ -50,7 +52,8 @@ Taps antialias_taps(int in, int out) {
   for (taps.shift = 0; taps.shift < 22; ++taps.shift)
     if (static_cast<int>(0.5 + largest * (1 << (taps.shift + 1))) >= (1 << 15)) break;
   taps.weight.reserve(weights.size());
-  for (const double w : weights) taps.weight.push_back(static_cast<std::int32_t>(0.5 + w * (1 << taps.shift)));
+  for (const double w : weights)
+    taps.weight.push_back(static_cast<std::int32_t>(0.5 + w * (1 << taps.shift)));
   return taps;
 }
 
@@ -61,7 +64,8 @@ std::uint8_t rounded(std::int32_t sum, int shift) {
 void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) {
   const auto out = static_cast<std::size_t>(size);
   const auto stride = static_cast<std::size_t>(source.width);
-  const std::uint8_t* top = &source.pixels[static_cast<std::size_t>(r.y) * stride + static_cast<std::size_t>(r.x)];
+  const std::uint8_t* top =
+      &source.pixels[static_cast<std::size_t>(r.y) * stride + static_cast<std::size_t>(r.x)];
   // Horizontal: [height, size]. A pass that keeps the size is skipped, as in PyTorch.
   thread_local std::vector<std::uint8_t> rows;
   const std::uint8_t* mid = top;
@@ -92,7 +96,8 @@ void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) 
   for (std::size_t y = 0; y < out; ++y) {
     std::ranges::fill(sums, 0);
     for (int j = 0; j < taps.count[y]; ++j) {
-      const std::int32_t w = taps.weight[y * static_cast<std::size_t>(taps.most) + static_cast<std::size_t>(j)];
+      const std::int32_t w =
+          taps.weight[y * static_cast<std::size_t>(taps.most) + static_cast<std::size_t>(j)];
       const std::uint8_t* line = mid + static_cast<std::size_t>(taps.first[y] + j) * mid_stride;
       for (std::size_t x = 0; x < out; ++x) sums[x] += w * line[x];
     }
@@ -100,8 +105,8 @@ void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) 
   }
 }
 
-// Overlaps of output box i = [i*in, (i+1)*in) with input pixels [j*out, (j+1)*out), in units of 1/out of a pixel: whole
-// numbers that add up to `in`.
+// Overlaps of output box i = [i*in, (i+1)*in) with input pixels [j*out, (j+1)*out), in units of
+// 1/out of a pixel: whole numbers that add up to `in`.
 Taps area_taps(int in, int out) {
   Taps taps;
   taps.most = in / out + 2;
@@ -128,7 +133,8 @@ void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
   line_sums.resize(static_cast<std::size_t>(r.height) * out);
   for (int y = 0; y < r.height; ++y) {
     const std::uint8_t* line =
-        &source.pixels[static_cast<std::size_t>(r.y + y) * static_cast<std::size_t>(source.width) + static_cast<std::size_t>(r.x)];
+        &source.pixels[static_cast<std::size_t>(r.y + y) * static_cast<std::size_t>(source.width) +
+                       static_cast<std::size_t>(r.x)];
     for (std::size_t x = 0; x < out; ++x) {
       const std::int32_t* w = &horizontal.weight[x * static_cast<std::size_t>(horizontal.most)];
       const std::uint8_t* p = line + horizontal.first[x];
@@ -141,8 +147,10 @@ void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
     for (std::size_t x = 0; x < out; ++x) {
       std::int64_t sum = 0;
       for (int j = 0; j < vertical.count[y]; ++j)
-        sum += vertical.weight[y * static_cast<std::size_t>(vertical.most) + static_cast<std::size_t>(j)] *
-               line_sums[static_cast<std::size_t>(vertical.first[y] + j) * out + x];
+        sum +=
+            vertical
+                .weight[y * static_cast<std::size_t>(vertical.most) + static_cast<std::size_t>(j)] *
+            line_sums[static_cast<std::size_t>(vertical.first[y] + j) * out + x];
       into[y * out + x] = static_cast<std::uint8_t>((2 * sum + total) / (2 * total));
     }
   }

@@ -37,10 +37,13 @@ void cut_by_patient(const Manifest& manifest, double fraction, std::uint64_t see
   Random random(seed, Purpose::kSplit, 0);
   for (std::size_t i = patients.size(); i > 1; --i)
     std::swap(patients[i - 1], patients[random.below(static_cast<std::uint32_t>(i))]);
-  const auto count = static_cast<std::size_t>(std::llround(fraction * static_cast<double>(patients.size())));
-  const std::set<std::string> chosen(patients.begin(), patients.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto count =
+      static_cast<std::size_t>(std::llround(fraction * static_cast<double>(patients.size())));
+  const std::set<std::string> chosen(patients.begin(),
+                                     patients.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<std::uint32_t> kept;
-  for (const auto row : train) (chosen.contains(manifest.patients[row]) ? val : kept).push_back(row);
+  for (const auto row : train)
+    (chosen.contains(manifest.patients[row]) ? val : kept).push_back(row);
   train = std::move(kept);
 }
 
@@ -105,7 +108,8 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
   seal(manifest, "val", splits.val);
   seal(manifest, "test", splits.test);
   if (splits.train.rows.empty())
-    throw DataError("[split] no image is left for training. Hint: check the lists and data.val_fraction");
+    throw DataError(
+        "[split] no image is left for training. Hint: check the lists and data.val_fraction");
   splits.leaked_patients = check_leaks(manifest, splits, config.allow_patient_leak);
   return splits;
 }

@@ -7,7 +7,8 @@
 namespace chexnet {
 
 TrainSampler::TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std::uint64_t seed,
-                           std::uint64_t first_position, std::uint64_t batch, int rank, int world_size)
+                           std::uint64_t first_position, std::uint64_t batch, int rank,
+                           int world_size)
     : rows_(std::move(rows)),
       keep_order_(keep_order),
       seed_(seed),

@@ -30,7 +30,8 @@ std::optional<double> auroc(std::span<const double> scores, std::span<const floa
     negatives_below += tied_negatives;
     i = j;
   }
-  return static_cast<double>(twice_won) / (2.0 * static_cast<double>(positives) * static_cast<double>(negatives));
+  return static_cast<double>(twice_won) /
+         (2.0 * static_cast<double>(positives) * static_cast<double>(negatives));
 }
 
 }  // namespace chexnet

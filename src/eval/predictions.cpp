@@ -88,8 +88,10 @@ std::string predictions_csv(const Predictions& predictions) {
   text += "\n";
   for (std::size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
-    for (std::size_t k = 0; k < findings; ++k) text += "," + number_text(predictions.labels[i * findings + k]);
-    for (std::size_t k = 0; k < findings; ++k) text += "," + number_text(predictions.probabilities[i * findings + k]);
+    for (std::size_t k = 0; k < findings; ++k)
+      text += "," + number_text(predictions.labels[i * findings + k]);
+    for (std::size_t k = 0; k < findings; ++k)
+      text += "," + number_text(predictions.probabilities[i * findings + k]);
     text += "\n";
   }
   return text;
@@ -100,9 +102,11 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what, const std::string& hint) {
-    throw DataError("[predictions] " + path + ":" + std::to_string(csv.line()) + ": " + what + ". Hint: " + hint);
+    throw DataError("[predictions] " + path + ":" + std::to_string(csv.line()) + ": " + what +
+                    ". Hint: " + hint);
   };
-  if (!csv.next(fields)) fail("the file is empty", "a header line with 'image' and the findings is needed");
+  if (!csv.next(fields))
+    fail("the file is empty", "a header line with 'image' and the findings is needed");
   std::vector<std::string> header;
   for (const auto f : fields) header.emplace_back(trimmed(f));
   const auto column = [&](const std::string& name) {
@@ -118,14 +122,16 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
   } else {
     for (const auto& name : header)
       if (name.starts_with("prob:")) out.findings.push_back(name.substr(5));
-    if (out.findings.empty()) fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
+    if (out.findings.empty())
+      fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
   }
   std::vector<std::size_t> scores, labels;
   for (const auto& finding : out.findings) {
     std::size_t at = column("prob:" + finding);
     if (at == header.size()) at = column(finding);
     if (at == header.size())
-      fail("no column for finding '" + finding + "'", "nearest are " + nearest_names(finding, header));
+      fail("no column for finding '" + finding + "'",
+           "nearest are " + nearest_names(finding, header));
     scores.push_back(at);
     if (manifest == nullptr) {
       labels.push_back(column("label:" + finding));
@@ -144,18 +150,23 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
   };
   while (csv.next(fields)) {
     if (fields.size() != header.size())
-      fail("row has " + std::to_string(fields.size()) + " fields, the header " + std::to_string(header.size()), "the row is cut off");
+      fail("row has " + std::to_string(fields.size()) + " fields, the header " +
+               std::to_string(header.size()),
+           "the row is cut off");
     const std::string name(trimmed(fields[image]));
-    if (!seen.insert(name).second) fail("image " + name + " stands twice", "remove one of the rows");
+    if (!seen.insert(name).second)
+      fail("image " + name + " stands twice", "remove one of the rows");
     out.images.push_back(name);
     for (const std::size_t c : scores) {
       const double value = number(fields[c]);
-      if (!std::isfinite(value)) fail("a score is not finite", "the prediction of " + name + " failed");
+      if (!std::isfinite(value))
+        fail("a score is not finite", "the prediction of " + name + " failed");
       out.probabilities.push_back(value);
     }
     if (manifest != nullptr) {
       const auto row = manifest->rows.find(name);
-      if (row == manifest->rows.end()) fail("image '" + name + "' is not in " + manifest->path, "is it the right manifest?");
+      if (row == manifest->rows.end())
+        fail("image '" + name + "' is not in " + manifest->path, "is it the right manifest?");
       const float* from = manifest->label_row(row->second);
       out.labels.insert(out.labels.end(), from, from + out.findings.size());
     } else {

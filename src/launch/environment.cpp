@@ -27,13 +27,16 @@ std::string singleton_problem(const Environment& env, int world_size) {
     return "[launch] the launcher started several processes but MPI sees only one: mpirun and the "
            "MPI library are of different installations. Hint: use the mpirun of the Open MPI this "
            "program was built with (`ldd libchexnet_mpi.so | grep libmpi`)";
-  // SLURM_STEP_NUM_TASKS belongs to an srun step; a batch script has SLURM_NTASKS alone, which is no problem.
+  // SLURM_STEP_NUM_TASKS belongs to an srun step; a batch script has SLURM_NTASKS alone, which is
+  // no problem.
   if (several("SLURM_STEP_NUM_TASKS") && env("OMPI_COMM_WORLD_RANK") == nullptr)
     return "[launch] srun started " + std::string(env("SLURM_STEP_NUM_TASKS")) +
            " processes that do not know each other. Hint: srun --mpi=pmix, or mpirun inside the "
            "batch script";
-  if (env("TORCHELASTIC_RUN_ID") != nullptr || (several("WORLD_SIZE") && env("LOCAL_RANK") != nullptr))
-    return "[launch] started by torchrun or a script that sets WORLD_SIZE: each process would train "
+  if (env("TORCHELASTIC_RUN_ID") != nullptr ||
+      (several("WORLD_SIZE") && env("LOCAL_RANK") != nullptr))
+    return "[launch] started by torchrun or a script that sets WORLD_SIZE: each process would "
+           "train "
            "alone. Hint: run `chexnet-train train ... --ranks N` without torchrun";
   return {};
 }

@@ -28,7 +28,8 @@ bool Plugin::exists(const std::string& file_name) { return !find_plugin(file_nam
 Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
   if (path_.empty())
     throw DeviceError("[launch] " + file_name + ": not found beside the program in " +
-                      program_folder() + ". Hint: build it, or keep the files of the bundle together");
+                      program_folder() +
+                      ". Hint: build it, or keep the files of the bundle together");
   // Global symbols: Open MPI's own plugins look for libmpi's.
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle_ == nullptr) {

@@ -27,8 +27,9 @@ RunLock::RunLock(const std::filesystem::path& folder) {
       std::array<char, 256> holder{};
       [[maybe_unused]] const auto count = ::pread(fd_, holder.data(), holder.size() - 1, 0);
       ::close(fd_);
-      throw CheckpointError("[launch] " + folder.string() + ": in use by " + holder.data() +
-                            ". Hint: wait for that run, stop it, or choose another folder with --out");
+      throw CheckpointError(
+          "[launch] " + folder.string() + ": in use by " + holder.data() +
+          ". Hint: wait for that run, stop it, or choose another folder with --out");
     }
     log_warning("[launch] " + path.string() + ": this file system has no locks (" +
                 std::strerror(error) + "); take care that no other run uses the folder");

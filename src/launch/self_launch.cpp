@@ -40,7 +40,8 @@ int run_as_parent(const std::vector<std::string>& command) {
 
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child < 0) throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
+  if (child < 0)
+    throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
   if (child == 0) {
     // A group of its own: Ctrl-C reaches only the parent, which decides what mpirun gets.
     setpgid(0, 0);
@@ -48,7 +49,8 @@ int run_as_parent(const std::vector<std::string>& command) {
     if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
     sigprocmask(SIG_SETMASK, &before, nullptr);
     const int null = open("/dev/null", O_RDONLY);
-    if (null >= 0) dup2(null, STDIN_FILENO);  // a background group that reads the terminal would be stopped
+    if (null >= 0)
+      dup2(null, STDIN_FILENO);  // a background group that reads the terminal would be stopped
     execvp(argv[0], argv.data());
     static constexpr char kMessage[] =
         "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or use --ranks 1\n";
@@ -69,7 +71,9 @@ int run_as_parent(const std::vector<std::string>& command) {
     if (signal == SIGUSR1) {
       kill(child, SIGUSR1);
     } else if (++asked == 1) {
-      log_info("stop requested: the ranks write a checkpoint and exit with 75 (once more ends them at once)");
+      log_info(
+          "stop requested: the ranks write a checkpoint and exit with 75 (once more ends them at "
+          "once)");
       kill(child, SIGUSR1);
     } else {
       kill(child, SIGTERM);

@@ -15,9 +15,11 @@ class DenseLayer {
       : norm1_(c, name + ".norm1", in, true),
         conv1_(c, name + ".conv1", {in, spec.bottleneck * spec.growth, 1}, Init::kNormalFanIn),
         norm2_(c, name + ".norm2", spec.bottleneck * spec.growth, true),
-        conv2_(c, name + ".conv2", {spec.bottleneck * spec.growth, spec.growth, 3, 1, 1}, Init::kNormalFanIn) {}
+        conv2_(c, name + ".conv2", {spec.bottleneck * spec.growth, spec.growth, 3, 1, 1},
+               Init::kNormalFanIn) {}
   at::Tensor forward(const at::Tensor& x, Mode mode) {
-    return conv2_.forward(norm2_.forward(conv1_.forward(norm1_.forward(x, mode), mode), mode), mode);
+    return conv2_.forward(norm2_.forward(conv1_.forward(norm1_.forward(x, mode), mode), mode),
+                          mode);
   }
   at::Tensor backward(const at::Tensor& dy) {
     return norm1_.backward(conv1_.backward(norm2_.backward(conv2_.backward(dy))));
@@ -33,13 +35,17 @@ class DenseLayer {
 // Each layer sees the features of all before it.
 class DenseBlock {
  public:
-  DenseBlock(LayerContext& c, const std::string& name, std::int64_t in, int layers, const DenseNetSpec& spec)
+  DenseBlock(LayerContext& c, const std::string& name, std::int64_t in, int layers,
+             const DenseNetSpec& spec)
       : context_(c), in_(in), growth_(spec.growth) {
     layers_.reserve(static_cast<std::size_t>(layers));
     for (int i = 0; i < layers; ++i)
-      layers_.emplace_back(c, name + ".denselayer" + std::to_string(i + 1), in + i * spec.growth, spec);
+      layers_.emplace_back(c, name + ".denselayer" + std::to_string(i + 1), in + i * spec.growth,
+                           spec);
   }
-  std::int64_t channels() const { return in_ + static_cast<std::int64_t>(layers_.size()) * growth_; }
+  std::int64_t channels() const {
+    return in_ + static_cast<std::int64_t>(layers_.size()) * growth_;
+  }
 
   at::Tensor forward(const at::Tensor& x, Mode mode) {
     std::vector<at::Tensor> features = {x};
@@ -68,7 +74,8 @@ class DenseBlock {
 class Transition {
  public:
   Transition(LayerContext& c, const std::string& name, std::int64_t in)
-      : norm_(c, name + ".norm", in, true), conv_(c, name + ".conv", {in, in / 2, 1}, Init::kNormalFanIn) {}
+      : norm_(c, name + ".norm", in, true),
+        conv_(c, name + ".conv", {in, in / 2, 1}, Init::kNormalFanIn) {}
   at::Tensor forward(const at::Tensor& x, Mode mode) {
     return pool_.forward(conv_.forward(norm_.forward(x, mode), mode), mode);
   }
@@ -92,7 +99,8 @@ class DenseNet final : public Backbone {
     transitions_.reserve(3);
     for (int b = 0; b < 4; ++b) {
       const std::string number = std::to_string(b + 1);
-      blocks_.emplace_back(c, "features.denseblock" + number, channels, spec.blocks[static_cast<std::size_t>(b)], spec);
+      blocks_.emplace_back(c, "features.denseblock" + number, channels,
+                           spec.blocks[static_cast<std::size_t>(b)], spec);
       channels = blocks_.back().channels();
       if (b < 3) {
         transitions_.emplace_back(c, "features.transition" + number, channels);

@@ -15,26 +15,33 @@ constexpr std::array<std::int64_t, 3> kBatchAndMap = {0, 2, 3};
 // Sums over all ranks of two per-channel tensors, in double.
 void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b) {
   const at::Tensor sums = at::stack({a, b}).to(at::kCPU, at::kDouble).contiguous();
-  comm.all_reduce(std::span(sums.data_ptr<double>(), static_cast<std::size_t>(sums.numel())), ReduceOp::kSum);
+  comm.all_reduce(std::span(sums.data_ptr<double>(), static_cast<std::size_t>(sums.numel())),
+                  ReduceOp::kSum);
   const at::Tensor back = sums.to(a.device());
   a = back.select(0, 0);
   b = back.select(0, 1);
 }
 
-// Mean and sum of squared deviations of the union of all ranks' pixels, from each rank's own (Chan, Golub and LeVeque, 1979):
-// a difference of large sums would lose digits. In rank order, so equal on every rank. `count` becomes the total.
+// Mean and sum of squared deviations of the union of all ranks' pixels, from each rank's own (Chan,
+// Golub and LeVeque, 1979): a difference of large sums would lose digits. In rank order, so equal
+// on every rank. `count` becomes the total.
 void combine_moments(Communicator& comm, at::Tensor& mean, at::Tensor& deviations, double& count) {
   const std::int64_t channels = mean.numel();
-  const at::Tensor own = at::cat({mean, deviations, at::full({1}, count, mean.options())}).to(at::kCPU, at::kDouble).contiguous();
-  const auto parts = comm.all_gather(std::as_bytes(std::span(own.const_data_ptr<double>(), static_cast<std::size_t>(own.numel()))));
-  at::Tensor total_mean = at::zeros({channels}, at::kDouble), total = at::zeros({channels}, at::kDouble);
+  const at::Tensor own = at::cat({mean, deviations, at::full({1}, count, mean.options())})
+                             .to(at::kCPU, at::kDouble)
+                             .contiguous();
+  const auto parts = comm.all_gather(std::as_bytes(
+      std::span(own.const_data_ptr<double>(), static_cast<std::size_t>(own.numel()))));
+  at::Tensor total_mean = at::zeros({channels}, at::kDouble),
+             total = at::zeros({channels}, at::kDouble);
   double n = 0;
   for (const auto& part : parts) {
     at::Tensor moments = at::empty({2 * channels + 1}, at::kDouble);
     std::memcpy(moments.data_ptr<double>(), part.data(), part.size());
     const double more = moments.const_data_ptr<double>()[2 * channels];
     const at::Tensor delta = moments.narrow(0, 0, channels) - total_mean;
-    total = total + moments.narrow(0, channels, channels) + delta.square() * (n * more / (n + more));
+    total =
+        total + moments.narrow(0, channels, channels) + delta.square() * (n * more / (n + more));
     total_mean = total_mean + delta * (more / (n + more));
     n += more;
   }
@@ -59,8 +66,9 @@ Convolution::Convolution(LayerContext& context, const std::string& name, Shape s
 
 at::Tensor Convolution::forward(const at::Tensor& x, Mode mode) {
   if (mode == Mode::kTraining) x_ = x;
-  return at::convolution(x, context_.parameters.compute(weight_), {}, {shape_.stride, shape_.stride},
-                         {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1);
+  return at::convolution(x, context_.parameters.compute(weight_), {},
+                         {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding}, {1, 1},
+                         false, {0, 0}, 1);
 }
 
 at::Tensor Convolution::backward(const at::Tensor& dy, bool needs_dx) {
@@ -72,23 +80,28 @@ at::Tensor Convolution::backward(const at::Tensor& dy, bool needs_dx) {
   return dx;
 }
 
-BatchNorm::BatchNorm(LayerContext& context, const std::string& name, std::int64_t channels, bool relu)
+BatchNorm::BatchNorm(LayerContext& context, const std::string& name, std::int64_t channels,
+                     bool relu)
     : context_(context),
       relu_(relu),
       statistics_(context.parameters.add_statistics(name, channels)),
-      weight_(context.parameters.add({.name = name + ".weight", .shape = {channels}, .init = Init::kOne})),
-      bias_(context.parameters.add({.name = name + ".bias", .shape = {channels}, .init = Init::kZero})) {}
+      weight_(context.parameters.add(
+          {.name = name + ".weight", .shape = {channels}, .init = Init::kOne})),
+      bias_(context.parameters.add(
+          {.name = name + ".bias", .shape = {channels}, .init = Init::kZero})) {}
 
 at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
   Parameters& p = context_.parameters;
   at::Tensor y;
   if (mode == Mode::kInference) {
-    y = std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), p.running_mean(statistics_),
-                                          p.running_var(statistics_), false, 0.0, kEpsilon));
+    y = std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
+                                          p.running_mean(statistics_), p.running_var(statistics_),
+                                          false, 0.0, kEpsilon));
   } else if (context_.sync != nullptr) {
     y = forward_synchronised(x);
   } else {
-    // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the "running" tensors.
+    // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the
+    // "running" tensors.
     at::Tensor mean = at::zeros_like(p.running_mean(statistics_));
     at::Tensor var = at::zeros_like(mean);
     std::tie(y, mean_, invstd_) =
@@ -115,8 +128,8 @@ at::Tensor BatchNorm::forward_synchronised(const at::Tensor& x) {
   invstd_ = (var + kEpsilon).rsqrt();
   p.set_batch_statistics(statistics_, mean, var * (count_ / std::max(count_ - 1.0, 1.0)));
   const auto type = p.value(weight_).scalar_type();
-  return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean.to(type), var.to(type), false,
-                                           0.0, kEpsilon));
+  return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean.to(type),
+                                           var.to(type), false, 0.0, kEpsilon));
 }
 
 at::Tensor BatchNorm::backward(const at::Tensor& dy) {
@@ -125,14 +138,16 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy) {
   if (context_.sync != nullptr) return backward_synchronised(masked);
   auto [dx, dw, db] = at::native_batch_norm_backward(
       masked, std::exchange(x_, {}), p.value(weight_), p.running_mean(statistics_),
-      p.running_var(statistics_), std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon, {true, true, true});
+      p.running_var(statistics_), std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
+      kEpsilon, {true, true, true});
   p.set_gradient(bias_, db);
   p.set_gradient(weight_, dw);
   return dx;
 }
 
-// dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x - mean))), means over all ranks' pixels;
-// the gradients of weight and bias are this rank's, averaged later like all others (Ioffe and Szegedy, 2015).
+// dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x - mean))), means over all
+// ranks' pixels; the gradients of weight and bias are this rank's, averaged later like all others
+// (Ioffe and Szegedy, 2015).
 at::Tensor BatchNorm::backward_synchronised(const at::Tensor& dy) {
   Parameters& p = context_.parameters;
   const at::Tensor x = std::exchange(x_, {});
@@ -160,8 +175,8 @@ at::Tensor MaxPool::forward(const at::Tensor& x, Mode mode) {
 }
 
 at::Tensor MaxPool::backward(const at::Tensor& dy) {
-  return at::max_pool2d_with_indices_backward(dy, std::exchange(x_, {}), {3, 3}, {2, 2}, {1, 1}, {1, 1}, false,
-                                              std::exchange(indices_, {}));
+  return at::max_pool2d_with_indices_backward(dy, std::exchange(x_, {}), {3, 3}, {2, 2}, {1, 1},
+                                              {1, 1}, false, std::exchange(indices_, {}));
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, Mode mode) {
@@ -170,17 +185,20 @@ at::Tensor AveragePool::forward(const at::Tensor& x, Mode mode) {
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {
-  return at::avg_pool2d_backward(dy, std::exchange(x_, {}), {2, 2}, {2, 2}, {0, 0}, false, true, c10::nullopt);
+  return at::avg_pool2d_backward(dy, std::exchange(x_, {}), {2, 2}, {2, 2}, {0, 0}, false, true,
+                                 c10::nullopt);
 }
 
-Classifier::Classifier(LayerContext& context, const std::string& name, std::int64_t in, std::int64_t out, Init bias)
+Classifier::Classifier(LayerContext& context, const std::string& name, std::int64_t in,
+                       std::int64_t out, Init bias)
     : context_(context),
       weight_(context.parameters.add({.name = name + ".weight",
                                       .shape = {out, in},
                                       .init = Init::kUniformFanIn,
                                       .fan_in = in,
                                       .is_weight = true})),
-      bias_(context.parameters.add({.name = name + ".bias", .shape = {out}, .init = bias, .fan_in = in})) {}
+      bias_(context.parameters.add(
+          {.name = name + ".bias", .shape = {out}, .init = bias, .fan_in = in})) {}
 
 at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   const Parameters& p = context_.parameters;

@@ -31,10 +31,15 @@ LossWeights loss_weights(const std::string& kind, const Manifest& manifest, cons
 }
 
 BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like)
-    : positive_(at::tensor(weights.positive, at::kDouble).to(like.device(), c10::typeMetaToScalarType(like.dtype())).unsqueeze(0)),
-      negative_(at::tensor(weights.negative, at::kDouble).to(like.device(), c10::typeMetaToScalarType(like.dtype())).unsqueeze(0)) {}
+    : positive_(at::tensor(weights.positive, at::kDouble)
+                    .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
+                    .unsqueeze(0)),
+      negative_(at::tensor(weights.negative, at::kDouble)
+                    .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
+                    .unsqueeze(0)) {}
 
-LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& labels, double scale, double cells) const {
+LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& labels,
+                                          double scale, double cells) const {
   const at::Tensor labelled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
   const at::Tensor mask = labelled.to(logits.scalar_type());
@@ -42,7 +47,8 @@ LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Te
   const at::Tensor down = negative_ * (1 - y) * mask;  // weight of -log(1 - s(z)) = softplus(z)
   // softplus(z) = max(z, 0) + log1p(exp(-|z|)), the form of PyTorch's BCEWithLogitsLoss.
   const at::Tensor tail = at::log1p(at::exp(-logits.abs()));
-  const at::Tensor loss = up * ((-logits).clamp_min(0) + tail) + down * (logits.clamp_min(0) + tail);
+  const at::Tensor loss =
+      up * ((-logits).clamp_min(0) + tail) + down * (logits.clamp_min(0) + tail);
   const at::Tensor probability = at::sigmoid(logits);
   return {loss.sum(), (down * probability - up * (1 - probability)) * scale / cells};
 }

@@ -36,19 +36,27 @@ at::ScalarType compute_type(Precision precision) {
 }
 
 Network::Network(const NetworkSpec& spec, std::int64_t findings, Options options)
-    : options_(std::move(options)), context_{parameters_, options_.sync_batchnorm,
-               // PyTorch's fp64 convolutions know only NCHW; elsewhere channels-last is faster on CPU and GPU.
-               options_.precision == Precision::kFp64 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast} {
+    : options_(std::move(options)),
+      context_{parameters_, options_.sync_batchnorm,
+               // PyTorch's fp64 convolutions know only NCHW; elsewhere channels-last is faster on
+               // CPU and GPU.
+               options_.precision == Precision::kFp64 ? at::MemoryFormat::Contiguous
+                                                      : at::MemoryFormat::ChannelsLast} {
   if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family)) {
     backbone_ = make_densenet(context_, *dense);
-    classifier_ = std::make_unique<Classifier>(context_, "classifier", backbone_->channels(), findings, Init::kZero);
+    classifier_ = std::make_unique<Classifier>(context_, "classifier", backbone_->channels(),
+                                               findings, Init::kZero);
   } else {
     backbone_ = make_resnet(context_, std::get<ResNetSpec>(spec.family));
-    classifier_ = std::make_unique<Classifier>(context_, "fc", backbone_->channels(), findings, Init::kUniformFanIn);
+    classifier_ = std::make_unique<Classifier>(context_, "fc", backbone_->channels(), findings,
+                                               Init::kUniformFanIn);
   }
-  parameters_.allocate(options_.device, master_type(options_.precision), compute_type(options_.precision));
+  parameters_.allocate(options_.device, master_type(options_.precision),
+                       compute_type(options_.precision));
   const auto channel = [&](const std::vector<double>& values) {
-    return at::tensor(values, at::kDouble).to(options_.device, master_type(options_.precision)).view({1, 3, 1, 1});
+    return at::tensor(values, at::kDouble)
+        .to(options_.device, master_type(options_.precision))
+        .view({1, 3, 1, 1});
   };
   mean_ = channel(options_.mean);
   std_ = channel(options_.std);

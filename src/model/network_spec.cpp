@@ -19,7 +19,8 @@ NetworkSpec network_spec(const std::string& arch) {
     if (spec.arch == arch) return spec;
     known.push_back(spec.arch);
   }
-  throw ConfigError("[model] no network '" + arch + "'. Hint: nearest are " + nearest_names(arch, known));
+  throw ConfigError("[model] no network '" + arch + "'. Hint: nearest are " +
+                    nearest_names(arch, known));
 }
 
 }  // namespace chexnet

@@ -21,8 +21,8 @@ std::uint64_t name_hash(const std::string& name) {  // FNV-1a
   return hash;
 }
 
-// torchvision: kaiming_normal_ for convolutions (fan_in in DenseNet, fan_out in ResNet, gain sqrt 2), nn.Linear's default
-// uniform(+-1/sqrt(fan_in)) for the classifier.
+// torchvision: kaiming_normal_ for convolutions (fan_in in DenseNet, fan_out in ResNet, gain sqrt
+// 2), nn.Linear's default uniform(+-1/sqrt(fan_in)) for the classifier.
 void draw(const Parameter& p, std::uint64_t seed, double* out) {
   const std::int64_t n = count_of(p.shape);
   Random random(seed, Purpose::kWeights, name_hash(p.name));
@@ -34,7 +34,8 @@ void draw(const Parameter& p, std::uint64_t seed, double* out) {
       break;
     case Init::kNormalFanIn:
     case Init::kNormalFanOut: {
-      const auto fan = static_cast<double>((p.init == Init::kNormalFanIn ? p.shape[1] : p.shape[0]) * receptive);
+      const auto fan =
+          static_cast<double>((p.init == Init::kNormalFanIn ? p.shape[1] : p.shape[0]) * receptive);
       const double deviation = std::sqrt(2.0 / fan);
       for (std::int64_t i = 0; i < n; ++i) out[i] = deviation * random.normal();
       break;
@@ -83,7 +84,8 @@ void Parameters::allocate(at::Device device, at::ScalarType master, at::ScalarTy
   for (const auto& p : list_) {
     values_.push_back(flat_values_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
     gradients_.push_back(flat_gradients_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
-    compute_.push_back(p.is_weight ? flat_compute_.narrow(0, p.begin, p.end - p.begin).view(p.shape) : values_.back());
+    compute_.push_back(p.is_weight ? flat_compute_.narrow(0, p.begin, p.end - p.begin).view(p.shape)
+                                   : values_.back());
   }
   for (int id = 0; id < static_cast<int>(statistics_.size()); ++id) running_var(id).fill_(1.0);
 }
@@ -119,11 +121,14 @@ void Parameters::set_gradient(int id, const at::Tensor& gradient) {
   if (micro_ + 1 == micro_count_ && written_) written_(list_[i].end);
 }
 
-void Parameters::set_batch_statistics(int id, const at::Tensor& mean, const at::Tensor& unbiased_var) {
+void Parameters::set_batch_statistics(int id, const at::Tensor& mean,
+                                      const at::Tensor& unbiased_var) {
   at::Tensor to_mean = batch_mean(id), to_var = batch_var(id);
   if (micro_ == 0) {
-    at::mul_out(to_mean, mean.to(to_mean.scalar_type()), at::scalar_tensor(1.0 / micro_count_, to_mean.options()));
-    at::mul_out(to_var, unbiased_var.to(to_var.scalar_type()), at::scalar_tensor(1.0 / micro_count_, to_var.options()));
+    at::mul_out(to_mean, mean.to(to_mean.scalar_type()),
+                at::scalar_tensor(1.0 / micro_count_, to_mean.options()));
+    at::mul_out(to_var, unbiased_var.to(to_var.scalar_type()),
+                at::scalar_tensor(1.0 / micro_count_, to_var.options()));
   } else {
     to_mean.add_(mean, 1.0 / micro_count_);
     to_var.add_(unbiased_var, 1.0 / micro_count_);

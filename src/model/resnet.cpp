@@ -13,7 +13,8 @@ constexpr std::int64_t kExpansion = 4;
 // 1x1 - 3x3 (stride) - 1x1, added to the input or its projection, then ReLU.
 class Bottleneck {
  public:
-  Bottleneck(LayerContext& c, const std::string& name, std::int64_t in, std::int64_t width, std::int64_t stride)
+  Bottleneck(LayerContext& c, const std::string& name, std::int64_t in, std::int64_t width,
+             std::int64_t stride)
       : conv1_(c, name + ".conv1", {in, width, 1}, Init::kNormalFanOut),
         bn1_(c, name + ".bn1", width, true),
         conv2_(c, name + ".conv2", {width, width, 3, stride, 1}, Init::kNormalFanOut),
@@ -21,10 +22,11 @@ class Bottleneck {
         conv3_(c, name + ".conv3", {width, width * kExpansion, 1}, Init::kNormalFanOut),
         bn3_(c, name + ".bn3", width * kExpansion, false) {
     if (stride != 1 || in != width * kExpansion) {
-      projection_ = std::make_unique<Convolution>(c, name + ".downsample.0",
-                                                  Convolution::Shape{in, width * kExpansion, 1, stride},
-                                                  Init::kNormalFanOut);
-      projection_norm_ = std::make_unique<BatchNorm>(c, name + ".downsample.1", width * kExpansion, false);
+      projection_ = std::make_unique<Convolution>(
+          c, name + ".downsample.0", Convolution::Shape{in, width * kExpansion, 1, stride},
+          Init::kNormalFanOut);
+      projection_norm_ =
+          std::make_unique<BatchNorm>(c, name + ".downsample.1", width * kExpansion, false);
     }
   }
 
@@ -40,9 +42,10 @@ class Bottleneck {
   at::Tensor backward(const at::Tensor& dy) {
     const at::Tensor masked = at::threshold_backward(dy, std::exchange(y_, {}), 0);
     // Registered last, so its gradients come first.
-    at::Tensor shortcut = projection_ ? projection_->backward(projection_norm_->backward(masked)) : masked;
-    const at::Tensor main =
-        conv1_.backward(bn1_.backward(conv2_.backward(bn2_.backward(conv3_.backward(bn3_.backward(masked))))));
+    at::Tensor shortcut =
+        projection_ ? projection_->backward(projection_norm_->backward(masked)) : masked;
+    const at::Tensor main = conv1_.backward(
+        bn1_.backward(conv2_.backward(bn2_.backward(conv3_.backward(bn3_.backward(masked))))));
     return main + shortcut;
   }
 

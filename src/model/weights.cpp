@@ -34,7 +34,9 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-bool is_head(const std::string& name) { return name.starts_with("classifier.") || name.starts_with("fc."); }
+bool is_head(const std::string& name) {
+  return name.starts_with("classifier.") || name.starts_with("fc.");
+}
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
@@ -42,7 +44,8 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
 }
 
-// Every tensor of the network that a file holds, by name; views, so copying into them sets the network.
+// Every tensor of the network that a file holds, by name; views, so copying into them sets the
+// network.
 std::map<std::string, at::Tensor> named_tensors(const Parameters& parameters) {
   std::map<std::string, at::Tensor> tensors;
   const auto& list = parameters.list();
@@ -67,7 +70,8 @@ std::string LoadReport::text() const {
   return text;
 }
 
-LoadReport load_weights(const SafetensorsFile& file, const std::string& origin, Parameters& parameters) {
+LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
+                        Parameters& parameters) {
   LoadReport report;
   const auto tensors = named_tensors(parameters);
   std::vector<std::string> unfit;
@@ -82,17 +86,19 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin, 
       if (is_head(name))
         report.head.push_back(name + " " + shape_text(array->shape));
       else
-        unfit.push_back(name + " is " + shape_text(array->shape) + ", wanted " + shape_text(tensor.sizes().vec()));
+        unfit.push_back(name + " is " + shape_text(array->shape) + ", wanted " +
+                        shape_text(tensor.sizes().vec()));
     }
   }
   if (!unfit.empty()) {
     std::vector<std::string> names;
     for (const auto& array : file.arrays()) names.push_back(array.name);
-    throw CheckpointError("[weights] " + origin + ": " + std::to_string(unfit.size()) +
-                          " tensors do not fit this network, e.g. " + listed(unfit) +
-                          ". Hint: another model.arch? Old torchvision or CheXNet names are converted by "
-                          "scripts/reference/convert_weights.py; nearest names in the file: " +
-                          nearest_names(unfit.front().substr(0, unfit.front().find(' ')), names));
+    throw CheckpointError(
+        "[weights] " + origin + ": " + std::to_string(unfit.size()) +
+        " tensors do not fit this network, e.g. " + listed(unfit) +
+        ". Hint: another model.arch? Old torchvision or CheXNet names are converted by "
+        "scripts/reference/convert_weights.py; nearest names in the file: " +
+        nearest_names(unfit.front().substr(0, unfit.front().find(' ')), names));
   }
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -108,18 +114,22 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin, 
   return report;
 }
 
-void save_weights(const std::filesystem::path& path, const Parameters& parameters, std::int64_t steps,
-                  const Metadata& metadata) {
+void save_weights(const std::filesystem::path& path, const Parameters& parameters,
+                  std::int64_t steps, const Metadata& metadata) {
   std::vector<at::Tensor> alive;  // host copies, until they are written
   std::vector<NamedArray> arrays;
   for (const auto& [name, tensor] : named_tensors(parameters)) {
     const at::Tensor& host = alive.emplace_back(tensor.to(at::kCPU).contiguous());
-    arrays.push_back({name, host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32,
-                      host.sizes().vec(),
-                      std::span(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes())});
+    arrays.push_back(
+        {name, host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32,
+         host.sizes().vec(),
+         std::span(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes())});
   }
   for (const auto& s : parameters.statistics())
-    arrays.push_back({s.name + ".num_batches_tracked", ElementType::kI64, {}, std::as_bytes(std::span(&steps, 1))});
+    arrays.push_back({s.name + ".num_batches_tracked",
+                      ElementType::kI64,
+                      {},
+                      std::as_bytes(std::span(&steps, 1))});
   write_safetensors(path, arrays, metadata);
 }
 

@@ -1,5 +1,6 @@
-// The communicator over MPI on host memory. Open MPI advances non-blocking collectives only inside MPI calls, hence
-// poll(); every wait is a test loop with a deadline, because a lost link otherwise hangs in silence.
+// The communicator over MPI on host memory. Open MPI advances non-blocking collectives only inside
+// MPI calls, hence poll(); every wait is a test loop with a deadline, because a lost link otherwise
+// hangs in silence.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
@@ -22,11 +23,13 @@ void check_mpi(int rc, const char* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(rc, text, &length);
-  throw DeviceError(std::string("[mpi] ") + what + ": " + std::string(text, static_cast<std::size_t>(length)) +
+  throw DeviceError(std::string("[mpi] ") + what + ": " +
+                    std::string(text, static_cast<std::size_t>(length)) +
                     ". Hint: see the first error of the other ranks");
 }
 
-// Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI has no such types of its own.
+// Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI has no such types of
+// its own.
 template <std::uint16_t (*To)(float), float (*From)(std::uint16_t)>
 void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
   const auto* a = static_cast<const std::uint16_t*>(in);
@@ -54,7 +57,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   ~MpiCommunicator() override {
-    // The others do not know of the failure and would wait: the process is about to be ended by chexnet_abort_mpi.
+    // The others do not know of the failure and would wait: the process is about to be ended by
+    // chexnet_abort_mpi.
     if (std::uncaught_exceptions() > 0) return;
     // A rank that exits early makes mpirun kill the others within 2 s, so all leave together.
     MPI_Request request = MPI_REQUEST_NULL;
@@ -90,9 +94,10 @@ class MpiCommunicator final : public Communicator {
       else
         std::transform(values, values + buffer.count, pending.halves.begin(),
                        [scale](float v) { return to_fp16(v * scale); });
-      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
-                               wire_ == Wire::kBf16 ? sum_bf16_ : sum_fp16_, comm_, &pending.request),
-                "all-reduce");
+      check_mpi(
+          MPI_Iallreduce(MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
+                         wire_ == Wire::kBf16 ? sum_bf16_ : sum_fp16_, comm_, &pending.request),
+          "all-reduce");
     } else {
       check_mpi(MPI_Iallreduce(MPI_IN_PLACE, buffer.data, count,
                                buffer.type == ElementType::kF64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
@@ -138,8 +143,9 @@ class MpiCommunicator final : public Communicator {
     for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
       MPI_Request request = MPI_REQUEST_NULL;
       const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
-      check_mpi(MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm_, &request),
-                "broadcast");
+      check_mpi(
+          MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm_, &request),
+          "broadcast");
       wait(request, "broadcast", ++sequence_);
     }
   }
@@ -149,17 +155,19 @@ class MpiCommunicator final : public Communicator {
     const int mine = static_cast<int>(bytes.size());
     std::vector<int> counts(ranks), offsets(ranks);
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_, &request), "gather");
+    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_, &request),
+              "gather");
     wait(request, "gather of sizes", ++sequence_);
     std::int64_t total = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
       offsets[r] = static_cast<int>(total);
       total += counts[r];
     }
-    if (total > INT32_MAX) throw DeviceError("[mpi] a gather of more than 2 GiB. Hint: use fewer images per evaluation");
+    if (total > INT32_MAX)
+      throw DeviceError("[mpi] a gather of more than 2 GiB. Hint: use fewer images per evaluation");
     std::vector<std::byte> all(static_cast<std::size_t>(total));
-    check_mpi(MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(), offsets.data(),
-                              MPI_BYTE, comm_, &request),
+    check_mpi(MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(),
+                              offsets.data(), MPI_BYTE, comm_, &request),
               "gather");
     wait(request, "gather", ++sequence_);
     std::vector<std::vector<std::byte>> out(ranks);

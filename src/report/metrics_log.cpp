@@ -16,7 +16,12 @@ namespace chexnet {
 namespace {
 
 // Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
-enum EventField : protozero::pbf_tag_type { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
+enum EventField : protozero::pbf_tag_type {
+  kWallTime = 1,
+  kStep = 2,
+  kFileVersion = 3,
+  kSummary = 5
+};
 enum SummaryField : protozero::pbf_tag_type { kValue = 1 };
 enum ValueField : protozero::pbf_tag_type { kTag = 1, kSimpleValue = 2 };
 
@@ -56,11 +61,12 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t resume_
   const auto path = folder / "metrics.jsonl";
   if (resume_step >= 0) cut_after(path, resume_step);
   lines_.open(path, std::ios::app);
-  const auto events = "events.out.tfevents." + std::to_string(static_cast<long long>(wall_time())) + "." + host_name() +
-                      "." + std::to_string(getpid());
+  const auto events = "events.out.tfevents." + std::to_string(static_cast<long long>(wall_time())) +
+                      "." + host_name() + "." + std::to_string(getpid());
   events_.open(folder / events, std::ios::binary);
   if (!lines_ || !events_)
-    throw CheckpointError("[report] " + path.string() + ": cannot be written. Hint: is the run folder writable?");
+    throw CheckpointError("[report] " + path.string() +
+                          ": cannot be written. Hint: is the run folder writable?");
   std::string version;
   protozero::pbf_writer event(version);
   event.add_double(kWallTime, wall_time());
@@ -69,7 +75,8 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t resume_
 }
 MetricsLog::~MetricsLog() = default;
 
-// TFRecord framing: length, masked CRC32C of it, bytes, masked CRC32C of them (tensorflow/core/lib/io/record_writer).
+// TFRecord framing: length, masked CRC32C of it, bytes, masked CRC32C of them
+// (tensorflow/core/lib/io/record_writer).
 void MetricsLog::tensorboard_record(const std::string& bytes) {
   const auto masked = [](std::span<const std::byte> data) {
     const std::uint32_t crc = crc32c(data);
@@ -116,7 +123,8 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
   lines_ << line.dump() << "\n";
   lines_.flush();
   if (!lines_)
-    throw CheckpointError("[report] metrics.jsonl cannot be written. Hint: is the disk full or over quota?");
+    throw CheckpointError(
+        "[report] metrics.jsonl cannot be written. Hint: is the disk full or over quota?");
 }
 
 }  // namespace chexnet

@@ -12,7 +12,8 @@ namespace {
 constexpr double kTerminalInterval_s = 0.2, kLineInterval_s = 5;
 }
 
-Progress::Progress(bool enabled) : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1), last_(now_s()) {}
+Progress::Progress(bool enabled)
+    : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1), last_(now_s()) {}
 
 void Progress::show(const std::string& text) {
   if (!enabled_) return;

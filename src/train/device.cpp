@@ -23,20 +23,25 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
   device.cpus = cpu_list_text(cpus);
   const std::string seat = host_name() + " " + device.cpus;
   const int sharers = shared_by(gather_text(comm, seat), seat);
-  device.threads = config.threads > 0 ? static_cast<int>(config.threads) : threads_for(cpus.size(), sharers);
+  device.threads =
+      config.threads > 0 ? static_cast<int>(config.threads) : threads_for(cpus.size(), sharers);
   at::set_num_threads(device.threads);
   if (config.device != "cpu") device.cuda = CudaLibrary::open_if_present();
   // Every rank must decide alike, so a node whose driver is broken is an error and not a slow rank.
   const bool some_have = any_rank(comm, device.cuda != nullptr);
   const bool some_lack = any_rank(comm, device.cuda == nullptr);
   if (config.device == "cuda" && some_lack)
-    throw DeviceError("[device] launch.device=cuda, but " + host_name() +
-                      " has no usable GPU or one of the ranks has none. Hint: nvidia-smi; is the driver loaded?");
+    throw DeviceError(
+        "[device] launch.device=cuda, but " + host_name() +
+        " has no usable GPU or one of the ranks has none. Hint: nvidia-smi; is the driver loaded?");
   if (some_have && some_lack)
-    throw DeviceError("[device] only some of the ranks see a GPU (" + host_name() + (device.cuda ? " does" : " does not") +
-                      "). Hint: check CUDA_VISIBLE_DEVICES and the driver, or set launch.device=cpu");
+    throw DeviceError(
+        "[device] only some of the ranks see a GPU (" + host_name() +
+        (device.cuda ? " does" : " does not") +
+        "). Hint: check CUDA_VISIBLE_DEVICES and the driver, or set launch.device=cpu");
   if (device.cuda == nullptr) {
-    device.description = "CPU " + device.cpus + ", " + std::to_string(device.threads) + " threads a rank";
+    device.description =
+        "CPU " + device.cpus + ", " + std::to_string(device.threads) + " threads a rank";
     return device;
   }
   const int count = device.cuda->device_count();
@@ -47,14 +52,19 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
   const std::string place = host_name() + " " + device.gpu.uuid;
   const bool doubled = shared_by(gather_text(comm, place), place) > 1;
   if (any_rank(comm, doubled))
-    throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name + " " + device.gpu.uuid + " on " + host_name() +
+    throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name + " " +
+                      device.gpu.uuid + " on " + host_name() +
                       "). Hint: start one rank per GPU: this host shows " + std::to_string(count));
-  device.description = device.gpu.name + " (sm_" + std::to_string(device.gpu.major) + std::to_string(device.gpu.minor) + ", " +
-                       readable_bytes(static_cast<double>(device.gpu.memory_bytes)) + "), " + device.cuda->versions();
+  device.description = device.gpu.name + " (sm_" + std::to_string(device.gpu.major) +
+                       std::to_string(device.gpu.minor) + ", " +
+                       readable_bytes(static_cast<double>(device.gpu.memory_bytes)) + "), " +
+                       device.cuda->versions();
   return device;
 }
 
-std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host, const Device& device, const LaunchConfig& config) {
+std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host,
+                                                    const Device& device,
+                                                    const LaunchConfig& config) {
   if (device.cuda == nullptr || host->size() == 1) return host;
   return device.cuda->make_nccl(std::move(host), device.where.index(), config.timeout_s);
 }

@@ -24,7 +24,9 @@ void share(Communicator& comm, at::Tensor tensor) {
 }
 
 nlohmann::json preprocessing_json(const DataConfig& data) {
-  return {{"resize", data.resize}, {"eval_resize", data.eval_resize}, {"crop", data.crop}, {"resize_kind", data.resize_kind}, {"mean", data.mean}, {"std", data.std}};
+  return {{"resize", data.resize}, {"eval_resize", data.eval_resize},
+          {"crop", data.crop},     {"resize_kind", data.resize_kind},
+          {"mean", data.mean},     {"std", data.std}};
 }
 
 }  // namespace
@@ -42,9 +44,10 @@ std::string model_description(const Config& config, const Dataset& dataset) {
   return json.dump();
 }
 
-void write_network(const std::filesystem::path& folder, const Parameters& parameters, const Optimizer& optimizer,
-                   std::int64_t step, const std::string& description) {
-  save_weights(folder / "model.safetensors", parameters, step, {{"format", "pt"}, {"chexnet", description}});
+void write_network(const std::filesystem::path& folder, const Parameters& parameters,
+                   const Optimizer& optimizer, std::int64_t step, const std::string& description) {
+  save_weights(folder / "model.safetensors", parameters, step,
+               {{"format", "pt"}, {"chexnet", description}});
   std::vector<at::Tensor> alive;
   std::vector<NamedArray> arrays;
   for (const auto& [slot, flat] : optimizer.slots()) {
@@ -52,34 +55,45 @@ void write_network(const std::filesystem::path& folder, const Parameters& parame
     alive.push_back(host);
     const auto type = host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
     for (const auto& p : parameters.list())
-      arrays.push_back({slot + "/" + p.name, type, p.shape,
-                        std::span<const std::byte>(bytes_of(host)).subspan(static_cast<std::size_t>(p.begin) * element_bytes(type),
-                                                                            static_cast<std::size_t>(p.end - p.begin) * element_bytes(type))});
+      arrays.push_back(
+          {slot + "/" + p.name, type, p.shape,
+           std::span<const std::byte>(bytes_of(host))
+               .subspan(static_cast<std::size_t>(p.begin) * element_bytes(type),
+                        static_cast<std::size_t>(p.end - p.begin) * element_bytes(type))});
   }
-  write_safetensors(folder / "optimizer.safetensors", arrays, {{"steps", std::to_string(optimizer.steps())}});
+  write_safetensors(folder / "optimizer.safetensors", arrays,
+                    {{"steps", std::to_string(optimizer.steps())}});
 }
 
-void read_network(const std::filesystem::path& folder, const Config& config, const std::vector<std::string>& findings,
-                  Parameters& parameters) {
+void read_network(const std::filesystem::path& folder, const Config& config,
+                  const std::vector<std::string>& findings, Parameters& parameters) {
   const auto path = folder / "model.safetensors";
   const SafetensorsFile file(path);
   const auto found = file.metadata().find("chexnet");
   if (found == file.metadata().end())
-    throw CheckpointError("[checkpoint] " + path.string() + ": has no description of this program. Hint: for plain weights use model.weights");
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": has no description of this program. Hint: for plain weights use model.weights");
   const auto json = nlohmann::json::parse(found->second, nullptr, false);
-  const auto differs = [&](const std::string& what, const std::string& saved, const std::string& asked) {
-    throw CheckpointError("[checkpoint] " + path.string() + ": its " + what + " is " + saved + ", the config says " + asked +
+  const auto differs = [&](const std::string& what, const std::string& saved,
+                           const std::string& asked) {
+    throw CheckpointError("[checkpoint] " + path.string() + ": its " + what + " is " + saved +
+                          ", the config says " + asked +
                           ". Hint: use the config of that run, or another checkpoint");
   };
   if (json.is_discarded()) differs("description", "damaged", "otherwise");
-  if (json.value("arch", "") != config.model.arch) differs("network", json.value("arch", "?"), config.model.arch);
-  if (json["findings"] != nlohmann::json(findings)) differs("list of findings", json["findings"].dump(), nlohmann::json(findings).dump());
+  if (json.value("arch", "") != config.model.arch)
+    differs("network", json.value("arch", "?"), config.model.arch);
+  if (json["findings"] != nlohmann::json(findings))
+    differs("list of findings", json["findings"].dump(), nlohmann::json(findings).dump());
   const auto wanted = preprocessing_json(config.data);
-  if (json["preprocessing"] != wanted) differs("preprocessing", json["preprocessing"].dump(), wanted.dump());
+  if (json["preprocessing"] != wanted)
+    differs("preprocessing", json["preprocessing"].dump(), wanted.dump());
   load_weights(file, path.string(), parameters);
 }
 
-void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters, Optimizer& optimizer) {
+void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,
+                    Optimizer& optimizer) {
   const auto path = folder / "optimizer.safetensors";
   const SafetensorsFile file(path);
   for (const auto& [slot, flat] : optimizer.slots()) {
@@ -87,10 +101,13 @@ void read_optimizer(const std::filesystem::path& folder, const Parameters& param
     const std::size_t element = host.element_size();
     for (const auto& p : parameters.list()) {
       const NamedArray* array = file.find(slot + "/" + p.name);
-      if (array == nullptr || array->data.size() != static_cast<std::size_t>(p.end - p.begin) * element)
-        throw CheckpointError("[checkpoint] " + path.string() + ": no state '" + slot + "/" + p.name +
-                              "' of the right size. Hint: was the run started with another optimiser or precision?");
-      std::memcpy(bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element, array->data.data(), array->data.size());
+      if (array == nullptr ||
+          array->data.size() != static_cast<std::size_t>(p.end - p.begin) * element)
+        throw CheckpointError(
+            "[checkpoint] " + path.string() + ": no state '" + slot + "/" + p.name +
+            "' of the right size. Hint: was the run started with another optimiser or precision?");
+      std::memcpy(bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element,
+                  array->data.data(), array->data.size());
     }
     at::Tensor target = flat;
     target.copy_(host);
@@ -118,7 +135,9 @@ void share_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* op
     const auto hashes = gather_text(comm, parameters_sha256(parameters));
     for (std::size_t r = 1; r < hashes.size(); ++r)
       if (hashes[r] != hashes[0])
-        throw DeviceError("[train] rank " + std::to_string(r) + " has other weights than rank 0 after the broadcast. Hint: hardware or transport fault");
+        throw DeviceError("[train] rank " + std::to_string(r) +
+                          " has other weights than rank 0 after the broadcast. Hint: hardware or "
+                          "transport fault");
   }
   parameters.refresh_compute_copies();
 }

@@ -14,7 +14,9 @@ Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters, std::int
     else
       runs_.push_back({p.begin, p.end, decays});
   }
-  const auto slot = [&](const char* name) { slots_.emplace_back(name, at::zeros_like(parameters.flat_values())); };
+  const auto slot = [&](const char* name) {
+    slots_.emplace_back(name, at::zeros_like(parameters.flat_values()));
+  };
   if (config.optimizer == "sgd") {
     slot("momentum");
   } else {
@@ -40,16 +42,20 @@ void Optimizer::step(double lr) {
     const double decay = decays ? config_.weight_decay : 0.0;
     if (config_.optimizer == "sgd") {
       if (config_.momentum == 0) first.clear();  // the operator wants no buffers then
-      at::_fused_sgd_(values, gradients, first, decay, config_.momentum, lr, 0.0, false, false, steps_ == 1);
+      at::_fused_sgd_(values, gradients, first, decay, config_.momentum, lr, 0.0, false, false,
+                      steps_ == 1);
       continue;
     }
     std::vector<at::Tensor> second = views(slots_[1].second, decays);
     const std::vector<at::Tensor> counts(
-        values.size(), at::full({}, static_cast<double>(steps_), values[0].options().dtype(at::kFloat)));
+        values.size(),
+        at::full({}, static_cast<double>(steps_), values[0].options().dtype(at::kFloat)));
     if (config_.optimizer == "adamw")
-      at::_fused_adamw_(values, gradients, first, second, {}, counts, lr, config_.beta1, config_.beta2, decay, config_.eps, false, false);
+      at::_fused_adamw_(values, gradients, first, second, {}, counts, lr, config_.beta1,
+                        config_.beta2, decay, config_.eps, false, false);
     else
-      at::_fused_adam_(values, gradients, first, second, {}, counts, lr, config_.beta1, config_.beta2, decay, config_.eps, false, false);
+      at::_fused_adam_(values, gradients, first, second, {}, counts, lr, config_.beta1,
+                       config_.beta2, decay, config_.eps, false, false);
   }
 }
 

@@ -19,7 +19,9 @@ namespace {
 // Sets LibTorch's threads for a scope.
 class ThreadScope {
  public:
-  explicit ThreadScope(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
+  explicit ThreadScope(int threads) : before_(at::get_num_threads()) {
+    at::set_num_threads(threads);
+  }
   ~ThreadScope() { at::set_num_threads(before_); }
   ThreadScope(const ThreadScope&) = delete;
   ThreadScope& operator=(const ThreadScope&) = delete;
@@ -30,23 +32,29 @@ class ThreadScope {
 
 double cell_loss(double z, float label, double positive, double negative) {
   const double tail = std::log1p(std::exp(-std::abs(z)));
-  return label > 0.5f ? positive * (std::max(-z, 0.0) + tail) : negative * (std::max(z, 0.0) + tail);
+  return label > 0.5f ? positive * (std::max(-z, 0.0) + tail)
+                      : negative * (std::max(z, 0.0) + tail);
 }
 
 }  // namespace
 
-SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split, Network& network,
-                              Communicator& comm, const Device& device, const LossWeights& weights) {
-  const ThreadScope threads(config.eval.threads > 0 ? static_cast<int>(config.eval.threads) : device.threads);
+SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split,
+                              Network& network, Communicator& comm, const Device& device,
+                              const LossWeights& weights) {
+  const ThreadScope threads(config.eval.threads > 0 ? static_cast<int>(config.eval.threads)
+                                                    : device.threads);
   const std::size_t findings = dataset.manifest.finding_count();
   const auto images = split.rows.size(), ranks = static_cast<std::size_t>(comm.size());
   const auto batch = static_cast<std::size_t>(config.eval.batch);
-  const std::size_t per_rank = (images + ranks - 1) / ranks, batches = (per_rank + batch - 1) / batch;
+  const std::size_t per_rank = (images + ranks - 1) / ranks,
+                    batches = (per_rank + batch - 1) / batch;
 
-  const ImageReader reader(dataset.images, evaluation_preprocessing(config.data), Augmentation::none(), 0);
+  const ImageReader reader(dataset.images, evaluation_preprocessing(config.data),
+                           Augmentation::none(), 0);
   const EvalSampler sampler(split.rows, comm.rank(), comm.size());
   Loader loader(dataset.manifest, reader, sampler,
-                {static_cast<int>(batch), static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},
+                {static_cast<int>(batch), static_cast<int>(config.data.workers),
+                 static_cast<int>(config.data.prefetch)},
                 device.batch_memory());
   Progress progress(comm.rank() == 0);
   std::vector<double> own;  // [per rank, K] logits, then one flag: 1 = damaged
@@ -60,18 +68,22 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
     }
     const std::int64_t side = config.data.crop;
     const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
-    const at::Tensor logits = network.forward(x, Mode::kInference).to(at::kCPU, at::kDouble).contiguous();
+    const at::Tensor logits =
+        network.forward(x, Mode::kInference).to(at::kCPU, at::kDouble).contiguous();
     for (std::size_t i = 0; i < batch; ++i) {
       if (data.samples[i].padding) continue;
       const double* from = logits.const_data_ptr<double>() + i * findings;
       own.insert(own.end(), from, from + findings);
-      // A damaged image has no label at all; so has an image that nobody labelled: the error list tells them apart.
+      // A damaged image has no label at all; so has an image that nobody labelled: the error list
+      // tells them apart.
       bool bad = false;
-      for (const auto& error : data.errors) bad = bad || error.find(dataset.images.path(data.samples[i].row)) != std::string::npos;
+      for (const auto& error : data.errors)
+        bad = bad || error.find(dataset.images.path(data.samples[i].row)) != std::string::npos;
       own.push_back(bad ? 1 : 0);
     }
     const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
-    progress.show("evaluating " + split.name + ": " + fixed(100 * done, 0) + " %, " + readable_s((now_s() - start) * (1 - done) / done) + " left");
+    progress.show("evaluating " + split.name + ": " + fixed(100 * done, 0) + " %, " +
+                  readable_s((now_s() - start) * (1 - done) / done) + " left");
   }
   progress.clear();
   if (config.data.corrupt == "fail" && any_rank(comm, !damaged.empty())) {
@@ -86,7 +98,8 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
   double loss = 0, cells = 0;
   std::vector<double> line(findings + 1);
   for (std::size_t i = 0; i < images; ++i) {
-    std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double), line.size() * sizeof(double));
+    std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double),
+                line.size() * sizeof(double));
     p.images.push_back(dataset.manifest.images[split.rows[i]]);
     const float* labels = dataset.manifest.label_row(split.rows[i]);
     for (std::size_t k = 0; k < findings; ++k) {

@@ -18,7 +18,8 @@ fs::path run_folder_of(const Config& config) {
   return config.run.dir.empty() ? fs::path("runs") / config.run.name : fs::path(config.run.dir);
 }
 
-RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm) : path_(run_folder_of(config)) {
+RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
+    : path_(run_folder_of(config)) {
   if (!config.run.share) umask(umask(0) | 007);
   if (comm.rank() == 0) prepare(config, resume);
   const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
@@ -37,12 +38,17 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   lock_ = std::make_unique<RunLock>(path_);
   const bool used = fs::exists(path_ / "config.yaml");
   if (used && resume == Resume::kNo)
-    throw CheckpointError("[run] " + path_.string() + ": holds a run already. Hint: --resume auto goes on with it, --out NAME starts another");
-  store_ = std::make_unique<CheckpointStore>(path_ / "checkpoints", static_cast<int>(config.checkpoint.keep));
+    throw CheckpointError(
+        "[run] " + path_.string() +
+        ": holds a run already. Hint: --resume auto goes on with it, --out NAME starts another");
+  store_ = std::make_unique<CheckpointStore>(path_ / "checkpoints",
+                                             static_cast<int>(config.checkpoint.keep));
   if (resume != Resume::kNo) {
     checkpoint_ = store_->newest_valid();
     if (!checkpoint_ && resume == Resume::kYes)
-      throw CheckpointError("[run] " + path_.string() + ": no checkpoint to resume from. Hint: --resume auto starts afresh where there is none");
+      throw CheckpointError(
+          "[run] " + path_.string() +
+          ": no checkpoint to resume from. Hint: --resume auto starts afresh where there is none");
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
@@ -57,7 +63,9 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   fs::remove(path_ / "STOP", error);  // it asked the run before this one
 }
 
-void RunFolder::claim(const Config& config) const { write_atomically(path_ / "config.yaml", config_yaml(config)); }
+void RunFolder::claim(const Config& config) const {
+  write_atomically(path_ / "config.yaml", config_yaml(config));
+}
 
 bool RunFolder::stop_file_exists() const {
   std::error_code error;

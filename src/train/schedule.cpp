@@ -21,7 +21,8 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
 
 double learning_rate(const TrainConfig& config, double epochs, const Plateau& plateau) {
   double lr = config.lr;
-  const double growth = static_cast<double>(config.batch) / static_cast<double>(config.lr_base_batch);
+  const double growth =
+      static_cast<double>(config.batch) / static_cast<double>(config.lr_base_batch);
   if (config.lr_scaling == "linear") lr *= growth;
   if (config.lr_scaling == "sqrt") lr *= std::sqrt(growth);
   if (epochs < config.warmup_epochs) return lr * epochs / config.warmup_epochs;
@@ -31,14 +32,17 @@ double learning_rate(const TrainConfig& config, double epochs, const Plateau& pl
     const double done = std::clamp((epochs - config.warmup_epochs) / span, 0.0, 1.0);
     return lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
   }
-  if (config.schedule == "step") return lr * std::pow(config.step_factor, std::floor(epochs / config.step_epochs));
+  if (config.schedule == "step")
+    return lr * std::pow(config.step_factor, std::floor(epochs / config.step_epochs));
   return lr;
 }
 
 std::int64_t total_steps(const TrainConfig& config, std::uint64_t images) {
-  const double steps = std::ceil(config.epochs * static_cast<double>(images) / static_cast<double>(config.batch) - 1e-9);
+  const double steps = std::ceil(
+      config.epochs * static_cast<double>(images) / static_cast<double>(config.batch) - 1e-9);
   const auto by_epochs = static_cast<std::int64_t>(steps);
-  if (config.max_steps > 0) return by_epochs > 0 ? std::min(by_epochs, config.max_steps) : config.max_steps;
+  if (config.max_steps > 0)
+    return by_epochs > 0 ? std::min(by_epochs, config.max_steps) : config.max_steps;
   return by_epochs;
 }
 

@@ -16,7 +16,8 @@ std::int64_t trainable_end(const Network& network, const Parameters& parameters)
   return end;
 }
 
-BucketedReducer make_reducer(Network& network, Communicator& comm, const TrainStep::Options& options) {
+BucketedReducer make_reducer(Network& network, Communicator& comm,
+                             const TrainStep::Options& options) {
   Parameters& p = network.parameters();
   const at::Tensor& flat = p.flat_gradients_and_tail();
   const auto type = flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
@@ -35,16 +36,20 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       comm_(comm),
       options_(std::move(options)),
       loss_(options_.weights, network.parameters().flat_values().options()),
-      optimizer_(options_.train, network.parameters(), trainable_end(network, network.parameters())),
+      optimizer_(options_.train, network.parameters(),
+                 trainable_end(network, network.parameters())),
       reducer_(make_reducer(network, comm, options_)),
-      scale_(network.options().precision == Precision::kFp16 ? LossScale::for_fp16() : LossScale{}) {}
+      scale_(network.options().precision == Precision::kFp16 ? LossScale::for_fp16()
+                                                             : LossScale{}) {}
 
-TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels, double labelled, double lr) {
+TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels,
+                                 double labelled, double lr) {
   Parameters& p = network_.parameters();
   const auto micro_batches = static_cast<int>(options_.train.accumulate);
   const std::int64_t micro_size = images.size(0) / micro_batches;
   Result result;
-  // The mean over ranks follows, so each rank's share of the global mean is scaled up by the world size.
+  // The mean over ranks follows, so each rank's share of the global mean is scaled up by the world
+  // size.
   const double gradient_scale = scale_.value * comm_.size();
   p.begin_step(micro_batches, [this](std::int64_t end) {
     if (options_.communicate) reducer_.written_to(static_cast<std::size_t>(end));

@@ -9,8 +9,12 @@ namespace chexnet {
 namespace {
 
 // JSON has neither NaN nor infinity.
-nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
-double number_or(const nlohmann::json& json, double otherwise) { return json.is_null() ? otherwise : json.get<double>(); }
+nlohmann::json number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+double number_or(const nlohmann::json& json, double otherwise) {
+  return json.is_null() ? otherwise : json.get<double>();
+}
 
 }  // namespace
 
@@ -20,12 +24,18 @@ std::string TrainState::to_json() const {
       {"step", step},
       {"position", position},
       {"epoch", epoch},
-      {"plateau", {{"factor", plateau.factor}, {"best", number(plateau.best)}, {"bad", plateau.bad}}},
-      {"loss_scale", {{"value", loss_scale.value}, {"good", loss_scale.good}, {"dynamic", loss_scale.dynamic}}},
+      {"plateau",
+       {{"factor", plateau.factor}, {"best", number(plateau.best)}, {"bad", plateau.bad}}},
+      {"loss_scale",
+       {{"value", loss_scale.value}, {"good", loss_scale.good}, {"dynamic", loss_scale.dynamic}}},
       {"best", number(best)},
       {"best_step", best_step},
       {"evaluations_without_best", evaluations_without_best},
-      {"summation_order", {{"ranks", order.ranks}, {"threads", order.threads}, {"wire", order.wire}, {"versions", order.versions}}},
+      {"summation_order",
+       {{"ranks", order.ranks},
+        {"threads", order.threads},
+        {"wire", order.wire},
+        {"versions", order.versions}}},
       {"config", config}};
   return json.dump(1);
 }
@@ -34,13 +44,16 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
   try {
     const auto json = nlohmann::json::parse(text);
     if (json.at("format").get<int>() != 1)
-      throw CheckpointError("[checkpoint] " + origin + ": written by another version of the program. Hint: use that version");
+      throw CheckpointError("[checkpoint] " + origin +
+                            ": written by another version of the program. Hint: use that version");
     TrainState s;
     s.step = json.at("step");
     s.position = json.at("position");
     s.epoch = json.at("epoch");
     const auto& plateau = json.at("plateau");
-    s.plateau = {plateau.at("factor"), number_or(plateau.at("best"), std::numeric_limits<double>::infinity()), plateau.at("bad")};
+    s.plateau = {plateau.at("factor"),
+                 number_or(plateau.at("best"), std::numeric_limits<double>::infinity()),
+                 plateau.at("bad")};
     const auto& scale = json.at("loss_scale");
     s.loss_scale = {scale.at("value"), scale.at("good"), scale.at("dynamic")};
     s.best = number_or(json.at("best"), std::numeric_limits<double>::quiet_NaN());
@@ -51,7 +64,8 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
     s.config = json.at("config");
     return s;
   } catch (const nlohmann::json::exception& e) {
-    throw CheckpointError("[checkpoint] " + origin + ": state.json: " + e.what() + ". Hint: the checkpoint is damaged");
+    throw CheckpointError("[checkpoint] " + origin + ": state.json: " + e.what() +
+                          ". Hint: the checkpoint is damaged");
   }
 }
 

@@ -22,29 +22,38 @@ namespace {
 void check_batch(const Config& config, int ranks) {
   const std::int64_t pieces = static_cast<std::int64_t>(ranks) * config.train.accumulate;
   if (config.train.batch % pieces != 0)
-    throw ConfigError("[train] train.batch = " + std::to_string(config.train.batch) + " cannot be shared by " + std::to_string(ranks) +
-                      " ranks x " + std::to_string(config.train.accumulate) + " micro-batches. Hint: a multiple of " + std::to_string(pieces) +
-                      ", or fewer ranks");
+    throw ConfigError(
+        "[train] train.batch = " + std::to_string(config.train.batch) + " cannot be shared by " +
+        std::to_string(ranks) + " ranks x " + std::to_string(config.train.accumulate) +
+        " micro-batches. Hint: a multiple of " + std::to_string(pieces) + ", or fewer ranks");
 }
 
 std::string split_text(const Split& split) {
-  return split.rows.empty() ? "none" : std::to_string(split.rows.size()) + " images, sha256 " + split.sha256.substr(0, 12);
+  return split.rows.empty()
+             ? "none"
+             : std::to_string(split.rows.size()) + " images, sha256 " + split.sha256.substr(0, 12);
 }
 
-Rows settings_table(const Config& config, const Dataset& dataset, const Network& network, const std::string& weights, Communicator& comm,
-                    const Device& device, const std::filesystem::path& folder) {
+Rows settings_table(const Config& config, const Dataset& dataset, const Network& network,
+                    const std::string& weights, Communicator& comm, const Device& device,
+                    const std::filesystem::path& folder) {
   const auto& preprocessing = config.data;
   return {{"run folder", folder.string()},
-          {"manifest", dataset.manifest.path + " (" + std::to_string(dataset.manifest.size()) + " images, sha256 " + dataset.manifest.sha256.substr(0, 12) + ")"},
+          {"manifest", dataset.manifest.path + " (" + std::to_string(dataset.manifest.size()) +
+                           " images, sha256 " + dataset.manifest.sha256.substr(0, 12) + ")"},
           {"train", split_text(dataset.splits.train)},
           {"val", split_text(dataset.splits.val)},
           {"test", split_text(dataset.splits.test)},
           {"patients in two splits", std::to_string(dataset.splits.leaked_patients)},
           {"findings", std::to_string(dataset.manifest.finding_count())},
-          {"input", std::to_string(preprocessing.crop) + " px of " + std::to_string(preprocessing.resize) + " px, resize " + preprocessing.resize_kind},
+          {"input", std::to_string(preprocessing.crop) + " px of " +
+                        std::to_string(preprocessing.resize) + " px, resize " +
+                        preprocessing.resize_kind},
           {"network", config.model.arch + ", weights " + weights},
-          {"precision", precision_name(network.options().precision) + (config.train.precision == "auto" ? " (auto)" : "")},
-          {"global batch", std::to_string(config.train.batch) + " images on " + std::to_string(comm.size()) + " ranks"},
+          {"precision", precision_name(network.options().precision) +
+                            (config.train.precision == "auto" ? " (auto)" : "")},
+          {"global batch", std::to_string(config.train.batch) + " images on " +
+                               std::to_string(comm.size()) + " ranks"},
           {"optimiser", config.train.optimizer + ", schedule " + config.train.schedule},
           {"device", device.description},
           {"communication", comm.description()},
@@ -53,8 +62,10 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
           {"notice", "research use, not a medical device"}};
 }
 
-// Weights before the first step: of the checkpoint, of model.weights, or drawn. Returns where they come from.
-std::string start_weights(const Config& config, const RunFolder& folder, const Dataset& dataset, Network& network, TrainStep& step, Communicator& comm) {
+// Weights before the first step: of the checkpoint, of model.weights, or drawn. Returns where they
+// come from.
+std::string start_weights(const Config& config, const RunFolder& folder, const Dataset& dataset,
+                          Network& network, TrainStep& step, Communicator& comm) {
   Parameters& p = network.parameters();
   std::string origin;
   if (folder.checkpoint()) {
@@ -69,7 +80,8 @@ std::string start_weights(const Config& config, const RunFolder& folder, const D
     if (config.model.weights != "none") {
       origin = "from " + config.model.weights;
       if (comm.rank() == 0) {
-        const auto report = load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)), config.model.weights, p);
+        const auto report = load_weights(
+            SafetensorsFile(std::filesystem::path(config.model.weights)), config.model.weights, p);
         origin += ", sha256 " + sha256_file(config.model.weights).substr(0, 12);
         if (!report.text().empty()) log_warning("[weights] " + report.text());
       }
@@ -79,14 +91,18 @@ std::string start_weights(const Config& config, const RunFolder& folder, const D
   return broadcast_text(comm, origin);
 }
 
-TrainState start_state(const Config& config, const RunFolder& folder, const SummationOrder& order, Communicator& comm) {
+TrainState start_state(const Config& config, const RunFolder& folder, const SummationOrder& order,
+                       Communicator& comm) {
   TrainState state;
   if (folder.checkpoint()) {
-    const std::string text = broadcast_text(comm, comm.rank() == 0 ? CheckpointStore::read_state(*folder.checkpoint()) : "");
+    const std::string text = broadcast_text(
+        comm, comm.rank() == 0 ? CheckpointStore::read_state(*folder.checkpoint()) : "");
     state = TrainState::from_json(text, folder.checkpoint()->string());
     const auto changed = [&](const char* what, const std::string& was, const std::string& is) {
       if (was != is && comm.rank() == 0)
-        log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is + ": the run goes on, but sums round differently, so weights will not be equal to the last bit");
+        log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is +
+                    ": the run goes on, but sums round differently, so weights will not be equal "
+                    "to the last bit");
     };
     changed("number of ranks", std::to_string(state.order.ranks), std::to_string(order.ranks));
     changed("threads a rank", std::to_string(state.order.threads), std::to_string(order.threads));
@@ -98,12 +114,16 @@ TrainState start_state(const Config& config, const RunFolder& folder, const Summ
   return state;
 }
 
-std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& dataset, Network& network, Communicator& comm, const Device& device,
-                                          const LossWeights& weights, RunFolder& folder, MetricsLog* metrics, std::int64_t step) {
+std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& dataset,
+                                          Network& network, Communicator& comm,
+                                          const Device& device, const LossWeights& weights,
+                                          RunFolder& folder, MetricsLog* metrics,
+                                          std::int64_t step) {
   const auto best = folder.path() / "checkpoints" / "best";
   const bool has_best = any_rank(comm, comm.rank() == 0 && std::filesystem::exists(best));
   if (has_best) {
-    if (comm.rank() == 0) read_network(best, config, dataset.manifest.findings, network.parameters());
+    if (comm.rank() == 0)
+      read_network(best, config, dataset.manifest.findings, network.parameters());
     share_from_rank_0(comm, network.parameters(), nullptr);
   }
   std::vector<SplitScores> results;
@@ -114,9 +134,14 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
     Scores scores = score(prediction.predictions);
     scores.loss = prediction.loss;
     if (metrics != nullptr) {
-      write_atomically(folder.path() / ("predictions_" + name + ".csv"), predictions_csv(prediction.predictions));
-      metrics->write("final", step, {{"split", name}, {"weights", std::string(has_best ? "best" : "last")}, {"loss", prediction.loss},
-                                     {"mean_auroc", scores.mean_auroc.value_or(std::numeric_limits<double>::quiet_NaN())}});
+      write_atomically(folder.path() / ("predictions_" + name + ".csv"),
+                       predictions_csv(prediction.predictions));
+      metrics->write(
+          "final", step,
+          {{"split", name},
+           {"weights", std::string(has_best ? "best" : "last")},
+           {"loss", prediction.loss},
+           {"mean_auroc", scores.mean_auroc.value_or(std::numeric_limits<double>::quiet_NaN())}});
     }
     results.push_back({name, std::move(scores)});
   }
@@ -135,41 +160,50 @@ TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communic
   outcome.run_folder = folder.path().string();
   const Dataset dataset = load_dataset(config.data, *comm);
 
-  const LossWeights weights = loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  Network network(network_spec(config.model.arch), static_cast<std::int64_t>(dataset.manifest.finding_count()),
-                  {device.where, resolve_precision(config.train.precision, device), config.model.sync_batchnorm ? comm.get() : nullptr,
-                   config.model.freeze_backbone, config.data.mean, config.data.std});
+  const LossWeights weights =
+      loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
+  Network network(network_spec(config.model.arch),
+                  static_cast<std::int64_t>(dataset.manifest.finding_count()),
+                  {device.where, resolve_precision(config.train.precision, device),
+                   config.model.sync_batchnorm ? comm.get() : nullptr, config.model.freeze_backbone,
+                   config.data.mean, config.data.std});
   const Wire wire = wire_of(config.launch.wire);
   TrainStep step(network, *comm, {config.train, weights, config.launch.bucket_mb, wire});
   const std::string origin = start_weights(config, folder, dataset, network, step, *comm);
-  const SummationOrder order{comm->size(), device.threads, config.launch.wire,
-                             std::string("torch ") + TORCH_VERSION + (device.cuda ? ", " + device.gpu.name : "")};
+  const SummationOrder order{
+      comm->size(), device.threads, config.launch.wire,
+      std::string("torch ") + TORCH_VERSION + (device.cuda ? ", " + device.gpu.name : "")};
   TrainState state = start_state(config, folder, order, *comm);
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   const bool resumed = state.step > 0;
 
-  const Rows settings = settings_table(config, dataset, network, origin, *comm, device, folder.path());
+  const Rows settings =
+      settings_table(config, dataset, network, origin, *comm, device, folder.path());
   std::unique_ptr<MetricsLog> metrics;
   if (comm->rank() == 0) {
     log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));
     folder.claim(config);
     write_atomically(folder.path() / "split.csv", splits_csv(dataset.manifest, dataset.splits));
     metrics = std::make_unique<MetricsLog>(folder.path(), resumed ? state.step : -1);
-    if (resumed) metrics->write("restart", state.step, {{"ranks", static_cast<std::int64_t>(comm->size())}});
+    if (resumed)
+      metrics->write("restart", state.step, {{"ranks", static_cast<std::int64_t>(comm->size())}});
   }
   log_info("host and cores: " + device.description);
 
   const double start = now_s();
-  TrainingLoop loop({config, dataset, network, *comm, device, folder, metrics.get(), weights}, step, state);
+  TrainingLoop loop({config, dataset, network, *comm, device, folder, metrics.get(), weights}, step,
+                    state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
   outcome.step = loop.state().step;
   outcome.images_per_s = loop.images_per_s();
   if (outcome.code == ExitCode::kDone) {
     const double evaluation_start = now_s();
-    outcome.results = final_evaluation(config, dataset, network, *comm, device, weights, folder, metrics.get(), outcome.step);
+    outcome.results = final_evaluation(config, dataset, network, *comm, device, weights, folder,
+                                       metrics.get(), outcome.step);
     outcome.evaluate_s = now_s() - evaluation_start;
-    if (comm->rank() == 0) write_report(folder.path(), "chexnet-train: " + config.run.name, settings, outcome.results);
+    if (comm->rank() == 0)
+      write_report(folder.path(), "chexnet-train: " + config.run.name, settings, outcome.results);
   }
   auto peak = static_cast<double>(peak_rss_bytes());
   comm->all_reduce(std::span(&peak, 1), ReduceOp::kMax);

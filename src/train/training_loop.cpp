@@ -24,10 +24,13 @@ std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& da
   for (const auto& name : list_lines(read_text(config.train.order_file))) {
     const auto found = dataset.manifest.rows.find(name);
     if (found == dataset.manifest.rows.end() || dataset.images.path(found->second).empty())
-      throw DataError("[train] " + config.train.order_file + ": image '" + name + "' is in no split. Hint: names as in the manifest");
+      throw DataError("[train] " + config.train.order_file + ": image '" + name +
+                      "' is in no split. Hint: names as in the manifest");
     rows.push_back(found->second);
   }
-  if (rows.empty()) throw DataError("[train] " + config.train.order_file + ": no names. Hint: one image name a line");
+  if (rows.empty())
+    throw DataError("[train] " + config.train.order_file +
+                    ": no names. Hint: one image name a line");
   return rows;
 }
 
@@ -40,7 +43,11 @@ std::string scientific(double value) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
-    : parts_(parts), step_(step), state_(std::move(state)), total_steps_(0), progress_(parts.comm.rank() == 0) {}
+    : parts_(parts),
+      step_(step),
+      state_(std::move(state)),
+      total_steps_(0),
+      progress_(parts.comm.rank() == 0) {}
 
 ExitCode TrainingLoop::run() {
   const Config& config = parts_.config;
@@ -52,12 +59,14 @@ ExitCode TrainingLoop::run() {
   const auto batch = static_cast<std::uint64_t>(config.train.batch);
   const auto seed = static_cast<std::uint64_t>(config.run.seed);
   const int per_rank = static_cast<int>(batch) / parts_.comm.size();
-  const TrainSampler sampler(rows, parity, seed, state_.position, batch, parts_.comm.rank(), parts_.comm.size());
+  const TrainSampler sampler(rows, parity, seed, state_.position, batch, parts_.comm.rank(),
+                             parts_.comm.size());
   const ImageReader reader(parts_.dataset.images, training_preprocessing(config.data),
                            parity ? Augmentation::none() : augmentation_of(config.data), seed);
-  Loader loader(parts_.dataset.manifest, reader, sampler,
-                {per_rank, static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},
-                parts_.device.batch_memory());
+  Loader loader(
+      parts_.dataset.manifest, reader, sampler,
+      {per_rank, static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},
+      parts_.device.batch_memory());
 
   start_s_ = interval_.start_s = now_s();
   start_step_ = state_.step;
@@ -67,15 +76,19 @@ ExitCode TrainingLoop::run() {
     if (agreed.stop) {
       progress_.clear();
       checkpoint();
-      if (parts_.comm.rank() == 0) log_info("stopped on request at step " + std::to_string(state_.step) + ": checkpoint written, exit 75; go on with --resume auto");
+      if (parts_.comm.rank() == 0)
+        log_info("stopped on request at step " + std::to_string(state_.step) +
+                 ": checkpoint written, exit 75; go on with --resume auto");
       return ExitCode::kRequeue;
     }
     const double epochs = static_cast<double>(state_.position) / static_cast<double>(images);
     const double lr = learning_rate(config.train, epochs, state_.plateau);
     const std::int64_t side = config.data.crop;
     const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
-    const at::Tensor y = at::from_blob(const_cast<float*>(data.labels.data()),
-                                       {data.size, static_cast<std::int64_t>(parts_.dataset.manifest.finding_count())}, at::kFloat);
+    const at::Tensor y = at::from_blob(
+        const_cast<float*>(data.labels.data()),
+        {data.size, static_cast<std::int64_t>(parts_.dataset.manifest.finding_count())},
+        at::kFloat);
     const TrainStep::Result result = step_.run(x, y, agreed.labelled, lr);
     count_skipped(result.applied);
     const at::Tensor loss = result.loss_sum.detach().to(at::kDouble);
@@ -98,11 +111,15 @@ ExitCode TrainingLoop::run() {
       end_of_epoch(last || (every > 0 && epoch % every == 0));
       interval_.data_wait_before_s = loader.wait_s();
       interval_.start_s = now_s();
-    } else if (config.checkpoint.every_steps > 0 && state_.step % config.checkpoint.every_steps == 0) {
+    } else if (config.checkpoint.every_steps > 0 &&
+               state_.step % config.checkpoint.every_steps == 0) {
       checkpoint();
     }
-    if (config.train.early_stop_epochs > 0 && state_.evaluations_without_best >= config.train.early_stop_epochs) {
-      if (parts_.comm.rank() == 0) log_info("early stop: no better checkpoint in " + std::to_string(state_.evaluations_without_best) + " evaluations");
+    if (config.train.early_stop_epochs > 0 &&
+        state_.evaluations_without_best >= config.train.early_stop_epochs) {
+      if (parts_.comm.rank() == 0)
+        log_info("early stop: no better checkpoint in " +
+                 std::to_string(state_.evaluations_without_best) + " evaluations");
       break;
     }
   }
@@ -118,23 +135,26 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
     stop = stop || (config.train.max_seconds > 0 && now_s() - start_s_ > config.train.max_seconds);
   }
   const auto labelled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
-  std::array<double, 3> votes = {static_cast<double>(labelled), static_cast<double>(batch.errors.size()), stop ? 1.0 : 0.0};
+  std::array<double, 3> votes = {static_cast<double>(labelled),
+                                 static_cast<double>(batch.errors.size()), stop ? 1.0 : 0.0};
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
   if (votes[1] > 0) refuse_damaged(batch, votes[1]);
   return {votes[0], votes[2] > 0};
 }
 
-// data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is logged and counts as
-// not labelled.
+// data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is
+// logged and counts as not labelled.
 void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
   if (parts_.config.data.corrupt == "skip") {
     for (const auto& error : batch.errors) log_warning(error + " (skipped)");
     return;
   }
-  for (const auto& text : gather_text(parts_.comm, batch.errors.empty() ? "" : batch.errors.front()))
+  for (const auto& text :
+       gather_text(parts_.comm, batch.errors.empty() ? "" : batch.errors.front()))
     if (!text.empty())
-      throw DataError(text + (damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)" : "") +
-                      "; data.corrupt=skip leaves such images out");
+      throw DataError(
+          text + (damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)" : "") +
+          "; data.corrupt=skip leaves such images out");
 }
 
 void TrainingLoop::count_skipped(bool applied) {
@@ -144,9 +164,12 @@ void TrainingLoop::count_skipped(bool applied) {
   }
   if (step_.loss_scale().dynamic && ++skipped_in_a_row_ < 20) return;  // part of finding the scale
   const bool fail = parts_.config.train.nan_policy == "fail" || ++skipped_in_a_row_ >= 10;
-  const std::string what = "[train] step " + std::to_string(state_.step + 1) + ": the gradient is not finite";
+  const std::string what =
+      "[train] step " + std::to_string(state_.step + 1) + ": the gradient is not finite";
   if (fail)
-    throw NumericError(what + ". Hint: lower train.lr, set train.clip_norm, or look at the data; the last checkpoint is untouched");
+    throw NumericError(what +
+                       ". Hint: lower train.lr, set train.clip_norm, or look at the data; the last "
+                       "checkpoint is untouched");
   if (parts_.comm.rank() == 0) log_warning(what + ", step skipped");
 }
 
@@ -155,11 +178,13 @@ void TrainingLoop::log(const Loader& loader, double lr) {
   double loss = interval_.loss.item<double>();
   parts_.comm.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
   loss /= std::max(interval_.labelled, 1.0);
-  std::array<double, 2> waits = {loader.wait_s() - interval_.data_wait_before_s, interval_.allreduce_wait_s};
+  std::array<double, 2> waits = {loader.wait_s() - interval_.data_wait_before_s,
+                                 interval_.allreduce_wait_s};
   parts_.comm.all_reduce(waits, ReduceOp::kMax);
   const auto batch = static_cast<double>(parts_.config.train.batch);
   const double rate = batch * static_cast<double>(interval_.steps) / elapsed;
-  images_per_s_ = batch * static_cast<double>(state_.step - start_step_) / std::max(now_s() - start_s_, 1e-9);
+  images_per_s_ =
+      batch * static_cast<double>(state_.step - start_step_) / std::max(now_s() - start_s_, 1e-9);
   if (parts_.metrics != nullptr)
     parts_.metrics->write("train", state_.step,
                           {{"epoch", state_.epoch},
@@ -177,15 +202,18 @@ void TrainingLoop::log(const Loader& loader, double lr) {
 }
 
 std::string TrainingLoop::progress_text(double loss, double rate, double wait_share) const {
-  const double left = static_cast<double>(total_steps_ - state_.step) * static_cast<double>(parts_.config.train.batch) / std::max(rate, 1e-9);
-  return "epoch " + std::to_string(state_.epoch + 1) + "  step " + std::to_string(state_.step) + "/" + std::to_string(total_steps_) +
-         "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) + " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %  " +
-         readable_s(left) + " left";
+  const double left = static_cast<double>(total_steps_ - state_.step) *
+                      static_cast<double>(parts_.config.train.batch) / std::max(rate, 1e-9);
+  return "epoch " + std::to_string(state_.epoch + 1) + "  step " + std::to_string(state_.step) +
+         "/" + std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
+         " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %  " + readable_s(left) +
+         " left";
 }
 
 void TrainingLoop::end_of_epoch(bool evaluate_now) {
   const Config& config = parts_.config;
-  if (parts_.metrics != nullptr) parts_.metrics->write("epoch", state_.step, {{"epoch", state_.epoch}});
+  if (parts_.metrics != nullptr)
+    parts_.metrics->write("epoch", state_.step, {{"epoch", state_.epoch}});
   is_best_ = false;
   if (evaluate_now && !parts_.dataset.splits.val.rows.empty()) evaluate();
   const bool last = state_.step == total_steps_;
@@ -197,7 +225,8 @@ void TrainingLoop::end_of_epoch(bool evaluate_now) {
 void TrainingLoop::evaluate() {
   const Config& config = parts_.config;
   progress_.clear();
-  const auto result = predict_split(config, parts_.dataset, parts_.dataset.splits.val, parts_.network, parts_.comm, parts_.device, parts_.weights);
+  const auto result = predict_split(config, parts_.dataset, parts_.dataset.splits.val,
+                                    parts_.network, parts_.comm, parts_.device, parts_.weights);
   const Scores scores = score(result.predictions);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double mean = scores.mean_auroc.value_or(nan);
@@ -211,10 +240,12 @@ void TrainingLoop::evaluate() {
   } else {
     ++state_.evaluations_without_best;
   }
-  const bool lowered = config.train.schedule == "plateau" && state_.plateau.observe(result.loss, config.train);
+  const bool lowered =
+      config.train.schedule == "plateau" && state_.plateau.observe(result.loss, config.train);
   if (parts_.comm.rank() != 0) return;
   std::map<std::string, double> by_finding;
-  for (std::size_t k = 0; k < scores.findings.size(); ++k) by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
+  for (std::size_t k = 0; k < scores.findings.size(); ++k)
+    by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
   parts_.metrics->write("val", state_.step,
                         {{"epoch", state_.epoch},
                          {"loss", result.loss},
@@ -222,18 +253,23 @@ void TrainingLoop::evaluate() {
                          {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
                          {"any_finding_auroc", scores.any_finding_auroc.value_or(nan)},
                          {"auroc", by_finding}});
-  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + fixed(result.loss, 4) + "  mean AUROC " + fixed(mean, 4) +
-           (is_best_ ? "  (best)" : "") + (lowered ? "  learning rate x " + scientific(state_.plateau.factor) : ""));
+  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + fixed(result.loss, 4) +
+           "  mean AUROC " + fixed(mean, 4) + (is_best_ ? "  (best)" : "") +
+           (lowered ? "  learning rate x " + scientific(state_.plateau.factor) : ""));
 }
 
 void TrainingLoop::checkpoint() {
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint does not have
   if (parts_.comm.rank() == 0) {
     const std::string description = model_description(parts_.config, parts_.dataset);
-    parts_.folder.store().save(state_.step, state_.to_json(), is_best_, [&](const std::filesystem::path& folder) {
-      write_network(folder, parts_.network.parameters(), step_.optimizer(), state_.step, description);
-    });
-    parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}, {"best", std::string(is_best_ ? "yes" : "no")}});
+    parts_.folder.store().save(state_.step, state_.to_json(), is_best_,
+                               [&](const std::filesystem::path& folder) {
+                                 write_network(folder, parts_.network.parameters(),
+                                               step_.optimizer(), state_.step, description);
+                               });
+    parts_.metrics->write(
+        "checkpoint", state_.step,
+        {{"epoch", state_.epoch}, {"best", std::string(is_best_ ? "yes" : "no")}});
   }
   parts_.comm.barrier();
 }

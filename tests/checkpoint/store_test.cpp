@@ -36,12 +36,14 @@ TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   for (int step = 1; step <= 4; ++step) save(store, step);
-  folder.write("c/step-00000004/data", "content of 9");                  // same size, other bytes
-  fs::resize_file(folder / "c/step-00000003/data", 3);                   // cut off
-  fs::create_directory(folder / "c/.step-00000005.tmp");                 // a save that was killed
+  folder.write("c/step-00000004/data", "content of 9");   // same size, other bytes
+  fs::resize_file(folder / "c/step-00000003/data", 3);    // cut off
+  fs::create_directory(folder / "c/.step-00000005.tmp");  // a save that was killed
   CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") != std::string::npos);
   CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") != std::string::npos);
-  CHECK(error_of<CheckpointError>([&] { resolve_checkpoint(folder / "c/step-00000004"); }).find("SHA-256") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          resolve_checkpoint(folder / "c/step-00000004");
+        }).find("SHA-256") != std::string::npos);
   CHECK(store.newest_valid()->filename() == "step-00000002");
   CHECK(fs::exists(folder / "c/step-00000004.broken-1"));
   CHECK_FALSE(fs::exists(folder / "c/.step-00000005.tmp"));
@@ -61,6 +63,9 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   };
   CHECK(error_of<CheckpointError>(fails) == "disk full");
   CHECK(store.newest_valid()->filename() == "step-00000001");
-  CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) == 2);  // the checkpoint and its link
-  CHECK(error_of<CheckpointError>([&] { resolve_checkpoint(folder / "nothing"); }).find("no checkpoint here") != std::string::npos);
+  CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) ==
+        2);  // the checkpoint and its link
+  CHECK(error_of<CheckpointError>([&] {
+          resolve_checkpoint(folder / "nothing");
+        }).find("no checkpoint here") != std::string::npos);
 }

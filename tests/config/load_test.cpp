@@ -33,7 +33,8 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
       {"a: &x 1\nb: *x\n", "exp.yaml:2: aliases"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
-      {"data: {manifest: {path: \"${CHEXNET_SURELY_UNSET}/x\"}}\n", "CHEXNET_SURELY_UNSET is not set"},
+      {"data: {manifest: {path: \"${CHEXNET_SURELY_UNSET}/x\"}}\n",
+       "CHEXNET_SURELY_UNSET is not set"},
   };
   for (const auto& c : cases) {
     INFO(c.yaml << " -> " << refused(c.yaml));
@@ -49,14 +50,19 @@ TEST_CASE("later files override earlier ones and --set overrides all") {
   const ScratchFolder folder;
   const auto base = folder.write("base.yaml", "train: {lr: 0.5, batch: 8}\nrun: {name: base}\n");
   const auto site = folder.write("site.yaml", "run:\n  name: site\n");
-  const Config config = load_config({base, site}, {"train.lr=1e-3", "data.images=[a, b]", "train.batch=6_4"});
+  const Config config =
+      load_config({base, site}, {"train.lr=1e-3", "data.images=[a, b]", "train.batch=6_4"});
   CHECK(config.train.lr == 1e-3);
   CHECK(config.train.batch == 64);
   CHECK(config.run.name == "site");
   CHECK(config.data.images == Strings{"a", "b"});
-  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.lr"}); }).find("no '='") != std::string::npos);
-  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.rl=1"}); }).find("'train.lr'") != std::string::npos);
-  CHECK(error_of<ConfigError>([&] { load_config({folder / "absent.yaml"}, {}); }).find("absent.yaml") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.lr"}); }).find("no '='") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.rl=1"}); }).find("'train.lr'") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          load_config({folder / "absent.yaml"}, {});
+        }).find("absent.yaml") != std::string::npos);
 }
 
 TEST_CASE("paths know ~ and environment variables with defaults") {
@@ -70,7 +76,9 @@ TEST_CASE("paths know ~ and environment variables with defaults") {
 }
 
 TEST_CASE("the resolved config reads back equal") {
-  Config config = load_config({}, {"data.manifest.path=/x y/t.csv", "data.findings=[A b, \"c, d\"]", "train.lr=0.1", "run.name=\"007\"", "data.manifest.columns.image=\"#\\\"\""});
+  Config config = load_config(
+      {}, {"data.manifest.path=/x y/t.csv", "data.findings=[A b, \"c, d\"]", "train.lr=0.1",
+           "run.name=\"007\"", "data.manifest.columns.image=\"#\\\"\""});
   const Config again = load_config_text("resolved", config_yaml(config), {});
   for (const auto& knob : knobs()) {
     INFO(knob.key);
@@ -110,7 +118,8 @@ TEST_CASE("docs/config.md is what the program prints") {
 TEST_CASE("the shipped configs load") {
   setenv("NIH", "/nih", 1);
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
     INFO(entry.path());
     CHECK(error_of<Error>([&] { check_for_training(load_config({entry.path()}, {})); }).empty());
     ++count;

@@ -12,11 +12,14 @@ using namespace chexnet;
 
 TEST_CASE("checksums give the published values") {
   const std::string digits = "123456789";
-  CHECK(crc32c(std::as_bytes(std::span(digits.data(), digits.size()))) == 0xE3069283u);  // RFC 3720's check value
-  CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2
+  CHECK(crc32c(std::as_bytes(std::span(digits.data(), digits.size()))) ==
+        0xE3069283u);  // RFC 3720's check value
+  CHECK(sha256_hex("abc") ==
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2
   const ScratchFolder folder;
   CHECK(sha256_file(folder.write("f", "abc")) == sha256_hex("abc"));
-  CHECK(error_of<DataError>([&] { sha256_file(folder / "absent"); }).find("absent") != std::string::npos);
+  CHECK(error_of<DataError>([&] { sha256_file(folder / "absent"); }).find("absent") !=
+        std::string::npos);
 }
 
 TEST_CASE("the nearest names come first") {
@@ -25,7 +28,9 @@ TEST_CASE("the nearest names come first") {
 }
 
 TEST_CASE("CSV fields are split as RFC 4180 says") {
-  CsvReader csv("\xEF\xBB\xBF" "a,b,c\r\n\n\"x, y\",\"say \"\"no\"\"\",\n\"two\nlines\",1,2");
+  CsvReader csv(
+      "\xEF\xBB\xBF"
+      "a,b,c\r\n\n\"x, y\",\"say \"\"no\"\"\",\n\"two\nlines\",1,2");
   std::vector<std::string_view> fields;
   REQUIRE(csv.next(fields));
   CHECK(fields == std::vector<std::string_view>{"a", "b", "c"});
@@ -46,7 +51,9 @@ TEST_CASE("an atomic write leaves the whole file or none") {
   write_atomically(folder / "f", "two");
   CHECK(read_text(folder / "f") == "two");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
-  CHECK(error_of<CheckpointError>([&] { write_atomically(folder / "no/such/f", "x"); }).find("no/such") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          write_atomically(folder / "no/such/f", "x");
+        }).find("no/such") != std::string::npos);
   {
     OutputFile file(folder / "unfinished");
     file.write("half");

@@ -40,7 +40,8 @@ TEST_CASE("what is written as safetensors is read back") {
 
 TEST_CASE("a broken safetensors file is refused with its name") {
   const auto tensor = [](const std::string& name, int begin, int end) {
-    return "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+    return "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" +
+           std::to_string(begin) + "," + std::to_string(end) + "]}";
   };
   struct Case {
     std::string header;
@@ -57,16 +58,21 @@ TEST_CASE("a broken safetensors file is refused with its name") {
       {"{" + tensor("a", 0, 4) + "}", 8, "data bytes"},
       {"{" + tensor("a", 4, 8) + "}", 4, "does not fit"},
       {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown type"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", 4, "impossible shape"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", 4,
+       "impossible shape"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "impossible shape"}};
   for (const auto& c : cases) {
-    const std::string text = error_of<CheckpointError>([&] { SafetensorsFile("named.safetensors", file_of(c.header, c.data)); });
+    const std::string text = error_of<CheckpointError>(
+        [&] { SafetensorsFile("named.safetensors", file_of(c.header, c.data)); });
     INFO(c.header << " -> " << text);
     CHECK(text.find(c.reason) != std::string::npos);
     CHECK(text.find("named.safetensors") != std::string::npos);
   }
   auto lying = file_of("{}", 0);
   lying[5] = std::byte{1};  // header length beyond the file
-  CHECK(error_of<CheckpointError>([&] { SafetensorsFile("x", lying); }).find("impossible") != std::string::npos);
-  CHECK(error_of<CheckpointError>([&] { SafetensorsFile("x", std::vector<std::byte>(4)); }).find("too short") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] { SafetensorsFile("x", lying); }).find("impossible") !=
+        std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          SafetensorsFile("x", std::vector<std::byte>(4));
+        }).find("too short") != std::string::npos);
 }

@@ -34,21 +34,26 @@ double mean(const GrayImage& image) {
 
 TEST_CASE("a gray PNG comes back as it was written") {
   std::vector<std::uint8_t> pixels(37 * 21);
-  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 31 % 251);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<std::uint8_t>(i * 31 % 251);
   GrayImage image;
   decode_image(encode_gray_png(pixels.data(), 37, 21), kCap, "x", image);
   CHECK((image.width == 37 && image.height == 21));
   CHECK(image.pixels == pixels);
-  CHECK(error_of<DataError>([&] { decode_image(encode_gray_png(pixels.data(), 37, 21), 37 * 21 - 1, "bomb.png", image); }).find("bomb.png: is 37 x 21 pixels") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          decode_image(encode_gray_png(pixels.data(), 37, 21), 37 * 21 - 1, "bomb.png", image);
+        }).find("bomb.png: is 37 x 21 pixels") != std::string::npos);
 }
 
 TEST_CASE("every cut or flipped byte of a PNG is noticed") {
   std::vector<std::uint8_t> pixels(24 * 24);
-  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 7 % 256);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<std::uint8_t>(i * 7 % 256);
   const auto good = encode_gray_png(pixels.data(), 24, 24);
   GrayImage image;
   for (std::size_t cut = 0; cut < good.size(); cut += 3) {
-    const std::vector<std::byte> part(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(cut));
+    const std::vector<std::byte> part(good.begin(),
+                                      good.begin() + static_cast<std::ptrdiff_t>(cut));
     CHECK_FALSE(error_of<DataError>([&] { decode_image(part, kCap, "cut.png", image); }).empty());
   }
   for (std::size_t at = 8; at < good.size(); at += 3) {
@@ -62,11 +67,14 @@ TEST_CASE("every cut or flipped byte of a PNG is noticed") {
 TEST_CASE("what is no PNG or JPEG is named") {
   GrayImage image;
   const auto refused = [&](const std::string& text) {
-    return error_of<DataError>([&] { decode_image(std::as_bytes(std::span(text.data(), text.size())), kCap, "some.file", image); });
+    return error_of<DataError>([&] {
+      decode_image(std::as_bytes(std::span(text.data(), text.size())), kCap, "some.file", image);
+    });
   };
   CHECK(refused("").find("some.file: the file is empty") != std::string::npos);
   CHECK(refused("<!doctype html>").find("neither PNG nor JPEG") != std::string::npos);
-  CHECK(refused(std::string(128, '\0') + "DICM" + std::string(40, 'x')).find("DICOM") != std::string::npos);
+  CHECK(refused(std::string(128, '\0') + "DICM" + std::string(40, 'x')).find("DICOM") !=
+        std::string::npos);
   CHECK(refused("RIFFxxxxWEBPVP8 ").find("WebP") != std::string::npos);
   CHECK(refused("\xFF\xD8\xFF\xE0 no more").find("damaged") != std::string::npos);
 }

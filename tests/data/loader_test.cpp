@@ -52,20 +52,25 @@ struct Content {
   }
 };
 
-// The global batches [first, first + steps) by stream position, made by `ranks` ranks with `workers` threads each.
-std::map<std::uint64_t, Content> samples(int ranks, int workers, std::uint64_t first_position, int steps, int batch = 8) {
+// The global batches [first, first + steps) by stream position, made by `ranks` ranks with
+// `workers` threads each.
+std::map<std::uint64_t, Content> samples(int ranks, int workers, std::uint64_t first_position,
+                                         int steps, int batch = 8) {
   auto& p = phantom();
   std::map<std::uint64_t, Content> out;
   const ImageReader reader(p.index, kInput, kEverything, 5);
   for (int rank = 0; rank < ranks; ++rank) {
-    const TrainSampler sampler(p.rows, false, 5, first_position, static_cast<std::uint64_t>(batch), rank, ranks);
+    const TrainSampler sampler(p.rows, false, 5, first_position, static_cast<std::uint64_t>(batch),
+                               rank, ranks);
     Loader loader(p.manifest, reader, sampler, {batch / ranks, workers, 2});
     for (int s = 0; s < steps; ++s) {
       const Batch& b = loader.next();
       for (std::size_t i = 0; i < b.samples.size(); ++i) {
         const std::size_t pixels = 32 * 32, k = p.manifest.finding_count();
-        const Content content{{b.images.begin() + static_cast<std::ptrdiff_t>(i * pixels), b.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * pixels)},
-                              {b.labels.begin() + static_cast<std::ptrdiff_t>(i * k), b.labels.begin() + static_cast<std::ptrdiff_t>((i + 1) * k)}};
+        const Content content{{b.images.begin() + static_cast<std::ptrdiff_t>(i * pixels),
+                               b.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * pixels)},
+                              {b.labels.begin() + static_cast<std::ptrdiff_t>(i * k),
+                               b.labels.begin() + static_cast<std::ptrdiff_t>((i + 1) * k)}};
         REQUIRE(out.emplace(b.samples[i].position, content).second);
       }
     }
@@ -99,7 +104,8 @@ TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
   std::vector<std::vector<std::uint32_t>> epochs;
   for (std::uint64_t e = 0; e < 5; ++e) {
     std::vector<std::uint32_t> order;
-    for (std::uint64_t i = 0; i < rows.size(); ++i) order.push_back(sampler.row_at(e * rows.size() + i));
+    for (std::uint64_t i = 0; i < rows.size(); ++i)
+      order.push_back(sampler.row_at(e * rows.size() + i));
     for (const auto& before : epochs) CHECK(order != before);
     epochs.push_back(order);
     std::ranges::sort(order);
@@ -175,7 +181,8 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
   ImageReader::Scratch scratch;
   const auto pixels = [&](Augmentation augmentation, std::uint64_t seed, std::uint64_t position) {
     std::vector<std::uint8_t> out(32 * 32);
-    ImageReader(p.index, kInput, augmentation, seed).read({4, position, false}, out.data(), scratch);
+    ImageReader(p.index, kInput, augmentation, seed)
+        .read({4, position, false}, out.data(), scratch);
     return out;
   };
   const auto plain = pixels(Augmentation::none(), 1, 1);
@@ -183,24 +190,31 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
   CHECK(pixels(kEverything, 1, 1) == pixels(kEverything, 1, 1));
   CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 1, 2));
   CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 2, 1));
-  const std::vector<Augmentation> each = {{.random_crop = true}, {.random_resized_crop = true, .crop_area_min = 0.3}, {.flip = true}, {.rotate_deg = 10}, {.scale_jitter = 0.2}, {.contrast_jitter = 0.3}};
+  const std::vector<Augmentation> each = {
+      {.random_crop = true}, {.random_resized_crop = true, .crop_area_min = 0.3},
+      {.flip = true},        {.rotate_deg = 10},
+      {.scale_jitter = 0.2}, {.contrast_jitter = 0.3}};
   for (std::size_t i = 0; i < each.size(); ++i) {
     INFO(i);
     int changed = 0;
-    for (std::uint64_t position = 0; position < 12; ++position) changed += pixels(each[i], 1, position) != plain ? 1 : 0;
+    for (std::uint64_t position = 0; position < 12; ++position)
+      changed += pixels(each[i], 1, position) != plain ? 1 : 0;
     CHECK(changed >= 3);
   }
   // A flip is a mirror image and nothing else.
   for (std::uint64_t position = 0; position < 12; ++position) {
     auto flipped = pixels({.flip = true}, 1, position);
     if (flipped == plain) continue;
-    for (std::size_t row = 0; row < 32; ++row) std::reverse(flipped.begin() + static_cast<std::ptrdiff_t>(row * 32), flipped.begin() + static_cast<std::ptrdiff_t>((row + 1) * 32));
+    for (std::size_t row = 0; row < 32; ++row)
+      std::reverse(flipped.begin() + static_cast<std::ptrdiff_t>(row * 32),
+                   flipped.begin() + static_cast<std::ptrdiff_t>((row + 1) * 32));
     CHECK(flipped == plain);
   }
 }
 
 TEST_CASE("a phantom set is a function of its seed, and says what it is") {
-  const PhantomImage a = draw_phantom(1, 5, 0, 64), b = draw_phantom(1, 5, 0, 64), c = draw_phantom(2, 5, 0, 64);
+  const PhantomImage a = draw_phantom(1, 5, 0, 64), b = draw_phantom(1, 5, 0, 64),
+                     c = draw_phantom(2, 5, 0, 64);
   CHECK(a.pixels == b.pixels);
   CHECK(a.pixels != c.pixels);
   auto& p = phantom();
@@ -208,5 +222,7 @@ TEST_CASE("a phantom set is a function of its seed, and says what it is") {
   CHECK(std::filesystem::exists(p.folder / "set/README.txt"));
   PhantomOptions again;
   again.out = p.folder / "set";
-  CHECK(error_of<CheckpointError>([&] { write_phantom_set(again, [](int) {}); }).find("holds a data set already") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          write_phantom_set(again, [](int) {});
+        }).find("holds a data set already") != std::string::npos);
 }

@@ -18,7 +18,8 @@ using namespace chexnet;
 namespace {
 
 const std::string kHeader =
-    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]";
+    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View "
+    "Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]";
 
 DataConfig nih(const std::string& path) {
   DataConfig config;
@@ -32,8 +33,10 @@ TEST_CASE("both forms of NIH's header read alike") {
   const ScratchFolder folder;
   const std::string rows = "00000001_000.png,Cardiomegaly|Hernia,0,1,58,M,PA,2682,2749,0.143,0.143";
   const std::string more = "00000002_000.png,No Finding,0,2,006M,F,AP,2682,2749,0.143,0.143";
-  const auto plain = read_manifest(nih(folder.write("a.csv", kHeader + "\n" + rows + "\n" + more + "\n")));
-  const auto commas = read_manifest(nih(folder.write("b.csv", kHeader + ",\r\n" + rows + ",\r\n" + more + ",\r\n")));
+  const auto plain =
+      read_manifest(nih(folder.write("a.csv", kHeader + "\n" + rows + "\n" + more + "\n")));
+  const auto commas = read_manifest(
+      nih(folder.write("b.csv", kHeader + ",\r\n" + rows + ",\r\n" + more + ",\r\n")));
   for (const auto* m : {&plain, &commas}) {
     REQUIRE(m->size() == 2);
     CHECK(m->label_row(0)[1] == 1);
@@ -53,27 +56,36 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
     const char* part;
   };
   const std::vector<Case> cases = {
-      {"x.png,Cardiomegali,0,1,58,M,PA,1,1,0.1,0.1", ":2: unknown finding 'Cardiomegali'. Hint: nearest are 'Cardiomegaly'"},
+      {"x.png,Cardiomegali,0,1,58,M,PA,1,1,0.1,0.1",
+       ":2: unknown finding 'Cardiomegali'. Hint: nearest are 'Cardiomegaly'"},
       {"x.png,Hernia,0,,58,M,PA,1,1,0.1,0.1", ":2: patient id is empty"},
       {",Hernia,0,1,58,M,PA,1,1,0.1,0.1", ":2: image name is empty"},
       {"x.png,,0,1,58,M,PA,1,1,0.1,0.1", ":2: finding labels are empty"},
       {"x.png,Hernia,0", ":2: row has 3 fields"},
-      {"x.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1\nx.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1", ":3: image x.png stands twice"}};
+      {"x.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1\nx.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1",
+       ":3: image x.png stands twice"}};
   for (const auto& c : cases) {
-    const auto text = error_of<DataError>([&] { read_manifest(nih(folder.write("t.csv", kHeader + "\n" + c.row + "\n"))); });
+    const auto text = error_of<DataError>(
+        [&] { read_manifest(nih(folder.write("t.csv", kHeader + "\n" + c.row + "\n"))); });
     INFO(text);
     CHECK(text.find("t.csv") != std::string::npos);
     CHECK(text.find(c.part) != std::string::npos);
   }
-  CHECK(error_of<DataError>([&] { read_manifest(nih(folder.write("e.csv", ""))); }).find("empty") != std::string::npos);
-  CHECK(error_of<DataError>([&] { read_manifest(nih(folder.write("e.csv", "a,b\n"))); }).find("no column 'Image Index'") != std::string::npos);
-  CHECK(error_of<DataError>([&] { read_manifest(nih("/no/such.csv")); }).find("/no/such.csv") != std::string::npos);
+  CHECK(error_of<DataError>([&] { read_manifest(nih(folder.write("e.csv", ""))); }).find("empty") !=
+        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          read_manifest(nih(folder.write("e.csv", "a,b\n")));
+        }).find("no column 'Image Index'") != std::string::npos);
+  CHECK(error_of<DataError>([&] { read_manifest(nih("/no/such.csv")); }).find("/no/such.csv") !=
+        std::string::npos);
 }
 
 TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   const ScratchFolder folder;
   DataConfig config;
-  config.manifest = {"csv", folder.write("t.csv", "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n"), {"file", "who", {"A", "B"}, "", "", ""}};
+  config.manifest = {"csv",
+                     folder.write("t.csv", "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n"),
+                     {"file", "who", {"A", "B"}, "", "", ""}};
   auto m = read_manifest(config);
   CHECK(m.findings == Strings{"A", "B"});
   CHECK(std::isnan(m.labels[0]));
@@ -86,13 +98,17 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   config.findings = {"B"};
   CHECK(read_manifest(config).labels == std::vector<float>{1, 0});
   config.findings = {"C"};
-  CHECK(error_of<DataError>([&] { read_manifest(config); }).find("no finding 'C'") != std::string::npos);
+  CHECK(error_of<DataError>([&] { read_manifest(config); }).find("no finding 'C'") !=
+        std::string::npos);
   config.findings.clear();
   config.manifest.columns.image = "files";
-  CHECK(error_of<DataError>([&] { read_manifest(config); }).find("no column 'files'. Hint: the header has 'file'") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          read_manifest(config);
+        }).find("no column 'files'. Hint: the header has 'file'") != std::string::npos);
   config.manifest.path = folder.write("u.csv", "file,who,A,B\na.png,p1,2,0\n");
   config.manifest.columns.image = "file";
-  CHECK(error_of<DataError>([&] { read_manifest(config); }).find(":2: label '2' of A") != std::string::npos);
+  CHECK(error_of<DataError>([&] { read_manifest(config); }).find(":2: label '2' of A") !=
+        std::string::npos);
 }
 
 TEST_CASE("patients stay on one side of every cut") {
@@ -119,14 +135,18 @@ TEST_CASE("patients stay on one side of every cut") {
   config.train_list = folder.write("train.txt", "i0\ni1");
   config.test_list = folder.write("test.txt", "i2\r\ni9\n");
   const auto leak = error_of<DataError>([&] { make_splits(m, config); });
-  CHECK(leak.find("1 patients are in two splits, e.g. patient p0 in train and test") != std::string::npos);
+  CHECK(leak.find("1 patients are in two splits, e.g. patient p0 in train and test") !=
+        std::string::npos);
   config.val_fraction = 0;
   config.allow_patient_leak = true;
   CHECK(make_splits(m, config).leaked_patients == 1);
   config.test_list = folder.write("test.txt", "i1\n");
-  CHECK(error_of<DataError>([&] { make_splits(m, config); }).find("image i1 is listed twice (train, test)") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          make_splits(m, config);
+        }).find("image i1 is listed twice (train, test)") != std::string::npos);
   config.test_list = folder.write("test.txt", "nobody\n");
-  CHECK(error_of<DataError>([&] { make_splits(m, config); }).find("'nobody' is not in") != std::string::npos);
+  CHECK(error_of<DataError>([&] { make_splits(m, config); }).find("'nobody' is not in") !=
+        std::string::npos);
 }
 
 TEST_CASE("images are found in sub-folders, once, by their whole name") {
@@ -143,10 +163,16 @@ TEST_CASE("images are found in sub-folders, once, by their whole name") {
   CHECK(index.path(2).ends_with("train/p2/view.jpg"));
   const auto copy = ImageIndex::from_text(index.to_text());
   for (const auto row : all) CHECK(copy.path(row) == index.path(row));
-  CHECK(error_of<DataError>([&] { ImageIndex::scan(m, all, {folder / "a"}); }).find("1 of 3 images are missing") != std::string::npos);
-  CHECK(error_of<DataError>([&] { ImageIndex::scan(m, all, {folder / "c"}); }).find("check data.images") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          ImageIndex::scan(m, all, {folder / "a"});
+        }).find("1 of 3 images are missing") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          ImageIndex::scan(m, all, {folder / "c"});
+        }).find("check data.images") != std::string::npos);
   folder.write("b/copy/x.png", "5");
-  CHECK(error_of<DataError>([&] { ImageIndex::scan(m, all, {folder / "a", folder / "b"}); }).find("two places") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          ImageIndex::scan(m, all, {folder / "a", folder / "b"});
+        }).find("two places") != std::string::npos);
 }
 
 TEST_CASE("the complete NIH table has the published counts") {
@@ -162,11 +188,14 @@ TEST_CASE("the complete NIH table has the published counts") {
   CHECK(splits.test.rows.size() == 25596);
   CHECK(splits.train.rows.size() + splits.val.rows.size() == 86524);
   // Atelectasis … Hernia of train_val and test (README of the tables).
-  const std::vector<int> train_val = {8280, 1707, 8659, 13782, 4034, 4708, 876, 2637, 2852, 1378, 1423, 1251, 2242, 141};
-  const std::vector<int> test = {3279, 1069, 4658, 6112, 1748, 1623, 555, 2665, 1815, 925, 1093, 435, 1143, 86};
+  const std::vector<int> train_val = {8280, 1707, 8659, 13782, 4034, 4708, 876,
+                                      2637, 2852, 1378, 1423,  1251, 2242, 141};
+  const std::vector<int> test = {3279, 1069, 4658, 6112, 1748, 1623, 555,
+                                 2665, 1815, 925,  1093, 435,  1143, 86};
   for (std::size_t k = 0; k < 14; ++k) {
     const auto count = [&](const Split& split) {
-      return std::ranges::count_if(split.rows, [&](std::uint32_t row) { return m.label_row(row)[k] == 1; });
+      return std::ranges::count_if(split.rows,
+                                   [&](std::uint32_t row) { return m.label_row(row)[k] == 1; });
     };
     CHECK(count(splits.train) + count(splits.val) == train_val[k]);
     CHECK(count(splits.test) == test[k]);
@@ -193,5 +222,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   CHECK(std::ranges::count(filled.labels, 0.0f) == 782 + 1701);
   std::vector<std::uint32_t> rows(m.size());
   std::iota(rows.begin(), rows.end(), 0u);
-  CHECK(ImageIndex::scan(m, rows, {(xray / "chexpert_layout").string()}).path(0).ends_with("patient00193/study1/view1_frontal.jpg"));
+  CHECK(ImageIndex::scan(m, rows, {(xray / "chexpert_layout").string()})
+            .path(0)
+            .ends_with("patient00193/study1/view1_frontal.jpg"));
 }

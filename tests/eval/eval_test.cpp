@@ -73,9 +73,11 @@ TEST_CASE("a table of predictions that does not fit is refused") {
     return error_of<DataError>([&] { read_predictions(folder.write("p.csv", text), m); });
   };
   CHECK(refused("image,A\nx,0.5\n", &manifest).empty());
-  CHECK(refused("image,B\nx,0.5\n", &manifest).find("no column for finding 'A'") != std::string::npos);
+  CHECK(refused("image,B\nx,0.5\n", &manifest).find("no column for finding 'A'") !=
+        std::string::npos);
   CHECK(refused("image,A\ny,0.5\n", &manifest).find("'y' is not in m.csv") != std::string::npos);
-  CHECK(refused("image,A\nx,high\n", &manifest).find("p.csv:2: 'high' is not a number") != std::string::npos);
+  CHECK(refused("image,A\nx,high\n", &manifest).find("p.csv:2: 'high' is not a number") !=
+        std::string::npos);
   CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") != std::string::npos);
   CHECK(refused("image,A\nx,1\nx,1\n", &manifest).find("stands twice") != std::string::npos);
   CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") != std::string::npos);

@@ -32,14 +32,17 @@ TEST_CASE("processes that do not know each other are told the right command") {
     int world;
     const char* part;  // empty = no problem
   };
-  const std::vector<Case> cases = {
-      {{}, 1, ""},
-      {{{"SLURM_NTASKS", "4"}}, 1, ""},
-      {{{"SLURM_STEP_NUM_TASKS", "4"}}, 1, "srun --mpi=pmix"},
-      {{{"SLURM_STEP_NUM_TASKS", "4"}}, 4, ""},
-      {{{"SLURM_STEP_NUM_TASKS", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}, 1, ""},
-      {{{"OMPI_COMM_WORLD_SIZE", "2"}}, 1, "mpirun"},
-      {{{"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}, 1, "torchrun"}};
+  const std::vector<Case> cases = {{{}, 1, ""},
+                                   {{{"SLURM_NTASKS", "4"}}, 1, ""},
+                                   {{{"SLURM_STEP_NUM_TASKS", "4"}}, 1, "srun --mpi=pmix"},
+                                   {{{"SLURM_STEP_NUM_TASKS", "4"}}, 4, ""},
+                                   {{{"SLURM_STEP_NUM_TASKS", "2"},
+                                     {"OMPI_COMM_WORLD_RANK", "0"},
+                                     {"OMPI_COMM_WORLD_SIZE", "1"}},
+                                    1,
+                                    ""},
+                                   {{{"OMPI_COMM_WORLD_SIZE", "2"}}, 1, "mpirun"},
+                                   {{{"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}, 1, "torchrun"}};
   for (const auto& c : cases) {
     const std::string text = singleton_problem(made_up(c.env), c.world);
     INFO(text);
@@ -57,7 +60,8 @@ TEST_CASE("cores are shared between the ranks that are bound to them") {
 
 TEST_CASE("the mpirun command maps by socket and oversubscribes only when it must") {
   CHECK(mpirun_command(2, 4, false, {"-q"}, "/bin/x", {"train", "a b"}) ==
-        std::vector<std::string>{"mpirun", "--map-by", "socket", "-np", "2", "-q", "/bin/x", "train", "a b"});
+        std::vector<std::string>{"mpirun", "--map-by", "socket", "-np", "2", "-q", "/bin/x",
+                                 "train", "a b"});
   const auto root = mpirun_command(4, 2, true, {}, "x", {});
   CHECK(std::ranges::count(root, "--oversubscribe") == 1);
   CHECK(std::ranges::count(root, "--allow-run-as-root") == 1);
@@ -73,12 +77,15 @@ TEST_CASE("a run folder has one user at a time") {
   const ScratchFolder folder;
   {
     const RunLock lock(folder.path());
-    CHECK(error_of<CheckpointError>([&] { RunLock second(folder.path()); }).find("in use by process") != std::string::npos);
+    CHECK(error_of<CheckpointError>([&] {
+            RunLock second(folder.path());
+          }).find("in use by process") != std::string::npos);
   }
   CHECK(error_of<CheckpointError>([&] { RunLock again(folder.path()); }).empty());
 }
 
 TEST_CASE("an absent plug-in is named") {
   CHECK_FALSE(Plugin::exists("libno_such_thing.so"));
-  CHECK(error_of<DeviceError>([] { Plugin("libno_such_thing.so"); }).find("libno_such_thing.so") != std::string::npos);
+  CHECK(error_of<DeviceError>([] { Plugin("libno_such_thing.so"); }).find("libno_such_thing.so") !=
+        std::string::npos);
 }

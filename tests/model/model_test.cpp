@@ -17,7 +17,8 @@ using namespace chexnet;
 namespace {
 
 // One forward and backward; returns the flat gradients with the tail of batch statistics.
-at::Tensor gradients_of(Network& network, const at::Tensor& images, const at::Tensor& labels, double scale, double cells) {
+at::Tensor gradients_of(Network& network, const at::Tensor& images, const at::Tensor& labels,
+                        double scale, double cells) {
   network.parameters().begin_step(1, {});
   network.parameters().begin_micro_batch(0);
   const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
@@ -26,7 +27,9 @@ at::Tensor gradients_of(Network& network, const at::Tensor& images, const at::Te
   return network.parameters().flat_gradients_and_tail().clone();
 }
 
-double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
 
 }  // namespace
 
@@ -36,12 +39,17 @@ TEST_CASE("every network of the table has torchvision's number of parameters") {
     const char* arch;
     std::int64_t at_1000, features;
   };
-  for (const auto& c : std::vector<Case>{{"densenet121", 7978856, 1024}, {"densenet169", 14149480, 1664}, {"densenet201", 20013928, 1920}, {"resnet50", 25557032, 2048}, {"resnet101", 44549160, 2048}}) {
+  for (const auto& c : std::vector<Case>{{"densenet121", 7978856, 1024},
+                                         {"densenet169", 14149480, 1664},
+                                         {"densenet201", 20013928, 1920},
+                                         {"resnet50", 25557032, 2048},
+                                         {"resnet101", 44549160, 2048}}) {
     Network network(network_spec(c.arch), 14, {});
     INFO(c.arch);
     CHECK(network.parameters().size() == c.at_1000 - (1000 - 14) * (c.features + 1));
   }
-  CHECK(error_of<ConfigError>([] { network_spec("densenet120"); }).find("'densenet121'") != std::string::npos);
+  CHECK(error_of<ConfigError>([] { network_spec("densenet120"); }).find("'densenet121'") !=
+        std::string::npos);
 }
 
 TEST_CASE("backward finishes the flat gradient buffer from front to back") {
@@ -68,13 +76,16 @@ TEST_CASE("two ranks with synchronised BatchNorm equal one rank with the whole b
     const at::Tensor expected = gradients_of(whole, images, labels, 1.0, 8 * 14);
     std::vector<at::Tensor> parts(2);
     ThreadWorld(2).run([&](Communicator& comm) {
-      Network half(network_spec(arch), 14, {.precision = Precision::kFp64, .sync_batchnorm = &comm});
+      Network half(network_spec(arch), 14,
+                   {.precision = Precision::kFp64, .sync_batchnorm = &comm});
       half.parameters().initialize(4);
       const std::int64_t at = comm.rank() * 4;
-      parts[static_cast<std::size_t>(comm.rank())] = gradients_of(half, images.narrow(0, at, 4), labels.narrow(0, at, 4), 2.0, 8 * 14);
+      parts[static_cast<std::size_t>(comm.rank())] =
+          gradients_of(half, images.narrow(0, at, 4), labels.narrow(0, at, 4), 2.0, 8 * 14);
     });
     INFO(arch);
-    CHECK(largest_difference((parts[0] + parts[1]) / 2, expected) <= 1e-10 * std::max(1.0, expected.abs().max().item<double>()));
+    CHECK(largest_difference((parts[0] + parts[1]) / 2, expected) <=
+          1e-10 * std::max(1.0, expected.abs().max().item<double>()));
   }
 }
 
@@ -98,7 +109,8 @@ TEST_CASE("micro-batches add up to the gradient of the step") {
 TEST_CASE("a frozen backbone changes nothing but the classifier's gradient") {
   Network network(network_spec("densenet121"), 14, {.freeze_backbone = true});
   network.parameters().initialize(2);
-  const at::Tensor gradients = gradients_of(network, parity_images(1, 4), parity_labels(1, 4), 1.0, 56);
+  const at::Tensor gradients =
+      gradients_of(network, parity_images(1, 4), parity_labels(1, 4), 1.0, 56);
   const std::int64_t head = 14 * 1024 + 14;
   CHECK(gradients.narrow(0, 0, head).abs().max().item<float>() > 0);
   CHECK(gradients.narrow(0, head, gradients.numel() - head).abs().max().item<float>() == 0);
@@ -114,7 +126,9 @@ TEST_CASE("16-bit networks stay near the fp32 one") {
     network.parameters().initialize(5);
     const at::Tensor logits = network.forward(images, Mode::kTraining);
     CHECK(logits.scalar_type() == at::kFloat);
-    const double error = (at::linalg_vector_norm(logits - expected) / at::linalg_vector_norm(expected)).item<double>();
+    const double error =
+        (at::linalg_vector_norm(logits - expected) / at::linalg_vector_norm(expected))
+            .item<double>();
     INFO(precision_name(precision) << " relative error " << error);
     CHECK(error < (precision == Precision::kBf16 ? 0.2 : 0.04));
     CHECK(error > 0);
@@ -125,18 +139,21 @@ TEST_CASE("a score does not depend on the image's place in the batch") {
   Network network(network_spec("densenet121"), 14, {});
   network.parameters().initialize(5);
   const at::Tensor images = parity_images(0, 4), turned = images.flip(0);
-  const at::Tensor a = network.forward(images, Mode::kInference), b = network.forward(turned, Mode::kInference).flip(0);
+  const at::Tensor a = network.forward(images, Mode::kInference),
+                   b = network.forward(turned, Mode::kInference).flip(0);
   CHECK(at::equal(a, b));
 }
 
 TEST_CASE("the loss is the mean over labelled cells with weights, and its gradient is right") {
   const LossWeights weights{{2, 0.5, 1}, {1, 3, 1}};
   const at::Tensor z = at::tensor({0.3, -40.0, 2.0, 800.0, -0.7, 0.0}, at::kDouble).view({2, 3});
-  const at::Tensor y = at::tensor({1.0, 0.0, static_cast<double>(NAN), 0.0, 1.0, 1.0}, at::kDouble).view({2, 3});
+  const at::Tensor y =
+      at::tensor({1.0, 0.0, static_cast<double>(NAN), 0.0, 1.0, 1.0}, at::kDouble).view({2, 3});
   const BinaryCrossEntropy loss(weights, z.options());
   const auto result = loss(z, y, 1.0, 1.0);
   const auto softplus = [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); };
-  const double expected = 2 * softplus(-0.3) + 3 * softplus(-40) + 1 * softplus(800) + 0.5 * softplus(0.7) + softplus(0);
+  const double expected = 2 * softplus(-0.3) + 3 * softplus(-40) + 1 * softplus(800) +
+                          0.5 * softplus(0.7) + softplus(0);
   CHECK(result.sum.item<double>() == Approx(expected).epsilon(1e-14));
   CHECK(result.dlogits[0][2].item<double>() == 0);
   for (int i = 0; i < 2; ++i) {
@@ -145,7 +162,9 @@ TEST_CASE("the loss is the mean over labelled cells with weights, and its gradie
       at::Tensor up = z.clone(), down = z.clone();
       up[i][k] += kStep;
       down[i][k] -= kStep;
-      const double slope = (loss(up, y, 1, 1).sum.item<double>() - loss(down, y, 1, 1).sum.item<double>()) / (2 * kStep);
+      const double slope =
+          (loss(up, y, 1, 1).sum.item<double>() - loss(down, y, 1, 1).sum.item<double>()) /
+          (2 * kStep);
       CHECK(result.dlogits[i][k].item<double>() == Approx(slope).margin(1e-7));
     }
   }
@@ -163,7 +182,8 @@ TEST_CASE("loss weights are counted over labelled cells of the training split") 
   w = loss_weights("paper", m, split);
   CHECK(w.positive[0] == 0.75);
   CHECK(w.negative[0] == 0.25);
-  CHECK(error_of<ConfigError>([&] { loss_weights("x", m, split); }).find("pos_weight") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] { loss_weights("x", m, split); }).find("pos_weight") !=
+        std::string::npos);
 }
 
 TEST_CASE("weights travel through safetensors, and what does not fit is named") {
@@ -172,18 +192,22 @@ TEST_CASE("weights travel through safetensors, and what does not fit is named") 
   a.parameters().initialize(1);
   b.parameters().initialize(2);
   save_weights(folder / "a.safetensors", a.parameters(), 3, {});
-  CHECK(load_weights(SafetensorsFile(folder / "a.safetensors"), "a", b.parameters()).text().empty());
+  CHECK(
+      load_weights(SafetensorsFile(folder / "a.safetensors"), "a", b.parameters()).text().empty());
   CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
   CHECK(at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
 
   Network three(network_spec("densenet121"), 3, {});
   three.parameters().initialize(9);
-  const auto report = load_weights(SafetensorsFile(folder / "a.safetensors"), "a", three.parameters());
+  const auto report =
+      load_weights(SafetensorsFile(folder / "a.safetensors"), "a", three.parameters());
   CHECK(report.head.size() == 2);
   CHECK(report.text().find("classifier of another size") != std::string::npos);
 
   Network resnet(network_spec("resnet50"), 14, {});
-  const auto text = error_of<CheckpointError>([&] { load_weights(SafetensorsFile(folder / "a.safetensors"), "a.safetensors", resnet.parameters()); });
+  const auto text = error_of<CheckpointError>([&] {
+    load_weights(SafetensorsFile(folder / "a.safetensors"), "a.safetensors", resnet.parameters());
+  });
   CHECK(text.find("a.safetensors") != std::string::npos);
   CHECK(text.find("do not fit this network") != std::string::npos);
 }

@@ -16,11 +16,14 @@ TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
   {
     MetricsLog log(folder.path(), -1);
     log.write("train", 1, {{"loss", 0.5}, {"epoch", std::int64_t{0}}});
-    log.write("val", 2, {{"mean_auroc", std::nan("")}, {"auroc", std::map<std::string, double>{{"A", 0.7}, {"B", std::nan("")}}}});
+    log.write("val", 2,
+              {{"mean_auroc", std::nan("")},
+               {"auroc", std::map<std::string, double>{{"A", 0.7}, {"B", std::nan("")}}}});
     log.write("train", 3, {{"loss", 0.4}});
   }
   {
-    std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"event\":\"tra";  // torn by a crash
+    std::ofstream(folder / "metrics.jsonl", std::ios::app)
+        << "{\"event\":\"tra";  // torn by a crash
     MetricsLog log(folder.path(), 2);
     log.write("restart", 2, {});
   }
@@ -39,7 +42,8 @@ TEST_CASE("TensorBoard records are framed with masked checksums") {
   }
   std::string bytes;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    if (entry.path().filename().string().starts_with("events.out.tfevents.")) bytes = read_text(entry.path());
+    if (entry.path().filename().string().starts_with("events.out.tfevents."))
+      bytes = read_text(entry.path());
   int records = 0;
   for (std::size_t at = 0; at < bytes.size(); ++records) {
     std::uint64_t length = 0;
@@ -74,7 +78,8 @@ TEST_CASE("the report names findings, escapes text and says what it is not") {
   scores.mean_auroc = 0.75;
   write_report(folder.path(), "a & b", {{"key", "\"v\""}}, {{"test", scores}});
   const std::string html = read_text(folder / "report.html");
-  for (const char* part : {"A&lt;b&gt;", "0.7500", "not defined", "Not a medical device", "a &amp; b", "<polyline"}) {
+  for (const char* part :
+       {"A&lt;b&gt;", "0.7500", "not defined", "Not a medical device", "a &amp; b", "<polyline"}) {
     INFO(part);
     CHECK(html.find(part) != std::string::npos);
   }

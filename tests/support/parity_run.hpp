@@ -1,5 +1,5 @@
-// A short training run on made-up pixels that PyTorch repeats from the same start: what the stored reference was made of.
-// scripts/reference/make_parity_dump.py is the other side.
+// A short training run on made-up pixels that PyTorch repeats from the same start: what the stored
+// reference was made of. scripts/reference/make_parity_dump.py is the other side.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,10 @@ struct ParityCase {
   std::string name() const { return arch + "-" + optimizer; }
 };
 inline const std::vector<ParityCase>& parity_cases() {
-  static const std::vector<ParityCase> cases = {{"densenet121", "adam", 1e-3}, {"densenet121", "sgd", 1e-3}, {"resnet50", "adam", 1e-5}, {"resnet50", "sgd", 1e-4}};
+  static const std::vector<ParityCase> cases = {{"densenet121", "adam", 1e-3},
+                                                {"densenet121", "sgd", 1e-3},
+                                                {"resnet50", "adam", 1e-5},
+                                                {"resnet50", "sgd", 1e-4}};
   return cases;
 }
 
@@ -28,15 +31,19 @@ constexpr int kParitySteps = 20, kParityBatch = 6, kParitySize = 32, kParityFind
 inline at::Tensor parity_images(int step, int batch = kParityBatch) {
   at::Tensor images = at::empty({batch, 1, kParitySize, kParitySize}, at::kByte);
   Random random(11, Purpose::kTest, static_cast<std::uint64_t>(step));
-  for (std::int64_t i = 0; i < images.numel(); ++i) images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
+  for (std::int64_t i = 0; i < images.numel(); ++i)
+    images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
   return images;
 }
 inline at::Tensor parity_labels(int step, int batch = kParityBatch) {
   at::Tensor labels = at::empty({batch, kParityFindings}, at::kFloat);
   Random random(12, Purpose::kTest, static_cast<std::uint64_t>(step));
-  for (std::int64_t i = 0; i < labels.numel(); ++i) labels.data_ptr<float>()[i] = random.chance(0.2) ? 1.0f : 0.0f;
+  for (std::int64_t i = 0; i < labels.numel(); ++i)
+    labels.data_ptr<float>()[i] = random.chance(0.2) ? 1.0f : 0.0f;
   return labels;
 }
-inline LossWeights equal_weights() { return {std::vector<double>(kParityFindings, 1.0), std::vector<double>(kParityFindings, 1.0)}; }
+inline LossWeights equal_weights() {
+  return {std::vector<double>(kParityFindings, 1.0), std::vector<double>(kParityFindings, 1.0)};
+}
 
 }  // namespace chexnet

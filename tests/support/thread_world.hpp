@@ -16,10 +16,11 @@ namespace chexnet {
 
 class ThreadWorld {
  public:
-  explicit ThreadWorld(int size) : size_(size), gate_(size), pieces_(static_cast<std::size_t>(size)) {}
+  explicit ThreadWorld(int size)
+      : size_(size), gate_(size), pieces_(static_cast<std::size_t>(size)) {}
 
-  // Runs `body` on each rank; rethrows the first failure. A rank that throws leaves the others waiting, so bodies must
-  // throw alike or not at all.
+  // Runs `body` on each rank; rethrows the first failure. A rank that throws leaves the others
+  // waiting, so bodies must throw alike or not at all.
   void run(const std::function<void(Communicator&)>& body) {
     std::exception_ptr failure;
     std::mutex mutex;
@@ -52,7 +53,8 @@ class ThreadWorld {
 
   class Rank final : public Communicator {
    public:
-    Rank(ThreadWorld& shared, int rank) : shared_(shared), world_{rank, shared.size_, rank, shared.size_} {}
+    Rank(ThreadWorld& shared, int rank)
+        : shared_(shared), world_{rank, shared.size_, rank, shared.size_} {}
     const World& world() const override { return world_; }
     void start(const GradientBuffer& buffer) override { pending_.push_back(buffer); }
     void poll() override {}
@@ -83,7 +85,9 @@ class ThreadWorld {
       const auto all = shared_.exchange(world_.rank, bytes);
       std::ranges::copy(all[static_cast<std::size_t>(root)], bytes.begin());
     }
-    std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override { return shared_.exchange(world_.rank, bytes); }
+    std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+      return shared_.exchange(world_.rank, bytes);
+    }
     void barrier() override { shared_.exchange(world_.rank, {}); }
     std::string description() const override { return "threads"; }
 

@@ -32,22 +32,28 @@ TEST_CASE("write the start of the parity runs", "[.dump]") {
   std::vector<at::Tensor> kept;
   std::vector<NamedArray> arrays;
   for (int step = 0; step < kParitySteps; ++step) {
-    for (const auto& [name, tensor] : {std::pair{"images", parity_images(step)}, {"labels", parity_labels(step)}}) {
+    for (const auto& [name, tensor] :
+         {std::pair{"images", parity_images(step)}, {"labels", parity_labels(step)}}) {
       kept.push_back(tensor);
-      arrays.push_back({std::string(name) + "/" + std::to_string(step), tensor.scalar_type() == at::kByte ? ElementType::kU8 : ElementType::kF32, tensor.sizes().vec(),
-                        std::span(static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes())});
+      arrays.push_back(
+          {std::string(name) + "/" + std::to_string(step),
+           tensor.scalar_type() == at::kByte ? ElementType::kU8 : ElementType::kF32,
+           tensor.sizes().vec(),
+           std::span(static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes())});
     }
   }
   write_safetensors(out / "batches.safetensors", arrays, {});
   nlohmann::json cases;
-  for (const auto& c : parity_cases()) cases.push_back({{"arch", c.arch}, {"optimizer", c.optimizer}, {"lr", c.lr}});
+  for (const auto& c : parity_cases())
+    cases.push_back({{"arch", c.arch}, {"optimizer", c.optimizer}, {"lr", c.lr}});
   write_atomically(out / "cases.json", cases.dump());
 }
 
 TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7") {
   for (const auto& c : parity_cases()) {
     INFO(c.name());
-    const auto reference = nlohmann::json::parse(read_text(std::string(CHEXNET_SOURCE_DIR) + "/tests/train/parity/" + c.name() + ".json"));
+    const auto reference = nlohmann::json::parse(
+        read_text(std::string(CHEXNET_SOURCE_DIR) + "/tests/train/parity/" + c.name() + ".json"));
     Network network(network_spec(c.arch), kParityFindings, {.precision = Precision::kFp64});
     network.parameters().initialize(1);
     const auto comm = solo_communicator();
@@ -56,8 +62,10 @@ TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7
     TrainStep step(network, *comm, {config, equal_weights()});
     for (int s = 0; s < kParitySteps; ++s) {
       const double cells = kParityBatch * kParityFindings;
-      const double loss = step.run(parity_images(s), parity_labels(s), cells, c.lr).loss_sum.item<double>() / cells;
-      REQUIRE(loss == Approx(reference["losses"][static_cast<std::size_t>(s)].get<double>()).epsilon(1e-8));
+      const double loss =
+          step.run(parity_images(s), parity_labels(s), cells, c.lr).loss_sum.item<double>() / cells;
+      REQUIRE(loss ==
+              Approx(reference["losses"][static_cast<std::size_t>(s)].get<double>()).epsilon(1e-8));
     }
     const ScratchFolder folder;
     save_weights(folder / "end.safetensors", network.parameters(), kParitySteps, {});
@@ -71,7 +79,8 @@ TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7
       const at::Tensor t = tensor_of(*end.find(name)).flatten();
       worst = std::max(worst, std::abs(t[-1].item<double>() - values[0].get<double>()));
       // A sum over n elements may be off by n times the bound.
-      CHECK(std::abs(t.sum().item<double>() - values[1].get<double>()) <= 1e-7 * static_cast<double>(t.numel()));
+      CHECK(std::abs(t.sum().item<double>() - values[1].get<double>()) <=
+            1e-7 * static_cast<double>(t.numel()));
     }
     CHECK(worst <= 1e-7);
   }

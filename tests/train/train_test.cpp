@@ -50,12 +50,12 @@ TEST_CASE("a plateau lowers the rate when the loss stops falling") {
   Plateau p;
   CHECK_FALSE(p.observe(1.0, c));
   CHECK_FALSE(p.observe(0.9, c));
-  CHECK_FALSE(p.observe(0.9, c));       // not lower by 1e-4
-  CHECK(p.observe(0.89999, c));         // still not
+  CHECK_FALSE(p.observe(0.9, c));  // not lower by 1e-4
+  CHECK(p.observe(0.89999, c));    // still not
   CHECK(p.factor == Approx(0.1));
   CHECK_FALSE(p.observe(0.8, c));
   CHECK(p.best == 0.8);
-  CHECK_FALSE(p.observe(NAN, c));       // counts as no progress
+  CHECK_FALSE(p.observe(NAN, c));  // counts as no progress
   CHECK(p.observe(NAN, c));
 }
 
@@ -86,7 +86,8 @@ TEST_CASE("optimisers follow their formulas, and only weights decay") {
     at::Tensor decay = at::zeros_like(p.flat_values());
     for (const auto& q : p.list())
       if (q.is_weight) decay.narrow(0, q.begin, q.end - q.begin).fill_(c.weight_decay);
-    at::Tensor value = p.flat_values().clone(), m = at::zeros_like(value), v = at::zeros_like(value);
+    at::Tensor value = p.flat_values().clone(), m = at::zeros_like(value),
+               v = at::zeros_like(value);
     for (int t = 1; t <= 3; ++t) {
       const double lr = 0.01 * t;
       at::Tensor gradient = at::sin(at::arange(value.numel(), at::kDouble) * t);
@@ -105,7 +106,8 @@ TEST_CASE("optimisers follow their formulas, and only weights decay") {
         gradient = gradient + decay * value;
       m = m * c.beta1 + gradient * (1 - c.beta1);
       v = v * c.beta2 + gradient.square() * (1 - c.beta2);
-      value = value - lr * (m / (1 - std::pow(c.beta1, t))) / ((v / (1 - std::pow(c.beta2, t))).sqrt() + c.eps);
+      value = value - lr * (m / (1 - std::pow(c.beta1, t))) /
+                          ((v / (1 - std::pow(c.beta2, t))).sqrt() + c.eps);
     }
     CHECK((value - p.flat_values()).abs().max().item<double>() < 1e-12);
   }
@@ -118,7 +120,8 @@ TEST_CASE("a gradient that is not finite changes nothing and says so") {
   TrainStep step(network, *comm, {TrainConfig{}, equal_weights()});
   at::Tensor labels = parity_labels(0);
   labels[0][0] = INFINITY;  // a value no manifest lets through
-  const at::Tensor before = network.parameters().flat_values().clone(), running = network.parameters().flat_running().clone();
+  const at::Tensor before = network.parameters().flat_values().clone(),
+                   running = network.parameters().flat_running().clone();
   const auto result = step.run(parity_images(0), labels, 84, 1e-3);
   CHECK_FALSE(result.applied);
   CHECK(at::equal(network.parameters().flat_values(), before));
@@ -137,7 +140,8 @@ TEST_CASE("clipping bounds the update's gradient") {
   const at::Tensor before = network.parameters().flat_values().clone();
   const auto result = step.run(parity_images(0), parity_labels(0), 84, 1.0);
   CHECK(result.gradient_norm > 1e-3);
-  CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before).item<double>() == Approx(1e-3).epsilon(1e-6));
+  CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before).item<double>() ==
+        Approx(1e-3).epsilon(1e-6));
 }
 
 TEST_CASE("the fp16 loss scale halves on overflow and doubles after 2,000 good steps") {
@@ -161,9 +165,11 @@ TEST_CASE("the state of a run survives JSON") {
   s.order = {2, 3, "fp32", "torch"};
   s.config = "a: \"b\"\n";
   const TrainState t = TrainState::from_json(s.to_json(), "x");
-  CHECK((t.step == 7 && t.position == 224 && t.plateau.best == s.plateau.best && t.loss_scale.good == 5 && t.best == 0.7));
+  CHECK((t.step == 7 && t.position == 224 && t.plateau.best == s.plateau.best &&
+         t.loss_scale.good == 5 && t.best == 0.7));
   CHECK((t.order.ranks == 2 && t.config == s.config));
   CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
   CHECK(std::isinf(TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
-  CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") != std::string::npos);
+  CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") !=
+        std::string::npos);
 }

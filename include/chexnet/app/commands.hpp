@@ -1,5 +1,6 @@
-// One function per subcommand. Each adds itself to the CLI and leaves a callback that runs it; the exit code lands in
-// `code`. With --json a command prints one object on stdout and everything else on stderr.
+// One function per subcommand. Each adds itself to the CLI and leaves a callback that runs it; the
+// exit code lands in `code`. With --json a command prints one object on stdout and everything else
+// on stderr.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What the subcommands that run a network share: config files and overrides, the number of ranks, and how the world of
-// ranks comes to be.
+// What the subcommands that run a network share: config files and overrides, the number of ranks,
+// and how the world of ranks comes to be.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ struct Launch {
   int parent_exit_code = 0;            // of mpirun, in a parent (comm is null)
 };
 
-// `ranks` wanted when no launcher started this process: > 1 starts mpirun and waits. Sets invocation.abort in a rank.
+// `ranks` wanted when no launcher started this process: > 1 starts mpirun and waits. Sets
+// invocation.abort in a rank.
 Launch enter_world(const LaunchConfig& config, Invocation& invocation);
 
 }  // namespace chexnet

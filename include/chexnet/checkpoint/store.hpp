@@ -1,5 +1,6 @@
-// The checkpoints of a run folder: checkpoints/step-00001234/ with files and a state.json that is written last and names
-// size and SHA-256 of each, so a folder is either whole or known to be broken. Rank 0 only; knows no trainer.
+// The checkpoints of a run folder: checkpoints/step-00001234/ with files and a state.json that is
+// written last and names size and SHA-256 of each, so a folder is either whole or known to be
+// broken. Rank 0 only; knows no trainer.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@ class CheckpointStore {
   // `keep` newest checkpoints stay, and the one that `best` points to.
   CheckpointStore(std::filesystem::path folder, int keep);
 
-  // `write_files` puts its files into the folder it is given. `state` is a JSON object; "files" is added to it. Moves
-  // the link `last` (and `best`). A valid checkpoint of the same step is kept as it is.
+  // `write_files` puts its files into the folder it is given. `state` is a JSON object; "files" is
+  // added to it. Moves the link `last` (and `best`). A valid checkpoint of the same step is kept as
+  // it is.
   void save(std::int64_t step, const std::string& state, bool is_best,
             const std::function<void(const std::filesystem::path&)>& write_files);
 
@@ -34,8 +36,8 @@ class CheckpointStore {
   int keep_;
 };
 
-// A checkpoint folder from what a user names: the folder itself, a run folder (its `best`, else `last`), or a
-// .safetensors file's folder. CheckpointError when there is none.
+// A checkpoint folder from what a user names: the folder itself, a run folder (its `best`, else
+// `last`), or a .safetensors file's folder. CheckpointError when there is none.
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& named);
 
 }  // namespace chexnet

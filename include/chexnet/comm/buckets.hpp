@@ -1,5 +1,6 @@
-// How the flat gradient buffer is cut into pieces that travel while backward still runs. Gradients lie in the order
-// in which backward produces them; statistics of BatchNorm follow as a tail that is never compressed.
+// How the flat gradient buffer is cut into pieces that travel while backward still runs. Gradients
+// lie in the order in which backward produces them; statistics of BatchNorm follow as a tail that
+// is never compressed.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,9 @@ struct Bucket {
   bool exact = false;
 };
 
-// Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds at least `bucket_bytes`, the last what
-// remains; [gradients, total) is the tail, part of the last bucket when the wire is exact, a bucket of its own otherwise.
+// Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds at least
+// `bucket_bytes`, the last what remains; [gradients, total) is the tail, part of the last bucket
+// when the wire is exact, a bucket of its own otherwise.
 std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
                                  std::size_t element_size, std::size_t bucket_bytes, Wire wire);
 
@@ -23,9 +25,9 @@ std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
 class BucketedReducer {
  public:
   BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat, ElementType type);
-  void begin();                       // before backward of the last micro-batch
-  void written_to(std::size_t end);   // all elements below `end` are final; also polls
-  void finish();                      // starts what is left, waits for all
+  void begin();                      // before backward of the last micro-batch
+  void written_to(std::size_t end);  // all elements below `end` are final; also polls
+  void finish();                     // starts what is left, waits for all
   // Seconds the host waited in finish() of the step that ended last.
   double wait_s() const { return wait_s_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }

@@ -1,11 +1,13 @@
-// What the trainer knows of other ranks. One object per process, passed in; the world size may be 1.
+// What the trainer knows of other ranks. One object per process, passed in; the world size may
+// be 1.
 //
-// Gradient plane: start(buffer) begins a mean over all ranks in place; poll() between layers lets it advance;
-// finish() returns when the buffers may be used (on the host for host buffers; ordered on the device's compute stream
-// for device buffers). Buffers are started in the same order on every rank and stay untouched until finish().
-// Control plane: blocking collectives on host memory.
+// Gradient plane: start(buffer) begins a mean over all ranks in place; poll() between layers lets
+// it advance; finish() returns when the buffers may be used (on the host for host buffers; ordered
+// on the device's compute stream for device buffers). Buffers are started in the same order on
+// every rank and stay untouched until finish(). Control plane: blocking collectives on host memory.
 //
-// Every collective has a deadline: a HangError names rank, operation and sequence number. Main thread only.
+// Every collective has a deadline: a HangError names rank, operation and sequence number. Main
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +69,9 @@ std::unique_ptr<Communicator> solo_communicator();
 struct MpiOptions {
   double timeout_s = 600;
 };
-// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalises when destroyed. One per process.
-// During the unwinding of an exception it does neither: the caller ends the world with abort_mpi.
+// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalises when destroyed. One per
+// process. During the unwinding of an exception it does neither: the caller ends the world with
+// abort_mpi.
 std::unique_ptr<Communicator> open_mpi(const MpiOptions& options);
 // Ends every rank's process with `exit_code`, now.
 void abort_mpi(int exit_code);

@@ -1,4 +1,5 @@
-// All that the program asks of CUDA and NCCL, behind libchexnet_cuda.so, which is opened only where a GPU is present.
+// All that the program asks of CUDA and NCCL, behind libchexnet_cuda.so, which is opened only where
+// a GPU is present.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ class CudaLibrary {
   virtual GpuInfo info(int device) const = 0;
   virtual void select(int device) = 0;  // for this thread and what it starts
   // Gradients over NCCL on the current compute stream; control plane through `host`, which it owns.
-  virtual std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device, double timeout_s) = 0;
+  virtual std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device,
+                                                  double timeout_s) = 0;
   virtual std::pmr::memory_resource* pinned_memory() = 0;
   virtual void synchronize() = 0;
   virtual std::size_t peak_bytes() const = 0;

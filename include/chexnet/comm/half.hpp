@@ -1,4 +1,5 @@
-// fp32 to and from the two 16-bit formats, round to nearest even, NaN kept. For gradients on the wire.
+// fp32 to and from the two 16-bit formats, round to nearest even, NaN kept. For gradients on the
+// wire.
 #pragma once
 
 #include <bit>
@@ -16,7 +17,8 @@ inline float from_bf16(std::uint16_t value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
-// IEEE binary16 by the magic-number method (exact for subnormals: the addition aligns and rounds the mantissa).
+// IEEE binary16 by the magic-number method (exact for subnormals: the addition aligns and rounds
+// the mantissa).
 inline std::uint16_t to_fp16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
@@ -34,8 +36,7 @@ inline float from_fp16(std::uint16_t value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value & 0x8000u) << 16;
   const std::uint32_t exponent = (value >> 10) & 31;
   const std::uint32_t mantissa = value & 0x3FFu;
-  if (exponent == 31)
-    return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
   if (exponent == 0) {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));

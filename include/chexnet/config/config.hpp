@@ -1,5 +1,6 @@
-// Everything an experiment can set, with defaults and units. Filled once (see load.hpp), const afterwards.
-// The table in knobs.cpp gives each member its key, meaning and limits; docs/config.md is printed from it.
+// Everything an experiment can set, with defaults and units. Filled once (see load.hpp), const
+// afterwards. The table in knobs.cpp gives each member its key, meaning and limits; docs/config.md
+// is printed from it.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,10 @@ using Strings = std::vector<std::string>;
 using Doubles = std::vector<double>;
 
 struct RunConfig {
-  std::string dir;          // run folder; empty = runs/<name>
+  std::string dir;  // run folder; empty = runs/<name>
   std::string name = "run";
   std::int64_t seed = 1;
-  bool share = false;       // files readable by everybody
+  bool share = false;           // files readable by everybody
   std::int64_t log_every = 10;  // steps between train lines
 };
 

@@ -1,5 +1,5 @@
-// The one table of knobs. Parsing, --set, --print-config, --help, docs/config.md, did-you-mean and the comparison
-// of a resumed run's config all walk it.
+// The one table of knobs. Parsing, --set, --print-config, --help, docs/config.md, did-you-mean and
+// the comparison of a resumed run's config all walk it.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Knob {
   std::string key;  // dotted, as in --set
   FieldRef (*field)(Config&);
   std::string help;
-  Strings choices;        // empty = any text
+  Strings choices;          // empty = any text
   double min = 0, max = 0;  // both 0 = unlimited
   Kind kind = Kind::kPlain;
   bool may_change_on_resume = false;

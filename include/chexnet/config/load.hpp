@@ -1,4 +1,5 @@
-// Files and --set assignments into a checked Config. Any fault is a ConfigError naming file and line.
+// Files and --set assignments into a checked Config. Any fault is a ConfigError naming file and
+// line.
 #pragma once
 
 #include <filesystem>

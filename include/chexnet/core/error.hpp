@@ -1,6 +1,6 @@
-// The few kinds of failure, one per reaction of the person who reads them, and the process exit code of each.
-// Text: "[origin] place: what happened. Hint: what to do". Thrown anywhere, caught in main and, for worker
-// threads, handed to the consumer. Library code never exits.
+// The few kinds of failure, one per reaction of the person who reads them, and the process exit
+// code of each. Text: "[origin] place: what happened. Hint: what to do". Thrown anywhere, caught in
+// main and, for worker threads, handed to the consumer. Library code never exits.
 #pragma once
 
 #include <stdexcept>
@@ -49,7 +49,8 @@ struct HangError : Error {
   explicit HangError(const std::string& text) : Error(ExitCode::kHang, text) {}
 };
 
-// The known names closest to `name` by edit distance, best first, quoted and joined by commas; for "did you mean".
+// The known names closest to `name` by edit distance, best first, quoted and joined by commas; for
+// "did you mean".
 std::string nearest_names(std::string_view name, const std::vector<std::string>& known,
                           std::size_t count = 3);
 

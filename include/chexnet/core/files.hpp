@@ -1,5 +1,6 @@
-// Whole-file reads, and writes that are either complete or absent: temporary name, fsync, rename, fsync of the folder.
-// Failures carry the path, the system's reason (disk full, quota, read-only) and a hint.
+// Whole-file reads, and writes that are either complete or absent: temporary name, fsync, rename,
+// fsync of the folder. Failures carry the path, the system's reason (disk full, quota, read-only)
+// and a hint.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ void write_atomically(const std::filesystem::path& path, std::string_view text);
 void sync_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& path);
 
-// A file written in pieces, closed and fsynced by close(); errors at any step throw CheckpointError. Removed by the
-// destructor when close() was not reached.
+// A file written in pieces, closed and fsynced by close(); errors at any step throw
+// CheckpointError. Removed by the destructor when close() was not reached.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);

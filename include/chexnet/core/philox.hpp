@@ -1,5 +1,6 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// Every draw is a pure function of (seed, purpose, position, index), so nothing depends on threads, ranks or restarts.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011). Every draw is a pure function of (seed, purpose, position, index), so nothing
+// depends on threads, ranks or restarts.
 #pragma once
 
 #include <array>
@@ -14,10 +15,9 @@ inline std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> coun
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(a)};
+    counter = {
+        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
@@ -34,7 +34,8 @@ enum class Purpose : std::uint32_t {
   kTest = 6,
 };
 
-// The sequence of numbers that belongs to one (seed, purpose, position). Not shared between threads.
+// The sequence of numbers that belongs to one (seed, purpose, position). Not shared between
+// threads.
 class Random {
  public:
   Random(std::uint64_t seed, Purpose purpose, std::uint64_t position)

@@ -1,4 +1,5 @@
-// What this process has used, and the clock. Seconds are doubles since an arbitrary start; memory is in bytes.
+// What this process has used, and the clock. Seconds are doubles since an arbitrary start; memory
+// is in bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// The safetensors format on plain memory: 8-byte little-endian header length, JSON header, contiguous data.
-// Reading obeys the format's rules (header <= 100,000,000 bytes, starts with '{', no duplicate keys, offsets
-// contiguous without holes, total = file size), each broken one being a CheckpointError that names the file.
+// The safetensors format on plain memory: 8-byte little-endian header length, JSON header,
+// contiguous data. Reading obeys the format's rules (header <= 100,000,000 bytes, starts with '{',
+// no duplicate keys, offsets contiguous without holes, total = file size), each broken one being a
+// CheckpointError that names the file.
 #pragma once
 
 #include <cstddef>

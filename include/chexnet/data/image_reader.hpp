@@ -1,5 +1,6 @@
-// One sample from disk to the pixels the network sees: read, decode, resize, augment. The augmentation is a pure function
-// of (seed, position). Any number of threads, each with its own Scratch.
+// One sample from disk to the pixels the network sees: read, decode, resize, augment. The
+// augmentation is a pure function of (seed, position). Any number of threads, each with its own
+// Scratch.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ class ImageReader {
     std::vector<std::uint8_t> resized, warped;
   };
   // `index` must outlive the reader.
-  ImageReader(const ImageIndex& index, Preprocessing preprocessing, Augmentation augmentation, std::uint64_t seed);
+  ImageReader(const ImageIndex& index, Preprocessing preprocessing, Augmentation augmentation,
+              std::uint64_t seed);
   // Writes [crop, crop] pixels. DataError when the file is absent or damaged.
   void read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }

@@ -1,6 +1,6 @@
-// Decoded batches ahead of the training thread. A fixed ring of batches circulates: free -> filling -> ready -> in use;
-// its memory is taken once. Worker threads take tickets (one per sample), so which thread decodes what changes
-// nothing: sample t goes to slot t of batch t / n.
+// Decoded batches ahead of the training thread. A fixed ring of batches circulates: free -> filling
+// -> ready -> in use; its memory is taken once. Worker threads take tickets (one per sample), so
+// which thread decodes what changes nothing: sample t goes to slot t of batch t / n.
 #pragma once
 
 #include <condition_variable>
@@ -21,24 +21,25 @@
 namespace chexnet {
 
 struct Batch {
-  int size = 0;                       // samples
-  std::span<std::uint8_t> images;     // [size, 1, S, S]
-  std::vector<float> labels;          // [size, K], NaN = not labelled
-  std::vector<Sample> samples;        // [size]
-  std::vector<std::string> errors;    // one per damaged image, whose labels are NaN and pixels 0
+  int size = 0;                     // samples
+  std::span<std::uint8_t> images;   // [size, 1, S, S]
+  std::vector<float> labels;        // [size, K], NaN = not labelled
+  std::vector<Sample> samples;      // [size]
+  std::vector<std::string> errors;  // one per damaged image, whose labels are NaN and pixels 0
 };
 
 // One consumer. next() and the destructor belong to the thread that made the loader.
 class Loader {
  public:
   struct Options {
-    int batch = 1;       // samples a batch
-    int workers = 1;     // 0 = decode in next()
-    int prefetch = 3;    // ring slots
+    int batch = 1;     // samples a batch
+    int workers = 1;   // 0 = decode in next()
+    int prefetch = 3;  // ring slots
   };
-  // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU reads it).
-  Loader(const Manifest& manifest, const ImageReader& reader, const Sampler& sampler, Options options,
-         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU
+  // reads it).
+  Loader(const Manifest& manifest, const ImageReader& reader, const Sampler& sampler,
+         Options options, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

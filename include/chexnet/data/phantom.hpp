@@ -1,6 +1,7 @@
-// Synthetic chest X-rays in the layout of ChestX-ray14: for trying the program, for tests and for tutorials. They are
-// drawings, not patients, and say so in the README that is written beside them. A finding is drawn as a visible change
-// (a wider heart, a fluid level, a nodule …), with a box where it has a place.
+// Synthetic chest X-rays in the layout of ChestX-ray14: for trying the program, for tests and for
+// tutorials. They are drawings, not patients, and say so in the README that is written beside them.
+// A finding is drawn as a visible change (a wider heart, a fluid level, a nodule …), with a box
+// where it has a place.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,22 @@
 namespace chexnet {
 
 struct PhantomBox {
-  std::size_t finding;                  // index into nih_findings()
+  std::size_t finding;                         // index into nih_findings()
   double x = 0, y = 0, width = 0, height = 0;  // pixels
 };
 
 // One drawing. A pure function of (seed, patient, follow_up, size).
 struct PhantomImage {
   int size = 0;
-  std::vector<std::uint8_t> pixels;     // [size, size]
-  std::vector<bool> findings;           // [14], order of nih_findings()
+  std::vector<std::uint8_t> pixels;  // [size, size]
+  std::vector<bool> findings;        // [14], order of nih_findings()
   std::vector<PhantomBox> boxes;
   int age = 0;
   char sex = 'F';
-  std::string view;                     // "PA" or "AP"
+  std::string view;  // "PA" or "AP"
 };
-PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient, std::uint32_t follow_up, int size);
+PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient, std::uint32_t follow_up,
+                          int size);
 
 struct PhantomOptions {
   std::filesystem::path out;
@@ -34,8 +36,9 @@ struct PhantomOptions {
   double test_fraction = 0.25;
   std::uint64_t seed = 1;
 };
-// Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt, BBox_List_2017.csv and README.txt; the table is
-// written last. `progress` hears the number of images done. CheckpointError when the folder is not empty or not writable.
+// Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt, BBox_List_2017.csv and
+// README.txt; the table is written last. `progress` hears the number of images done.
+// CheckpointError when the folder is not empty or not writable.
 void write_phantom_set(const PhantomOptions& options, const std::function<void(int)>& progress);
 
 // 8-bit gray PNG bytes.

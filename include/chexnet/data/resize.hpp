@@ -1,4 +1,5 @@
-// Shrinks and enlarges 8-bit gray images. Which definition a network was trained with is part of its checkpoint.
+// Shrinks and enlarges 8-bit gray images. Which definition a network was trained with is part of
+// its checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 namespace chexnet {
 
 enum class ResizeKind {
-  // Bilinear with antialias on uint8, equal bit for bit to torchvision's (PyTorch's _upsample_bilinear2d_aa for uint8):
+  // Bilinear with antialias on uint8, equal bit for bit to torchvision's (PyTorch's
+  // _upsample_bilinear2d_aa for uint8):
   // weights as int16 fixed point, horizontal pass first, rounded to uint8 between the passes.
   kAntialias,
   // Exact mean over the box an output pixel covers, halves up.

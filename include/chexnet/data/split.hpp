@@ -13,17 +13,19 @@ namespace chexnet {
 struct Split {
   std::string name;
   std::vector<std::uint32_t> rows;
-  std::string sha256;  // of the image names, one a line: identifies the split whatever the file was called
+  std::string
+      sha256;  // of the image names, one a line: identifies the split whatever the file was called
 };
 
 struct Splits {
   Split train, val, test;
-  std::size_t leaked_patients = 0;  // > 0 only with data.allow_patient_leak
+  std::size_t leaked_patients = 0;                    // > 0 only with data.allow_patient_leak
   const Split& named(const std::string& name) const;  // ConfigError when unknown
 };
 
-// Lists as given; without a validation list, data.val_fraction of the training patients, drawn with data.split_seed.
-// DataError: a listed name the manifest lacks, a name in two lists, a patient in two splits.
+// Lists as given; without a validation list, data.val_fraction of the training patients, drawn with
+// data.split_seed. DataError: a listed name the manifest lacks, a name in two lists, a patient in
+// two splits.
 Splits make_splits(const Manifest& manifest, const DataConfig& config);
 
 // split.csv: image,patient,split.

@@ -1,6 +1,7 @@
-// The endless order of training samples: position g = epoch * N + i, each epoch its own permutation of the split.
-// A pure function of (seed, position); step k of global batch B takes positions [k*B, (k+1)*B), and position p of
-// those goes to rank p mod R. A resume therefore needs the position alone, on any number of ranks.
+// The endless order of training samples: position g = epoch * N + i, each epoch its own permutation
+// of the split. A pure function of (seed, position); step k of global batch B takes positions [k*B,
+// (k+1)*B), and position p of those goes to rank p mod R. A resume therefore needs the position
+// alone, on any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 namespace chexnet {
 
 struct Sample {
-  std::uint32_t row = 0;        // of the manifest
-  std::uint64_t position = 0;   // in the stream; keys the augmentation
-  bool padding = false;         // fills a batch; its row is not read
+  std::uint32_t row = 0;       // of the manifest
+  std::uint64_t position = 0;  // in the stream; keys the augmentation
+  bool padding = false;        // fills a batch; its row is not read
 };
 
 // What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank. Thread-safe.
@@ -26,7 +27,8 @@ class Sampler {
 // The training stream of one rank.
 class TrainSampler final : public Sampler {
  public:
-  // `rows` is permuted anew each epoch; `keep_order` repeats it as it is. `first_position` is a multiple of `batch`.
+  // `rows` is permuted anew each epoch; `keep_order` repeats it as it is. `first_position` is a
+  // multiple of `batch`.
   TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std::uint64_t seed,
                std::uint64_t first_position, std::uint64_t batch, int rank, int world_size);
   Sample at(std::uint64_t ticket) const override;
@@ -40,11 +42,12 @@ class TrainSampler final : public Sampler {
   std::vector<std::uint32_t> rows_;
   bool keep_order_;
   std::uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
-  mutable std::mutex mutex_;              // guards orders_
-  mutable std::vector<Order> orders_;     // the two epochs that workers are in
+  mutable std::mutex mutex_;           // guards orders_
+  mutable std::vector<Order> orders_;  // the two epochs that workers are in
 };
 
-// Each row of a split once: rank r takes rows r, r+R, …; every rank gets the same number of tickets, the rest is padding.
+// Each row of a split once: rank r takes rows r, r+R, …; every rank gets the same number of
+// tickets, the rest is padding.
 class EvalSampler final : public Sampler {
  public:
   EvalSampler(std::vector<std::uint32_t> rows, int rank, int world_size);

@@ -1,4 +1,5 @@
-// Area under the ROC curve = P(score of a positive > score of a negative) + half of P(equal), from ranks (Mann-Whitney).
+// Area under the ROC curve = P(score of a positive > score of a negative) + half of P(equal), from
+// ranks (Mann-Whitney).
 #pragma once
 
 #include <optional>

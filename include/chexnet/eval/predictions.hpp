@@ -1,4 +1,5 @@
-// Scores of a split, image by image: what `evaluate` prints figures of, and the CSV format that carries them.
+// Scores of a split, image by image: what `evaluate` prints figures of, and the CSV format that
+// carries them.
 #pragma once
 
 #include <optional>
@@ -10,31 +11,33 @@
 namespace chexnet {
 
 struct Predictions {
-  std::vector<std::string> findings;   // [K]
-  std::vector<std::string> images;     // [N]
-  std::vector<float> labels;           // [N,K], NaN = not labelled
-  std::vector<double> probabilities;   // [N,K]
+  std::vector<std::string> findings;  // [K]
+  std::vector<std::string> images;    // [N]
+  std::vector<float> labels;          // [N,K], NaN = not labelled
+  std::vector<double> probabilities;  // [N,K]
 };
 
 struct Scores {
   std::size_t images = 0;
   std::vector<std::string> findings;
-  std::vector<std::optional<double>> auroc;   // [K]; empty where a class has no member
-  std::vector<std::size_t> positives;         // [K]
-  std::optional<double> mean_auroc;           // over the findings that have one
-  std::optional<double> any_finding_auroc;    // mean logit against "some finding present"
-  std::optional<double> loss;                 // mean binary cross-entropy, where it was computed
+  std::vector<std::optional<double>> auroc;  // [K]; empty where a class has no member
+  std::vector<std::size_t> positives;        // [K]
+  std::optional<double> mean_auroc;          // over the findings that have one
+  std::optional<double> any_finding_auroc;   // mean logit against "some finding present"
+  std::optional<double> loss;                // mean binary cross-entropy, where it was computed
 };
 Scores score(const Predictions& predictions);
 // Mean over findings with at least `positives` positives.
 std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives);
 
-// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…; shortest text that reads back equal.
+// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…; shortest text that reads back
+// equal.
 std::string predictions_csv(const Predictions& predictions);
 
-// Our format, or anybody's table: an image column ("image", "Image Index" or "Path", else the first) and one column per
-// finding ("prob:<finding>" or "<finding>"). Labels come from `manifest` when it is given, else from "label:<finding>".
-// DataError: unknown image, missing or unknown finding, a value that is no number.
+// Our format, or anybody's table: an image column ("image", "Image Index" or "Path", else the
+// first) and one column per finding ("prob:<finding>" or "<finding>"). Labels come from `manifest`
+// when it is given, else from "label:<finding>". DataError: unknown image, missing or unknown
+// finding, a value that is no number.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 
 }  // namespace chexnet

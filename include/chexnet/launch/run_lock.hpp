@@ -1,4 +1,5 @@
-// One run at a time writes a run folder: an flock on <folder>/.lock for the life of this object, taken by rank 0.
+// One run at a time writes a run folder: an flock on <folder>/.lock for the life of this object,
+// taken by rank 0.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
-// `train` without a launcher: this process becomes a thin parent of mpirun. It turns SIGTERM and SIGINT into SIGUSR1
-// (mpirun itself would kill the ranks one second after a TERM); a second one goes through as TERM.
+// `train` without a launcher: this process becomes a thin parent of mpirun. It turns SIGTERM and
+// SIGINT into SIGUSR1 (mpirun itself would kill the ranks one second after a TERM); a second one
+// goes through as TERM.
 #pragma once
 
 #include <string>

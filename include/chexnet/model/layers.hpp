@@ -1,6 +1,7 @@
-// The building blocks, each with an explicit forward and backward on ATen operators: no autograd, no torch::nn. A layer
-// keeps what its backward needs between the two calls and drops it in backward. Tensors are [N, C, H, W] in the
-// context's memory format, in the compute type. One thread.
+// The building blocks, each with an explicit forward and backward on ATen operators: no autograd,
+// no torch::nn. A layer keeps what its backward needs between the two calls and drops it in
+// backward. Tensors are [N, C, H, W] in the context's memory format, in the compute type. One
+// thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -80,7 +81,8 @@ class AveragePool {
 // Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K].
 class Classifier {
  public:
-  Classifier(LayerContext& context, const std::string& name, std::int64_t in, std::int64_t out, Init bias);
+  Classifier(LayerContext& context, const std::string& name, std::int64_t in, std::int64_t out,
+             Init bias);
   at::Tensor forward(const at::Tensor& x, Mode mode);
   at::Tensor backward(const at::Tensor& dlogits);
 

@@ -15,9 +15,9 @@ namespace chexnet {
 struct LossWeights {
   std::vector<double> positive, negative;  // [K]
 };
-// "none"; "pos_weight": positive = negatives/positives (PyTorch's pos_weight); "paper": positive = |N|/(|P|+|N|),
-// negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2). Counted over labelled cells of the split. Findings
-// without a positive keep weight 1.
+// "none"; "pos_weight": positive = negatives/positives (PyTorch's pos_weight); "paper": positive =
+// |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2). Counted over
+// labelled cells of the split. Findings without a positive keep weight 1.
 LossWeights loss_weights(const std::string& kind, const Manifest& manifest, const Split& split);
 
 struct LossResult {
@@ -25,12 +25,14 @@ struct LossResult {
   at::Tensor dlogits;  // [N,K]: gradient of sum * scale / cells
 };
 
-// l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function, computed as softplus so that it never overflows.
-// labels [N,K] in the logits' type, NaN = not labelled (no loss, no gradient).
+// l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function, computed as softplus so
+// that it never overflows. labels [N,K] in the logits' type, NaN = not labelled (no loss, no
+// gradient).
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);
-  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels, double scale, double cells) const;
+  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels, double scale,
+                        double cells) const;
 
  private:
   at::Tensor positive_, negative_;  // [1,K]

@@ -1,5 +1,5 @@
-// A whole network: uint8 images in, logits out; gradients of the logits in, gradients of all parameters into the flat
-// buffer. Built from a NetworkSpec; owns its Parameters. One thread.
+// A whole network: uint8 images in, logits out; gradients of the logits in, gradients of all
+// parameters into the flat buffer. Built from a NetworkSpec; owns its Parameters. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ namespace chexnet {
 enum class Precision { kFp64, kFp32, kBf16, kFp16 };
 Precision precision_of(const std::string& name);  // not "auto"
 std::string precision_name(Precision precision);
-at::ScalarType master_type(Precision precision);   // float, or double for kFp64
+at::ScalarType master_type(Precision precision);  // float, or double for kFp64
 at::ScalarType compute_type(Precision precision);
 
 // The convolutional part: images [N,3,H,W] -> features [N,C,h,w], ready for the classifier.
@@ -47,7 +47,8 @@ class Network {
   Parameters& parameters() { return parameters_; }
   const Options& options() const { return options_; }
 
-  // images: uint8 [N,1,S,S], on any device. Returns logits [N,K] in the master type on the network's device.
+  // images: uint8 [N,1,S,S], on any device. Returns logits [N,K] in the master type on the
+  // network's device.
   at::Tensor forward(const at::Tensor& images, Mode mode);
   // dlogits as returned by the loss. Gradients land in parameters().
   void backward(const at::Tensor& dlogits);

@@ -1,5 +1,5 @@
-// The two network families, each described once. Names and shapes are torchvision's (torchvision.models.densenet,
-// .resnet), so weights travel both ways.
+// The two network families, each described once. Names and shapes are torchvision's
+// (torchvision.models.densenet, .resnet), so weights travel both ways.
 #pragma once
 
 #include <array>

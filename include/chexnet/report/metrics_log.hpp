@@ -1,4 +1,5 @@
-// metrics.jsonl: one JSON object a line, each with "event" and "step"; and the same scalars for TensorBoard. Rank 0 only.
+// metrics.jsonl: one JSON object a line, each with "event" and "step"; and the same scalars for
+// TensorBoard. Rank 0 only.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,14 @@
 
 namespace chexnet {
 
-using MetricValue = std::variant<double, std::int64_t, std::string, std::map<std::string, double>>;  // NaN becomes null
+using MetricValue = std::variant<double, std::int64_t, std::string,
+                                 std::map<std::string, double>>;  // NaN becomes null
 using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
 class MetricsLog {
  public:
-  // Appends to `folder`/metrics.jsonl. Lines past `resume_step` (of a run that went on after its last checkpoint) are
-  // cut off first; -1 keeps all.
+  // Appends to `folder`/metrics.jsonl. Lines past `resume_step` (of a run that went on after its
+  // last checkpoint) are cut off first; -1 keeps all.
   MetricsLog(const std::filesystem::path& folder, std::int64_t resume_step);
   ~MetricsLog();
   void write(const std::string& event, std::int64_t step, const MetricFields& fields);

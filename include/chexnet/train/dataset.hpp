@@ -15,7 +15,8 @@ struct Dataset {
   ImageIndex images;
 };
 
-// Rank 0 reads, checks and scans first, so a fault is reported once; then the others read the same files.
+// Rank 0 reads, checks and scans first, so a fault is reported once; then the others read the same
+// files.
 Dataset load_dataset(const DataConfig& config, Communicator& comm);
 
 }  // namespace chexnet

@@ -26,12 +26,15 @@ struct Device {
   }
 };
 
-// GPU = local rank mod visible devices; two ranks on one GPU, or launch.device=cuda without one, is a DeviceError on every
-// rank. Sets the thread count of LibTorch.
+// GPU = local rank mod visible devices; two ranks on one GPU, or launch.device=cuda without one, is
+// a DeviceError on every rank. Sets the thread count of LibTorch.
 Device choose_device(const LaunchConfig& config, Communicator& comm);
 
-// The gradient communicator for `device`: NCCL around `host` on a GPU with several ranks, else `host` itself.
-std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host, const Device& device, const LaunchConfig& config);
+// The gradient communicator for `device`: NCCL around `host` on a GPU with several ranks, else
+// `host` itself.
+std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host,
+                                                    const Device& device,
+                                                    const LaunchConfig& config);
 
 // "auto" becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
 Precision resolve_precision(const std::string& name, const Device& device);

@@ -1,5 +1,5 @@
-// Dynamic loss scaling for fp16 (Micikevicius et al., ICLR 2018; PyTorch's GradScaler constants): halved when a gradient
-// overflowed, doubled after 2,000 good steps.
+// Dynamic loss scaling for fp16 (Micikevicius et al., ICLR 2018; PyTorch's GradScaler constants):
+// halved when a gradient overflowed, doubled after 2,000 good steps.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace chexnet {
 
 struct LossScale {
-  double value = 1;        // 65536 to start with for fp16, 1 and fixed otherwise
-  std::int64_t good = 0;   // steps since the last change
+  double value = 1;       // 65536 to start with for fp16, 1 and fixed otherwise
+  std::int64_t good = 0;  // steps since the last change
   bool dynamic = false;
 
   static LossScale for_fp16() { return {65536, 0, true}; }

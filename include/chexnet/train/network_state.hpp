@@ -16,17 +16,18 @@ namespace chexnet {
 std::string model_description(const Config& config, const Dataset& dataset);
 
 // model.safetensors and optimizer.safetensors into `folder`.
-void write_network(const std::filesystem::path& folder, const Parameters& parameters, const Optimizer& optimizer,
-                   std::int64_t step, const std::string& description);
+void write_network(const std::filesystem::path& folder, const Parameters& parameters,
+                   const Optimizer& optimizer, std::int64_t step, const std::string& description);
 
-// Weights of a checkpoint for inference or further training. CheckpointError when it is of another network, or learnt
-// other findings, or saw other preprocessing than `config` asks for.
-void read_network(const std::filesystem::path& folder, const Config& config, const std::vector<std::string>& findings,
-                  Parameters& parameters);
-void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters, Optimizer& optimizer);
+// Weights of a checkpoint for inference or further training. CheckpointError when it is of another
+// network, or learnt other findings, or saw other preprocessing than `config` asks for.
+void read_network(const std::filesystem::path& folder, const Config& config,
+                  const std::vector<std::string>& findings, Parameters& parameters);
+void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,
+                    Optimizer& optimizer);
 
-// Parameters, running statistics and optimiser state of rank 0 on every rank, then a check by hash that all are equal
-// (DeviceError when not). `optimizer` may be null.
+// Parameters, running statistics and optimiser state of rank 0 on every rank, then a check by hash
+// that all are equal (DeviceError when not). `optimizer` may be null.
 void share_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer);
 std::string parameters_sha256(const Parameters& parameters);
 

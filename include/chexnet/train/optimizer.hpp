@@ -1,5 +1,6 @@
-// Adam, AdamW or SGD over the flat parameter buffer by LibTorch's fused operators. Weights decay, BatchNorm and biases do
-// not: the buffer is walked in runs of equal kind (one run when there is no decay).
+// Adam, AdamW or SGD over the flat parameter buffer by LibTorch's fused operators. Weights decay,
+// BatchNorm and biases do not: the buffer is walked in runs of equal kind (one run when there is no
+// decay).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// Scores of a split, each image once on any number of ranks. Every forward pass has the same shape (the tail is padded and
-// dropped), so a score does not depend on which rank computed it.
+// Scores of a split, each image once on any number of ranks. Every forward pass has the same shape
+// (the tail is padded and dropped), so a score does not depend on which rank computed it.
 #pragma once
 
 #include "chexnet/comm/communicator.hpp"
@@ -19,8 +19,10 @@ struct SplitPrediction {
   double loss = 0;             // weighted binary cross-entropy, mean over labelled cells
 };
 
-// A damaged image follows data.corrupt: DataError on all ranks, or left out of every figure (its labels become NaN).
-SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split, Network& network,
-                              Communicator& comm, const Device& device, const LossWeights& weights);
+// A damaged image follows data.corrupt: DataError on all ranks, or left out of every figure (its
+// labels become NaN).
+SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split,
+                              Network& network, Communicator& comm, const Device& device,
+                              const LossWeights& weights);
 
 }  // namespace chexnet

@@ -1,4 +1,5 @@
-// The folder of a run and the decision whether this start is fresh or a resume. Files belong to rank 0.
+// The folder of a run and the decision whether this start is fresh or a resume. Files belong to
+// rank 0.
 #pragma once
 
 #include <filesystem>
@@ -18,12 +19,13 @@ std::filesystem::path run_folder_of(const Config& config);
 
 class RunFolder {
  public:
-  // Collective. Creates, locks and decides on rank 0. Errors: an existing run without a resume (CheckpointError), a
-  // resume without a checkpoint (CheckpointError), a config that may not change (ConfigError with the differences).
+  // Collective. Creates, locks and decides on rank 0. Errors: an existing run without a resume
+  // (CheckpointError), a resume without a checkpoint (CheckpointError), a config that may not
+  // change (ConfigError with the differences).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
 
-  // Rank 0, once data and weights proved good: from here on the folder holds a run. A start that failed before leaves
-  // nothing that would refuse the next.
+  // Rank 0, once data and weights proved good: from here on the folder holds a run. A start that
+  // failed before leaves nothing that would refuse the next.
   void claim(const Config& config) const;
 
   const std::filesystem::path& path() const { return path_; }

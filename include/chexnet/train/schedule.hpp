@@ -1,4 +1,5 @@
-// The learning rate as a function of how many images were seen, so that a config means the same on any number of ranks.
+// The learning rate as a function of how many images were seen, so that a config means the same on
+// any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace chexnet {
 
-// Watches the validation loss and lowers a factor when it stops falling: PyTorch's ReduceLROnPlateau with threshold
-// 1e-4 relative and patience = plateau_patience - 1.
+// Watches the validation loss and lowers a factor when it stops falling: PyTorch's
+// ReduceLROnPlateau with threshold 1e-4 relative and patience = plateau_patience - 1.
 struct Plateau {
   double factor = 1;
   double best = std::numeric_limits<double>::infinity();

@@ -1,5 +1,6 @@
-// One optimiser step on this rank's part of the global batch: forward, loss, backward with all-reduce of finished
-// buckets, gradient checks, optimiser. Everything that every rank must decide alike is derived from reduced values.
+// One optimiser step on this rank's part of the global batch: forward, loss, backward with
+// all-reduce of finished buckets, gradient checks, optimiser. Everything that every rank must
+// decide alike is derived from reduced values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,8 +32,8 @@ class TrainStep {
   };
   TrainStep(Network& network, Communicator& comm, Options options);
 
-  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labelled), both on the host; `labelled` cells in the global
-  // batch of all ranks. n is a multiple of train.accumulate.
+  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labelled), both on the host; `labelled`
+  // cells in the global batch of all ranks. n is a multiple of train.accumulate.
   Result run(const at::Tensor& images, const at::Tensor& labels, double labelled, double lr);
 
   Optimizer& optimizer() { return optimizer_; }

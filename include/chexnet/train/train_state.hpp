@@ -10,7 +10,8 @@
 
 namespace chexnet {
 
-// What changes the order of floating-point sums. A resume under another value says that bitwise equality is lost.
+// What changes the order of floating-point sums. A resume under another value says that bitwise
+// equality is lost.
 struct SummationOrder {
   std::int64_t ranks = 1, threads = 1;
   std::string wire, versions;
@@ -29,7 +30,8 @@ struct TrainState {
   std::string config;  // resolved YAML
 
   std::string to_json() const;
-  static TrainState from_json(const std::string& text, const std::string& origin);  // CheckpointError
+  static TrainState from_json(const std::string& text,
+                              const std::string& origin);  // CheckpointError
 };
 
 }  // namespace chexnet

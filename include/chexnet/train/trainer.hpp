@@ -1,5 +1,5 @@
-// The whole of a training run on one rank: set-up from config, the loop over steps with evaluations and checkpoints at
-// epoch ends, the final evaluation and report.
+// The whole of a training run on one rank: set-up from config, the loop over steps with evaluations
+// and checkpoints at epoch ends, the final evaluation and report.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,9 @@ struct TrainOutcome {
   ExitCode code = ExitCode::kDone;
   std::string run_folder;
   std::int64_t step = 0;
-  double images_per_s = 0;            // over the training loop
-  std::uint64_t peak_bytes = 0;       // largest resident set of any rank
-  std::vector<SplitScores> results;   // of eval.splits; empty when stopped early
+  double images_per_s = 0;           // over the training loop
+  std::uint64_t peak_bytes = 0;      // largest resident set of any rank
+  std::vector<SplitScores> results;  // of eval.splits; empty when stopped early
   double train_s = 0, evaluate_s = 0;
 };
 

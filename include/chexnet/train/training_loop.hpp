@@ -1,5 +1,6 @@
-// The loop over steps: next batch, one agreement of all ranks, step, metrics; evaluation, schedule and checkpoint at epoch
-// ends. Returns when the run is complete or a stop was asked for. Collective.
+// The loop over steps: next batch, one agreement of all ranks, step, metrics; evaluation, schedule
+// and checkpoint at epoch ends. Returns when the run is complete or a stop was asked for.
+// Collective.
 #pragma once
 
 #include <string>
@@ -43,7 +44,8 @@ class TrainingLoop {
   // Sums since the last train line.
   struct Interval {
     at::Tensor loss;
-    double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0, gradient_norm = 0;
+    double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
+           gradient_norm = 0;
     std::int64_t steps = 0;
   };
   Agreement agree(const Batch& batch);

@@ -1,0 +1,23 @@
+// YAML without its traps: a table of tables of plain values and lists of plain values. Duplicate
+// keys, aliases, deep nesting and files over 1 MiB are refused (yaml-cpp takes the first of two
+// equal keys and follows self-referencing aliases).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+// A scalar or a list, with the place it came from ("exp.yaml:3").
+struct YamlValue {
+  std::string place;
+  bool is_list = false;
+  std::vector<std::string> items;  // one for a scalar; empty text for null
+};
+
+// By dotted key. ConfigError names `origin` and the line.
+std::map<std::string, YamlValue> read_strict_yaml(const std::string& origin,
+                                                  const std::string& text);
+
+}  // namespace chexnet

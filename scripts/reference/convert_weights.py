@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Converts PyTorch weights to the .safetensors that model.weights reads, with torchvision's names.
+
+usage: convert_weights.py IN.pth OUT.safetensors     a state_dict or a checkpoint that holds one under "state_dict" or "model"
+       convert_weights.py torchvision:densenet121 OUT.safetensors   the pretrained weights of torchvision (downloads)
+
+Understands torchvision's own files, its legacy DenseNet keys (denselayer1.norm.1.weight), DataParallel's "module." and the
+CheXNet reproductions' "densenet121." prefix and "classifier.0". Files are read with weights_only: no code in them runs.
+"""
+import re
+import sys
+
+import torch
+from safetensors.torch import save_file
+
+
+def renamed(key):
+    key = re.sub(r"^(module\.|model\.|densenet\d+\.|resnet\d+\.)+", "", key)
+    key = re.sub(r"(denselayer\d+\.(?:norm|relu|conv))\.([12])\.", r"\1\2.", key)
+    return re.sub(r"^(classifier|fc)\.0\.", r"\1.", key)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    source, out = sys.argv[1:]
+    if source.startswith("torchvision:"):
+        import torchvision
+        state = torchvision.models.get_model(source.split(":")[1], weights="DEFAULT").state_dict()
+    else:
+        state = torch.load(source, map_location="cpu", weights_only=True)
+        for inner in ("state_dict", "model"):
+            if inner in state and isinstance(state[inner], dict):
+                state = state[inner]
+    tensors = {}
+    for key, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            continue
+        name = renamed(key)
+        if name in tensors:
+            sys.exit(f"convert_weights: two tensors would be called {name}: is this one network?")
+        tensors[name] = value.contiguous().clone()
+    if not tensors:
+        sys.exit(f"convert_weights: no tensors in {source}: is it a state_dict?")
+    save_file(tensors, out, metadata={"format": "pt"})
+    print(f"{out}: {len(tensors)} tensors, {sum(v.numel() for v in tensors.values()):,} numbers")
+
+
+main()

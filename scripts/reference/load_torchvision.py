@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Loads a checkpoint of chexnet-train into torchvision, for people who go back, and shows how to predict with it.
+
+usage: load_torchvision.py MODEL.safetensors [IMAGE...]
+As a module: net, description = load("runs/x/checkpoints/best/model.safetensors"); net(preprocess(path, description)) gives logits.
+"""
+import json
+import sys
+
+import numpy as np
+import torch
+import torchvision
+from PIL import Image
+from safetensors import safe_open
+
+
+def load(path):
+    with safe_open(path, "pt") as f:
+        description = json.loads(f.metadata()["chexnet"])
+        state = {k: f.get_tensor(k) for k in f.keys()}
+    net = torchvision.models.get_model(description["arch"], weights=None, num_classes=len(description["findings"]))
+    net.load_state_dict(state, strict=True)
+    return net.eval(), description
+
+
+def preprocess(path, description):
+    """The pixels of evaluation: gray, resized by PyTorch's uint8 antialias kernel, centre crop, normalised."""
+    p = description["preprocessing"]
+    if p["resize_kind"] != "antialias":
+        raise SystemExit("this checkpoint was trained with resize_kind area, which PyTorch does not have")
+    size, crop = p["eval_resize"] or p["resize"], p["crop"]
+    gray = torch.from_numpy(np.asarray(Image.open(path).convert("L")).copy())[None, None]
+    x = torch.nn.functional.interpolate(gray, size=(size, size), mode="bilinear", antialias=True).float() / 255
+    at = (size - crop) // 2
+    x = x[..., at:at + crop, at:at + crop].expand(-1, 3, -1, -1)
+    return (x - torch.tensor(p["mean"]).view(1, 3, 1, 1)) / torch.tensor(p["std"]).view(1, 3, 1, 1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    model, about = load(sys.argv[1])
+    print(f"{about['arch']}, findings {', '.join(about['findings'])}. Research use, not a medical device.")
+    for name in sys.argv[2:]:
+        with torch.no_grad():
+            print(name, [round(v, 4) for v in torch.sigmoid(model(preprocess(name, about)))[0].tolist()])

@@ -1,0 +1,110 @@
+#include "chexnet/config/strict_yaml.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <set>
+#include <sstream>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+constexpr int kMaxDepth = 32;
+
+[[noreturn]] void fail(const std::string& place, const std::string& what, const std::string& hint) {
+  throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
+}
+
+// Refuses aliases and depth while parsing: yaml-cpp would otherwise build a self-referencing node.
+class StructureGuard : public YAML::EventHandler {
+ public:
+  explicit StructureGuard(std::string file) : file_(std::move(file)) {}
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    fail(place(mark), "aliases (*name) are not accepted", "write the value out");
+  }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    deeper(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    deeper(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  std::string place(const YAML::Mark& mark) const {
+    return file_ + ":" + std::to_string(mark.line + 1);
+  }
+  void deeper(const YAML::Mark& mark) {
+    if (++depth_ > kMaxDepth)
+      fail(place(mark), "nested too deeply", "keys are at most four levels deep");
+  }
+  std::string file_;
+  int depth_ = 0;
+};
+
+std::string place_of(const std::string& file, const YAML::Node& node) {
+  return file + ":" + std::to_string(node.Mark().line + 1);
+}
+
+void flatten(const std::string& file, const YAML::Node& node, const std::string& prefix,
+             std::map<std::string, YamlValue>& into) {
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar())
+      fail(place_of(file, entry.first), "a key must be a word", "see docs/config.md");
+    const std::string key = prefix + entry.first.Scalar();
+    const std::string place = place_of(file, entry.first);
+    if (!seen.insert(key).second) fail(place, "key '" + key + "' stands twice", "remove one");
+    if (entry.second.IsMap()) {
+      flatten(file, entry.second, key + ".", into);
+      continue;
+    }
+    YamlValue value{place, entry.second.IsSequence(), {}};
+    if (value.is_list) {
+      for (const auto& item : entry.second) {
+        if (!item.IsScalar())
+          fail(place_of(file, item), "'" + key + "' is a list of plain values",
+               "see docs/config.md");
+        value.items.push_back(item.Scalar());
+      }
+    } else {
+      value.items.push_back(entry.second.IsNull() ? "" : entry.second.Scalar());
+    }
+    into[key] = std::move(value);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
+                                                  const std::string& text) {
+  if (text.size() > kMaxConfigBytes) fail(file, "larger than 1 MiB", "this is no config file");
+  std::map<std::string, YamlValue> values;
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    StructureGuard guard(file);
+    if (!parser.HandleNextDocument(guard)) return values;
+    const YAML::Node root = YAML::Load(text);
+    if (root.IsNull()) return values;
+    if (!root.IsMap()) fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");
+    flatten(file, root, "", values);
+  } catch (const YAML::Exception& e) {
+    fail(file + ":" + std::to_string(e.mark.line + 1), "not valid YAML: " + e.msg,
+         "check indentation and quotes there");
+  }
+  return values;
+}
+
+}  // namespace chexnet

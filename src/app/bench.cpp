@@ -193,7 +193,7 @@ int bench_loader(const LoaderOptions& options) {
     for (int i = 0; i < 2; ++i) loader.next();  // page cache and worker start
     const double start = now_s(), cpu_start = cpu_s(), wait_start = loader.wait_s();
     int damaged = 0;
-    for (int b = 0; b < batches; ++b) damaged += static_cast<int>(loader.next().errors.size());
+    for (int b = 0; b < batches; ++b) damaged += loader.next().damaged;
     const double seconds = now_s() - start, images = kBatch * batches;
     if (damaged > 0)
       throw DataError("[bench] " + std::to_string(damaged) + " images in " + options.images +

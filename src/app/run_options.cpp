@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "chexnet/comm/cuda_library.hpp"
@@ -17,9 +18,7 @@ namespace {
 int wanted_ranks(const LaunchConfig& config) {
   if (config.ranks > 0) return static_cast<int>(config.ranks);
   if (config.device == "cpu") return 1;
-  // The driver alone is asked; the parent of the ranks never loads CUDA.
-  CudaLibrary* cuda = CudaLibrary::open_if_present();
-  return cuda == nullptr ? 1 : std::max(1, cuda->device_count());
+  return std::max(1, CudaLibrary::visible_gpus());
 }
 
 void refuse_singletons(int world_size) {

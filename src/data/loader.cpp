@@ -9,6 +9,11 @@
 
 namespace chexnet {
 
+std::string Batch::first_error() const {
+  const auto found = std::ranges::find_if(errors, [](const auto& e) { return !e.empty(); });
+  return found == errors.end() ? std::string() : *found;
+}
+
 Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sampler& sampler,
                Options options, std::pmr::memory_resource* memory)
     : manifest_(manifest),
@@ -27,6 +32,7 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
     batch.images = std::span(pixels_).subspan(s * bytes, bytes);
     batch.labels.resize(count * manifest.finding_count());
     batch.samples.resize(count);
+    batch.errors.resize(count);
     prepare(slots_[s]);
   }
   for (int w = 0; w < options.workers; ++w)
@@ -40,7 +46,8 @@ Loader::~Loader() {
 
 void Loader::prepare(Slot& slot) const {
   slot.missing = options_.batch;
-  slot.batch.errors.clear();
+  slot.batch.damaged = 0;
+  std::ranges::fill(slot.batch.errors, std::string());
 }
 
 void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch) {
@@ -53,7 +60,7 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch) {
   float* labels = &slot.batch.labels[i * findings];
   const Sample sample = sampler_.at(ticket);
   slot.batch.samples[i] = sample;
-  std::string error;
+  std::string& error = slot.batch.errors[i];
   if (!sample.padding) {
     try {
       reader_.read(sample, image, scratch);
@@ -67,7 +74,7 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch) {
     std::fill_n(labels, findings, std::numeric_limits<float>::quiet_NaN());
   }
   const std::lock_guard lock(mutex_);
-  if (!error.empty()) slot.batch.errors.push_back(std::move(error));
+  slot.batch.damaged += error.empty() ? 0 : 1;
   if (--slot.missing == 0) batch_ready_.notify_one();
 }
 
@@ -113,7 +120,6 @@ const Batch& Loader::next() {
   }
   ++taken_batches_;
   wait_s_ += now_s() - start;
-  std::ranges::sort(slot.batch.errors);  // equal for any number of workers
   return slot.batch;
 }
 

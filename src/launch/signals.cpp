@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <string>
 
 namespace chexnet {
 namespace {
@@ -14,7 +16,16 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 
 bool die_with_parent() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return getppid() != 1;
+  if (getppid() != 1) return true;
+  // The parent is process 1: either it died and init took over, or the launcher itself is process 1
+  // of a container.
+  std::ifstream comm("/proc/1/comm");
+  std::string name;
+  std::getline(comm, name);
+  for (const char* launcher :
+       {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "srun", "slurmstepd"})
+    if (name == launcher) return true;
+  return false;
 }
 
 void install_stop_signals() {

@@ -62,10 +62,9 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
   const double start = now_s();
   for (std::size_t b = 0; b < batches; ++b) {
     const Batch& data = loader.next();
-    for (const auto& error : data.errors) {
-      log_warning(error);
-      if (damaged.empty()) damaged = error;
-    }
+    for (const auto& error : data.errors)
+      if (!error.empty()) log_warning(error);
+    if (damaged.empty()) damaged = data.first_error();
     const std::int64_t side = config.data.crop;
     const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
     const at::Tensor logits =
@@ -74,12 +73,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
       if (data.samples[i].padding) continue;
       const double* from = logits.const_data_ptr<double>() + i * findings;
       own.insert(own.end(), from, from + findings);
-      // A damaged image has no label at all; so has an image that nobody labelled: the error list
-      // tells them apart.
-      bool bad = false;
-      for (const auto& error : data.errors)
-        bad = bad || error.find(dataset.images.path(data.samples[i].row)) != std::string::npos;
-      own.push_back(bad ? 1 : 0);
+      own.push_back(data.errors[i].empty() ? 0 : 1);
     }
     const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
     progress.show("evaluating " + split.name + ": " + fixed(100 * done, 0) + " %, " +

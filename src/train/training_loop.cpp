@@ -135,8 +135,8 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
     stop = stop || (config.train.max_seconds > 0 && now_s() - start_s_ > config.train.max_seconds);
   }
   const auto labelled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
-  std::array<double, 3> votes = {static_cast<double>(labelled),
-                                 static_cast<double>(batch.errors.size()), stop ? 1.0 : 0.0};
+  std::array<double, 3> votes = {static_cast<double>(labelled), static_cast<double>(batch.damaged),
+                                 stop ? 1.0 : 0.0};
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
   if (votes[1] > 0) refuse_damaged(batch, votes[1]);
   return {votes[0], votes[2] > 0};
@@ -146,15 +146,16 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
 // logged and counts as not labelled.
 void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
   if (parts_.config.data.corrupt == "skip") {
-    for (const auto& error : batch.errors) log_warning(error + " (skipped)");
+    for (const auto& error : batch.errors)
+      if (!error.empty()) log_warning(error + " (skipped)");
     return;
   }
-  for (const auto& text :
-       gather_text(parts_.comm, batch.errors.empty() ? "" : batch.errors.front()))
-    if (!text.empty())
-      throw DataError(
-          text + (damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)" : "") +
-          "; data.corrupt=skip leaves such images out");
+  for (const auto& text : gather_text(parts_.comm, batch.first_error())) {
+    if (text.empty()) continue;
+    const std::string more =
+        damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)" : "";
+    throw DataError(text + more + "; data.corrupt=skip leaves such images out");
+  }
 }
 
 void TrainingLoop::count_skipped(bool applied) {
@@ -162,15 +163,16 @@ void TrainingLoop::count_skipped(bool applied) {
     skipped_in_a_row_ = 0;
     return;
   }
-  if (step_.loss_scale().dynamic && ++skipped_in_a_row_ < 20) return;  // part of finding the scale
-  const bool fail = parts_.config.train.nan_policy == "fail" || ++skipped_in_a_row_ >= 10;
+  // Under fp16 a few overflows in a row are how the loss scale is found.
+  const bool scaling = step_.loss_scale().dynamic;
+  const int patience = scaling ? 20 : (parts_.config.train.nan_policy == "skip" ? 10 : 1);
   const std::string what =
       "[train] step " + std::to_string(state_.step + 1) + ": the gradient is not finite";
-  if (fail)
+  if (++skipped_in_a_row_ >= patience)
     throw NumericError(what +
                        ". Hint: lower train.lr, set train.clip_norm, or look at the data; the last "
                        "checkpoint is untouched");
-  if (parts_.comm.rank() == 0) log_warning(what + ", step skipped");
+  if (parts_.comm.rank() == 0 && !scaling) log_warning(what + ", step skipped");
 }
 
 void TrainingLoop::log(const Loader& loader, double lr) {

@@ -142,10 +142,11 @@ TEST_CASE("a damaged image is reported with its batch and counts as not labelled
     const EvalSampler sampler(p.rows, 0, 1);
     Loader loader(p.manifest, reader, sampler, {23, workers, 1});
     const Batch& batch = loader.next();
-    REQUIRE(batch.errors.size() == 1);
-    CHECK(batch.errors[0].find(victim) != std::string::npos);
+    REQUIRE(batch.damaged == 1);
+    CHECK(batch.errors[3].find(victim) != std::string::npos);
+    CHECK(batch.first_error() == batch.errors[3]);
     for (std::size_t i = 0; i < 23; ++i) CHECK(std::isnan(batch.labels[i * 14]) == (i == 3));
-    CHECK(loader.next().errors.empty());  // all padding
+    CHECK(loader.next().first_error().empty());  // all padding
   }
 }
 

@@ -31,6 +31,9 @@ class CudaLibrary {
   virtual std::size_t peak_bytes() const = 0;
   virtual std::string versions() const = 0;  // driver, runtime, NCCL
 
+  // GPUs that the driver shows to this process; asks the driver alone, so it costs nothing. 0
+  // without a driver.
+  static int visible_gpus();
   // The library where this machine has a usable GPU, else null. One per process, never unloaded.
   static CudaLibrary* open_if_present();
 };

@@ -25,7 +25,9 @@ struct Batch {
   std::span<std::uint8_t> images;   // [size, 1, S, S]
   std::vector<float> labels;        // [size, K], NaN = not labelled
   std::vector<Sample> samples;      // [size]
-  std::vector<std::string> errors;  // one per damaged image, whose labels are NaN and pixels 0
+  std::vector<std::string> errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
+  int damaged = 0;                  // of this batch
+  std::string first_error() const;  // empty when none is damaged
 };
 
 // One consumer. next() and the destructor belong to the thread that made the loader.

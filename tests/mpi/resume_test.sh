@@ -56,6 +56,15 @@ wait_for_step "$scratch/parent" 3
 kill -9 $job; wait $job 2>/dev/null
 check "no orphan after kill -9 of the parent" no_process "$scratch/parent"
 
+# A rank that stops answering: the others name it after the deadline, nothing hangs, nothing is left
+start --set launch.timeout_s=3 --set train.max_steps=100000 --out "$scratch/hang" & job=$!
+wait_for_step "$scratch/hang" 6
+pkill -STOP -f -n -- "chexnet-train train .*--out $scratch/hang"
+wait $job; rc=$?
+check "a stopped rank ends the job with 7 (exit $rc)" [ $rc = 7 ]
+check "the message says what did not finish" grep -q "did not finish in 3 s" "$scratch/log"
+check "no process is left" no_process "$scratch/hang"
+
 # STOP file, then 1 -> 2 -> 1 ranks: the stream goes on where it was
 mpi 1 train "$small" "${quick[@]}" --set checkpoint.every_steps=0 --out "$scratch/ranks" 2>>"$scratch/log" & job=$!
 wait_for_step "$scratch/ranks" 4; touch "$scratch/ranks/STOP"; wait $job; rc=$?

@@ -7,6 +7,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/weights.hpp"
 
@@ -65,23 +66,48 @@ void write_network(const std::filesystem::path& folder, const Parameters& parame
                     {{"steps", std::to_string(optimizer.steps())}});
 }
 
+namespace {
+
+// The description inside a checkpoint's weights.
+nlohmann::json description_of(const SafetensorsFile& file, const std::filesystem::path& path) {
+  const auto found = file.metadata().find("chexnet");
+  const auto json = found == file.metadata().end()
+                        ? nlohmann::json(nlohmann::json::value_t::discarded)
+                        : nlohmann::json::parse(found->second, nullptr, false);
+  if (json.is_discarded())
+    throw CheckpointError("[checkpoint] " + path.string() +
+                          ": has no description of this program. Hint: for plain weights use "
+                          "model.weights");
+  return json;
+}
+
+}  // namespace
+
+void check_same_data(const std::filesystem::path& folder, const Dataset& dataset) {
+  const auto path = folder / "model.safetensors";
+  const auto json = description_of(SafetensorsFile(path), path);
+  if (json["splits"]["train"]["sha256"] != dataset.splits.train.sha256)
+    throw CheckpointError("[checkpoint] " + path.string() +
+                          ": was trained on another training split than this config makes. Hint: "
+                          "resume with the lists, table and seed of that run (its config.yaml and "
+                          "split.csv)");
+  if (json["manifest_sha256"] != dataset.manifest.sha256)
+    log_warning("[checkpoint] " + dataset.manifest.path +
+                " is not the file this run started with: labels may differ (NIH released two "
+                "versions)");
+}
+
 void read_network(const std::filesystem::path& folder, const Config& config,
                   const std::vector<std::string>& findings, Parameters& parameters) {
   const auto path = folder / "model.safetensors";
   const SafetensorsFile file(path);
-  const auto found = file.metadata().find("chexnet");
-  if (found == file.metadata().end())
-    throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": has no description of this program. Hint: for plain weights use model.weights");
-  const auto json = nlohmann::json::parse(found->second, nullptr, false);
+  const auto json = description_of(file, path);
   const auto differs = [&](const std::string& what, const std::string& saved,
                            const std::string& asked) {
     throw CheckpointError("[checkpoint] " + path.string() + ": its " + what + " is " + saved +
                           ", the config says " + asked +
                           ". Hint: use the config of that run, or another checkpoint");
   };
-  if (json.is_discarded()) differs("description", "damaged", "otherwise");
   if (json.value("arch", "") != config.model.arch)
     differs("network", json.value("arch", "?"), config.model.arch);
   if (json["findings"] != nlohmann::json(findings))

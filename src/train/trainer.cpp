@@ -71,6 +71,7 @@ std::string start_weights(const Config& config, const RunFolder& folder, const D
   if (folder.checkpoint()) {
     origin = "of checkpoint " + folder.checkpoint()->filename().string();
     if (comm.rank() == 0) {
+      check_same_data(*folder.checkpoint(), dataset);
       read_network(*folder.checkpoint(), config, dataset.manifest.findings, p);
       read_optimizer(*folder.checkpoint(), p, step.optimizer());
     }

@@ -42,6 +42,8 @@ sum=$(sha256sum "$(weights "$scratch/run")")
 refused 4 "holds a run already" "${T[@]}" "${one[@]}"
 refused 4 "no checkpoint to resume from" train "$small" --out "$scratch/new" --resume yes
 refused 2 "train.lr: 0.001 -> 0.5" "${T[@]}" "${one[@]}" --resume auto --set train.lr=0.5
+head -n 60 "$phantom/train_val_list.txt" >"$scratch/fewer.txt"
+refused 4 "another training split" "${T[@]}" "${one[@]}" --resume auto --set data.train_list="$scratch/fewer.txt"
 refused 2 "--resume never is not known" "${T[@]}" --resume never
 refused 4 "no checkpoint here" evaluate "$scratch/images"
 refused 4 "the config says resnet50" evaluate "$scratch/run" --set model.arch=resnet50

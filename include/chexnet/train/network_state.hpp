@@ -23,6 +23,9 @@ void write_network(const std::filesystem::path& folder, const Parameters& parame
 // network, or learnt other findings, or saw other preprocessing than `config` asks for.
 void read_network(const std::filesystem::path& folder, const Config& config,
                   const std::vector<std::string>& findings, Parameters& parameters);
+// A resume must walk the same images: CheckpointError when the training split is another; a changed
+// table of the same images (NIH's two releases differ in labels) is a warning.
+void check_same_data(const std::filesystem::path& folder, const Dataset& dataset);
 void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,
                     Optimizer& optimizer);
 

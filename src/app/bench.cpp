@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -40,22 +41,21 @@ struct StepOptions {
   bool json = false;
 };
 
-// Times of `steps` training steps after a warm-up, in ms.
-std::vector<double> time_steps(TrainStep& step, const Device& device, const at::Tensor& images,
-                               const at::Tensor& labels, double cells, int steps, double* cpu) {
-  const auto one = [&] {
-    step.run(images, labels, cells, 1e-4);
-    if (device.cuda != nullptr) device.cuda->synchronize();
-  };
-  for (int i = 0; i < 2; ++i) one();
-  std::vector<double> times;
-  const double cpu_before = cpu_s();
-  for (int i = 0; i < steps; ++i) {
-    const double start = now_s();
-    one();
-    times.push_back(1e3 * (now_s() - start));
+// Runs each of `steps` once a round, in turn, and returns their times in ms: [step][round]. A noisy
+// machine then disturbs all of them alike. Ranks start each measurement together.
+std::vector<std::vector<double>> time_in_turn(const std::vector<std::function<void()>>& steps,
+                                              const Device& device, Communicator& comm,
+                                              int rounds) {
+  std::vector<std::vector<double>> times(steps.size());
+  for (int round = -2; round < rounds; ++round) {  // two to warm up
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      comm.barrier();
+      const double start = now_s();
+      steps[i]();
+      if (device.cuda != nullptr) device.cuda->synchronize();
+      if (round >= 0) times[i].push_back(1e3 * (now_s() - start));
+    }
   }
-  *cpu = (cpu_s() - cpu_before) / steps;
   return times;
 }
 
@@ -86,37 +86,38 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     labels.data_ptr<float>()[i] = random.chance(0.1) ? 1.0f : 0.0f;
   const double cells = static_cast<double>(options.batch * kFindings * comm->size());
 
-  nlohmann::ordered_json json;
+  const TrainStep::Options step_options{TrainConfig{}, weights, options.bucket_mb, wire};
+  TrainStep::Options silent_options = step_options;
+  silent_options.communicate = false;
+  TrainStep step(network, *comm, step_options), silent(network, *comm, silent_options);
   double cpu = 0;
-  std::vector<double> times;
-  {
-    TrainStep step(network, *comm, {TrainConfig{}, weights, options.bucket_mb, wire});
-    times = time_steps(step, device, images, labels, cells, options.steps, &cpu);
-  }
+  std::vector<std::function<void()>> measured = {[&] {
+    const double before = cpu_s();
+    step.run(images, labels, cells, 1e-4);
+    cpu += cpu_s() - before;
+  }};
   if (comm->size() > 1) {
-    // What communication costs, and how much of it backward hides: 1 - (with - without) /
-    // all-reduce alone.
-    double ignored = 0;
-    TrainStep silent(network, *comm, {TrainConfig{}, weights, options.bucket_mb, wire, false});
-    const double without =
-        quantile(time_steps(silent, device, images, labels, cells, options.steps, &ignored), 0.5);
     const at::Tensor& flat = network.parameters().flat_gradients_and_tail();
     const auto type = flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
-    std::vector<double> alone;
-    for (int i = 0; i < options.steps; ++i) {
-      comm->barrier();
-      const double start = now_s();
-      for (const auto& bucket : silent.reducer().buckets())
+    measured.emplace_back([&] { silent.run(images, labels, cells, 1e-4); });
+    measured.emplace_back([&, flat, type] {
+      for (const auto& bucket : step.reducer().buckets())
         comm->start(
             {static_cast<std::byte*>(flat.mutable_data_ptr()) + bucket.begin * element_bytes(type),
              bucket.end - bucket.begin, type, bucket.exact});
       comm->finish();
-      alone.push_back(1e3 * (now_s() - start));
-    }
-    const double reduce = quantile(alone, 0.5), with = quantile(times, 0.5);
+    });
+  }
+  const auto all = time_in_turn(measured, device, *comm, options.steps);
+  const std::vector<double>& times = all[0];
+  nlohmann::ordered_json json;
+  if (comm->size() > 1) {
+    // What communication costs, and how much of it backward hides: 1 - (with - without) /
+    // all-reduce alone.
+    const double without = quantile(all[1], 0.5), alone = quantile(all[2], 0.5);
     json["ms_per_step_without_communication"] = without;
-    json["ms_allreduce_alone"] = reduce;
-    json["hidden_share"] = std::clamp(1 - (with - without) / reduce, 0.0, 1.0);
+    json["ms_allreduce_alone"] = alone;
+    json["hidden_share"] = std::clamp(1 - (quantile(times, 0.5) - without) / alone, 0.0, 1.0);
   }
   invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
@@ -132,7 +133,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   json["ms_per_step"] = {
       {"median", median}, {"p10", quantile(times, 0.1)}, {"p90", quantile(times, 0.9)}};
   json["peak_bytes"] = device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
-  json["cpu_s_per_step"] = cpu;
+  json["cpu_s_per_step"] = cpu / (options.steps + 2);
   if (options.json) {
     std::cout << json.dump() << std::endl;
     return 0;

@@ -62,8 +62,11 @@ if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=60m tmp
   refused 4 "No space left on device" train "$small" --out "$scratch/disk/run" --set train.max_steps=4 --set checkpoint.every_steps=2 --set checkpoint.keep=9 --set eval.splits=[] --set data.val_fraction=0
   check "no half-written checkpoint stays" [ -z "$(find "$scratch/disk/run/checkpoints" -name '.*tmp')" ]
   umount "$scratch/disk"
+  mount -t tmpfs -o ro tmpfs "$scratch/disk"
+  refused 4 "Read-only file system. Hint: choose a writable folder" train "$small" --out "$scratch/disk/run"
+  umount "$scratch/disk"
 else
-  echo "skipped: no tmpfs of our own for the full disk"
+  echo "skipped: no tmpfs of our own for the full and the read-only disk"
 fi
 
 # Processes that do not know each other.

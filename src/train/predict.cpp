@@ -98,7 +98,6 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
     const float* labels = dataset.manifest.label_row(split.rows[i]);
     for (std::size_t k = 0; k < findings; ++k) {
       const float label = line[findings] > 0 ? std::numeric_limits<float>::quiet_NaN() : labels[k];
-      out.logits.push_back(line[k]);
       p.labels.push_back(label);
       p.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
       if (std::isnan(label)) continue;

@@ -9,7 +9,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/train/train_state.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;

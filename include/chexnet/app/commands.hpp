@@ -1,6 +1,6 @@
-// One function per subcommand. Each adds itself to the CLI and leaves a callback that runs it; the
-// exit code lands in `code`. With --json a command prints one object on stdout and everything else
-// on stderr.
+// One function per subcommand. Each adds itself to the CLI and leaves in
+// `run` what returns its exit code. With --json a command prints one object on stdout and
+// everything else on stderr.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class App;
 namespace chexnet {
 
 struct Invocation {
-  std::string program;                 // argv[0]
+  std::string program;                 // its full path
   std::vector<std::string> arguments;  // the rest
   std::function<int()> run;            // set by the chosen subcommand
   std::function<void(int)> abort;      // ends all ranks with a code; set while there are others

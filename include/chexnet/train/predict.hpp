@@ -14,9 +14,8 @@
 namespace chexnet {
 
 struct SplitPrediction {
-  Predictions predictions;     // complete on every rank, in the split's order
-  std::vector<double> logits;  // [N,K]
-  double loss = 0;             // weighted binary cross-entropy, mean over labelled cells
+  Predictions predictions;  // complete on every rank, in the split's order
+  double loss = 0;          // weighted binary cross-entropy, mean over labelled cells
 };
 
 // A damaged image follows data.corrupt: DataError on all ranks, or left out of every figure (its

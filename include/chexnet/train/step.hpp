@@ -38,7 +38,7 @@ class TrainStep {
 
   Optimizer& optimizer() { return optimizer_; }
   LossScale& loss_scale() { return scale_; }
-  const BucketedReducer& reducer() const { return reducer_; }
+  BucketedReducer& reducer() { return reducer_; }
 
  private:
   Network& network_;

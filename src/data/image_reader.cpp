@@ -62,8 +62,6 @@ ImageReader::ImageReader(const ImageIndex& index, Preprocessing preprocessing,
 void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const {
   const std::string& path = index_.path(sample.row);
   read_bytes(path, scratch.bytes);
-  decode_image(scratch.bytes, preprocessing_.max_pixels, path, scratch.image);
-
   // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
   // as they were.
   Random random(seed_, Purpose::kAugment, sample.position);
@@ -74,17 +72,19 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
   const double zoom = 1 + augmentation_.scale_jitter * random.uniform(-1, 1);
   const double contrast = 1 + augmentation_.contrast_jitter * random.uniform(-1, 1);
 
-  const GrayImage& image = scratch.image;
   const int crop = preprocessing_.crop;
-  Region region{0, 0, image.width, image.height};
-  int size = preprocessing_.resize;
+  const int size = augmentation_.random_resized_crop ? crop : preprocessing_.resize;
+  const double share = augmentation_.random_resized_crop ? std::sqrt(area) : 1.0;  // of each side
+  const GrayImage& image = scratch.image;
+  decode_image(scratch.bytes,
+               {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))}, path,
+               scratch.image);
+  Region region{0, 0, image.width(), image.height()};
   if (augmentation_.random_resized_crop) {
-    const double side = std::sqrt(area);
-    region.width = std::max(1, static_cast<int>(std::lround(side * image.width)));
-    region.height = std::max(1, static_cast<int>(std::lround(side * image.height)));
-    region.x = static_cast<int>(at_x * (image.width - region.width + 1));
-    region.y = static_cast<int>(at_y * (image.height - region.height + 1));
-    size = crop;
+    region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));
+    region.height = std::max(1, static_cast<int>(std::lround(share * image.height())));
+    region.x = static_cast<int>(at_x * (image.width() - region.width + 1));
+    region.y = static_cast<int>(at_y * (image.height() - region.height + 1));
   }
   const auto side = static_cast<std::size_t>(size);
   scratch.resized.resize(side * side);

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/data/decode.hpp"
+#include "chexnet/image/decode.hpp"
 #include "chexnet/data/image_index.hpp"
 #include "chexnet/data/manifest.hpp"
-#include "chexnet/data/resize.hpp"
+#include "chexnet/image/resize.hpp"
 #include "chexnet/data/stream.hpp"
 
 namespace chexnet {

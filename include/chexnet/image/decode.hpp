@@ -8,18 +8,21 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "chexnet/image/gray_image.hpp"
 
 namespace chexnet {
 
-struct GrayImage {
-  int width = 0, height = 0;
-  std::vector<std::uint8_t> pixels;  // [height, width]; capacity is reused
+struct DecodeLimits {
+  std::int64_t max_pixels = 64'000'000;
+  // A JPEG may come at 1/2, 1/4 or 1/8 of its size (scaled in its DCT) as long as neither side gets
+  // smaller than this, pixels; 0 = always at full size.
+  int min_side = 0;
 };
 
-// DataError naming `origin` for anything that is not a whole PNG or JPEG of at most `max_pixels`.
+// DataError naming `origin` for anything that is not a whole PNG or JPEG within the limits.
 // Thread-safe.
-void decode_image(std::span<const std::byte> bytes, std::int64_t max_pixels,
+void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
                   const std::string& origin, GrayImage& into);
 
 }  // namespace chexnet

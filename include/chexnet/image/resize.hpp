@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/data/decode.hpp"
+#include "chexnet/image/gray_image.hpp"
 
 namespace chexnet {
 

@@ -1,0 +1,32 @@
+// 8-bit gray pixels in rows with room around them: SIMD kernels store whole vectors, so up to
+// kRoom bytes before and after the pixels of a row may hold anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace chexnet {
+
+class GrayImage {
+ public:
+  static constexpr std::size_t kRoom = 32;  // bytes on either side of a row
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+  std::size_t stride() const { return stride_; }
+  // The pixels are undefined afterwards; memory is kept for the next image.
+  void reset(int width, int height);
+  std::uint8_t* row(int y) { return &memory_[kRoom + static_cast<std::size_t>(y) * stride_]; }
+  const std::uint8_t* row(int y) const {
+    return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];
+  }
+  std::vector<std::uint8_t> packed() const;  // [height, width]
+
+ private:
+  int width_ = 0, height_ = 0;
+  std::size_t stride_ = 0;
+  std::vector<std::uint8_t> memory_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,39 @@
+#include "chexnet/image/decode.hpp"
+
+#include <string_view>
+
+#include "chexnet/core/error.hpp"
+#include "formats.hpp"
+
+namespace chexnet {
+
+void decode_failed(const std::string& origin, const std::string& what, const std::string& hint) {
+  throw DataError("[decode] " + origin + ": " + what + ". Hint: " + hint);
+}
+
+void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits,
+                const std::string& origin) {
+  if (width <= 0 || height <= 0) decode_failed(origin, "has no pixels", "the file is damaged");
+  if (width > limits.max_pixels / height)
+    decode_failed(origin,
+                  "is " + std::to_string(width) + " x " + std::to_string(height) +
+                      " pixels, more than the limit of " + std::to_string(limits.max_pixels),
+                  "raise data.max_pixels if the file is to be trusted");
+}
+
+void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                  const std::string& origin, GrayImage& into) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, limits, origin, into);
+  if (text.starts_with("\xFF\xD8\xFF")) return decode_jpeg(bytes, limits, origin, into);
+  if (text.empty()) decode_failed(origin, "the file is empty", "fetch it again");
+  if (text.size() > 132 && text.substr(128, 4) == "DICM")
+    decode_failed(origin, "is DICOM, which is not read here",
+                  "convert it to 8-bit gray PNG first: chexnet-dicom");
+  if (text.size() > 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP")
+    decode_failed(origin, "WebP is not supported", "convert it to PNG");
+  decode_failed(origin, "is neither PNG nor JPEG by its first bytes",
+                "is it a download error page?");
+}
+
+}  // namespace chexnet

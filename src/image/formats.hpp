@@ -1,0 +1,28 @@
+// The formats decode_image() knows, and what they share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "chexnet/image/decode.hpp"
+
+namespace chexnet {
+
+void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                const std::string& origin, GrayImage& into);
+void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                 const std::string& origin, GrayImage& into);
+
+[[noreturn]] void decode_failed(const std::string& origin, const std::string& what,
+                                const std::string& hint);
+void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits,
+                const std::string& origin);
+
+// Pillow's L = (19595 R + 38470 G + 7471 B + 2^15) >> 16.
+inline std::uint8_t luma(unsigned r, unsigned g, unsigned b) {
+  return static_cast<std::uint8_t>((19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,22 @@
+#include "chexnet/image/gray_image.hpp"
+
+#include <algorithm>
+
+namespace chexnet {
+
+void GrayImage::reset(int width, int height) {
+  width_ = width;
+  height_ = height;
+  stride_ = (static_cast<std::size_t>(width) + 2 * kRoom + 63) / 64 * 64;
+  const std::size_t bytes = stride_ * static_cast<std::size_t>(height) + 2 * kRoom;
+  if (memory_.size() < bytes) memory_.resize(bytes);
+}
+
+std::vector<std::uint8_t> GrayImage::packed() const {
+  std::vector<std::uint8_t> pixels;
+  pixels.reserve(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_));
+  for (int y = 0; y < height_; ++y) pixels.insert(pixels.end(), row(y), row(y) + width_);
+  return pixels;
+}
+
+}  // namespace chexnet

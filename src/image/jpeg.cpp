@@ -1,0 +1,127 @@
+// JPEG by TurboJPEG, scaled in the DCT where that is enough.
+#include <turbojpeg.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "formats.hpp"
+
+namespace chexnet {
+namespace {
+
+// The orientation tag (1..8) of the first EXIF block; 1 when there is none or it is damaged.
+int exif_orientation(std::span<const std::byte> bytes) {
+  const auto at = [&](std::size_t i) {
+    return i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0u;
+  };
+  std::size_t p = 2;
+  while (p + 4 <= bytes.size() && at(p) == 0xFF) {
+    const unsigned marker = at(p + 1);
+    const std::size_t length = at(p + 2) << 8 | at(p + 3);
+    if (marker == 0xDA || length < 2) break;
+    const std::size_t body = p + 4;
+    if (marker == 0xE1 && length >= 16 &&
+        std::memcmp(&bytes[body], "Exif\0", 6 < bytes.size() - body ? 6 : 0) == 0) {
+      const std::size_t tiff = body + 6;
+      const bool little = at(tiff) == 'I';
+      const auto u16 = [&](std::size_t i) {
+        return little ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1);
+      };
+      const auto u32 = [&](std::size_t i) {
+        return little ? u16(i) | u16(i + 2) << 16 : u16(i) << 16 | u16(i + 2);
+      };
+      const std::size_t directory = tiff + u32(tiff + 4);
+      const unsigned entries = u16(directory);
+      for (unsigned e = 0; e < entries; ++e) {
+        const std::size_t entry = directory + 2 + std::size_t{12} * e;
+        if (entry + 12 > bytes.size()) break;
+        if (u16(entry) != 0x0112) continue;
+        const unsigned value = u16(entry + 8);
+        return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+      }
+      return 1;
+    }
+    p += 2 + length;
+  }
+  return 1;
+}
+
+// Turns the stored picture upright, by the EXIF 2.3 table of orientations.
+void apply_orientation(int orientation, GrayImage& image) {
+  if (orientation == 1) return;
+  const int w = image.width(), h = image.height();
+  const bool swap = orientation >= 5;
+  const int out_w = swap ? h : w, out_h = swap ? w : h;
+  GrayImage out;
+  out.reset(out_w, out_h);
+  for (int y = 0; y < out_h; ++y) {
+    for (int x = 0; x < out_w; ++x) {
+      int sx = swap ? y : x, sy = swap ? x : y;
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        sx = w - 1 - sx;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        sy = h - 1 - sy;
+      out.row(y)[x] = image.row(sy)[sx];
+    }
+  }
+  image = std::move(out);
+}
+
+// 1/2, 1/4 and 1/8 have SIMD code in libjpeg-turbo, the other eighths have not.
+tjscalingfactor smallest_scale(int width, int height, int min_side) {
+  tjscalingfactor best{1, 1};
+  for (int denominator = 2; min_side > 0 && denominator <= 8; denominator *= 2) {
+    const tjscalingfactor factor{1, denominator};
+    if (TJSCALED(width, factor) < min_side || TJSCALED(height, factor) < min_side) break;
+    best = factor;
+  }
+  return best;
+}
+
+}  // namespace
+
+void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                 const std::string& origin, GrayImage& into) {
+  struct Closer {
+    void operator()(void* handle) const { tjDestroy(handle); }
+  };
+  thread_local const std::unique_ptr<void, Closer> handle(tjInitDecompress());
+  const auto check = [&](int rc) {
+    if (rc != 0)
+      decode_failed(origin, std::string("damaged JPEG: ") + tjGetErrorStr2(handle.get()),
+                    "fetch the file again");
+  };
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  const auto size = static_cast<unsigned long>(bytes.size());
+  int full_width = 0, full_height = 0, subsampling = 0, colors = 0;
+  check(tjDecompressHeader3(handle.get(), data, size, &full_width, &full_height, &subsampling,
+                            &colors));
+  check_size(full_width, full_height, limits, origin);
+  const tjscalingfactor scale = smallest_scale(full_width, full_height, limits.min_side);
+  const int width = TJSCALED(full_width, scale), height = TJSCALED(full_height, scale);
+  into.reset(width, height);
+  // A warning means missing or damaged data: half a picture is an error here.
+  const int flags = TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT;
+  if (colors == TJCS_GRAY || colors == TJCS_YCbCr) {  // Y is the luma
+    check(tjDecompress2(handle.get(), data, size, into.row(0), width,
+                        static_cast<int>(into.stride()), height, TJPF_GRAY, flags));
+  } else {
+    const bool cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK;
+    thread_local std::vector<std::uint8_t> scratch;
+    scratch.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
+    check(tjDecompress2(handle.get(), data, size, scratch.data(), width, 0, height,
+                        cmyk ? TJPF_CMYK : TJPF_RGBX, flags));
+    const std::uint8_t* p = scratch.data();
+    for (int y = 0; y < height; ++y) {
+      std::uint8_t* row = into.row(y);
+      for (int x = 0; x < width; ++x, p += 4)
+        // Adobe stores CMYK inverted: 255 is no ink.
+        row[x] = cmyk ? luma(p[0] * p[3] / 255u, p[1] * p[3] / 255u, p[2] * p[3] / 255u)
+                      : luma(p[0], p[1], p[2]);
+    }
+  }
+  apply_orientation(exif_orientation(bytes), into);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,144 @@
+// PNG. 8-bit gray without interlace (nearly all of ChestX-ray14) takes the fast way: chunks with
+// their CRC, one inflate, the wavefront unfilter. Everything else goes through libspng.
+#include <spng.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "chexnet/image/inflate.hpp"
+#include "chexnet/image/unfilter.hpp"
+#include "formats.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Chunks {
+  std::span<const std::byte> header;             // IHDR's 13 bytes
+  std::vector<std::span<const std::byte>> data;  // IDAT
+};
+
+std::uint32_t big_endian(const std::byte* at) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(at[i]);
+  return value;
+}
+
+// Every chunk whole, with its CRC, up to IEND. libspng stops reading once it has the last row, so
+// damage behind it, or a file cut there, would pass.
+void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Chunks& chunks) {
+  chunks.data.clear();
+  chunks.header = {};
+  std::size_t at = 8;
+  for (;;) {
+    if (bytes.size() - at < 12)
+      decode_failed(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    const std::size_t length = big_endian(&bytes[at]);
+    if (length > bytes.size() - at - 12)
+      decode_failed(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    const auto type_and_body = bytes.subspan(at + 4, length + 4);
+    if (crc32_of(type_and_body) != big_endian(&bytes[at + 8 + length]))
+      decode_failed(origin, "damaged PNG: a chunk's CRC is wrong", "fetch the file again");
+    const auto is = [&](const char* type) {
+      return std::memcmp(type_and_body.data(), type, 4) == 0;
+    };
+    if (at == 8 && is("IHDR") && length == 13) chunks.header = type_and_body.subspan(4);
+    if (is("IDAT")) chunks.data.push_back(type_and_body.subspan(4));
+    if (is("IEND")) break;
+    at += length + 12;
+  }
+  if (chunks.header.empty())
+    decode_failed(origin, "damaged PNG: it does not start with a header", "fetch the file again");
+}
+
+// Fast way; false when the file has more data than pixels, which libspng tolerates.
+bool decode_gray8(const Chunks& chunks, const std::string& origin, GrayImage& into) {
+  thread_local std::vector<std::byte> joined;
+  thread_local std::vector<std::uint8_t> memory;
+  std::span<const std::byte> stream;
+  if (chunks.data.size() == 1) {
+    stream = chunks.data[0];
+  } else {
+    joined.clear();
+    for (const auto part : chunks.data) joined.insert(joined.end(), part.begin(), part.end());
+    stream = joined;
+  }
+  const std::size_t line = static_cast<std::size_t>(into.width()) + 1;
+  const std::size_t size = line * static_cast<std::size_t>(into.height());
+  if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
+  std::uint8_t* lines = &memory[kUnfilterRoom];
+  switch (inflate_zlib(stream, {lines, size})) {
+    case Inflated::kWhole: break;
+    case Inflated::kTooLong: return false;
+    case Inflated::kTooShort:
+      decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
+    case Inflated::kDamaged:
+      decode_failed(origin, "damaged PNG: its compressed data is invalid", "fetch the file again");
+  }
+  for (std::size_t at = 0; at < size; at += line)
+    if (lines[at] > 4)
+      decode_failed(origin, "damaged PNG: unknown row filter", "fetch the file again");
+  unfilter_kernels().front().run(lines, into);
+  return true;
+}
+
+void decode_by_library(std::span<const std::byte> bytes, const std::string& origin,
+                       GrayImage& into) {
+  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0), spng_ctx_free);
+  const auto check = [&](int rc) {
+    if (rc != 0)
+      decode_failed(origin, std::string("damaged PNG: ") + spng_strerror(rc),
+                    "fetch the file again");
+  };
+  check(spng_set_crc_action(ctx.get(), SPNG_CRC_USE, SPNG_CRC_USE));  // checked in read_chunks
+  check(spng_set_png_buffer(ctx.get(), bytes.data(), bytes.size()));
+  spng_ihdr header{};
+  check(spng_get_ihdr(ctx.get(), &header));
+  const bool gray = header.color_type == SPNG_COLOR_TYPE_GRAYSCALE;
+  const int format = !gray                   ? SPNG_FMT_RGBA8
+                     : header.bit_depth <= 8 ? SPNG_FMT_G8
+                                             : SPNG_FMT_PNG;  // 16 bits, host byte order
+  thread_local std::vector<std::uint8_t> pixels;
+  std::size_t size = 0;
+  check(spng_decoded_image_size(ctx.get(), format, &size));
+  pixels.resize(size);
+  check(spng_decode_image(ctx.get(), pixels.data(), size, format, 0));
+  const auto width = static_cast<std::size_t>(into.width());
+  const std::uint8_t* from = pixels.data();
+  for (int y = 0; y < into.height(); ++y) {
+    std::uint8_t* row = into.row(y);
+    if (format == SPNG_FMT_G8) {
+      std::memcpy(row, from, width);
+      from += width;
+    } else if (gray) {
+      for (std::size_t x = 0; x < width; ++x, from += 2) {
+        std::uint16_t value = 0;
+        std::memcpy(&value, from, 2);
+        row[x] = static_cast<std::uint8_t>((value + 128) / 257);
+      }
+    } else {
+      for (std::size_t x = 0; x < width; ++x, from += 4) row[x] = luma(from[0], from[1], from[2]);
+    }
+  }
+}
+
+}  // namespace
+
+void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                const std::string& origin, GrayImage& into) {
+  thread_local Chunks chunks;
+  read_chunks(bytes, origin, chunks);
+  const std::int64_t width = big_endian(chunks.header.data());
+  const std::int64_t height = big_endian(&chunks.header[4]);
+  check_size(width, height, limits, origin);
+  if (std::max(width, height) > INT32_MAX)
+    decode_failed(origin, "damaged PNG: impossible size", "fetch the file again");
+  into.reset(static_cast<int>(width), static_cast<int>(height));
+  const auto field = [&](std::size_t i) { return std::to_integer<int>(chunks.header[i]); };
+  const bool fast = field(8) == 8 && field(9) == 0 && field(10) == 0 && field(11) == 0 &&
+                    field(12) == 0;  // depth, gray, deflate, filter method 0, no interlace
+  if (!fast || !decode_gray8(chunks, origin, into)) decode_by_library(bytes, origin, into);
+}
+
+}  // namespace chexnet

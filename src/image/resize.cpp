@@ -1,0 +1,210 @@
+#include "chexnet/image/resize.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "chexnet/core/error.hpp"
+#include "resize_kernels.hpp"
+
+namespace chexnet {
+namespace {
+
+// The triangle filter of PyTorch's compute_index_ranges_int16_weights
+// (aten/src/ATen/native/cpu/UpSampleKernel.cpp), which follows Pillow: support = max(1, scale),
+// weights normalised in double, then as many fixed-point bits as fit int16.
+Taps antialias_taps(int in, int out) {
+  Taps taps;
+  const double scale = static_cast<double>(in) / out;
+  const double support = scale >= 1.0 ? scale : 1.0;
+  const double inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
+  const int widest = static_cast<int>(std::ceil(support)) * 2 + 1;
+  taps.most = (widest + 7) / 8 * 8;
+  const auto most = static_cast<std::size_t>(taps.most);
+  std::vector<double> weights(static_cast<std::size_t>(out) * most, 0.0);
+  double largest = 0;
+  for (int i = 0; i < out; ++i) {
+    const double center = scale * (i + 0.5);
+    const int first = std::max(static_cast<int>(center - support + 0.5), 0);
+    const int count =
+        std::min(std::min(static_cast<int>(center + support + 0.5), in) - first, widest);
+    double* w = &weights[static_cast<std::size_t>(i) * most];
+    double total = 0;
+    for (int j = 0; j < count; ++j) {
+      const double distance = std::abs((j + first - center + 0.5) * inverse);
+      w[j] = distance < 1.0 ? 1.0 - distance : 0.0;
+      total += w[j];
+    }
+    for (int j = 0; j < count; ++j) {
+      if (total != 0) w[j] /= total;
+      largest = std::max(largest, w[j]);
+    }
+    taps.first.push_back(first);
+  }
+  for (taps.shift = 0; taps.shift < 22; ++taps.shift)
+    if (static_cast<int>(0.5 + largest * (1 << (taps.shift + 1))) >= (1 << 15)) break;
+  taps.weight.reserve(weights.size());
+  for (const double w : weights)
+    taps.weight.push_back(static_cast<std::int16_t>(0.5 + w * (1 << taps.shift)));
+  return taps;
+}
+
+const ResizeKernels& kernels() {
+#if defined(__x86_64__)
+  static const ResizeKernels& best = __builtin_cpu_supports("avx2") ? kResizeAvx2 : kResizePlain;
+  return best;
+#else
+  return kResizePlain;
+#endif
+}
+
+// Taps are asked for again and again with the same sizes; one set per axis and thread is kept.
+const Taps& kept_taps(int axis, int in, int out) {
+  struct Kept {
+    int in = 0, out = 0;
+    Taps taps;
+  };
+  thread_local Kept kept[2];
+  Kept& k = kept[axis];
+  if (k.in != in || k.out != out) k = {in, out, antialias_taps(in, out)};
+  return k.taps;
+}
+
+void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+  // A pass that keeps the size is skipped, as in PyTorch.
+  const bool across = r.width != size, down = r.height != size;
+  const auto out = static_cast<std::size_t>(size);
+  // Horizontal: [height, size], with room for the vector loads of the last row.
+  thread_local std::vector<std::uint8_t> between;
+  std::uint8_t* lines = into;
+  if (across && down) {
+    between.resize(static_cast<std::size_t>(r.height) * out + GrayImage::kRoom);
+    lines = between.data();
+  }
+  if (across) {
+    const Taps& taps = kept_taps(0, r.width, size);
+    // The vector kernel reads whole groups of taps: near the right edge that may be more than the
+    // room beside the image holds.
+    const bool fits = taps.most <= static_cast<int>(GrayImage::kRoom);
+    const auto horizontal = fits ? kernels().horizontal : kResizePlain.horizontal;
+    for (int y = 0; y < r.height; ++y)
+      horizontal(source.row(r.y + y) + r.x, taps, lines + static_cast<std::size_t>(y) * out);
+  }
+  if (!down) {
+    if (!across)
+      for (int y = 0; y < size; ++y)
+        std::memcpy(into + static_cast<std::size_t>(y) * out, source.row(r.y + y) + r.x, out);
+    return;
+  }
+  const Taps& taps = kept_taps(1, r.height, size);
+  thread_local std::vector<const std::uint8_t*> rows;
+  rows.resize(static_cast<std::size_t>(taps.most));
+  for (int y = 0; y < size; ++y) {
+    const std::int16_t* weight =
+        &taps.weight[static_cast<std::size_t>(y) * static_cast<std::size_t>(taps.most)];
+    int count = taps.most;
+    while (count > 1 && weight[count - 1] == 0) --count;
+    for (int j = 0; j < count; ++j) {
+      const int from = taps.first[static_cast<std::size_t>(y)] + j;
+      rows[static_cast<std::size_t>(j)] =
+          across ? lines + static_cast<std::size_t>(from) * out : source.row(r.y + from) + r.x;
+    }
+    kernels().vertical(rows.data(), weight, count, taps.shift, size,
+                       into + static_cast<std::size_t>(y) * out);
+  }
+}
+
+// Overlaps of output box i = [i*in, (i+1)*in) with input pixels [j*out, (j+1)*out), in units of
+// 1/out of a pixel: whole numbers that add up to `in`.
+struct Overlaps {
+  std::vector<int> first, count;     // [out]
+  std::vector<std::int32_t> weight;  // [out, most]
+  int most = 0;
+};
+Overlaps area_overlaps(int in, int out) {
+  Overlaps overlaps;
+  overlaps.most = in / out + 2;
+  for (int i = 0; i < out; ++i) {
+    const std::int64_t begin = static_cast<std::int64_t>(i) * in, end = begin + in;
+    const int first = static_cast<int>(begin / out);
+    const int last = static_cast<int>((end - 1) / out);
+    overlaps.first.push_back(first);
+    overlaps.count.push_back(last - first + 1);
+    for (int j = first; j < first + overlaps.most; ++j) {
+      const std::int64_t low = std::max(begin, static_cast<std::int64_t>(j) * out);
+      const std::int64_t high = std::min(end, static_cast<std::int64_t>(j + 1) * out);
+      overlaps.weight.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(0, high - low)));
+    }
+  }
+  return overlaps;
+}
+
+// Whole boxes of `by` x `across` pixels: sums of columns first, which the compiler vectorises.
+void area_of_whole_boxes(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+  const int across = r.width / size, by = r.height / size;
+  const std::uint32_t total = static_cast<std::uint32_t>(across * by);
+  thread_local std::vector<std::uint32_t> columns;
+  columns.resize(static_cast<std::size_t>(r.width));
+  for (int y = 0; y < size; ++y) {
+    std::ranges::fill(columns, 0u);
+    for (int j = 0; j < by; ++j) {
+      const std::uint8_t* line = source.row(r.y + y * by + j) + r.x;
+      for (std::size_t x = 0; x < columns.size(); ++x) columns[x] += line[x];
+    }
+    const std::uint32_t* from = columns.data();
+    for (int x = 0; x < size; ++x, from += across) {
+      std::uint32_t sum = 0;
+      for (int j = 0; j < across; ++j) sum += from[j];
+      *into++ = static_cast<std::uint8_t>((2 * sum + total) / (2 * total));
+    }
+  }
+}
+
+void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+  // Up to 2048 x 2048 pixels a box the sums fit 32 bits.
+  if (r.width % size == 0 && r.height % size == 0 && r.width / size <= 2048 &&
+      r.height / size <= 2048)
+    return area_of_whole_boxes(source, r, size, into);
+  const Overlaps horizontal = area_overlaps(r.width, size),
+                 vertical = area_overlaps(r.height, size);
+  const auto out = static_cast<std::size_t>(size);
+  const std::int64_t total = static_cast<std::int64_t>(r.width) * r.height;
+  thread_local std::vector<std::int64_t> line_sums;  // [height, size], exact
+  line_sums.resize(static_cast<std::size_t>(r.height) * out);
+  for (int y = 0; y < r.height; ++y) {
+    const std::uint8_t* line = source.row(r.y + y) + r.x;
+    for (std::size_t x = 0; x < out; ++x) {
+      const std::int32_t* w = &horizontal.weight[x * static_cast<std::size_t>(horizontal.most)];
+      const std::uint8_t* p = line + horizontal.first[x];
+      std::int64_t sum = 0;
+      for (int j = 0; j < horizontal.count[x]; ++j) sum += std::int64_t{w[j]} * p[j];
+      line_sums[static_cast<std::size_t>(y) * out + x] = sum;
+    }
+  }
+  for (std::size_t y = 0; y < out; ++y) {
+    const std::int32_t* w = &vertical.weight[y * static_cast<std::size_t>(vertical.most)];
+    for (std::size_t x = 0; x < out; ++x) {
+      std::int64_t sum = 0;
+      for (int j = 0; j < vertical.count[y]; ++j)
+        sum += w[j] * line_sums[static_cast<std::size_t>(vertical.first[y] + j) * out + x];
+      into[y * out + x] = static_cast<std::uint8_t>((2 * sum + total) / (2 * total));
+    }
+  }
+}
+
+}  // namespace
+
+ResizeKind resize_kind(const std::string& name) {
+  if (name == "antialias") return ResizeKind::kAntialias;
+  if (name == "area") return ResizeKind::kArea;
+  throw ConfigError("[resize] no resize '" + name + "'. Hint: antialias or area");
+}
+
+void resize(const GrayImage& source, Region region, int size, ResizeKind kind, std::uint8_t* into) {
+  if (kind == ResizeKind::kAntialias)
+    antialias(source, region, size, into);
+  else
+    area(source, region, size, into);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,29 @@
+// The two passes of a separable resampling, for one line each, by instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace chexnet {
+
+// Which input pixels make an output pixel along one axis, and how much each counts.
+struct Taps {
+  std::vector<int> first;            // [out] first input pixel
+  std::vector<std::int16_t> weight;  // [out, most], zeros behind an output's last tap
+  int most = 0;                      // taps of an output, a multiple of 8
+  int shift = 0;                     // fixed-point bits of the weights
+};
+
+struct ResizeKernels {
+  // into[x] = sum_j weight[x][j] * line[first[x] + j], rounded. Reads up to `most` bytes from
+  // line + first[x], which must be readable.
+  void (*horizontal)(const std::uint8_t* line, const Taps& taps, std::uint8_t* into);
+  // into[x] = sum_j weight[j] * rows[j][x], rounded, for x < width.
+  void (*vertical)(const std::uint8_t* const* rows, const std::int16_t* weight, int count,
+                   int shift, int width, std::uint8_t* into);
+};
+
+extern const ResizeKernels kResizePlain, kResizeAvx2;
+
+}  // namespace chexnet

@@ -1,0 +1,68 @@
+#include "chexnet/image/unfilter.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+#include "unfilter_kernels.hpp"
+
+namespace chexnet {
+namespace {
+
+int paeth(int a, int b, int c) {
+  const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
+  return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
+}
+
+void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
+                    int height, const std::uint8_t* zeros) {
+  const std::uint8_t* above = zeros;
+  for (int y = 0; y < height; ++y) {
+    const int filter = *lines++;
+    std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
+    int a = 0, c = 0;
+    for (int x = 0; x < width; ++x) {
+      const int b = above[x];
+      const int predicted = filter == 0   ? 0
+                            : filter == 1 ? a
+                            : filter == 2 ? b
+                            : filter == 3 ? (a + b) / 2
+                                          : paeth(a, b, c);
+      a = row[x] = static_cast<std::uint8_t>(lines[x] + predicted);
+      c = b;
+    }
+    lines += width;
+    above = row;
+  }
+}
+
+template <UnfilterRows kRows>
+void run(const std::uint8_t* lines, GrayImage& into) {
+  thread_local std::vector<std::uint8_t> zeros;
+  const std::size_t needed = static_cast<std::size_t>(into.width()) + kUnfilterRoom;
+  if (zeros.size() < needed) zeros.resize(needed);
+  kRows(lines, into.row(0), into.stride(), into.width(), into.height(), zeros.data());
+}
+
+std::vector<UnfilterKernel> supported() {
+  std::vector<UnfilterKernel> kernels;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
+    kernels.push_back({"avx512vbmi", run<unfilter_avx512vbmi>});
+  if (__builtin_cpu_supports("avx512bw")) kernels.push_back({"avx512bw", run<unfilter_avx512bw>});
+  if (__builtin_cpu_supports("avx2")) kernels.push_back({"avx2", run<unfilter_avx2>});
+  if (__builtin_cpu_supports("sse4.1")) kernels.push_back({"sse4.1", run<unfilter_sse41>});
+#endif
+  kernels.push_back({"plain", run<unfilter_plain>});
+  return kernels;
+}
+
+}  // namespace
+
+std::span<const UnfilterKernel> unfilter_kernels() {
+  static const std::vector<UnfilterKernel> kernels = supported();
+  return kernels;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,18 @@
+// Processors with AVX-512BW (Skylake-SP and Cascade Lake servers).
+#include "unfilter_avx512.hpp"
+#include "unfilter_kernels.hpp"
+
+namespace {
+
+struct Align {
+  static __m512i up(__m512i x, __m512i below) {
+    return _mm512_alignr_epi8(x, _mm512_alignr_epi64(x, below, 6), 15);
+  }
+};
+
+}  // namespace
+
+void chexnet::unfilter_avx512bw(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride,
+                                int width, int height, const std::uint8_t* zeros) {
+  unfilter_image<Avx512<Align>, 2>(lines, pixels, stride, width, height, zeros);
+}

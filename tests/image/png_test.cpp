@@ -1,0 +1,217 @@
+// The fast PNG path against libpng, bit for bit.
+#include <png.h>
+#include <zlib.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <filesystem>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/philox.hpp"
+#include "chexnet/image/decode.hpp"
+#include "chexnet/image/inflate.hpp"
+#include "chexnet/image/unfilter.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+struct Source {
+  std::span<const std::byte> bytes;
+  std::size_t at = 0;
+};
+
+// libpng's own gray; empty when the file is not 8-bit gray.
+Pixels by_libpng(std::span<const std::byte> bytes) {
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  Source source{bytes};
+  png_set_read_fn(png, &source, [](png_structp p, png_bytep into, std::size_t count) {
+    auto& from = *static_cast<Source*>(png_get_io_ptr(p));
+    std::memcpy(into, &from.bytes[from.at], count);
+    from.at += count;
+  });
+  png_read_info(png, info);
+  Pixels pixels;
+  if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) == 8) {
+    const std::size_t width = png_get_image_width(png, info);
+    const int passes = png_set_interlace_handling(png);
+    pixels.resize(width * png_get_image_height(png, info));
+    for (int pass = 0; pass < passes; ++pass)
+      for (std::size_t at = 0; at < pixels.size(); at += width)
+        png_read_row(png, &pixels[at], nullptr);
+  }
+  png_destroy_read_struct(&png, &info, nullptr);
+  return pixels;
+}
+
+void put32(std::vector<std::byte>& out, std::uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<std::byte>(value >> shift));
+}
+
+void put_chunk(std::vector<std::byte>& out, const char* type, std::span<const std::uint8_t> body) {
+  put32(out, static_cast<std::uint32_t>(body.size()));
+  const std::size_t start = out.size();
+  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(type[i]));
+  for (const auto b : body) out.push_back(static_cast<std::byte>(b));
+  put32(out, static_cast<std::uint32_t>(crc32(
+                 0, reinterpret_cast<const Bytef*>(&out[start]), static_cast<uInt>(out.size() - start))));
+}
+
+struct Made {
+  std::vector<std::byte> file;
+  Pixels lines;  // filter byte + filtered pixels of each row
+};
+
+// A PNG of random residuals under `filters(y)`; whatever they decode to is the picture.
+Made make_png(int width, int height, Random& random, int (*filter)(Random&, int), int part_size,
+              int extra_bytes = 0) {
+  Made made;
+  for (int y = 0; y < height; ++y) {
+    made.lines.push_back(static_cast<std::uint8_t>(filter(random, y)));
+    const bool wild = random.chance(0.3);  // else residuals as small as an X-ray's
+    for (int x = 0; x < width; ++x)
+      made.lines.push_back(static_cast<std::uint8_t>(wild ? random.below(256)
+                                                          : random.below(9) - 4));
+  }
+  Pixels raw = made.lines;
+  raw.resize(raw.size() + static_cast<std::size_t>(extra_bytes));
+  Pixels packed(compressBound(raw.size()));
+  uLongf size = packed.size();
+  compress2(packed.data(), &size, raw.data(), raw.size(), 6);
+  packed.resize(size);
+  const char* magic = "\x89PNG\r\n\x1a\n";
+  for (int i = 0; i < 8; ++i) made.file.push_back(static_cast<std::byte>(magic[i]));
+  Pixels header;
+  for (const int value : {width, height})
+    for (int shift = 24; shift >= 0; shift -= 8)
+      header.push_back(static_cast<std::uint8_t>(value >> shift));
+  header.insert(header.end(), {8, 0, 0, 0, 0});
+  put_chunk(made.file, "IHDR", header);
+  for (std::size_t at = 0; at < packed.size(); at += static_cast<std::size_t>(part_size))
+    put_chunk(made.file, "IDAT",
+              std::span(packed).subspan(
+                  at, std::min(packed.size() - at, static_cast<std::size_t>(part_size))));
+  put_chunk(made.file, "IEND", {});
+  return made;
+}
+
+Pixels ours(std::span<const std::byte> file) {
+  GrayImage image;
+  decode_image(file, {}, "made.png", image);
+  return image.packed();
+}
+
+const std::vector<std::pair<int, int>> kSizes = {
+    {1, 1},    {1, 200},  {200, 1},   {2, 127},  {15, 16},  {16, 17},   {17, 31},   {31, 33},
+    {63, 64},  {64, 65},  {65, 127},  {127, 128}, {129, 129}, {255, 3}, {300, 257}, {1023, 130},
+    {511, 63}, {33, 300}, {1024, 1}, {640, 96}};
+
+}  // namespace
+
+TEST_CASE("every unfilter kernel gives the same pixels for every mix of filters and odd sizes") {
+  const auto kernels = unfilter_kernels();
+  REQUIRE(std::string(kernels.back().name) == "plain");
+  Random random(7, Purpose::kTest, 1);
+  for (const auto& [width, height] : kSizes) {
+    for (int mix = 0; mix < 7; ++mix) {
+      Pixels memory(2 * kUnfilterRoom);
+      for (int y = 0; y < height; ++y) {
+        const std::uint32_t filter = mix < 5 ? static_cast<std::uint32_t>(mix) : random.below(5);
+        memory.insert(memory.end() - kUnfilterRoom, static_cast<std::uint8_t>(filter));
+        for (int x = 0; x < width; ++x)
+          memory.insert(memory.end() - kUnfilterRoom,
+                        static_cast<std::uint8_t>(mix == 6 ? random.below(7) - 3
+                                                           : random.below(256)));
+      }
+      GrayImage wanted, got;
+      wanted.reset(width, height);
+      kernels.back().run(&memory[kUnfilterRoom], wanted);
+      for (const auto& kernel : kernels) {
+        got.reset(width, height);
+        kernel.run(&memory[kUnfilterRoom], got);
+        INFO(kernel.name << " " << width << " x " << height << " mix " << mix);
+        CHECK(got.packed() == wanted.packed());
+      }
+    }
+  }
+}
+
+TEST_CASE("random PNGs decode as in libpng, whatever their chunks") {
+  Random random(7, Purpose::kTest, 2);
+  const auto any = [](Random& r, int) { return static_cast<int>(r.below(5)); };
+  const auto paeth = [](Random&, int) { return 4; };
+  for (const auto& [width, height] : kSizes) {
+    for (const int part : {1 << 30, 8192, 7}) {
+      INFO(width << " x " << height << " parts of " << part);
+      const auto mixed = make_png(width, height, random, any, part);
+      CHECK(ours(mixed.file) == by_libpng(mixed.file));
+      const auto pure = make_png(width, height, random, paeth, part);
+      CHECK(ours(pure.file) == by_libpng(pure.file));
+    }
+  }
+}
+
+TEST_CASE("a PNG's damage is named even where its CRC was mended") {
+  Random random(7, Purpose::kTest, 3);
+  const auto paeth = [](Random&, int) { return 4; };
+  const auto refused = [](const std::vector<std::byte>& file) {
+    return error_of<DataError>([&] { ours(file); });
+  };
+  const auto good = make_png(40, 30, random, paeth, 1 << 30);
+  // The IDAT chunk starts at 33: length, type, then the zlib stream, whose Adler-32 is its end.
+  const auto mended = [&](std::size_t at_from_end) {
+    auto file = good.file;
+    const std::size_t end = file.size() - 12 - 4;  // of the stream
+    file[end - at_from_end] ^= std::byte{1};
+    const auto body = std::span(file).subspan(33 + 4, end - 33 - 4);
+    std::vector<std::byte> crc;
+    put32(crc, crc32_of(body));
+    std::copy(crc.begin(), crc.end(), file.begin() + static_cast<std::ptrdiff_t>(end));
+    return file;
+  };
+  CHECK(refused(good.file).empty());
+  CHECK(refused(mended(1)).find("compressed data is invalid") != std::string::npos);  // Adler-32
+  CHECK(refused(mended(200)).find("damaged PNG") != std::string::npos);
+  // Rows missing, an unknown filter; surplus data is tolerated, as in libpng.
+  const auto bad_filter = [](Random&, int y) { return y == 5 ? 5 : 4; };
+  CHECK(refused(make_png(40, 30, random, bad_filter, 1 << 30).file).find("unknown row filter") !=
+        std::string::npos);
+  const auto surplus = make_png(40, 30, random, paeth, 1 << 30, 100);
+  CHECK(ours(surplus.file).size() == 40 * 30);
+  auto taller = good.file;  // says 31 rows
+  taller[23] = std::byte{31};
+  std::vector<std::byte> crc;
+  put32(crc, crc32_of(std::span(taller).subspan(12, 17)));
+  std::copy(crc.begin(), crc.end(), taller.begin() + 29);
+  CHECK(refused(taller).find("rows are missing") != std::string::npos);
+}
+
+TEST_CASE("every gray PNG of the X-ray set decodes as in libpng") {
+  const auto xray = xray_folder();
+  if (xray.empty()) return;
+  int compared = 0;
+  for (const char* folder : {"nih1024_raw", "nih352/images", "odd", "odd_derived"}) {
+    for (const auto& entry : fs::directory_iterator(xray / folder)) {
+      const std::string name = entry.path().filename();
+      if (entry.path().extension() != ".png" || name.starts_with("truncated") ||
+          name.starts_with("badcrc") || name == "empty.png" || name == "html.png" ||
+          name.starts_with("webp") || name.starts_with("jpeg_"))
+        continue;
+      std::vector<std::byte> bytes;
+      read_bytes(entry.path(), bytes);
+      const Pixels wanted = by_libpng(bytes);
+      if (wanted.empty()) continue;
+      INFO(entry.path());
+      CHECK(ours(bytes) == wanted);
+      ++compared;
+    }
+  }
+  CHECK(compared > 1100);
+}

@@ -69,8 +69,10 @@ bool decode_gray8(const Chunks& chunks, const std::string& origin, GrayImage& in
   if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
   std::uint8_t* lines = &memory[kUnfilterRoom];
   switch (inflate_zlib(stream, {lines, size})) {
-    case Inflated::kWhole: break;
-    case Inflated::kTooLong: return false;
+    case Inflated::kWhole:
+      break;
+    case Inflated::kTooLong:
+      return false;
     case Inflated::kTooShort:
       decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
     case Inflated::kDamaged:

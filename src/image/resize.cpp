@@ -18,28 +18,33 @@ Taps antialias_taps(int in, int out) {
   const double scale = static_cast<double>(in) / out;
   const double support = scale >= 1.0 ? scale : 1.0;
   const double inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
-  const int widest = static_cast<int>(std::ceil(support)) * 2 + 1;
+  std::vector<int> count(static_cast<std::size_t>(out));
+  int widest = 0;
+  for (int i = 0; i < out; ++i) {
+    const double center = scale * (i + 0.5);
+    taps.first.push_back(std::max(static_cast<int>(center - support + 0.5), 0));
+    count[static_cast<std::size_t>(i)] =
+        std::min(static_cast<int>(center + support + 0.5), in) - taps.first.back();
+    widest = std::max(widest, count[static_cast<std::size_t>(i)]);
+  }
   taps.most = (widest + 7) / 8 * 8;
   const auto most = static_cast<std::size_t>(taps.most);
   std::vector<double> weights(static_cast<std::size_t>(out) * most, 0.0);
   double largest = 0;
   for (int i = 0; i < out; ++i) {
     const double center = scale * (i + 0.5);
-    const int first = std::max(static_cast<int>(center - support + 0.5), 0);
-    const int count =
-        std::min(std::min(static_cast<int>(center + support + 0.5), in) - first, widest);
+    const int first = taps.first[static_cast<std::size_t>(i)];
     double* w = &weights[static_cast<std::size_t>(i) * most];
     double total = 0;
-    for (int j = 0; j < count; ++j) {
+    for (int j = 0; j < count[static_cast<std::size_t>(i)]; ++j) {
       const double distance = std::abs((j + first - center + 0.5) * inverse);
       w[j] = distance < 1.0 ? 1.0 - distance : 0.0;
       total += w[j];
     }
-    for (int j = 0; j < count; ++j) {
+    for (int j = 0; j < count[static_cast<std::size_t>(i)]; ++j) {
       if (total != 0) w[j] /= total;
       largest = std::max(largest, w[j]);
     }
-    taps.first.push_back(first);
   }
   for (taps.shift = 0; taps.shift < 22; ++taps.shift)
     if (static_cast<int>(0.5 + largest * (1 << (taps.shift + 1))) >= (1 << 15)) break;
@@ -47,6 +52,22 @@ Taps antialias_taps(int in, int out) {
   for (const double w : weights)
     taps.weight.push_back(static_cast<std::int16_t>(0.5 + w * (1 << taps.shift)));
   return taps;
+}
+
+// Fills in the 4:1 case where the weights are the same everywhere and whole numbers of 7 bits.
+void find_quarter(int in, int out, Taps& taps) {
+  if (in != 4 * out || taps.most != 8 || out < 3) return;
+  constexpr int kDropped = 12;  // bits: the weights 1, 3, 5, 7, 7, 5, 3, 1 of 32 are stored << 12
+  for (int x = 1; x < out - 1; ++x) {
+    const std::int16_t* w = &taps.weight[static_cast<std::size_t>(x) * 8];
+    if (taps.first[static_cast<std::size_t>(x)] != 4 * x - 2) return;
+    for (int j = 0; j < 8; ++j)
+      if (w[j] % (1 << kDropped) != 0 || w[j] != taps.weight[static_cast<std::size_t>(8 + j)])
+        return;
+  }
+  for (std::size_t j = 0; j < 8; ++j)
+    taps.quarter_weight[j] = static_cast<std::int8_t>(taps.weight[8 + j] >> kDropped);
+  taps.quarter_shift = taps.shift - kDropped;
 }
 
 const ResizeKernels& kernels() {
@@ -66,7 +87,10 @@ const Taps& kept_taps(int axis, int in, int out) {
   };
   thread_local Kept kept[2];
   Kept& k = kept[axis];
-  if (k.in != in || k.out != out) k = {in, out, antialias_taps(in, out)};
+  if (k.in != in || k.out != out) {
+    k = {in, out, antialias_taps(in, out)};
+    find_quarter(in, out, k.taps);
+  }
   return k.taps;
 }
 

@@ -13,6 +13,10 @@ struct Taps {
   std::vector<std::int16_t> weight;  // [out, most], zeros behind an output's last tap
   int most = 0;                      // taps of an output, a multiple of 8
   int shift = 0;                     // fixed-point bits of the weights
+  // An exact 4:1 shrink (1024 -> 256, the usual one here): all outputs but the first and the last
+  // take 8 pixels from 4x - 2 on with these weights of `quarter_shift` bits; 0 = not so.
+  std::int8_t quarter_weight[8] = {};
+  int quarter_shift = 0;
 };
 
 struct ResizeKernels {

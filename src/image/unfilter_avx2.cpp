@@ -12,18 +12,13 @@ struct Avx2 {
   static V all(std::uint8_t x) { return _mm256_set1_epi8(static_cast<char>(x)); }
   static V load(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const V*>(p)); }
   static void store(std::uint8_t* p, V v) { _mm256_storeu_si256(reinterpret_cast<V*>(p), v); }
-  static V load16(const std::uint8_t* const* rows, int at) {
-    const auto half = [&](int k) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[k] + at));
-    };
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(half(0)), half(16), 1);
-  }
-  static void store16(V v, std::uint8_t* const* rows, int at) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(rows[0] + at), _mm256_castsi256_si128(v));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(rows[16] + at), _mm256_extracti128_si256(v, 1));
-  }
   static V unpack_low(V x, V y) { return _mm256_unpacklo_epi8(x, y); }
   static V unpack_high(V x, V y) { return _mm256_unpackhi_epi8(x, y); }
+  static void transpose_groups(V* v) {
+    const V a = v[0], b = v[16];
+    v[0] = _mm256_permute2x128_si256(a, b, 0x20);
+    v[16] = _mm256_permute2x128_si256(a, b, 0x31);
+  }
   static V min(V x, V y) { return _mm256_min_epu8(x, y); }
   static V max(V x, V y) { return _mm256_max_epu8(x, y); }
   static V add(V x, V y) { return _mm256_add_epi8(x, y); }

@@ -14,26 +14,17 @@ struct Avx512 {
   static V all(std::uint8_t x) { return _mm512_set1_epi8(static_cast<char>(x)); }
   static V load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
   static void store(std::uint8_t* p, V v) { _mm512_storeu_si512(p, v); }
-  static V load16(const std::uint8_t* const* rows, int at) {
-    const auto quarter = [&](int k) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[k] + at));
-    };
-    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(quarter(0)), quarter(16), 1);
-    const __m256i high =
-        _mm256_inserti128_si256(_mm256_castsi128_si256(quarter(32)), quarter(48), 1);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-  }
-  static void store16(V v, std::uint8_t* const* rows, int at) {
-    const auto quarter = [&](int k, __m128i part) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(rows[k] + at), part);
-    };
-    quarter(0, _mm512_castsi512_si128(v));
-    quarter(16, _mm512_extracti32x4_epi32(v, 1));
-    quarter(32, _mm512_extracti32x4_epi32(v, 2));
-    quarter(48, _mm512_extracti32x4_epi32(v, 3));
-  }
   static V unpack_low(V x, V y) { return _mm512_unpacklo_epi8(x, y); }
   static V unpack_high(V x, V y) { return _mm512_unpackhi_epi8(x, y); }
+  static void transpose_groups(V* v) {
+    const V a = v[0], b = v[16], c = v[32], d = v[48];
+    const V ab_low = _mm512_shuffle_i64x2(a, b, 0x44), ab_high = _mm512_shuffle_i64x2(a, b, 0xEE);
+    const V cd_low = _mm512_shuffle_i64x2(c, d, 0x44), cd_high = _mm512_shuffle_i64x2(c, d, 0xEE);
+    v[0] = _mm512_shuffle_i64x2(ab_low, cd_low, 0x88);
+    v[16] = _mm512_shuffle_i64x2(ab_low, cd_low, 0xDD);
+    v[32] = _mm512_shuffle_i64x2(ab_high, cd_high, 0x88);
+    v[48] = _mm512_shuffle_i64x2(ab_high, cd_high, 0xDD);
+  }
   static V min(V x, V y) { return _mm512_min_epu8(x, y); }
   static V max(V x, V y) { return _mm512_max_epu8(x, y); }
   static V add(V x, V y) { return _mm512_add_epi8(x, y); }

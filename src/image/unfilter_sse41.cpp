@@ -12,10 +12,9 @@ struct Sse {
   static V all(std::uint8_t x) { return _mm_set1_epi8(static_cast<char>(x)); }
   static V load(const std::uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const V*>(p)); }
   static void store(std::uint8_t* p, V v) { _mm_storeu_si128(reinterpret_cast<V*>(p), v); }
-  static V load16(const std::uint8_t* const* rows, int at) { return load(rows[0] + at); }
-  static void store16(V v, std::uint8_t* const* rows, int at) { store(rows[0] + at, v); }
   static V unpack_low(V x, V y) { return _mm_unpacklo_epi8(x, y); }
   static V unpack_high(V x, V y) { return _mm_unpackhi_epi8(x, y); }
+  static void transpose_groups(V*) {}
   static V min(V x, V y) { return _mm_min_epu8(x, y); }
   static V max(V x, V y) { return _mm_max_epu8(x, y); }
   static V add(V x, V y) { return _mm_add_epi8(x, y); }

@@ -2,10 +2,10 @@
 // each compiled for it; everything lives in an unnamed namespace so that no code for one processor
 // can be linked into another's path.
 //
-// A vector type V (`Lanes`) offers: kLanes bytes, load16/store16 of rows j, j+16, j+32 … at one
-// address offset, unpack_low/high within 128-bit groups, min, max, add, average, saturating add and
-// subtract, `up` (every lane takes its neighbour below; lane 0 takes the last lane of the second
-// vector), masks.
+// A vector type V (`Lanes`) offers: kLanes bytes, unpack_low/high within 128-bit groups,
+// transpose_groups (the square transpose of those groups), min, max, add, average, saturating add
+// and subtract, `up` (every lane takes its neighbour below; lane 0 takes the last lane of the
+// second vector), masks.
 #pragma once
 
 #include <immintrin.h>
@@ -16,20 +16,24 @@
 
 namespace {
 
-// Transposes each 16 x 16 byte block that the 16 vectors hold in one 128-bit group.
+// Transposes a square of kLanes x kLanes bytes: each 16 x 16 square, then the squares.
 template <class L>
-inline void transpose16(typename L::V* r) {
+inline void transpose(typename L::V* block) {
   typename L::V t[16];
-  for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 8; ++i) {
-      t[2 * i] = L::unpack_low(r[i], r[i + 8]);
-      t[2 * i + 1] = L::unpack_high(r[i], r[i + 8]);
-    }
-    for (int i = 0; i < 8; ++i) {
-      r[2 * i] = L::unpack_low(t[i], t[i + 8]);
-      r[2 * i + 1] = L::unpack_high(t[i], t[i + 8]);
+  for (int g = 0; g < L::kLanes; g += 16) {
+    typename L::V* r = block + g;
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < 8; ++i) {
+        t[2 * i] = L::unpack_low(r[i], r[i + 8]);
+        t[2 * i + 1] = L::unpack_high(r[i], r[i + 8]);
+      }
+      for (int i = 0; i < 8; ++i) {
+        r[2 * i] = L::unpack_low(t[i], t[i + 8]);
+        r[2 * i + 1] = L::unpack_high(t[i], t[i + 8]);
+      }
     }
   }
+  for (int j = 0; j < 16; ++j) L::transpose_groups(block + j);
 }
 
 // One band of K * kLanes rows. `source[k]` points k bytes before row k's pixels, so that
@@ -55,13 +59,13 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
     is_average[q] = L::equal(f, L::all(3));
     is_paeth[q] = L::equal(f, L::all(4));
   }
-  for (int t0 = 0; t0 < width + kRows; t0 += 16) {
-    V block[K][16];
+  for (int t0 = 0; t0 < width + kRows; t0 += L::kLanes) {
+    V block[K][L::kLanes];
     for (int q = 0; q < K; ++q) {
-      for (int j = 0; j < 16; ++j) block[q][j] = L::load16(source + q * L::kLanes + j, t0);
-      transpose16<L>(block[q]);
+      for (int j = 0; j < L::kLanes; ++j) block[q][j] = L::load(source[q * L::kLanes + j] + t0);
+      transpose<L>(block[q]);
     }
-    for (int j = 0; j < 16; ++j) {
+    for (int j = 0; j < L::kLanes; ++j) {
       const int t = t0 + j;
       V upper[K];
       upper[0] = L::up(left[0], L::all(above[t]));
@@ -95,20 +99,11 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
         corner[q] = b;
       }
     }
-    const bool inside = t0 >= kRows && t0 + 16 <= width && rows == kRows;
     for (int q = 0; q < K; ++q) {
-      transpose16<L>(block[q]);
-      for (int j = 0; j < 16; ++j) {
-        if (inside) {
-          L::store16(block[q][j], target + q * L::kLanes + j, t0);
-          continue;
-        }
-        alignas(64) std::uint8_t bytes[L::kLanes];
-        L::store(bytes, block[q][j]);
-        for (int g = 0; g < L::kLanes / 16; ++g) {
-          const int k = q * L::kLanes + g * 16 + j, x = t0 - k;
-          if (k < rows && x > -16 && x < width) std::memcpy(target[k] + t0, bytes + 16 * g, 16);
-        }
+      transpose<L>(block[q]);
+      for (int j = 0; j < L::kLanes; ++j) {
+        const int k = q * L::kLanes + j, x = t0 - k;
+        if (k < rows && x > -L::kLanes && x < width) L::store(target[k] + t0, block[q][j]);
       }
     }
   }

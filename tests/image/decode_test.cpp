@@ -53,13 +53,15 @@ TEST_CASE("every cut or flipped byte of a PNG is noticed") {
   for (std::size_t cut = 0; cut < good.size(); cut += 3) {
     const std::vector<std::byte> part(good.begin(),
                                       good.begin() + static_cast<std::ptrdiff_t>(cut));
-    CHECK_FALSE(error_of<DataError>([&] { decode_image(part, DecodeLimits{}, "cut.png", image); }).empty());
+    CHECK_FALSE(
+        error_of<DataError>([&] { decode_image(part, DecodeLimits{}, "cut.png", image); }).empty());
   }
   for (std::size_t at = 8; at < good.size(); at += 3) {
     auto bad = good;
     bad[at] ^= std::byte{0x10};
     INFO("byte " << at);
-    CHECK_FALSE(error_of<DataError>([&] { decode_image(bad, DecodeLimits{}, "flip.png", image); }).empty());
+    CHECK_FALSE(
+        error_of<DataError>([&] { decode_image(bad, DecodeLimits{}, "flip.png", image); }).empty());
   }
 }
 
@@ -67,7 +69,8 @@ TEST_CASE("what is no PNG or JPEG is named") {
   GrayImage image;
   const auto refused = [&](const std::string& text) {
     return error_of<DataError>([&] {
-      decode_image(std::as_bytes(std::span(text.data(), text.size())), DecodeLimits{}, "some.file", image);
+      decode_image(std::as_bytes(std::span(text.data(), text.size())), DecodeLimits{}, "some.file",
+                   image);
     });
   };
   CHECK(refused("").find("some.file: the file is empty") != std::string::npos);

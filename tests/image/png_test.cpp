@@ -52,7 +52,8 @@ Pixels by_libpng(std::span<const std::byte> bytes) {
 }
 
 void put32(std::vector<std::byte>& out, std::uint32_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<std::byte>(value >> shift));
+  for (int shift = 24; shift >= 0; shift -= 8)
+    out.push_back(static_cast<std::byte>(value >> shift));
 }
 
 void put_chunk(std::vector<std::byte>& out, const char* type, std::span<const std::uint8_t> body) {
@@ -60,8 +61,8 @@ void put_chunk(std::vector<std::byte>& out, const char* type, std::span<const st
   const std::size_t start = out.size();
   for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(type[i]));
   for (const auto b : body) out.push_back(static_cast<std::byte>(b));
-  put32(out, static_cast<std::uint32_t>(crc32(
-                 0, reinterpret_cast<const Bytef*>(&out[start]), static_cast<uInt>(out.size() - start))));
+  put32(out, static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&out[start]),
+                                              static_cast<uInt>(out.size() - start))));
 }
 
 struct Made {
@@ -77,8 +78,8 @@ Made make_png(int width, int height, Random& random, int (*filter)(Random&, int)
     made.lines.push_back(static_cast<std::uint8_t>(filter(random, y)));
     const bool wild = random.chance(0.3);  // else residuals as small as an X-ray's
     for (int x = 0; x < width; ++x)
-      made.lines.push_back(static_cast<std::uint8_t>(wild ? random.below(256)
-                                                          : random.below(9) - 4));
+      made.lines.push_back(
+          static_cast<std::uint8_t>(wild ? random.below(256) : random.below(9) - 4));
   }
   Pixels raw = made.lines;
   raw.resize(raw.size() + static_cast<std::size_t>(extra_bytes));
@@ -109,9 +110,9 @@ Pixels ours(std::span<const std::byte> file) {
 }
 
 const std::vector<std::pair<int, int>> kSizes = {
-    {1, 1},    {1, 200},  {200, 1},   {2, 127},  {15, 16},  {16, 17},   {17, 31},   {31, 33},
-    {63, 64},  {64, 65},  {65, 127},  {127, 128}, {129, 129}, {255, 3}, {300, 257}, {1023, 130},
-    {511, 63}, {33, 300}, {1024, 1}, {640, 96}};
+    {1, 1},     {1, 200},    {200, 1},  {2, 127},  {15, 16},   {16, 17},   {17, 31},
+    {31, 33},   {63, 64},    {64, 65},  {65, 127}, {127, 128}, {129, 129}, {255, 3},
+    {300, 257}, {1023, 130}, {511, 63}, {33, 300}, {1024, 1},  {640, 96}};
 
 }  // namespace
 
@@ -126,9 +127,9 @@ TEST_CASE("every unfilter kernel gives the same pixels for every mix of filters 
         const std::uint32_t filter = mix < 5 ? static_cast<std::uint32_t>(mix) : random.below(5);
         memory.insert(memory.end() - kUnfilterRoom, static_cast<std::uint8_t>(filter));
         for (int x = 0; x < width; ++x)
-          memory.insert(memory.end() - kUnfilterRoom,
-                        static_cast<std::uint8_t>(mix == 6 ? random.below(7) - 3
-                                                           : random.below(256)));
+          memory.insert(
+              memory.end() - kUnfilterRoom,
+              static_cast<std::uint8_t>(mix == 6 ? random.below(7) - 3 : random.below(256)));
       }
       GrayImage wanted, got;
       wanted.reset(width, height);

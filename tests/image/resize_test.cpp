@@ -33,7 +33,9 @@ TEST_CASE("antialias equals PyTorch's uint8 kernel bit for bit") {
       {37, 29, 16, "41b689fa928fc4ae"},     {352, 352, 64, "fad927a50c4ce20a"},
       {352, 352, 72, "ee3af927c666c3f1"},   {64, 48, 100, "4ba3949c11d4da06"},
       {1024, 900, 224, "8c859abf4a96a373"}, {5, 3, 8, "2577e8c5bb0ee1a2"},
-      {64, 200, 64, "18d848474c9bf65e"}};
+      {64, 200, 64, "18d848474c9bf65e"},    {1024, 1024, 256, "41457c880dd6e301"},
+      {256, 256, 64, "deca355364dfd632"},   {1024, 600, 256, "922757ad534f2139"},
+      {2048, 2048, 256, "5086ed35961102d3"}};
   for (const auto& c : cases) {
     std::vector<std::uint8_t> out(static_cast<std::size_t>(c.size) *
                                   static_cast<std::size_t>(c.size));
@@ -79,8 +81,7 @@ TEST_CASE("a region is resized as if it were an image of its own") {
   GrayImage part;
   part.reset(20, 15);
   for (int y = 0; y < 15; ++y)
-    for (int x = 0; x < 20; ++x)
-      part.row(y)[x] = image.row(y + 7)[x + 11];
+    for (int x = 0; x < 20; ++x) part.row(y)[x] = image.row(y + 7)[x + 11];
   for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
     std::vector<std::uint8_t> a(64), b(64);
     resize(image, {11, 7, 20, 15}, 8, kind, a.data());

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/image/decode.hpp"
 #include "chexnet/data/image_index.hpp"
 #include "chexnet/data/manifest.hpp"
-#include "chexnet/image/resize.hpp"
 #include "chexnet/data/stream.hpp"
+#include "chexnet/image/decode.hpp"
+#include "chexnet/image/resize.hpp"
 
 namespace chexnet {
 

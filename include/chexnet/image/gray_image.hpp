@@ -10,7 +10,7 @@ namespace chexnet {
 
 class GrayImage {
  public:
-  static constexpr std::size_t kRoom = 32;  // bytes on either side of a row
+  static constexpr std::size_t kRoom = 64;  // bytes on either side of a row
 
   int width() const { return width_; }
   int height() const { return height_; }

@@ -1,4 +1,5 @@
-// Unpacks zlib streams (RFC 1950) in one call, by ISA-L where the build found it, else by libdeflate.
+// Unpacks zlib streams (RFC 1950) in one call, by ISA-L where the build found it, else by
+// libdeflate.
 #pragma once
 
 #include <cstddef>

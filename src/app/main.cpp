@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);
   chexnet::add_phantom(app, invocation);
+  chexnet::add_pack(app, invocation);
   chexnet::add_bench(app, invocation);
   chexnet::add_config(app, invocation);
   try {

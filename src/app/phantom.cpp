@@ -7,9 +7,9 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/report/progress.hpp"
 
 namespace chexnet {
 

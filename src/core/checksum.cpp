@@ -1,7 +1,11 @@
 #include "chexnet/core/checksum.hpp"
 
 #include <openssl/evp.h>
+#ifdef CHEXNET_WITH_ISAL
+#include <isa-l/crc.h>
+#endif
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <vector>
@@ -47,7 +51,18 @@ std::string sha256_file(const std::filesystem::path& path) {
   return sum.hex();
 }
 
-std::uint32_t crc32c(std::span<const std::byte> bytes) {
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+#ifdef CHEXNET_WITH_ISAL
+  std::uint32_t crc = ~before;
+  while (!bytes.empty()) {  // its length is an int
+    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 1 << 30));
+    crc =
+        crc32_iscsi(const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data())),
+                    static_cast<int>(part.size()), crc);
+    bytes = bytes.subspan(part.size());
+  }
+  return ~crc;
+#else
   static const auto table = [] {
     std::array<std::uint32_t, 256> t{};
     for (std::uint32_t i = 0; i < 256; ++i) {
@@ -58,10 +73,11 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) {
     }
     return t;
   }();
-  std::uint32_t crc = 0xFFFFFFFFu;
+  std::uint32_t crc = ~before;
   for (const std::byte b : bytes)
     crc = table[(crc ^ static_cast<std::uint32_t>(b)) & 0xFF] ^ (crc >> 8);
   return ~crc;
+#endif
 }
 
 }  // namespace chexnet

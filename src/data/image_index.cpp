@@ -1,88 +1,227 @@
 #include "chexnet/data/image_index.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <mutex>
+#include <thread>
 #include <unordered_map>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/pack.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-// File paths by their last component; hidden files are passed over.
-std::unordered_map<std::string, std::vector<std::string>> files_below(
-    const std::vector<std::string>& folders) {
-  std::unordered_map<std::string, std::vector<std::string>> found;
-  for (const auto& folder : folders) {
-    std::error_code error;
-    fs::recursive_directory_iterator it(folder,
-                                        fs::directory_options::follow_directory_symlink |
-                                            fs::directory_options::skip_permission_denied,
-                                        error);
-    if (error)
-      throw DataError("[images] " + folder + ": " + error.message() + ". Hint: check data.images");
-    for (const auto end = fs::recursive_directory_iterator(); it != end; it.increment(error)) {
-      if (error)
-        throw DataError("[images] " + folder + ": " + error.message() +
-                        ". Hint: check the file system");
-      const auto name = it->path().filename().string();
-      if (!name.starts_with('.') && !it->is_directory(error))
-        found[name].push_back(it->path().string());
+std::vector<Entry> parts_of(const Container& container, Stores& stores,
+                            const ShowProgress& progress) {
+  Store& store = stores.of(container.path);
+  if (container.kind != ContainerKind::kPack)
+    return container_entries(store, {container.path, container.size}, container.kind, progress);
+  std::vector<Entry> entries;
+  const PackReader pack(container.path, store);
+  for (const auto& name : pack.shape().names) entries.push_back({.name = name});
+  return entries;
+}
+
+// The parts of all containers that are no plain files, read by as many threads as there are cores:
+// inflating an archive is work.
+std::vector<std::vector<Entry>> all_parts(const std::vector<Container>& containers,
+                                          Stores& stores) {
+  std::vector<std::vector<Entry>> parts(containers.size());
+  std::vector<std::size_t> wanted;
+  std::uint64_t total = 0;
+  for (std::size_t c = 0; c < containers.size(); ++c) {
+    if (containers[c].kind == ContainerKind::kFile) continue;
+    wanted.push_back(c);
+    total += containers[c].size;
+  }
+  if (wanted.empty()) return parts;
+  std::vector<std::atomic<std::uint64_t>> done(wanted.size());
+  std::atomic<std::size_t> next = 0, live = 0;
+  std::exception_ptr failure;
+  std::mutex mutex;  // guards failure
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t count =
+        std::min<std::size_t>(wanted.size(), std::max(1u, std::thread::hardware_concurrency()));
+    live = count;
+    for (std::size_t t = 0; t < count; ++t)
+      threads.emplace_back([&] {
+        for (std::size_t i = 0; (i = next++) < wanted.size();) {
+          try {
+            parts[wanted[i]] = parts_of(containers[wanted[i]], stores,
+                                        [&](std::uint64_t bytes) { done[i] = bytes; });
+          } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (!failure) failure = std::current_exception();
+            next = wanted.size();
+          }
+        }
+        --live;
+      });
+    Progress progress(true);
+    const double start = now_s();
+    for (int wait_ms = 1; live > 0; wait_ms = std::min(50, 2 * wait_ms)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+      std::uint64_t bytes = 0;
+      for (const auto& d : done) bytes += d;
+      if (bytes == 0) continue;
+      const double share = static_cast<double>(bytes) / static_cast<double>(total);
+      progress.show("indexing " + std::to_string(wanted.size()) +
+                    " archives, once: " + fixed(100 * share, 0) + " %, " +
+                    readable_s((now_s() - start) * (1 - share) / share) + " left");
+    }
+    progress.clear();
+  }
+  if (failure) std::rethrow_exception(failure);
+  return parts;
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
+}  // namespace
+
+std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Stores& stores,
+                                    std::vector<Container>& containers) {
+  containers.clear();
+  for (const auto& source : sources) {
+    auto files = stores.of(source).list(source);
+    std::ranges::sort(files, {}, &StoredFile::path);
+    for (auto& file : files) {
+      const ContainerKind kind = container_kind(file.path);
+      if (!is_index_file(file.path)) containers.push_back({kind, std::move(file.path), file.size});
+    }
+  }
+  auto parts = all_parts(containers, stores);
+  std::vector<FoundImage> found;
+  for (std::uint32_t c = 0; c < containers.size(); ++c) {
+    if (containers[c].kind == ContainerKind::kFile) {
+      found.push_back({containers[c].path, {c, 0, {}}});
+      continue;
+    }
+    for (std::size_t i = 0; i < parts[c].size(); ++i) {
+      Entry& entry = parts[c][i];
+      std::string name = std::move(entry.name);
+      entry.name.clear();
+      found.push_back({std::move(name), {c, i, std::move(entry)}});
     }
   }
   return found;
 }
 
-}  // namespace
-
 ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-                            const std::vector<std::string>& folders) {
-  const auto files = files_below(folders);
+                            const std::vector<std::string>& sources, Stores& stores) {
   ImageIndex index;
-  index.paths_.resize(manifest.size());
+  std::vector<Container> containers;
+  auto found = find_images(sources, stores, containers);
+  std::unordered_map<std::string, std::vector<std::size_t>> by_name;
+  for (std::size_t i = 0; i < found.size(); ++i) by_name[last_part(found[i].name)].push_back(i);
+
+  index.places_.resize(manifest.size());
+  std::vector<std::uint32_t> kept(containers.size(), Place::kNowhere);  // old -> new number
   std::size_t missing = 0;
   std::string examples;
+  const auto where = [&](const FoundImage& image) {
+    const Container& container = containers[image.place.container];
+    return container.kind == ContainerKind::kFile ? container.path
+                                                  : container.path + " (" + image.name + ")";
+  };
   for (const auto row : rows) {
     const std::string& name = manifest.images[row];
-    const auto candidates = files.find(fs::path(name).filename().string());
-    std::string path;
-    if (candidates != files.end()) {
-      for (const auto& candidate : candidates->second) {
-        // CheXpert names are paths: the whole name must match, not only its end.
-        if (candidate != name && !candidate.ends_with("/" + name)) continue;
-        if (!path.empty() && path != candidate)
-          throw DataError("[images] " + name + " lies in two places: " + path + " and " +
-                          candidate + ". Hint: name only one of the folders in data.images");
-        path = candidate;
+    const FoundImage* match = nullptr;
+    if (const auto candidates = by_name.find(last_part(name)); candidates != by_name.end()) {
+      for (const std::size_t i : candidates->second) {
+        const FoundImage& candidate = found[i];
+        // CheXpert names are paths: the whole name must match, not only its end. Records and packs
+        // may keep the end alone.
+        if (candidate.name != name && !candidate.name.ends_with("/" + name) &&
+            candidate.name != last_part(name))
+          continue;
+        if (match != nullptr && where(*match) != where(candidate))
+          throw DataError("[images] " + name + " lies in two places: " + where(*match) + " and " +
+                          where(candidate) + ". Hint: name only one of them in data.images");
+        match = &candidate;
       }
     }
-    if (path.empty() && ++missing <= 3) examples += (examples.empty() ? "" : ", ") + name;
-    index.paths_[row] = std::move(path);
+    if (match == nullptr) {
+      if (++missing <= 3) examples += (examples.empty() ? "" : ", ") + name;
+      continue;
+    }
+    Place place = match->place;
+    std::uint32_t& number = kept[place.container];
+    if (number == Place::kNowhere) {
+      number = static_cast<std::uint32_t>(index.containers_.size());
+      index.containers_.push_back(containers[place.container]);
+    }
+    place.container = number;
+    index.places_[row] = std::move(place);
   }
-  if (missing > 0) {
-    std::string where;
-    for (const auto& folder : folders) where += (where.empty() ? "" : ", ") + folder;
+  if (missing > 0)
     throw DataError(
         "[images] " + std::to_string(missing) + " of " + std::to_string(rows.size()) +
-        " images are missing below " + where + ", e.g. " + examples +
+        " images are missing below " + joined(sources) + ", e.g. " + examples +
         ". Hint: unpack all archives, check data.images, or train on lists of what is there");
-  }
   return index;
 }
 
+ImageIndex ImageIndex::of_found(std::vector<FoundImage> found, std::vector<Container> containers) {
+  ImageIndex index;
+  index.containers_ = std::move(containers);
+  for (auto& image : found) index.places_.push_back(std::move(image.place));
+  return index;
+}
+
+// Containers one a line, an empty line, then the entries of the places in the form of an index
+// file, each named "row container number".
 std::string ImageIndex::to_text() const {
-  std::string text;
-  for (const auto& path : paths_) text += path + "\n";
-  return text;
+  std::string text = std::to_string(places_.size()) + "\n";
+  for (const auto& c : containers_)
+    text += std::to_string(static_cast<int>(c.kind)) + "\t" + std::to_string(c.size) + "\t" +
+            c.path + "\n";
+  text += "\n";
+  std::vector<Entry> entries;
+  for (std::size_t row = 0; row < places_.size(); ++row) {
+    if (places_[row].container == Place::kNowhere) continue;
+    entries.push_back(places_[row].entry);
+    entries.back().name = std::to_string(row) + " " + std::to_string(places_[row].container) + " " +
+                          std::to_string(places_[row].number);
+  }
+  return text + entries_text(entries, ContainerKind::kTarGz, 0);  // the kind with every field
 }
 
 ImageIndex ImageIndex::from_text(const std::string& text) {
   ImageIndex index;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto end = text.find('\n', at);
-    index.paths_.push_back(text.substr(at, end - at));
-    at = end + 1;
+  char* end = nullptr;
+  index.places_.resize(std::strtoull(text.c_str(), &end, 10));
+  std::size_t at = text.find('\n') + 1;
+  while (text[at] != '\n') {
+    const std::size_t stop = text.find('\n', at);
+    Container c;
+    c.kind = static_cast<ContainerKind>(std::strtol(&text[at], &end, 10));
+    c.size = std::strtoull(end + 1, &end, 10);
+    c.path = text.substr(static_cast<std::size_t>(end + 1 - text.data()),
+                         stop - static_cast<std::size_t>(end + 1 - text.data()));
+    index.containers_.push_back(std::move(c));
+    at = stop + 1;
+  }
+  for (auto& entry : entries_of_text(text.substr(at + 1), "the image index of rank 0")) {
+    const std::size_t row = std::strtoull(entry.name.c_str(), &end, 10);
+    Place& place = index.places_.at(row);
+    place.container = static_cast<std::uint32_t>(std::strtoul(end, &end, 10));
+    place.number = std::strtoull(end, &end, 10);
+    entry.name.clear();
+    place.entry = std::move(entry);
   }
   return index;
 }

@@ -6,8 +6,9 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/image/flip.hpp"
 
 namespace chexnet {
 namespace {
@@ -53,15 +54,28 @@ Augmentation augmentation_of(const DataConfig& config) {
           config.contrast_jitter};
 }
 
-ImageReader::ImageReader(const ImageIndex& index, Preprocessing preprocessing,
+ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
                          Augmentation augmentation, std::uint64_t seed)
-    : index_(index), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
+    : source_(source), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
   cv::setNumThreads(0);  // the loader's workers are the parallelism
+  for (const PackReader* pack : source.packs()) {
+    if (pack->shape().side != preprocessing_.resize || pack->shape().kind != preprocessing_.kind)
+      throw ConfigError(
+          "[pack] the pack holds images of " + std::to_string(pack->shape().side) + " pixels (" +
+          resize_kind_name(pack->shape().kind) + "), the run asks for " +
+          std::to_string(preprocessing_.resize) + " (" + resize_kind_name(preprocessing_.kind) +
+          "). Hint: set data.resize, data.eval_resize and data.resize_kind to the pack's, or pack "
+          "again");
+  }
 }
 
 void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const {
-  const std::string& path = index_.path(sample.row);
-  read_bytes(path, scratch.bytes);
+  source_.fetch(sample.row, scratch.fetched);
+  decode(sample, scratch.fetched, into, scratch);
+}
+
+void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+                         Scratch& scratch) const {
   // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
   // as they were.
   Random random(seed_, Purpose::kAugment, sample.position);
@@ -74,23 +88,33 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
 
   const int crop = preprocessing_.crop;
   const int size = augmentation_.random_resized_crop ? crop : preprocessing_.resize;
-  const double share = augmentation_.random_resized_crop ? std::sqrt(area) : 1.0;  // of each side
-  const GrayImage& image = scratch.image;
-  decode_image(scratch.bytes,
-               {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))}, path,
-               scratch.image);
-  Region region{0, 0, image.width(), image.height()};
-  if (augmentation_.random_resized_crop) {
-    region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));
-    region.height = std::max(1, static_cast<int>(std::lround(share * image.height())));
-    region.x = static_cast<int>(at_x * (image.width() - region.width + 1));
-    region.y = static_cast<int>(at_y * (image.height() - region.height + 1));
-  }
   const auto side = static_cast<std::size_t>(size);
-  scratch.resized.resize(side * side);
-  resize(image, region, size, preprocessing_.kind, scratch.resized.data());
-  if (degrees != 0 || zoom != 1)
-    rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
+  const bool warp = degrees != 0 || zoom != 1;
+  const std::uint8_t* square = nullptr;  // [size, size]
+  if (fetched.side == size && !augmentation_.random_resized_crop && !warp) {
+    square = reinterpret_cast<const std::uint8_t*>(fetched.bytes.data());
+  } else {
+    const double share = augmentation_.random_resized_crop ? std::sqrt(area) : 1.0;  // of a side
+    GrayImage& image = scratch.image;
+    if (fetched.side > 0)
+      image.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
+                   fetched.side);
+    else
+      decode_image(fetched.bytes,
+                   {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))},
+                   fetched.origin, image);
+    Region region{0, 0, image.width(), image.height()};
+    if (augmentation_.random_resized_crop) {
+      region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));
+      region.height = std::max(1, static_cast<int>(std::lround(share * image.height())));
+      region.x = static_cast<int>(at_x * (image.width() - region.width + 1));
+      region.y = static_cast<int>(at_y * (image.height() - region.height + 1));
+    }
+    scratch.resized.resize(side * side);
+    resize(image, region, size, preprocessing_.kind, scratch.resized.data());
+    if (warp) rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
+    square = scratch.resized.data();
+  }
 
   const int slack = size - crop;
   int x0 = slack / 2, y0 = slack / 2;
@@ -101,12 +125,11 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
   const auto width = static_cast<std::size_t>(crop);
   for (std::size_t y = 0; y < width; ++y) {
     const std::uint8_t* line =
-        &scratch.resized[(static_cast<std::size_t>(y0) + y) * side + static_cast<std::size_t>(x0)];
-    std::uint8_t* out = into + y * width;
+        square + (static_cast<std::size_t>(y0) + y) * side + static_cast<std::size_t>(x0);
     if (flip)
-      std::reverse_copy(line, line + width, out);
+      copy_reversed(line, width, into + y * width);
     else
-      std::memcpy(out, line, width);
+      std::memcpy(into + y * width, line, width);
   }
   if (contrast != 1) change_contrast(into, width * width, contrast);
 }

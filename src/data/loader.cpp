@@ -35,6 +35,9 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
     batch.errors.resize(count);
     prepare(slots_[s]);
   }
+  if (options.readers > 0)
+    read_ahead_ = std::make_unique<ReadAhead>(reader.source(), sampler, options.readers,
+                                              2 * options.readers + options.workers);
   for (int w = 0; w < options.workers; ++w)
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
 }
@@ -50,7 +53,8 @@ void Loader::prepare(Slot& slot) const {
   std::ranges::fill(slot.batch.errors, std::string());
 }
 
-void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch) {
+void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
+                  const std::stop_token& stop) {
   const auto count = static_cast<std::uint64_t>(options_.batch);
   Slot& slot = slots_[(ticket / count) % slots_.size()];
   const std::size_t i = ticket % count;
@@ -61,14 +65,20 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch) {
   const Sample sample = sampler_.at(ticket);
   slot.batch.samples[i] = sample;
   std::string& error = slot.batch.errors[i];
-  if (!sample.padding) {
-    try {
+  try {
+    if (read_ahead_) {
+      const Fetched* fetched = read_ahead_->wait(ticket, stop);
+      if (fetched == nullptr) return;
+      if (!sample.padding) reader_.decode(sample, *fetched, image, scratch);
+    } else if (!sample.padding) {
       reader_.read(sample, image, scratch);
-      std::copy_n(manifest_.label_row(sample.row), findings, labels);
-    } catch (const DataError& e) {
-      error = e.what();
     }
+    if (!sample.padding) std::copy_n(manifest_.label_row(sample.row), findings, labels);
+  } catch (const DataError& e) {
+    error = e.what();
   }
+  if (read_ahead_) read_ahead_->done(ticket);
+  discard(ticket, scratch);
   if (sample.padding || !error.empty()) {
     std::fill_n(image, pixels, std::uint8_t{0});
     std::fill_n(labels, findings, std::numeric_limits<float>::quiet_NaN());
@@ -76,6 +86,20 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch) {
   const std::lock_guard lock(mutex_);
   slot.batch.damaged += error.empty() ? 0 : 1;
   if (--slot.missing == 0) batch_ready_.notify_one();
+}
+
+void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const {
+  thread_local std::vector<std::uint32_t> rows;
+  thread_local std::vector<std::uint8_t> unwanted;
+  sampler_.discarded(ticket, rows);
+  for (const auto row : rows) {
+    unwanted.resize(static_cast<std::size_t>(reader_.crop()) *
+                    static_cast<std::size_t>(reader_.crop()));
+    try {
+      reader_.read({.row = row}, unwanted.data(), scratch);
+    } catch (const DataError&) {  // its own rank reports it
+    }
+  }
 }
 
 void Loader::work(const std::stop_token& stop) {
@@ -92,7 +116,7 @@ void Loader::work(const std::stop_token& stop) {
         if (!slot_freed_.wait(lock, stop, free_slot) || stop.stop_requested()) return;
         ticket = next_ticket_++;
       }
-      fill(ticket, scratch);
+      fill(ticket, scratch, stop);
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -113,7 +137,7 @@ const Batch& Loader::next() {
   if (options_.workers == 0) {
     lock.unlock();
     const auto count = static_cast<std::uint64_t>(options_.batch);
-    for (std::uint64_t i = 0; i < count; ++i) fill(taken_batches_ * count + i, own_scratch_);
+    for (std::uint64_t i = 0; i < count; ++i) fill(taken_batches_ * count + i, own_scratch_, {});
   } else {
     batch_ready_.wait(lock, [&] { return slot.missing == 0 || failure_; });
     if (failure_) std::rethrow_exception(failure_);
@@ -121,6 +145,11 @@ const Batch& Loader::next() {
   ++taken_batches_;
   wait_s_ += now_s() - start;
   return slot.batch;
+}
+
+Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source) {
+  return {batch, static_cast<int>(config.workers), static_cast<int>(config.prefetch),
+          config.readers < 0 ? source.wanted_readers() : static_cast<int>(config.readers)};
 }
 
 }  // namespace chexnet

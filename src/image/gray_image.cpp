@@ -12,6 +12,11 @@ void GrayImage::reset(int width, int height) {
   if (memory_.size() < bytes) memory_.resize(bytes);
 }
 
+void GrayImage::assign(const std::uint8_t* pixels, int width, int height) {
+  reset(width, height);
+  for (int y = 0; y < height; ++y, pixels += width) std::copy_n(pixels, width, row(y));
+}
+
 std::vector<std::uint8_t> GrayImage::packed() const {
   std::vector<std::uint8_t> pixels;
   pixels.reserve(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_));

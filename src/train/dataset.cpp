@@ -14,21 +14,26 @@ Dataset read(const DataConfig& config) {
 
 Dataset load_dataset(const DataConfig& config, Communicator& comm) {
   Dataset dataset;
+  auto stores = std::make_unique<Stores>(s3_options(config));
   std::string places;
+  ImageIndex index;
   if (comm.rank() == 0) {
     dataset = read(config);
     std::vector<std::uint32_t> rows;
     for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
       rows.insert(rows.end(), split->rows.begin(), split->rows.end());
-    dataset.images = ImageIndex::scan(dataset.manifest, rows, config.images);
-    if (comm.size() > 1) places = dataset.images.to_text();
+    index = ImageIndex::scan(dataset.manifest, rows, config.images, *stores);
+    if (comm.size() > 1) places = index.to_text();
   }
-  if (comm.size() == 1) return dataset;
-  places = broadcast_text(comm, std::move(places));
-  if (comm.rank() != 0) {
-    dataset = read(config);
-    dataset.images = ImageIndex::from_text(places);
+  if (comm.size() > 1) {
+    places = broadcast_text(comm, std::move(places));
+    if (comm.rank() != 0) {
+      dataset = read(config);
+      index = ImageIndex::from_text(places);
+    }
   }
+  dataset.stores = std::move(stores);
+  dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;
 }
 

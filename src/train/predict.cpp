@@ -9,9 +9,9 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/report/progress.hpp"
 
 namespace chexnet {
 namespace {
@@ -49,12 +49,11 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
   const std::size_t per_rank = (images + ranks - 1) / ranks,
                     batches = (per_rank + batch - 1) / batch;
 
-  const ImageReader reader(dataset.images, evaluation_preprocessing(config.data),
+  const ImageReader reader(*dataset.images, evaluation_preprocessing(config.data),
                            Augmentation::none(), 0);
   const EvalSampler sampler(split.rows, comm.rank(), comm.size());
   Loader loader(dataset.manifest, reader, sampler,
-                {static_cast<int>(batch), static_cast<int>(config.data.workers),
-                 static_cast<int>(config.data.prefetch)},
+                loader_options(config.data, static_cast<int>(batch), reader.source()),
                 device.batch_memory());
   Progress progress(comm.rank() == 0);
   std::vector<double> own;  // [per rank, K] logits, then one flag: 1 = damaged

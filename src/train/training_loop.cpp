@@ -10,6 +10,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/data/pipeline.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
@@ -23,7 +24,7 @@ std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& da
   std::vector<std::uint32_t> rows;
   for (const auto& name : list_lines(read_text(config.train.order_file))) {
     const auto found = dataset.manifest.rows.find(name);
-    if (found == dataset.manifest.rows.end() || dataset.images.path(found->second).empty())
+    if (found == dataset.manifest.rows.end() || !dataset.images->index().has(found->second))
       throw DataError("[train] " + config.train.order_file + ": image '" + name +
                       "' is in no split. Hint: names as in the manifest");
     rows.push_back(found->second);
@@ -59,14 +60,14 @@ ExitCode TrainingLoop::run() {
   const auto batch = static_cast<std::uint64_t>(config.train.batch);
   const auto seed = static_cast<std::uint64_t>(config.run.seed);
   const int per_rank = static_cast<int>(batch) / parts_.comm.size();
-  const TrainSampler sampler(rows, parity, seed, state_.position, batch, parts_.comm.rank(),
-                             parts_.comm.size());
-  const ImageReader reader(parts_.dataset.images, training_preprocessing(config.data),
+  const auto sampler =
+      training_sampler(config.data, parts_.dataset.images->index(), rows, parity, seed,
+                       state_.position, batch, parts_.comm.rank(), parts_.comm.size());
+  const ImageReader reader(*parts_.dataset.images, training_preprocessing(config.data),
                            parity ? Augmentation::none() : augmentation_of(config.data), seed);
-  Loader loader(
-      parts_.dataset.manifest, reader, sampler,
-      {per_rank, static_cast<int>(config.data.workers), static_cast<int>(config.data.prefetch)},
-      parts_.device.batch_memory());
+  Loader loader(parts_.dataset.manifest, reader, *sampler,
+                loader_options(config.data, per_rank, reader.source()),
+                parts_.device.batch_memory());
 
   start_s_ = interval_.start_s = now_s();
   start_step_ = state_.step;

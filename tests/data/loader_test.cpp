@@ -18,7 +18,8 @@ namespace {
 struct Phantom {
   ScratchFolder folder;
   Manifest manifest;
-  ImageIndex index;
+  std::unique_ptr<ImageSource> source;
+  Stores stores;
   std::vector<std::uint32_t> rows;
   Phantom() {
     PhantomOptions options;
@@ -31,7 +32,8 @@ struct Phantom {
     config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
     manifest = read_manifest(config);
     for (std::uint32_t row = 0; row < manifest.size(); ++row) rows.push_back(row);
-    index = ImageIndex::scan(manifest, rows, {(folder / "set/images").string()});
+    source = std::make_unique<ImageSource>(
+        ImageIndex::scan(manifest, rows, {(folder / "set/images").string()}, stores), stores);
   }
 };
 
@@ -58,7 +60,7 @@ std::map<std::uint64_t, Content> samples(int ranks, int workers, std::uint64_t f
                                          int steps, int batch = 8) {
   auto& p = phantom();
   std::map<std::uint64_t, Content> out;
-  const ImageReader reader(p.index, kInput, kEverything, 5);
+  const ImageReader reader(*p.source, kInput, kEverything, 5);
   for (int rank = 0; rank < ranks; ++rank) {
     const TrainSampler sampler(p.rows, false, 5, first_position, static_cast<std::uint64_t>(batch),
                                rank, ranks);
@@ -136,8 +138,10 @@ TEST_CASE("a damaged image is reported with its batch and counts as not labelled
   std::filesystem::copy(p.folder / "set/images", folder / "images");
   const std::string victim = p.manifest.images[3];
   folder.write("images/" + victim, "no image");
-  const auto index = ImageIndex::scan(p.manifest, p.rows, {(folder / "images").string()});
-  const ImageReader reader(index, kInput, Augmentation::none(), 1);
+  Stores stores;
+  const ImageSource source(
+      ImageIndex::scan(p.manifest, p.rows, {(folder / "images").string()}, stores), stores);
+  const ImageReader reader(source, kInput, Augmentation::none(), 1);
   for (const int workers : {0, 3}) {
     const EvalSampler sampler(p.rows, 0, 1);
     Loader loader(p.manifest, reader, sampler, {23, workers, 1});
@@ -158,7 +162,7 @@ TEST_CASE("what a worker cannot handle reaches the consumer") {
     }
   };
   auto& p = phantom();
-  const ImageReader reader(p.index, kInput, Augmentation::none(), 1);
+  const ImageReader reader(*p.source, kInput, Augmentation::none(), 1);
   const Failing sampler;
   Loader loader(p.manifest, reader, sampler, {4, 2, 2});
   CHECK(error_of<std::runtime_error>([&] {
@@ -168,7 +172,7 @@ TEST_CASE("what a worker cannot handle reaches the consumer") {
 
 TEST_CASE("a loader that is not read to its end stops") {
   auto& p = phantom();
-  const ImageReader reader(p.index, kInput, Augmentation::none(), 1);
+  const ImageReader reader(*p.source, kInput, Augmentation::none(), 1);
   const TrainSampler sampler(p.rows, false, 1, 0, 4, 0, 1);
   for (int i = 0; i < 20; ++i) {
     Loader loader(p.manifest, reader, sampler, {4, 3, 2});
@@ -182,7 +186,7 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
   ImageReader::Scratch scratch;
   const auto pixels = [&](Augmentation augmentation, std::uint64_t seed, std::uint64_t position) {
     std::vector<std::uint8_t> out(32 * 32);
-    ImageReader(p.index, kInput, augmentation, seed)
+    ImageReader(*p.source, kInput, augmentation, seed)
         .read({4, position, false}, out.data(), scratch);
     return out;
   };

@@ -149,6 +149,12 @@ TEST_CASE("patients stay on one side of every cut") {
         std::string::npos);
 }
 
+namespace {
+std::string path_of(const ImageIndex& index, std::uint32_t row) {
+  return index.containers()[index.place(row).container].path;
+}
+}  // namespace
+
 TEST_CASE("images are found in sub-folders, once, by their whole name") {
   const ScratchFolder folder;
   folder.write("a/images_001/images/x.png", "1");
@@ -158,20 +164,20 @@ TEST_CASE("images are found in sub-folders, once, by their whole name") {
   Manifest m;
   m.images = {"x.png", "y.png", "set/train/p2/view.jpg"};
   const std::vector<std::uint32_t> all = {0, 1, 2};
-  const auto index = ImageIndex::scan(m, all, {folder / "a", folder / "b"});
-  CHECK(index.path(0).ends_with("images_001/images/x.png"));
-  CHECK(index.path(2).ends_with("train/p2/view.jpg"));
-  const auto copy = ImageIndex::from_text(index.to_text());
-  for (const auto row : all) CHECK(copy.path(row) == index.path(row));
+  Stores stores;
+  const auto index = ImageIndex::scan(m, all, {folder / "a", folder / "b"}, stores);
+  CHECK(path_of(index, 0).ends_with("images_001/images/x.png"));
+  CHECK(path_of(index, 2).ends_with("train/p2/view.jpg"));
+  CHECK(ImageIndex::from_text(index.to_text()) == index);
   CHECK(error_of<DataError>([&] {
-          ImageIndex::scan(m, all, {folder / "a"});
+          ImageIndex::scan(m, all, {folder / "a"}, stores);
         }).find("1 of 3 images are missing") != std::string::npos);
   CHECK(error_of<DataError>([&] {
-          ImageIndex::scan(m, all, {folder / "c"});
+          ImageIndex::scan(m, all, {folder / "c"}, stores);
         }).find("check data.images") != std::string::npos);
   folder.write("b/copy/x.png", "5");
   CHECK(error_of<DataError>([&] {
-          ImageIndex::scan(m, all, {folder / "a", folder / "b"});
+          ImageIndex::scan(m, all, {folder / "a", folder / "b"}, stores);
         }).find("two places") != std::string::npos);
 }
 
@@ -222,7 +228,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   CHECK(std::ranges::count(filled.labels, 0.0f) == 782 + 1701);
   std::vector<std::uint32_t> rows(m.size());
   std::iota(rows.begin(), rows.end(), 0u);
-  CHECK(ImageIndex::scan(m, rows, {(xray / "chexpert_layout").string()})
-            .path(0)
-            .ends_with("patient00193/study1/view1_frontal.jpg"));
+  Stores stores;
+  const auto index = ImageIndex::scan(m, rows, {(xray / "chexpert_layout").string()}, stores);
+  CHECK(path_of(index, 0).ends_with("patient00193/study1/view1_frontal.jpg"));
 }

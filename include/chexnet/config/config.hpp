@@ -33,6 +33,13 @@ struct ManifestConfig {
   ColumnsConfig columns;
 };
 
+struct S3Config {
+  std::string endpoint, region, profile;
+  bool instance_metadata = false;
+  std::int64_t attempts = 8;
+  double timeout_s = 20;
+};
+
 struct DataConfig {
   ManifestConfig manifest;
   Strings images;
@@ -52,6 +59,11 @@ struct DataConfig {
   Doubles mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
   std::int64_t workers = 1;
   std::int64_t prefetch = 3;  // batches
+  std::int64_t readers = -1;
+  std::string pipeline = "global";
+  std::int64_t cycle_length = 10, shuffle_records = 500;
+  bool shuffle_files = true;
+  S3Config s3;
   std::string corrupt = "fail";
   std::int64_t max_pixels = 64'000'000;
 };

@@ -1,4 +1,5 @@
-// SHA-256 (OpenSSL) for files and identities, CRC32C (Castagnoli) for TensorBoard records.
+// SHA-256 (OpenSSL) for files and identities, CRC32C (Castagnoli) for TFRecords, packs and
+// TensorBoard.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,7 @@ class Sha256 {
 std::string sha256_hex(std::string_view text);
 std::string sha256_file(const std::filesystem::path& path);  // throws DataError when unreadable
 
-std::uint32_t crc32c(std::span<const std::byte> bytes);
+// `before`: the sum of what precedes these bytes.
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 }  // namespace chexnet

@@ -1,5 +1,6 @@
-// Where each image of the manifest lies on disk. Folders are scanned once, with their sub-folders
-// (NIH's images_001/images …); rank 0 scans and shares the result as text.
+// Where each image of the manifest lies: a file of its own, or a part of an archive, shard or pack.
+// data.images names folders, single containers or s3:// prefixes; all are searched with their
+// sub-folders (NIH's images_001/images …). Rank 0 scans and shares the result as text.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +8,55 @@
 #include <vector>
 
 #include "chexnet/data/manifest.hpp"
+#include "chexnet/storage/entry.hpp"
+#include "chexnet/storage/stores.hpp"
 
 namespace chexnet {
 
+struct Container {
+  ContainerKind kind = ContainerKind::kFile;
+  std::string path;
+  std::uint64_t size = 0;  // bytes
+  bool operator==(const Container&) const = default;
+};
+
+struct Place {
+  static constexpr std::uint32_t kNowhere = UINT32_MAX;
+  std::uint32_t container = kNowhere;
+  std::uint64_t number = 0;  // of the part within its container
+  Entry entry;               // its name is left out
+  bool operator==(const Place&) const = default;
+};
+
+// Every image that `sources` hold, by its name: files that are neither containers nor tables, and
+// the parts of containers.
+struct FoundImage {
+  std::string name;  // path of the file, or name within the container
+  Place place;
+};
+std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Stores& stores,
+                                    std::vector<Container>& containers);
+
 class ImageIndex {
  public:
-  // Finds `rows` of the manifest below `folders`. DataError: a folder is absent, images are missing
-  // (count and first names), a name is found in two places.
+  // Finds `rows` of the manifest below `sources`; shows progress where containers must be read
+  // through. DataError: a source is absent, images are missing (count and first names), a name is
+  // found in two places.
   static ImageIndex scan(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-                         const std::vector<std::string>& folders);
+                         const std::vector<std::string>& sources, Stores& stores);
+  // All of them: row i is found[i].
+  static ImageIndex of_found(std::vector<FoundImage> found, std::vector<Container> containers);
   std::string to_text() const;
   static ImageIndex from_text(const std::string& text);
 
-  const std::string& path(std::uint32_t row) const { return paths_[row]; }  // empty: not asked for
+  const std::vector<Container>& containers() const { return containers_; }
+  const Place& place(std::uint32_t row) const { return places_[row]; }
+  bool has(std::uint32_t row) const { return places_[row].container != Place::kNowhere; }
+  bool operator==(const ImageIndex&) const = default;
 
  private:
-  std::vector<std::string> paths_;  // [row]
+  std::vector<Container> containers_;
+  std::vector<Place> places_;  // [row]; kNowhere: not asked for
 };
 
 }  // namespace chexnet

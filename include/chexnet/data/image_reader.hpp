@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/data/image_index.hpp"
+#include "chexnet/data/image_source.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/stream.hpp"
 #include "chexnet/image/decode.hpp"
@@ -35,19 +35,24 @@ Augmentation augmentation_of(const DataConfig& config);
 class ImageReader {
  public:
   struct Scratch {
-    std::vector<std::byte> bytes;
+    Fetched fetched;
     GrayImage image;
     std::vector<std::uint8_t> resized, warped;
   };
-  // `index` must outlive the reader.
-  ImageReader(const ImageIndex& index, Preprocessing preprocessing, Augmentation augmentation,
+  // `source` must outlive the reader. ConfigError when a pack holds images of another size or
+  // resize than `preprocessing` asks for.
+  ImageReader(const ImageSource& source, Preprocessing preprocessing, Augmentation augmentation,
               std::uint64_t seed);
   // Writes [crop, crop] pixels. DataError when the file is absent or damaged.
   void read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const;
+  // The part of read() after the bytes have come.
+  void decode(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+              Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }
+  const ImageSource& source() const { return source_; }
 
  private:
-  const ImageIndex& index_;
+  const ImageSource& source_;
   Preprocessing preprocessing_;
   Augmentation augmentation_;
   std::uint64_t seed_;

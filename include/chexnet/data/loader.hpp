@@ -16,6 +16,7 @@
 
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/manifest.hpp"
+#include "chexnet/data/read_ahead.hpp"
 #include "chexnet/data/stream.hpp"
 
 namespace chexnet {
@@ -37,6 +38,7 @@ class Loader {
     int batch = 1;     // samples a batch
     int workers = 1;   // 0 = decode in next()
     int prefetch = 3;  // ring slots
+    int readers = 0;   // reads in flight ahead of the workers; 0 = workers read themselves
   };
   // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU
   // reads it).
@@ -57,7 +59,8 @@ class Loader {
     int missing = 0;  // samples not yet decoded
   };
   void work(const std::stop_token& stop);
-  void fill(std::uint64_t ticket, ImageReader::Scratch& scratch);
+  void fill(std::uint64_t ticket, ImageReader::Scratch& scratch, const std::stop_token& stop);
+  void discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const;
   void prepare(Slot& slot) const;
 
   const Manifest& manifest_;
@@ -66,6 +69,7 @@ class Loader {
   Options options_;
   std::pmr::vector<std::uint8_t> pixels_;
   std::vector<Slot> slots_;
+  std::unique_ptr<ReadAhead> read_ahead_;  // null without readers
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable_any slot_freed_;
@@ -79,5 +83,8 @@ class Loader {
   ImageReader::Scratch own_scratch_;
   std::vector<std::jthread> threads_;  // last: they stop before what they use goes
 };
+
+// What the config says of a loader of `batch` samples over this source.
+Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source);
 
 }  // namespace chexnet

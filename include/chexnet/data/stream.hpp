@@ -22,6 +22,9 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   virtual Sample at(std::uint64_t ticket) const = 0;
+  // Rows that this rank must decode for that ticket and throw away; only the pipeline `old` has
+  // any.
+  virtual void discarded(std::uint64_t, std::vector<std::uint32_t>& rows) const { rows.clear(); }
 };
 
 // The training stream of one rank.

@@ -17,6 +17,7 @@ class GrayImage {
   std::size_t stride() const { return stride_; }
   // The pixels are undefined afterwards; memory is kept for the next image.
   void reset(int width, int height);
+  void assign(const std::uint8_t* pixels, int width, int height);  // [height, width]
   std::uint8_t* row(int y) { return &memory_[kRoom + static_cast<std::size_t>(y) * stride_]; }
   const std::uint8_t* row(int y) const {
     return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];

@@ -20,6 +20,8 @@ enum class ResizeKind {
 };
 ResizeKind resize_kind(const std::string& name);  // "antialias" or "area"
 
+const char* resize_kind_name(ResizeKind kind);
+
 // A rectangle of the source, in pixels.
 struct Region {
   int x = 0, y = 0, width = 0, height = 0;

@@ -1,9 +1,11 @@
 // The data of a run, equal on every rank: manifest, splits, and where each image lies.
 #pragma once
 
+#include <memory>
+
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
-#include "chexnet/data/image_index.hpp"
+#include "chexnet/data/image_source.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/split.hpp"
 
@@ -12,7 +14,8 @@ namespace chexnet {
 struct Dataset {
   Manifest manifest;
   Splits splits;
-  ImageIndex images;
+  std::unique_ptr<Stores> stores;
+  std::unique_ptr<ImageSource> images;
 };
 
 // Rank 0 reads, checks and scans first, so a fault is reported once; then the others read the same

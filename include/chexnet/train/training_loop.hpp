@@ -6,9 +6,9 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/progress.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
-#include "chexnet/report/progress.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/run_folder.hpp"

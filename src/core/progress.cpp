@@ -1,4 +1,4 @@
-#include "chexnet/report/progress.hpp"
+#include "chexnet/core/progress.hpp"
 
 #include <unistd.h>
 

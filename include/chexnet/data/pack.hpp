@@ -1,0 +1,94 @@
+// A pack: the images of a data set resized once to one size, as raw 8-bit pixels at a fixed stride.
+// Mapped into memory, so all ranks of a node share it through the page cache and a random crop is a
+// memory copy.
+//
+//   0      "CHXPACK1", uint32 length and uint32 CRC32C of the JSON that follows: images, side,
+//          resize_kind, stride, names_bytes, table_offset, data_offset, source_sha256, CRC32C of
+//          names and table
+//   4096   names, one a line
+//   …      table: one PackEntry an image
+//   …      pixels, image i at data_offset + i * stride (data_offset a multiple of 4096)
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chexnet/image/resize.hpp"
+#include "chexnet/storage/store.hpp"
+
+namespace chexnet {
+
+struct PackEntry {
+  std::uint32_t pixels_crc32c = 0;
+  std::uint32_t source_crc32c = 0;  // of the file the pixels come from
+  std::uint64_t source_bytes = 0;
+  std::uint64_t done = 0;  // kPackDone once the three above and the pixels are written
+};
+constexpr std::uint64_t kPackDone = 0x656e6f44;
+
+struct PackShape {
+  int side = 0;  // pixels
+  ResizeKind kind = ResizeKind::kAntialias;
+  std::vector<std::string> names;
+};
+
+// Thread-safe once made.
+class PackReader {
+ public:
+  // Reads header, names and table. Local packs are mapped, but on network file systems and object
+  // stores each image is read on its own. DataError: not a pack, damaged, cut off.
+  PackReader(std::string path, Store& store);
+  ~PackReader();
+  PackReader(const PackReader&) = delete;
+  PackReader& operator=(const PackReader&) = delete;
+
+  const PackShape& shape() const { return shape_; }
+  const std::string& source_sha256() const { return source_sha256_; }
+  // [side, side]; in the mapped file, or in `scratch`. The checksum is verified when an image is
+  // first touched (each time where it is read anew). DataError names path and image.
+  std::span<const std::byte> pixels(std::uint64_t image, std::vector<std::byte>& scratch) const;
+
+ private:
+  std::string path_;
+  Store& store_;
+  PackShape shape_;
+  std::string source_sha256_;
+  std::uint64_t stride_ = 0, data_offset_ = 0;
+  std::vector<PackEntry> table_;
+  std::span<const std::byte> map_;                 // empty: not mapped
+  std::unique_ptr<std::atomic<bool>[]> verified_;  // [image]
+};
+
+// Writes a pack from any number of processes and threads, each image by one of them. An interrupted
+// pack goes on where it was: what is marked as done and still has its checksum stays.
+class PackWriter {
+ public:
+  // Makes (or takes up) path.partial. One process calls this before the others call join().
+  static void prepare(const std::string& path, const PackShape& shape);
+  // Opens what prepare() made. CheckpointError when it cannot be written.
+  PackWriter(std::string path, const PackShape& shape);
+  ~PackWriter();
+  PackWriter(const PackWriter&) = delete;
+  PackWriter& operator=(const PackWriter&) = delete;
+
+  bool has(std::uint64_t image) const;
+  void write(std::uint64_t image, std::span<const std::uint8_t> pixels,
+             std::span<const std::byte> source);
+  // One process, after all others have written: checks that nothing is missing, writes the header,
+  // syncs, renames. Returns the source's SHA-256.
+  std::string finish();
+
+ private:
+  std::string path_;
+  PackShape shape_;
+  std::uint64_t table_offset_ = 0, data_offset_ = 0, stride_ = 0;
+  int fd_ = -1;
+};
+
+}  // namespace chexnet

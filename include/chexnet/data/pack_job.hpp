@@ -1,0 +1,42 @@
+// Writes a data set anew for fast reading: a pack of resized pixels, or TFRecord shards of the
+// files as they are. Any source, any number of ranks and threads; an interrupted job goes on where
+// it was, and the result is the same to the last byte. Nothing under its final name is ever
+// incomplete.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/data/image_source.hpp"
+#include "chexnet/data/manifest.hpp"
+
+namespace chexnet {
+
+struct PackJob {
+  std::string out;                  // pack file, or folder of shards
+  std::vector<std::uint32_t> rows;  // which images, in this order
+  Preprocessing preprocessing;      // resize and kind of a pack; limits of decoding
+  std::string prefix = "train";     // of shards
+  std::size_t per_shard = 256;      // images
+  std::uint64_t shuffle_seed = 1;   // order of the records; 0 = as `rows`
+  int threads = 1;
+};
+
+struct PackResult {
+  std::uint64_t written = 0, kept = 0;  // images of all ranks; kept: done by an earlier start
+  std::string source_sha256;            // packs: names, sizes and checksums of the source files
+};
+
+// `progress` hears how many of this rank's images are done, and how many it has. All ranks call;
+// every image is decoded, and DataError on all ranks lists the damaged ones.
+using PackProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
+PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const ImageSource& source,
+                            Communicator& comm, const PackProgress& progress);
+PackResult write_records(const PackJob& job, const Manifest& manifest, const ImageSource& source,
+                         Communicator& comm, const PackProgress& progress);
+
+}  // namespace chexnet

@@ -1,0 +1,26 @@
+// The stores of a run: the local one, and the object store once a path asks for it, so that without
+// s3:// no socket is ever opened.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "chexnet/storage/s3_store.hpp"
+#include "chexnet/storage/store.hpp"
+
+namespace chexnet {
+
+class Stores {
+ public:
+  explicit Stores(S3Options s3 = {});
+  Store& of(const std::string& path);  // any thread
+
+ private:
+  S3Options s3_options_;
+  std::unique_ptr<Store> local_;
+  std::once_flag s3_once_;
+  std::unique_ptr<Store> s3_;
+};
+
+}  // namespace chexnet

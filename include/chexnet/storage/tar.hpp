@@ -1,0 +1,58 @@
+// Images inside .tar and .tar.gz files (NIH's images_001.tar.gz … images_012.tar.gz), read where
+// they lie.
+//
+// A gzip stream can only be entered at a block boundary with the 32 KiB that precede it. One pass
+// over the archive notes, for each member, the last boundary before its content and those bytes of
+// the window that the content really refers to: hardly any, as images do not compress further. So a
+// member costs one ranged read and its own inflating, and the notes stay small.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chexnet/storage/entry.hpp"
+#include "chexnet/storage/store.hpp"
+
+namespace chexnet {
+
+// Follows a tar stream (ustar, GNU long names, pax paths) given in pieces of any size.
+class TarStream {
+ public:
+  // begin: a file's content starts with the next byte; end: it is complete, crc32c set.
+  TarStream(std::string path, std::function<void(Entry&)> begin, std::function<void(Entry&)> end);
+  void feed(std::span<const std::byte> bytes);
+  std::uint64_t position() const { return position_; }  // bytes fed
+  // DataError when the archive stops inside a member or without its end mark.
+  void finish() const;
+
+ private:
+  void header();
+  void content(std::span<const std::byte> bytes);
+  void end_of_content();
+
+  std::string path_;
+  std::function<void(Entry&)> begin_, end_;
+  std::vector<std::byte> block_;  // a header being collected
+  std::uint64_t position_ = 0;
+  std::uint64_t left_ = 0, pad_ = 0;  // of the content, and up to the next block
+  char type_ = 0;
+  std::string meta_, long_name_;  // content of 'L' and 'x' members; the name they gave
+  std::uint64_t long_size_ = 0;
+  bool has_long_size_ = false, ended_ = false;
+  Entry entry_;
+};
+
+std::vector<Entry> tar_entries(Store& store, const StoredFile& file, const ShowProgress& progress);
+std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
+                                  const ShowProgress& progress);
+
+// The content of one member, not checked. `packed`: the archive's bytes [entry.offset,
+// entry.offset + entry.stored). DataError when they do not inflate.
+void inflate_member(std::span<const std::byte> packed, const Entry& entry, const std::string& path,
+                    std::vector<std::byte>& into);
+
+}  // namespace chexnet

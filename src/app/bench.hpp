@@ -1,0 +1,28 @@
+// The benches, one file each, and what they share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/data/image_source.hpp"
+
+namespace chexnet {
+
+void add_bench_step(CLI::App& bench, Invocation& invocation);
+void add_bench_loader(CLI::App& bench, Invocation& invocation);
+void add_bench_pipelines(CLI::App& bench, Invocation& invocation);
+
+// The value below which `share` of the sorted values lie.
+double quantile(std::vector<double> values, double share);
+
+// Everything that lies at one place, as a data set without labels.
+struct Unlabelled {
+  Manifest manifest;
+  std::vector<std::uint32_t> rows;  // 0, 1, …
+  std::unique_ptr<ImageSource> source;
+};
+// DataError when there are no images.
+Unlabelled all_images(const std::vector<std::string>& places, Stores& stores);
+
+}  // namespace chexnet

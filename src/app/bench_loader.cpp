@@ -1,0 +1,149 @@
+// bench loader: images/s over growing numbers of workers, for each source, with the knee.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/report/plot.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Options {
+  std::vector<std::string> images;
+  int resize = 256, crop = 224, batch = 32, count = 512, rounds = 3, readers = -1;
+  std::string kind = "antialias", svg;
+  std::vector<int> workers = {0, 1, 2, 4, 6, 8};
+  bool plain = false, json = false;
+};
+
+struct Measured {
+  double images_per_s = 0, images_per_cpu_s = 0, wait_share = 0;
+};
+
+// Medians over the rounds, each of `count` images in a fresh order.
+Measured measure(const Unlabelled& set, const ImageReader& reader, const Options& options,
+                 int workers) {
+  const auto batch = static_cast<std::uint64_t>(options.batch);
+  const TrainSampler sampler(set.rows, false, 1, 0, batch, 0, 1);
+  const int readers = options.readers < 0 ? set.source->wanted_readers() : options.readers;
+  Loader loader(set.manifest, reader, sampler, {options.batch, workers, 3, readers});
+  const int batches = std::max(1, options.count / options.batch);
+  // Fills the page cache and starts the workers. What is ready in the ring is taken before the
+  // clock starts, or it would count as work of the round.
+  for (int b = 0; b < std::max(4, batches); ++b) loader.next();
+  std::vector<double> rate, per_cpu, wait;
+  for (int round = 0; round < options.rounds; ++round) {
+    const double start = now_s(), cpu = cpu_s(), waited = loader.wait_s();
+    int damaged = 0;
+    for (int b = 0; b < batches; ++b) damaged += loader.next().damaged;
+    if (damaged > 0)
+      throw DataError("[bench] " + std::to_string(damaged) +
+                      " images cannot be decoded. Hint: bench measures whole images only");
+    const double seconds = now_s() - start, images = static_cast<double>(batches * options.batch);
+    rate.push_back(images / seconds);
+    per_cpu.push_back(images / (cpu_s() - cpu));
+    wait.push_back((loader.wait_s() - waited) / seconds);
+  }
+  return {quantile(rate, 0.5), quantile(per_cpu, 0.5), quantile(wait, 0.5)};
+}
+
+int run(const Options& options) {
+  if (options.crop > options.resize)
+    throw ConfigError("[bench] --crop is larger than --resize. Hint: choose crop <= resize");
+  nlohmann::ordered_json sources = nlohmann::json::array();
+  Plot plot{"Loader: images/s by workers", "workers", "images/s", {}, true, 0};
+  Progress progress(true);
+  for (const auto& place : options.images) {
+    Stores stores;
+    const Unlabelled set = all_images({place}, stores);
+    Augmentation augmentation;
+    augmentation.random_crop = augmentation.flip = !options.plain;
+    const ImageReader reader(*set.source,
+                             {options.resize, options.crop, resize_kind(options.kind), 64'000'000},
+                             augmentation, 1);
+    nlohmann::ordered_json results = nlohmann::json::array();
+    Curve curve{place, curve_color(plot.curves.size()), {}, {}};
+    std::size_t knee = 0;
+    for (const int workers : options.workers) {
+      progress.show(place + ": " + std::to_string(workers) + " workers");
+      const Measured m = measure(set, reader, options, workers);
+      curve.points.emplace_back(workers, m.images_per_s);
+      // The knee: the fewest workers whose rate no later count beats by more than 5 %.
+      if (m.images_per_s > 1.05 * curve.points[knee].second) knee = curve.points.size() - 1;
+      results.push_back({{"workers", workers},
+                         {"images_per_s", m.images_per_s},
+                         {"images_per_cpu_s", m.images_per_cpu_s},
+                         {"wait_share", m.wait_share}});
+    }
+    progress.clear();
+    curve.marked = {knee};
+    const int knee_workers = options.workers[knee];
+    if (!options.json) {
+      std::cout << place << "  (" << set.rows.size() << " images)\n";
+      for (std::size_t i = 0; i < results.size(); ++i)
+        std::cout << "  " << options.workers[i] << " workers  "
+                  << fixed(results[i]["images_per_s"], 1) << " images/s  "
+                  << fixed(results[i]["images_per_cpu_s"], 1) << " images per CPU second"
+                  << (i == knee ? "  <- knee" : "") << "\n";
+    }
+    sources.push_back({{"source", place},
+                       {"images", set.rows.size()},
+                       {"knee", knee_workers},
+                       {"results", std::move(results)}});
+    plot.curves.push_back(std::move(curve));
+  }
+  if (!options.svg.empty()) write_atomically(options.svg, svg_plot(plot) + "\n");
+  if (options.json) std::cout << nlohmann::ordered_json{{"sources", sources}}.dump() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_loader(CLI::App& bench, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  auto* command = bench.add_subcommand(
+      "loader", "read, decode, resize and crop with growing numbers of workers, by source");
+  command
+      ->add_option("--images", options->images,
+                   "folder, archive, shards, pack or s3:// prefix; several are measured one by one")
+      ->required();
+  command->add_option("--resize", options->resize, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  command->add_option("--crop", options->crop, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  command->add_option("--kind", options->kind, "antialias or area")
+      ->check(CLI::IsMember({"antialias", "area"}))
+      ->capture_default_str();
+  command->add_flag("--plain", options->plain, "centre crop, no flip");
+  command->add_option("--workers", options->workers, "comma-separated counts")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 256));
+  command->add_option("--readers", options->readers, "reads in flight; -1 = as data.readers")
+      ->check(CLI::Range(-1, 1024));
+  command->add_option("--batch", options->batch, "images a batch")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--count", options->count, "images a round")
+      ->check(CLI::Range(1, 100000000))
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "rounds; medians are shown")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--svg", options->svg, "write the curves to this SVG file");
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->callback(
+      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
+}
+
+}  // namespace chexnet

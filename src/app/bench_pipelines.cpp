@@ -1,0 +1,181 @@
+// bench pipelines: Figure 3 of Dell's article, the old input pipeline against the new one on 1..N
+// ranks, beside our own order. Loading only; a step of compute can be stood in for by --step-ms.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "bench.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/data/pipeline.hpp"
+#include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/self_launch.hpp"
+#include "chexnet/report/plot.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Options {
+  std::string shards, svg, mode;
+  std::vector<int> ranks = {1, 2, 4};
+  int resize = 256, crop = 224, batch = 32, workers = 1, steps = 12;
+  double step_ms = 0;
+  bool json = false;
+};
+
+// One mode on the ranks of this world: all of them start together, take `steps` batches each, and
+// rank 0 prints what they did.
+int run_ranks(const Options& options, Invocation& invocation) {
+  LaunchConfig launch_config;
+  launch_config.device = "cpu";
+  launch_config.ranks = 1;
+  Launch launch = enter_world(launch_config, invocation);
+  Communicator& comm = *launch.comm;
+  Stores stores;
+  const Unlabelled set = all_images({options.shards}, stores);
+  Augmentation augmentation;
+  augmentation.random_crop = augmentation.flip = true;
+  const ImageReader reader(*set.source,
+                           {options.resize, options.crop, ResizeKind::kAntialias, 64'000'000},
+                           augmentation, 1);
+  DataConfig data;
+  data.pipeline = options.mode;
+  const auto batch = static_cast<std::uint64_t>(options.batch * comm.size());
+  const auto sampler = training_sampler(data, set.source->index(), set.rows, false, 1, 0, batch,
+                                        comm.rank(), comm.size());
+  Loader loader(set.manifest, reader, *sampler, {options.batch, options.workers, 2});
+  for (int i = 0; i < 4; ++i) loader.next();  // what the ring holds is not counted
+  comm.barrier();
+  const double start = now_s(), cpu = cpu_s(), waited = loader.wait_s();
+  for (int i = 0; i < options.steps; ++i) {
+    if (options.step_ms > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.step_ms));
+    loader.next();
+  }
+  const double seconds = now_s() - start, own_cpu = cpu_s() - cpu;
+  double sums[] = {own_cpu, loader.wait_s() - waited}, longest[] = {seconds};
+  comm.all_reduce(sums, ReduceOp::kSum);
+  comm.all_reduce(longest, ReduceOp::kMax);
+  invocation.abort = nullptr;
+  if (comm.rank() != 0) return 0;
+  const double images = static_cast<double>(options.steps) * static_cast<double>(batch);
+  std::cout << nlohmann::ordered_json{{"pipeline", options.mode},
+                                      {"ranks", comm.size()},
+                                      {"images_per_s", images / longest[0]},
+                                      {"wait_share", sums[1] / (longest[0] * comm.size())},
+                                      {"cpu_s_per_image", sums[0] / images}}
+                   .dump()
+            << std::endl;
+  return 0;
+}
+
+int run(const Options& options, Invocation& invocation) {
+  if (!options.mode.empty()) return run_ranks(options, invocation);
+  nlohmann::ordered_json results = nlohmann::json::array();
+  Plot rate{"Images/s by ranks: old and new pipeline", "ranks", "images/s", {}, true, 0};
+  Plot cpu{"CPU milliseconds per trained image by ranks", "ranks", "ms", {}, true, 1};
+  Progress progress(true);
+  if (!options.json) std::cout << "pipeline  ranks  images/s  waiting  CPU ms per trained image\n";
+  for (const std::string mode : {"old", "new", "global"}) {
+    Curve images{mode, curve_color(rate.curves.size()), {}, {}}, work = images;
+    for (const int ranks : options.ranks) {
+      progress.show("pipeline " + mode + " on " + std::to_string(ranks) + " ranks");
+      std::vector<std::string> arguments = {"bench",        "pipelines", "--shards",
+                                            options.shards, "--mode",    mode};
+      const auto pass_on = [&](const char* name, const auto& value) {
+        arguments.insert(arguments.end(), {name, std::to_string(value)});
+      };
+      pass_on("--resize", options.resize);
+      pass_on("--crop", options.crop);
+      pass_on("--batch", options.batch);
+      pass_on("--workers", options.workers);
+      pass_on("--steps", options.steps);
+      pass_on("--step-ms", options.step_ms);
+      const auto command = mpirun_command(ranks, allowed_cpus().size(), geteuid() == 0, {},
+                                          invocation.program, arguments);
+      const ChildOutput child = output_of(command);
+      const auto json = nlohmann::ordered_json::parse(child.output, nullptr, false);
+      if (child.exit_code != 0 || json.is_discarded())
+        throw DeviceError("[bench] mode " + mode + " on " + std::to_string(ranks) +
+                          " ranks ended with exit code " + std::to_string(child.exit_code) +
+                          ". Hint: see the message above");
+      images.points.emplace_back(ranks, json["images_per_s"].get<double>());
+      work.points.emplace_back(ranks, 1e3 * json["cpu_s_per_image"].get<double>());
+      if (!options.json) {
+        progress.clear();
+        std::cout << mode << std::string(10 - mode.size(), ' ') << ranks << "      "
+                  << fixed(json["images_per_s"], 1) << "     "
+                  << fixed(100 * json["wait_share"].get<double>(), 0) << " %     "
+                  << fixed(1e3 * json["cpu_s_per_image"].get<double>(), 2) << std::endl;
+      }
+      results.push_back(json);
+    }
+    rate.curves.push_back(std::move(images));
+    cpu.curves.push_back(std::move(work));
+  }
+  progress.clear();
+  if (!options.svg.empty()) write_atomically(options.svg, svg_plot(rate) + "\n");
+  if (!options.svg.empty())
+    write_atomically(options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
+                     svg_plot(cpu) + "\n");
+  if (options.json) std::cout << nlohmann::ordered_json{{"results", results}}.dump() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  auto* command = bench.add_subcommand(
+      "pipelines",
+      "the old and new input pipelines of Dell's article and ours, on growing numbers of ranks");
+  command
+      ->add_option("--shards", options->shards,
+                   "folder of TFRecord shards (pack --format tfrecord)")
+      ->required();
+  command->add_option("--ranks", options->ranks, "comma-separated numbers of ranks")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--resize", options->resize, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  command->add_option("--crop", options->crop, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  command->add_option("--batch", options->batch, "images a rank")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--workers", options->workers, "loader threads a rank")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+  command->add_option("--steps", options->steps, "batches to time, each rank")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--step-ms", options->step_ms,
+                   "milliseconds of compute to stand in for, each batch")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_option("--svg", options->svg,
+                      "write the curves to NAME.svg (images/s) and NAME-cpu.svg (CPU time)");
+  command->add_option("--mode", options->mode, "run this one mode as a rank")
+      ->check(CLI::IsMember({"old", "new", "global"}))
+      ->group("");
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return run(*options, invocation); };
+  });
+}
+
+}  // namespace chexnet

@@ -1,0 +1,128 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/pack_job.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/train/dataset.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Options {
+  std::vector<std::string> files, set;
+  std::string out, format = "pixels", split = "all", prefix;
+  std::size_t per_shard = 256;
+  std::uint64_t shuffle_seed = 1;
+  int ranks = 1, threads = 0;
+  bool json = false;
+};
+
+int run(const Options& options, Invocation& invocation) {
+  Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  config.launch.ranks = options.ranks;
+  config.launch.device = "cpu";
+  Launch launch = enter_world(config.launch, invocation);
+  if (launch.comm == nullptr) return launch.parent_exit_code;
+  Communicator& comm = *launch.comm;
+  const Dataset dataset = load_dataset(config.data, comm);
+
+  PackJob job;
+  job.out = options.out;
+  job.preprocessing = training_preprocessing(config.data);
+  job.per_shard = options.per_shard;
+  job.shuffle_seed = options.shuffle_seed;
+  job.prefix = !options.prefix.empty()  ? options.prefix
+               : options.split == "all" ? "train"
+                                        : options.split;
+  job.threads = options.threads > 0 ? options.threads : static_cast<int>(allowed_cpus().size());
+  if (options.split == "all") {
+    for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
+      job.rows.insert(job.rows.end(), split->rows.begin(), split->rows.end());
+    std::ranges::sort(job.rows);  // table order
+  } else {
+    job.rows = dataset.splits.named(options.split).rows;
+  }
+  if (job.rows.empty())
+    throw DataError("[pack] the " + options.split + " split has no images. Hint: --split all");
+
+  Progress progress(comm.rank() == 0);
+  const double start = now_s();
+  const auto show = [&](std::uint64_t done, std::uint64_t all) {
+    if (done == 0) return;
+    const double share = static_cast<double>(done) / static_cast<double>(all);
+    const double seconds = now_s() - start;
+    progress.show("packing: " + fixed(100 * share, 0) + " %, " +
+                  fixed(static_cast<double>(done) * comm.size() / seconds, 0) + " images/s, " +
+                  readable_s(seconds * (1 - share) / share) + " left");
+  };
+  const bool pixels = options.format == "pixels";
+  const PackResult result =
+      pixels ? write_pixel_pack(job, dataset.manifest, *dataset.images, comm, show)
+             : write_records(job, dataset.manifest, *dataset.images, comm, show);
+  progress.clear();
+  invocation.abort = nullptr;
+  if (comm.rank() != 0) return 0;
+  const double seconds = now_s() - start;
+  log_info("pack: " + std::to_string(job.rows.size()) + " images in " + job.out + " (" +
+           std::to_string(result.kept) + " were there already), " + fixed(seconds, 1) + " s");
+  if (options.json)
+    std::cout << nlohmann::ordered_json{{"out", job.out},
+                                        {"format", options.format},
+                                        {"images", job.rows.size()},
+                                        {"written", result.written},
+                                        {"kept", result.kept},
+                                        {"source_sha256", result.source_sha256},
+                                        {"seconds", seconds}}
+                     .dump()
+              << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+void add_pack(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "pack", "write a data set anew for fast reading: resized pixels, or TFRecord shards");
+  auto options = std::make_shared<Options>();
+  command->add_option("config", options->files, "YAML files with the data section")->required();
+  command->add_option("--out", options->out, "pack file (NAME.pack), or folder of shards")
+      ->required();
+  command->add_option("--format", options->format, "pixels (at data.resize) or tfrecord")
+      ->check(CLI::IsMember({"pixels", "tfrecord"}))
+      ->capture_default_str();
+  command->add_option("--split", options->split, "all, train, val or test")
+      ->check(CLI::IsMember({"all", "train", "val", "test"}))
+      ->capture_default_str();
+  command->add_option("--prefix", options->prefix, "tfrecord: name of the shards (the split's)");
+  command->add_option("--per-shard", options->per_shard, "tfrecord: images a shard")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--shuffle-seed", options->shuffle_seed,
+                   "tfrecord: seed of the records' order; 0 = table order")
+      ->capture_default_str();
+  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
+  command->add_option("--threads", options->threads, "threads a rank; 0 = its cores")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    if (options->format == "pixels" && !options->out.ends_with(".pack"))
+      throw CLI::ValidationError("--out", "a pack's name ends with .pack");
+    invocation.run = [&invocation, options] { return run(*options, invocation); };
+  });
+}
+
+}  // namespace chexnet

@@ -1,0 +1,103 @@
+#include "chexnet/data/image_source.hpp"
+
+#include <algorithm>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/storage/tar.hpp"
+#include "chexnet/storage/tfrecord.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr int kObjectStoreReaders = 32;
+
+void check_member(const Fetched& fetched, const Entry& entry) {
+  if (fetched.bytes.size() != entry.length || crc32c(fetched.bytes) != entry.crc32c)
+    throw DataError("[tar] " + fetched.origin + " at byte " + std::to_string(entry.offset) +
+                    ": its checksum differs from when the archive was indexed. Hint: the archive "
+                    "changed or is damaged; delete its .index file to index it again");
+}
+
+}  // namespace
+
+ImageSource::ImageSource(ImageIndex index, Stores& stores)
+    : index_(std::move(index)), stores_(stores), packs_(index_.containers().size()) {
+  for (std::size_t c = 0; c < packs_.size(); ++c) {
+    const Container& container = index_.containers()[c];
+    if (container.kind == ContainerKind::kPack)
+      packs_[c] = std::make_unique<PackReader>(container.path, stores_.of(container.path));
+  }
+}
+
+void ImageSource::fetch(std::uint32_t row, Fetched& into) const {
+  const Place& place = index_.place(row);
+  if (!index_.has(row))
+    throw DataError("[images] row " + std::to_string(row) + " was never looked for");
+  const Container& container = index_.containers()[place.container];
+  const Entry& entry = place.entry;
+  Store& store = stores_.of(container.path);
+  into.side = 0;
+  into.origin.assign(container.path);
+  const auto part = [&](const char* what) {
+    char number[24];
+    const int length =
+        std::snprintf(number, sizeof number, "%llu", static_cast<unsigned long long>(place.number));
+    into.origin.append(what).append(number, static_cast<std::size_t>(length));
+  };
+  switch (container.kind) {
+    case ContainerKind::kFile:
+      store.read_whole(container.path, into.memory);
+      into.bytes = into.memory;
+      break;
+    case ContainerKind::kTfrecord: {
+      part(" record ");
+      store.read(container.path, entry.offset, kRecordHead + entry.length + kRecordTail,
+                 into.memory);
+      const auto data = record_data(into.memory, container.path, entry.offset, place.number);
+      into.bytes = example_image(data, into.origin);
+      break;
+    }
+    case ContainerKind::kTar:
+      part(" member ");
+      store.read(container.path, entry.offset, entry.length, into.memory);
+      into.bytes = into.memory;
+      check_member(into, entry);
+      break;
+    case ContainerKind::kTarGz:
+      part(" member ");
+      store.read(container.path, entry.offset, entry.stored, into.packed);
+      inflate_member(into.packed, entry, container.path, into.memory);
+      into.bytes = into.memory;
+      check_member(into, entry);
+      break;
+    case ContainerKind::kPack: {
+      part(" image ");
+      const PackReader& pack = *packs_[place.container];
+      into.bytes = pack.pixels(place.number, into.memory);
+      into.side = pack.shape().side;
+      break;
+    }
+  }
+}
+
+std::vector<const PackReader*> ImageSource::packs() const {
+  std::vector<const PackReader*> found;
+  for (const auto& pack : packs_)
+    if (pack) found.push_back(pack.get());
+  return found;
+}
+
+int ImageSource::wanted_readers() const {
+  const bool remote =
+      std::ranges::any_of(index_.containers(), [](const Container& c) { return is_s3(c.path); });
+  return remote ? kObjectStoreReaders : 0;
+}
+
+S3Options s3_options(const DataConfig& config) {
+  const S3Config& s3 = config.s3;
+  return {s3.endpoint, s3.region, s3.profile, s3.instance_metadata, static_cast<int>(s3.attempts),
+          s3.timeout_s};
+}
+
+}  // namespace chexnet

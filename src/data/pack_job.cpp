@@ -1,0 +1,273 @@
+#include "chexnet/data/pack_job.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/philox.hpp"
+#include "chexnet/data/pack.hpp"
+#include "chexnet/data/phantom.hpp"
+#include "chexnet/storage/tfrecord.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+namespace {
+
+// What the workers of a rank share.
+struct Shared {
+  std::atomic<std::uint64_t> next = 0, done = 0, written = 0, kept = 0;
+  std::atomic<int> live = 0;
+  std::mutex mutex;  // guards the two below
+  std::vector<std::string> damaged;
+  std::exception_ptr failure;
+};
+
+// Calls work(i) for i in [0, count) from `threads` threads. Damaged images are collected, any other
+// failure ends it.
+void run_workers(Shared& shared, std::uint64_t count, std::uint64_t images, int threads,
+                 const PackProgress& progress, const std::function<void(std::uint64_t)>& work) {
+  std::vector<std::jthread> running;
+  shared.live = threads;
+  for (int t = 0; t < threads; ++t)
+    running.emplace_back([&] {
+      try {
+        for (std::uint64_t i = 0; (i = shared.next++) < count;) work(i);
+      } catch (...) {
+        const std::lock_guard lock(shared.mutex);
+        if (!shared.failure) shared.failure = std::current_exception();
+        shared.next = count;
+      }
+      --shared.live;
+    });
+  while (shared.live > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(shared.done == 0 ? 2 : 50));
+    progress(shared.done, images);
+  }
+  running.clear();
+  if (shared.failure) std::rethrow_exception(shared.failure);
+}
+
+// One image's file bytes and its [side, side] pixels; false (and noted) when it is damaged.
+bool read_image(const ImageReader& reader, std::uint32_t row, Shared& shared,
+                ImageReader::Scratch& scratch, std::vector<std::uint8_t>& pixels) {
+  try {
+    reader.read({.row = row}, pixels.data(), scratch);
+    return true;
+  } catch (const DataError& e) {
+    const std::lock_guard lock(shared.mutex);
+    shared.damaged.emplace_back(e.what());
+    return false;
+  }
+}
+
+void refuse_damage(Shared& shared, Communicator& comm) {
+  std::string own;
+  for (const auto& text : shared.damaged) own += text + "\n";
+  std::string all;
+  for (const auto& text : gather_text(comm, own)) all += text;
+  const auto count = std::ranges::count(all, '\n');
+  if (count == 0) return;
+  std::string shown;
+  std::size_t at = 0;
+  for (int i = 0; i < std::min<int>(20, static_cast<int>(count)); ++i) {
+    const auto end = all.find('\n', at);
+    shown += "\n  " + all.substr(at, end - at);
+    at = end + 1;
+  }
+  throw DataError("[pack] " + std::to_string(count) +
+                  " images are damaged; the rest is done and kept. Hint: mend them or leave them "
+                  "out of the lists, then start again:" +
+                  shown);
+}
+
+PackResult total(Communicator& comm, const Shared& shared) {
+  double counts[] = {static_cast<double>(shared.written.load()),
+                     static_cast<double>(shared.kept.load())};
+  comm.all_reduce(counts, ReduceOp::kSum);
+  return {static_cast<std::uint64_t>(counts[0]), static_cast<std::uint64_t>(counts[1]), {}};
+}
+
+// Runs `action` on rank 0; every rank throws when it throws.
+void on_rank_0(Communicator& comm, const std::function<void()>& action) {
+  std::exception_ptr failure;
+  if (comm.rank() == 0) {
+    try {
+      action();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  if (!any_rank(comm, failure != nullptr)) return;
+  if (failure) std::rethrow_exception(failure);
+  throw CheckpointError("[pack] rank 0 failed. Hint: see its message");
+}
+
+}  // namespace
+
+PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const ImageSource& source,
+                            Communicator& comm, const PackProgress& progress) {
+  Preprocessing whole = job.preprocessing;
+  whole.crop = whole.resize;
+  PackShape shape{whole.resize, whole.kind, {}};
+  for (const auto row : job.rows) shape.names.push_back(manifest.images[row]);
+  bool complete = false;
+  std::string sha256;
+  on_rank_0(comm, [&] {
+    if (fs::exists(job.out)) {
+      const auto store = local_store();
+      const PackReader reader(job.out, *store);
+      if (reader.shape().names != shape.names || reader.shape().side != shape.side ||
+          reader.shape().kind != shape.kind)
+        throw CheckpointError("[pack] " + job.out +
+                              " exists and holds other images. Hint: choose another --out");
+      complete = true;
+      sha256 = reader.source_sha256();
+      return;
+    }
+    if (const auto parent = fs::path(job.out).parent_path(); !parent.empty())
+      fs::create_directories(parent);
+    PackWriter::prepare(job.out, shape);
+  });
+  if (any_rank(comm, complete)) return {0, job.rows.size(), sha256};
+
+  PackWriter writer(job.out, shape);
+  const ImageReader reader(source, whole, Augmentation::none(), 0);
+  const auto ranks = static_cast<std::uint64_t>(comm.size()),
+             rank = static_cast<std::uint64_t>(comm.rank());
+  const std::uint64_t own = (job.rows.size() + ranks - 1 - rank) / ranks;
+  Shared shared;
+  run_workers(shared, own, own, job.threads, progress, [&](std::uint64_t i) {
+    thread_local ImageReader::Scratch scratch;
+    thread_local std::vector<std::uint8_t> pixels;
+    pixels.resize(static_cast<std::size_t>(whole.resize) * static_cast<std::size_t>(whole.resize));
+    const std::uint64_t image = i * ranks + rank;
+    if (writer.has(image)) {
+      ++shared.kept;
+    } else if (read_image(reader, job.rows[image], shared, scratch, pixels)) {
+      writer.write(image, pixels, scratch.fetched.bytes);
+      ++shared.written;
+    }
+    ++shared.done;
+  });
+  refuse_damage(shared, comm);
+  PackResult result = total(comm, shared);
+  on_rank_0(comm, [&] { result.source_sha256 = writer.finish(); });
+  return result;
+}
+
+PackResult write_records(const PackJob& job, const Manifest& manifest, const ImageSource& source,
+                         Communicator& comm, const PackProgress& progress) {
+  std::vector<std::uint32_t> rows = job.rows;
+  if (job.shuffle_seed > 0) {  // Fisher and Yates
+    Random random(job.shuffle_seed, Purpose::kOrder, 0);
+    for (std::size_t i = rows.size(); i > 1; --i)
+      std::swap(rows[i - 1], rows[random.below(static_cast<std::uint32_t>(i))]);
+  }
+  const std::size_t shards = (rows.size() + job.per_shard - 1) / job.per_shard;
+  on_rank_0(comm, [&] {
+    fs::create_directories(job.out);
+    Sha256 content;
+    for (const auto row : rows) {
+      content.update(manifest.images[row]);
+      for (std::size_t k = 0; k < manifest.finding_count(); ++k) {
+        const float label = manifest.label_row(row)[k];
+        content.update(std::isnan(label) ? "\t-1" : label > 0.5f ? "\t1" : "\t0");
+      }
+      content.update("\n");
+    }
+    const nlohmann::ordered_json plan = {{"images", rows.size()},
+                                         {"per_shard", job.per_shard},
+                                         {"shuffle_seed", job.shuffle_seed},
+                                         {"findings", manifest.findings},
+                                         {"images_and_labels_sha256", content.hex()}};
+    const std::string path = (fs::path(job.out) / ("." + job.prefix + ".plan.json")).string();
+    const std::string text = plan.dump(1) + "\n";
+    if (!fs::exists(path)) return write_atomically(path, text);
+    if (read_text(path) != text)
+      throw CheckpointError("[pack] " + job.out + " holds shards '" + job.prefix +
+                            "' of other images or labels. Hint: choose another --out or --prefix");
+  });
+
+  Preprocessing small =
+      job.preprocessing;  // decoding proves each image whole; its size is no matter
+  small.resize = small.crop = 64;
+  for (const PackReader* pack : source.packs()) {
+    small.resize = small.crop = pack->shape().side;
+    small.kind = pack->shape().kind;
+  }
+  const ImageReader reader(source, small, Augmentation::none(), 0);
+  const auto ranks = static_cast<std::size_t>(comm.size()),
+             rank = static_cast<std::size_t>(comm.rank());
+  const std::uint64_t own = (shards + ranks - 1 - rank) / ranks;
+  std::uint64_t images = 0;
+  for (std::size_t i = 0; i < own; ++i)
+    images += std::min(job.per_shard, rows.size() - (i * ranks + rank) * job.per_shard);
+  Shared shared;
+  run_workers(shared, own, images, job.threads, progress, [&](std::uint64_t i) {
+    thread_local ImageReader::Scratch scratch;
+    thread_local std::vector<std::uint8_t> pixels;
+    pixels.resize(static_cast<std::size_t>(small.crop) * static_cast<std::size_t>(small.crop));
+    const std::size_t shard = i * ranks + rank;
+    const std::string name = shard_name(job.prefix, shard, shards);
+    const std::string path = (fs::path(job.out) / name).string();
+    const std::size_t begin = shard * job.per_shard,
+                      end = std::min(rows.size(), begin + job.per_shard);
+    if (fs::exists(path)) {  // renamed only when whole and synced
+      shared.kept += end - begin;
+      shared.done += end - begin;
+      return;
+    }
+    const std::string partial = (fs::path(job.out) / ("." + name + ".partial")).string();
+    OutputFile out(partial);
+    std::vector<Entry> entries;
+    std::uint64_t offset = 0;
+    std::string record;
+    bool whole = true;
+    for (std::size_t r = begin; r < end; ++r, ++shared.done) {
+      if (!read_image(reader, rows[r], shared, scratch, pixels)) {
+        whole = false;
+        continue;
+      }
+      std::vector<std::byte> png;
+      Example example;
+      example.image = scratch.fetched.bytes;
+      if (scratch.fetched.side > 0) {
+        png = encode_gray_png(reinterpret_cast<const std::uint8_t*>(example.image.data()),
+                              scratch.fetched.side, scratch.fetched.side);
+        example.image = png;
+      }
+      example.filename = manifest.images[rows[r]];
+      for (std::size_t k = 0; k < manifest.finding_count(); ++k) {
+        const float label = manifest.label_row(rows[r])[k];
+        example.labels.push_back(std::isnan(label) ? -1 : label > 0.5f ? 1 : 0);
+        example.label_names.push_back(manifest.findings[k]);
+      }
+      record.clear();
+      append_record(record, encode_example(example));
+      out.write(record);
+      Entry entry;
+      entry.name = example.filename;
+      entry.offset = offset;
+      entry.length = record.size() - kRecordHead - kRecordTail;
+      entries.push_back(std::move(entry));
+      offset += record.size();
+      ++shared.written;
+    }
+    if (!whole) return;  // the destructor removes it; refuse_damage() tells
+    out.close();
+    write_atomically(path + ".index", entries_text(entries, ContainerKind::kTfrecord, offset));
+    fs::rename(partial, path);
+    sync_folder(job.out);
+  });
+  refuse_damage(shared, comm);
+  return total(comm, shared);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,162 @@
+#include "chexnet/data/pipeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+
+Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows) {
+  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint32_t>>> by_path;
+  for (const auto row : rows) {
+    const Place& place = index.place(row);
+    const Container& container = index.containers()[place.container];
+    if (container.kind != ContainerKind::kTfrecord)
+      throw ConfigError("[pipeline] " + container.path +
+                        " is no TFRecord shard, which data.pipeline old and new read. Hint: "
+                        "chexnet-train pack --format tfrecord, or data.pipeline global");
+    by_path[container.path].emplace_back(place.number, row);
+  }
+  Shards shards;
+  for (auto& [path, records] : by_path) {
+    std::ranges::sort(records);
+    auto& shard = shards.emplace_back();
+    for (const auto& [number, row] : records) shard.push_back(row);
+  }
+  return shards;
+}
+
+std::vector<std::uint32_t> interleave(const Shards& files, std::size_t cycle_length) {
+  struct Open {
+    std::size_t file, next;
+  };
+  std::vector<std::uint32_t> out;
+  std::vector<Open> open;
+  std::size_t next_file = 0;
+  const auto skip_empty = [&] {
+    while (next_file < files.size() && files[next_file].empty()) ++next_file;
+    return next_file < files.size();
+  };
+  while (open.size() < cycle_length && skip_empty()) open.push_back({next_file++, 0});
+  while (!open.empty()) {
+    for (std::size_t slot = 0; slot < open.size();) {
+      Open& o = open[slot];
+      out.push_back(files[o.file][o.next++]);
+      if (o.next < files[o.file].size()) {
+        ++slot;
+      } else if (skip_empty()) {
+        o = {next_file++, 0};
+        ++slot;
+      } else {
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(slot));
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> shuffle_in_buffer(const std::vector<std::uint32_t>& items,
+                                             std::size_t size, Random& random) {
+  if (size <= 1) return items;
+  std::vector<std::uint32_t> buffer, out;
+  for (const auto item : items) {
+    if (buffer.size() < size) {
+      buffer.push_back(item);
+      continue;
+    }
+    auto& taken = buffer[random.below(static_cast<std::uint32_t>(size))];
+    out.push_back(taken);
+    taken = item;
+  }
+  while (!buffer.empty()) {
+    auto& taken = buffer[random.below(static_cast<std::uint32_t>(buffer.size()))];
+    out.push_back(taken);
+    taken = buffer.back();
+    buffer.pop_back();
+  }
+  return out;
+}
+
+PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, std::uint64_t seed,
+                                 std::uint64_t first_position, int rank, int world_size)
+    : options_(options),
+      seed_(seed),
+      first_ticket_(first_position / static_cast<std::uint64_t>(world_size)),
+      rank_(static_cast<std::uint64_t>(rank)),
+      world_size_(static_cast<std::uint64_t>(world_size)) {
+  if (options.old) {
+    for (const auto& shard : shards) all_.insert(all_.end(), shard.begin(), shard.end());
+    per_epoch_ = (all_.size() + world_size_ - 1 - rank_) / world_size_;
+  } else {
+    if (shards.size() < world_size_)
+      throw ConfigError("[pipeline] " + std::to_string(shards.size()) + " shards for " +
+                        std::to_string(world_size) +
+                        " ranks: data.pipeline new gives each rank its own files. Hint: write "
+                        "more shards (pack --per-shard), or data.pipeline global");
+    shards_ = every_nth(shards, world_size_, rank_);
+    for (const auto& shard : shards_) per_epoch_ += shard.size();
+  }
+  if (per_epoch_ == 0)
+    throw ConfigError("[pipeline] rank " + std::to_string(rank) + " has no images");
+}
+
+std::vector<std::uint32_t> PipelineSampler::epoch_order(std::uint64_t epoch) const {
+  Random random(seed_, Purpose::kOrder, epoch * world_size_ + rank_);
+  std::vector<std::uint32_t> items;
+  if (options_.old) {  // map(parse) over all, then shard
+    items.resize(all_.size());
+    std::iota(items.begin(), items.end(), 0u);
+    items = every_nth(items, world_size_, rank_);
+  } else {
+    Shards files = shards_;
+    for (std::size_t i = files.size(); options_.shuffle_files && i > 1; --i)
+      std::swap(files[i - 1], files[random.below(static_cast<std::uint32_t>(i))]);
+    items = interleave(files, options_.cycle_length);
+  }
+  return shuffle_in_buffer(items, options_.shuffle_records, random);
+}
+
+std::uint32_t PipelineSampler::item(std::uint64_t ticket) const {
+  const std::uint64_t own = first_ticket_ + ticket, epoch = own / per_epoch_;
+  const std::lock_guard lock(mutex_);
+  auto order = std::ranges::find(orders_, epoch, &Order::epoch);
+  if (order == orders_.end()) {
+    if (orders_.size() >= 2) orders_.erase(std::ranges::min_element(orders_, {}, &Order::epoch));
+    orders_.push_back({epoch, epoch_order(epoch)});
+    order = orders_.end() - 1;
+  }
+  return order->items[own % per_epoch_];
+}
+
+Sample PipelineSampler::at(std::uint64_t ticket) const {
+  const std::uint32_t chosen = item(ticket);
+  return {options_.old ? all_[chosen] : chosen, (first_ticket_ + ticket) * world_size_ + rank_,
+          false};
+}
+
+void PipelineSampler::discarded(std::uint64_t ticket, std::vector<std::uint32_t>& rows) const {
+  rows.clear();
+  if (!options_.old) return;
+  // The records between this one and the rank's next: parsed here, trained elsewhere.
+  const std::size_t begin = item(ticket) / world_size_ * world_size_;
+  for (std::size_t i = begin; i < std::min<std::size_t>(begin + world_size_, all_.size()); ++i)
+    if (i % world_size_ != rank_) rows.push_back(all_[i]);
+}
+
+std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,
+                                          const std::vector<std::uint32_t>& rows, bool keep_order,
+                                          std::uint64_t seed, std::uint64_t first_position,
+                                          std::uint64_t batch, int rank, int world_size) {
+  if (config.pipeline == "global" || keep_order)
+    return std::make_unique<TrainSampler>(rows, keep_order, seed, first_position, batch, rank,
+                                          world_size);
+  const PipelineOptions options{
+      config.pipeline == "old", static_cast<std::size_t>(config.cycle_length),
+      static_cast<std::size_t>(config.shuffle_records), config.shuffle_files};
+  return std::make_unique<PipelineSampler>(shards_of(index, rows), options, seed, first_position,
+                                           rank, world_size);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,62 @@
+#include "chexnet/data/read_ahead.hpp"
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+
+ReadAhead::ReadAhead(const ImageSource& source, const Sampler& sampler, int threads, int slots)
+    : source_(source), sampler_(sampler), slots_(static_cast<std::size_t>(slots)) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].ticket = i;
+  for (int t = 0; t < threads; ++t)
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+}
+
+ReadAhead::~ReadAhead() {
+  for (auto& thread : threads_) thread.request_stop();
+  slot_free_.notify_all();
+}
+
+void ReadAhead::work(const std::stop_token& stop) {
+  for (;;) {
+    Slot* slot = nullptr;
+    std::uint64_t ticket = 0;
+    {
+      std::unique_lock lock(mutex_);
+      ticket = next_++;
+      slot = &slots_[ticket % slots_.size()];
+      if (!slot_free_.wait(lock, stop, [&] { return slot->ticket == ticket; })) return;
+    }
+    if (stop.stop_requested()) return;
+    slot->failure = nullptr;
+    try {
+      const Sample sample = sampler_.at(ticket);
+      if (!sample.padding) source_.fetch(sample.row, slot->fetched);
+    } catch (...) {
+      slot->failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    slot->ready = true;
+    slot_ready_.notify_all();
+  }
+}
+
+const Fetched* ReadAhead::wait(std::uint64_t ticket, const std::stop_token& stop) {
+  Slot& slot = slots_[ticket % slots_.size()];
+  {
+    std::unique_lock lock(mutex_);
+    if (!slot_ready_.wait(lock, stop, [&] { return slot.ticket == ticket && slot.ready; }))
+      return nullptr;
+  }
+  if (slot.failure) std::rethrow_exception(slot.failure);
+  return &slot.fetched;
+}
+
+void ReadAhead::done(std::uint64_t ticket) {
+  Slot& slot = slots_[ticket % slots_.size()];
+  const std::lock_guard lock(mutex_);
+  slot.ready = false;
+  slot.ticket += slots_.size();
+  slot_free_.notify_all();
+}
+
+}  // namespace chexnet

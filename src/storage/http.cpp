@@ -1,0 +1,84 @@
+#include "http.hpp"
+
+#include <curl/curl.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace chexnet {
+namespace {
+
+struct Answer {
+  std::vector<std::byte>* body;
+  std::uint64_t max_bytes;
+  std::string content_range;
+};
+
+std::size_t on_body(char* data, std::size_t, std::size_t count, void* user) {
+  auto& answer = *static_cast<Answer*>(user);
+  if (answer.body->size() + count > answer.max_bytes) return 0;  // ends the transfer
+  const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  answer.body->insert(answer.body->end(), bytes, bytes + count);
+  return count;
+}
+
+std::size_t on_header(char* data, std::size_t, std::size_t count, void* user) {
+  static constexpr char kName[] = "content-range:";
+  constexpr std::size_t kLength = sizeof kName - 1;
+  if (count > kLength && strncasecmp(data, kName, kLength) == 0) {
+    std::string& value = static_cast<Answer*>(user)->content_range;
+    value.assign(data + kLength, count - kLength);
+    value.erase(0, value.find_first_not_of(' '));
+    value.erase(value.find_last_not_of("\r\n ") + 1);
+  }
+  return count;
+}
+
+// A connection that is kept between requests.
+CURL* own_handle() {
+  static const bool ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  thread_local const std::unique_ptr<CURL, void (*)(CURL*)> handle(
+      ready ? curl_easy_init() : nullptr, [](CURL* h) {
+        if (h != nullptr) curl_easy_cleanup(h);
+      });
+  return handle.get();
+}
+
+}  // namespace
+
+HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& body) {
+  body.clear();
+  CURL* curl = own_handle();
+  if (curl == nullptr) return {0, "libcurl cannot be started", {}};
+  curl_easy_reset(curl);  // keeps the connection
+  Answer answer{&body, request.max_bytes, {}};
+  curl_slist* headers = nullptr;
+  for (const auto& [name, value] : request.headers)
+    headers = curl_slist_append(headers, (name + ": " + value).c_str());
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(headers, curl_slist_free_all);
+  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);  // keys may hold ".."
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1e3 * request.timeout_s));
+  // Slower than one byte a second for so long is a stall.
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
+                   std::max(1L, static_cast<long>(request.timeout_s)));
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
+  char text[CURL_ERROR_SIZE] = "";
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
+  const CURLcode rc = curl_easy_perform(curl);
+  if (rc != CURLE_OK) return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  return {static_cast<int>(status), {}, std::move(answer.content_range)};
+}
+
+}  // namespace chexnet

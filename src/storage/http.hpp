@@ -1,0 +1,29 @@
+// One HTTP exchange over libcurl, on the calling thread's own connection.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;
+  std::map<std::string, std::string> headers;
+  double timeout_s = 20;        // without a byte; also for the connection
+  std::uint64_t max_bytes = 0;  // of the answer's body; more is a failure
+};
+
+struct HttpResponse {
+  int status = 0;  // 0: no whole answer came; `failure` says why
+  std::string failure;
+  std::string content_range;
+};
+
+// The body goes to `body`, whose capacity is kept.
+HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& body);
+
+}  // namespace chexnet

@@ -1,0 +1,157 @@
+#include "chexnet/storage/tar.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kBlock = 512;
+
+// A number of a tar header: octal text, or base 256 when the first bit is set (GNU).
+std::uint64_t number(std::span<const std::byte> field) {
+  std::uint64_t value = 0;
+  if ((field[0] & std::byte{0x80}) != std::byte{}) {
+    for (const auto b : field.subspan(1)) value = value << 8 | std::to_integer<std::uint64_t>(b);
+    return value;
+  }
+  for (const auto b : field) {
+    const char c = static_cast<char>(b);
+    if (c >= '0' && c <= '7')
+      value = value * 8 + static_cast<std::uint64_t>(c - '0');
+    else if (c != ' ')
+      break;
+  }
+  return value;
+}
+
+std::string text(std::span<const std::byte> field) {
+  const auto* first = reinterpret_cast<const char*>(field.data());
+  return {first, strnlen(first, field.size())};
+}
+
+}  // namespace
+
+TarStream::TarStream(std::string path, std::function<void(Entry&)> begin,
+                     std::function<void(Entry&)> end)
+    : path_(std::move(path)), begin_(std::move(begin)), end_(std::move(end)) {}
+
+void TarStream::feed(std::span<const std::byte> bytes) {
+  while (!bytes.empty() && !ended_) {
+    std::size_t used = 0;
+    if (left_ > 0) {
+      used = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
+      content(bytes.first(used));
+      left_ -= used;
+      position_ += used;
+      if (left_ == 0) end_of_content();
+    } else if (pad_ > 0) {
+      used = static_cast<std::size_t>(std::min<std::uint64_t>(pad_, bytes.size()));
+      pad_ -= used;
+      position_ += used;
+    } else {
+      used = std::min(kBlock - block_.size(), bytes.size());
+      block_.insert(block_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(used));
+      position_ += used;
+      if (block_.size() == kBlock) {
+        header();
+        block_.clear();
+      }
+    }
+    bytes = bytes.subspan(used);
+  }
+}
+
+void TarStream::header() {
+  const std::span<const std::byte> h(block_);
+  if (std::ranges::all_of(h, [](std::byte b) { return b == std::byte{}; })) {
+    ended_ = true;
+    return;
+  }
+  // The checksum counts its own field as blanks.
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < kBlock; ++i)
+    sum += i >= 148 && i < 156 ? ' ' : std::to_integer<unsigned>(h[i]);
+  if (sum != number(h.subspan(148, 8)))
+    throw DataError("[tar] " + path_ + ": damaged tar header at byte " +
+                    std::to_string(position_ - kBlock) +
+                    " of the archive. Hint: download it again");
+  type_ = static_cast<char>(h[156]);
+  left_ = has_long_size_ ? long_size_ : number(h.subspan(124, 12));
+  pad_ = (kBlock - left_ % kBlock) % kBlock;
+  meta_.clear();
+  const bool file = type_ == '0' || type_ == '\0' || type_ == '7';
+  if (type_ == 'L' || type_ == 'x' || type_ == 'g') {
+    if (left_ > (1 << 20))
+      throw DataError("[tar] " + path_ + ": a name of more than 1 MiB. Hint: is this a tar file?");
+    return;
+  }
+  if (file) {
+    entry_ = Entry();
+    const std::string prefix =
+        std::memcmp(&h[257], "ustar\0", 6) == 0 ? text(h.subspan(345, 155)) : std::string();
+    entry_.name = !long_name_.empty() ? long_name_
+                  : prefix.empty()    ? text(h.first(100))
+                                      : prefix + "/" + text(h.first(100));
+    entry_.offset = position_;
+    entry_.length = left_;
+    begin_(entry_);
+  }
+  long_name_.clear();
+  has_long_size_ = false;
+  if (left_ == 0) end_of_content();
+}
+
+void TarStream::content(std::span<const std::byte> bytes) {
+  if (type_ == 'L' || type_ == 'x')
+    meta_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  else if (type_ == '0' || type_ == '\0' || type_ == '7')
+    entry_.crc32c = crc32c(bytes, entry_.crc32c);
+}
+
+void TarStream::end_of_content() {
+  if (type_ == '0' || type_ == '\0' || type_ == '7') return end_(entry_);
+  if (type_ == 'L') long_name_ = meta_.c_str();  // up to its first NUL
+  // pax: lines of "length key=value\n"
+  for (std::size_t at = 0; type_ == 'x' && at < meta_.size();) {
+    const std::size_t length = std::strtoul(&meta_[at], nullptr, 10);
+    if (length < 5 || length > meta_.size() - at) break;
+    const std::string line = meta_.substr(at, length - 1);
+    const auto blank = line.find(' '), equals = line.find('=');
+    if (blank != std::string::npos && equals != std::string::npos && blank < equals) {
+      const std::string key = line.substr(blank + 1, equals - blank - 1);
+      if (key == "path") long_name_ = line.substr(equals + 1);
+      if (key == "size") {
+        long_size_ = std::strtoull(&line[equals + 1], nullptr, 10);
+        has_long_size_ = true;
+      }
+    }
+    at += length;
+  }
+}
+
+void TarStream::finish() const {
+  if (left_ > 0 || !block_.empty() || (!ended_ && position_ == 0))
+    throw DataError("[tar] " + path_ + ": the archive is cut off at byte " +
+                    std::to_string(position_) + ". Hint: download it again");
+}
+
+std::vector<Entry> tar_entries(Store& store, const StoredFile& file, const ShowProgress& progress) {
+  std::vector<Entry> entries;
+  TarStream tar(
+      file.path, [](Entry&) {}, [&](Entry& e) { entries.push_back(e); });
+  std::vector<std::byte> bytes;
+  constexpr std::uint64_t kPiece = 8 << 20;
+  for (std::uint64_t at = 0; at < file.size; at += kPiece) {
+    store.read(file.path, at, std::min(kPiece, file.size - at), bytes);
+    tar.feed(bytes);
+    progress(at + bytes.size());
+  }
+  tar.finish();
+  return entries;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,234 @@
+#include "chexnet/storage/tfrecord.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+// Field numbers of tensorflow/core/example/{example,feature}.proto.
+constexpr protozero::pbf_tag_type kExampleFeatures = 1, kFeaturesMap = 1, kMapKey = 1,
+                                  kMapValue = 2, kFeatureBytes = 1, kFeatureFloats = 2,
+                                  kFeatureInt64s = 3, kListValue = 1;
+
+std::uint32_t masked_crc(std::span<const std::byte> bytes) {
+  const std::uint32_t crc = crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+template <class Number>
+Number little_endian(const std::byte* at) {
+  Number value = 0;
+  std::memcpy(&value, at, sizeof value);  // x86-64 and arm64 are little endian
+  return value;
+}
+
+[[noreturn]] void no_example(const std::string& origin, const char* what) {
+  throw DataError("[tfrecord] " + origin + ": " + what +
+                  ". Hint: records must be tf.train.Example with image/encoded, image/label and "
+                  "image/filename");
+}
+
+std::string_view view_of(protozero::data_view v) { return {v.data(), v.size()}; }
+
+// Calls use(key, feature) for each feature of an Example.
+template <class Use>
+void each_feature(std::span<const std::byte> data, const std::string& origin, Use use) {
+  try {
+    protozero::pbf_reader example(reinterpret_cast<const char*>(data.data()), data.size());
+    while (example.next(kExampleFeatures)) {
+      protozero::pbf_reader features = example.get_message();
+      while (features.next(kFeaturesMap)) {
+        protozero::pbf_reader entry = features.get_message();
+        std::string_view key;
+        protozero::pbf_reader feature;
+        while (entry.next()) {
+          if (entry.tag() == kMapKey)
+            key = view_of(entry.get_view());
+          else if (entry.tag() == kMapValue)
+            feature = entry.get_message();
+          else
+            entry.skip();
+        }
+        use(key, feature);
+      }
+    }
+  } catch (const protozero::exception&) {
+    no_example(origin, "the record is no tf.train.Example");
+  }
+}
+
+template <class Use>
+void each_bytes(protozero::pbf_reader feature, Use use) {
+  while (feature.next(kFeatureBytes)) {
+    protozero::pbf_reader list = feature.get_message();
+    while (list.next(kListValue)) use(view_of(list.get_view()));
+  }
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+std::string encode_example(const Example& example) {
+  std::string data;
+  protozero::pbf_writer writer(data);
+  protozero::pbf_writer features(writer, kExampleFeatures);
+  const auto feature = [&](const char* key, auto fill) {
+    protozero::pbf_writer entry(features, kFeaturesMap);
+    entry.add_string(kMapKey, key);
+    protozero::pbf_writer value(entry, kMapValue);
+    fill(value);
+  };
+  const auto bytes = [&](const char* key, const std::vector<std::string_view>& values) {
+    feature(key, [&](protozero::pbf_writer& value) {
+      protozero::pbf_writer list(value, kFeatureBytes);
+      for (const auto v : values) list.add_bytes(kListValue, v.data(), v.size());
+    });
+  };
+  bytes("image/encoded",
+        {{reinterpret_cast<const char*>(example.image.data()), example.image.size()}});
+  bytes("image/filename", {example.filename});
+  feature("image/label", [&](protozero::pbf_writer& value) {
+    protozero::pbf_writer list(value, kFeatureInt64s);
+    list.add_packed_int64(kListValue, example.labels.begin(), example.labels.end());
+  });
+  if (!example.label_names.empty()) bytes("image/label_names", example.label_names);
+  return data;
+}
+
+Example decode_example(std::span<const std::byte> data, const std::string& origin) {
+  Example example;
+  bool has_image = false;
+  each_feature(data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
+    if (key == "image/encoded") {
+      each_bytes(feature, [&](std::string_view v) { example.image = bytes_of(v); });
+      has_image = true;
+    } else if (key == "image/filename") {
+      each_bytes(feature, [&](std::string_view v) { example.filename = v; });
+    } else if (key == "image/label_names") {
+      each_bytes(feature, [&](std::string_view v) { example.label_names.push_back(v); });
+    } else if (key == "image/label") {
+      while (feature.next()) {
+        if (feature.tag() != kFeatureInt64s && feature.tag() != kFeatureFloats) {
+          feature.skip();
+          continue;
+        }
+        const bool floats = feature.tag() == kFeatureFloats;
+        protozero::pbf_reader list = feature.get_message();
+        while (list.next(kListValue)) {
+          // Writers may pack repeated numbers or not.
+          const bool packed = list.wire_type() == protozero::pbf_wire_type::length_delimited;
+          if (floats && packed) {
+            for (const float f : list.get_packed_float())
+              example.labels.push_back(static_cast<std::int64_t>(f));
+          } else if (floats) {
+            example.labels.push_back(static_cast<std::int64_t>(list.get_float()));
+          } else if (packed) {
+            for (const auto i : list.get_packed_int64()) example.labels.push_back(i);
+          } else {
+            example.labels.push_back(list.get_int64());
+          }
+        }
+      }
+    }
+  });
+  if (!has_image) no_example(origin, "the record has no image/encoded");
+  return example;
+}
+
+std::span<const std::byte> example_image(std::span<const std::byte> data,
+                                         const std::string& origin) {
+  std::span<const std::byte> image;
+  each_feature(data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
+    if (key == "image/encoded")
+      each_bytes(feature, [&](std::string_view v) { image = bytes_of(v); });
+  });
+  if (image.data() == nullptr) no_example(origin, "the record has no image/encoded");
+  return image;
+}
+
+void append_record(std::string& file, std::string_view data) {
+  const std::uint64_t length = data.size();
+  const auto append = [&](const auto& number) {
+    file.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  append(length);
+  append(masked_crc(std::as_bytes(std::span(&length, 1))));
+  file.append(data);
+  append(masked_crc(bytes_of(data)));
+}
+
+std::span<const std::byte> record_data(std::span<const std::byte> record, const std::string& path,
+                                       std::uint64_t offset, std::uint64_t number) {
+  const auto damaged = [&](const char* what) -> DataError {
+    return DataError("[tfrecord] " + path + ": record " + std::to_string(number) + " at byte " +
+                     std::to_string(offset) + ": " + what +
+                     ". Hint: the file is damaged or not a TFRecord file; copy or write it again "
+                     "(and delete its .index file)");
+  };
+  if (record.size() < kRecordHead) throw damaged("the file is cut off");
+  if (masked_crc(record.first(8)) != little_endian<std::uint32_t>(&record[8]))
+    throw damaged("the checksum of its length is wrong");
+  const auto length = little_endian<std::uint64_t>(record.data());
+  if (record.size() < kRecordHead + kRecordTail ||
+      length > record.size() - kRecordHead - kRecordTail)
+    throw damaged("the file is cut off");
+  const auto data = record.subspan(kRecordHead, length);
+  if (masked_crc(data) != little_endian<std::uint32_t>(data.data() + length))
+    throw damaged("the checksum of its data is wrong");
+  return data;
+}
+
+std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
+                                    const ShowProgress& progress) {
+  std::vector<Entry> entries;
+  std::vector<std::byte> bytes;
+  std::uint64_t start = 0;  // of `bytes` in the file
+  std::uint64_t offset = 0;
+  // Whole megabytes at a time: a request each on an object store.
+  constexpr std::uint64_t kPiece = 8 << 20;
+  const auto have = [&](std::uint64_t count) {
+    if (offset >= start && offset + count <= start + bytes.size()) return;
+    start = offset;
+    store.read(file.path, start, std::max(kPiece, count), bytes);
+  };
+  while (offset < file.size) {
+    have(std::min(kRecordHead, file.size - offset));
+    const auto at = [&] { return std::span(bytes).subspan(offset - start); };
+    std::uint64_t length = 0;
+    if (at().size() >= kRecordHead) length = little_endian<std::uint64_t>(at().data());
+    // A damaged length must not become an allocation; record_data() names the damage.
+    const std::uint64_t left = file.size - offset;
+    const std::uint64_t whole =
+        length < left ? std::min(left, kRecordHead + length + kRecordTail) : kRecordHead;
+    have(std::min(whole, left));
+    const auto data = record_data(at(), file.path, offset, entries.size());
+    const std::string place = file.path + " record " + std::to_string(entries.size());
+    const Example example = decode_example(data, place);
+    if (example.filename.empty()) no_example(place, "the record has no image/filename");
+    Entry entry;
+    entry.name = example.filename;
+    entry.offset = offset;
+    entry.length = data.size();
+    entries.push_back(std::move(entry));
+    offset += kRecordHead + data.size() + kRecordTail;
+    progress(offset);
+  }
+  return entries;
+}
+
+std::string shard_name(const std::string& prefix, std::size_t shard, std::size_t shards) {
+  char text[32];
+  std::snprintf(text, sizeof text, "-%05zu-of-%05zu", shard, shards);
+  return prefix + text;
+}
+
+}  // namespace chexnet

@@ -44,7 +44,10 @@ int run(const Options& options, Invocation& invocation) {
   job.prefix = !options.prefix.empty()  ? options.prefix
                : options.split == "all" ? "train"
                                         : options.split;
-  job.threads = options.threads > 0 ? options.threads : static_cast<int>(allowed_cpus().size());
+  // On an object store most of a thread's time is waiting.
+  job.threads = options.threads > 0 ? options.threads
+                                    : std::max(static_cast<int>(allowed_cpus().size()),
+                                               dataset.images->wanted_readers());
   if (options.split == "all") {
     for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
       job.rows.insert(job.rows.end(), split->rows.begin(), split->rows.end());
@@ -115,7 +118,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->expected(1)
       ->take_all();
   command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
-  command->add_option("--threads", options->threads, "threads a rank; 0 = its cores")
+  command->add_option("--threads", options->threads, "threads a rank; 0 = its cores, 32 for s3://")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

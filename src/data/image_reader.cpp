@@ -8,7 +8,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
-#include "chexnet/image/flip.hpp"
+#include "chexnet/image/crop.hpp"
 
 namespace chexnet {
 namespace {
@@ -123,14 +123,9 @@ void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint
     y0 = static_cast<int>(at_y * (slack + 1));
   }
   const auto width = static_cast<std::size_t>(crop);
-  for (std::size_t y = 0; y < width; ++y) {
-    const std::uint8_t* line =
-        square + (static_cast<std::size_t>(y0) + y) * side + static_cast<std::size_t>(x0);
-    if (flip)
-      copy_reversed(line, width, into + y * width);
-    else
-      std::memcpy(into + y * width, line, width);
-  }
+  const std::uint8_t* corner =
+      square + static_cast<std::size_t>(y0) * side + static_cast<std::size_t>(x0);
+  (flip ? copy_crop_flipped : copy_crop)(corner, side, width, width, into);
   if (contrast != 1) change_contrast(into, width * width, contrast);
 }
 

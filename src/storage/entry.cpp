@@ -142,7 +142,7 @@ std::vector<Entry> entries_of_text(const std::string& text, const std::string& o
     return DataError("[index] " + origin + ": damaged index file. Hint: delete it");
   };
   const std::size_t sum = text.rfind("crc32c ");
-  if (sum == std::string::npos || text.size() != sum + 16) throw damaged();
+  if (sum == std::string::npos || text.size() != sum + 16 || text.back() != '\n') throw damaged();
   LineReader end(std::string_view(text).substr(sum + 7, 8), origin);
   // The sum covers everything before its eight digits.
   if (end.number<std::uint32_t>(16) != crc32c(std::as_bytes(std::span(text.data(), sum + 7))))

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# s3:// against a server on loopback that checks signatures: the same bytes as the local folder for every container,
+# through 1,000 and more requests with injected faults; credentials stay out of logs.
+set -u
+source tests/lib.sh
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+work=$scratch; trap '[ -z "$server" ] || kill $server 2>/dev/null; rm -rf "$scratch"' EXIT
+server=''
+mkdir -p "$work/buckets/xrays"
+"$program" phantom "$work/set" --images 350 --size 64 >/dev/null 2>&1
+config=$work/cfg.yaml
+cat >"$config" <<EOF
+data:
+  manifest: {format: nih, path: "$work/set/Data_Entry_2017.csv"}
+  train_list: "$work/set/train_val_list.txt"
+  test_list: "$work/set/test_list.txt"
+  resize: 48
+  crop: 40
+EOF
+pack() { "$program" pack "$config" --out "$@"; }
+check "pack from the folder" pack "$work/local.pack" --set data.images="[$work/set/images]"
+check "records from the folder" pack "$work/records" --format tfrecord --per-shard 50 --set data.images="[$work/set/images]"
+mkdir "$work/buckets/xrays/plain images" && cp "$work"/set/images/* "$work/buckets/xrays/plain images/"
+mv "$work/buckets/xrays/plain images" "$work/buckets/xrays/plain+images & more"
+cp -r "$work/records" "$work/buckets/xrays/records"
+rm -f "$work"/buckets/xrays/records/*00000*.index  # one must be read through
+mkdir "$work/buckets/xrays/packs" && cp "$work/local.pack" "$work/buckets/xrays/packs/a.pack"
+mkdir "$work/buckets/xrays/archives" && (cd "$work/set" && tar czf "$work/buckets/xrays/archives/images_001.tar.gz" images)
+
+serve() {  # serve FAULTS
+  [ -z "$server" ] || kill $server 2>/dev/null; rm -f "$work/port"
+  python3 tests/support/s3_server.py "$work/buckets" --port-file "$work/port" --faults "$1" --log "$work/log" & server=$!
+  for _ in $(seq 100); do [ -e "$work/port" ] && break; sleep 0.05; done
+  export AWS_ENDPOINT_URL="http://127.0.0.1:$(cat "$work/port")"
+}
+export AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs XDG_CACHE_HOME=$work/cache
+same() {  # same NAME PLACE [more]
+  local name=$1 place=$2; shift 2
+  rm -f "$work/s3.pack"
+  pack "$work/s3.pack" --set data.images="[$place]" "$@" >"$work/out" 2>&1
+  if [ "$name" = packs ]; then  # the source of this pack is a pack: only pixels can be equal
+    python3 - "$work/local.pack" "$work/s3.pack" <<'PY' || fail "s3 $name differs"
+import json, struct, sys
+def pixels(p):
+    b = open(p, 'rb').read(); n = struct.unpack('<I', b[8:12])[0]; return b[json.loads(b[16:16 + n])['data_offset']:]
+sys.exit(pixels(sys.argv[1]) != pixels(sys.argv[2]))
+PY
+  else
+    cmp -s "$work/local.pack" "$work/s3.pack" || { cat "$work/out"; fail "s3 $name differs from the folder"; }
+  fi
+}
+serve 0
+for place in "plain+images & more" records packs archives; do same "$place" "s3://xrays/$place"; done
+
+serve 0.25
+before=$(grep -o 'ok=[0-9]*' "$work/log" 2>/dev/null | cut -d= -f2)
+for _ in 1 2; do
+  for place in "plain+images & more" records packs archives; do
+    same "$place" "s3://xrays/$place" --set data.s3.timeout_s=1 --set data.s3.attempts=20
+  done
+done
+sleep 0.5
+requests=$(sed 's/.*requests=\([0-9]*\).*/\1/' "$work/log"); faults=$(sed 's/.*faults=\([0-9]*\).*/\1/' "$work/log")
+echo "requests $requests, faults $faults"
+[ "$requests" -ge 1000 ] && [ "$faults" -ge 150 ] || fail "only $requests requests and $faults faults"
+
+serve 0
+pack "$work/x.pack" --set data.images='[s3://xrays/nothing-here]' >"$work/out" 2>&1; [ $? = 3 ] || fail "an empty prefix is exit 3"
+grep -q 'nothing is stored there' "$work/out" || fail "an empty prefix is not named"
+AWS_SECRET_ACCESS_KEY=wrong pack "$work/x.pack" --set data.images='[s3://xrays/records]' >"$work/out" 2>&1; [ $? = 3 ] || fail "a wrong key is exit 3"
+grep -q 'HTTP 403.*access denied' "$work/out" || { cat "$work/out"; fail "a wrong key is not named"; }
+grep -rq 'secret/with' "$work/out" "$work/cache" 2>/dev/null && fail "a key was written down"
+mkdir -p "$work/home/.aws"
+printf '[default]\naws_access_key_id = nobody\n[site]\naws_access_key_id = AKTEST\naws_secret_access_key = secret/with+signs\n' >"$work/home/.aws/credentials"
+(unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY; export HOME=$work/home; pack "$work/profile.pack" --set data.images='[s3://xrays/records]' --set data.s3.profile=site >"$work/out" 2>&1) || { cat "$work/out"; fail "the profile's keys do not work"; }
+kill $server
+pack "$work/y.pack" --set data.images='[s3://xrays/records]' --set data.s3.attempts=2 >"$work/out" 2>&1; [ $? = 3 ] || fail "no server is exit 3"
+grep -q 'after 2 attempts' "$work/out" || fail "no server is not named"
+finish

@@ -1,0 +1,121 @@
+#include "chexnet/storage/tar.hpp"
+
+#include <zlib.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/philox.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// Files of many kinds: empty, tiny, texts that compress well, noise that does not, long names.
+std::map<std::string, std::string> write_files(const ScratchFolder& folder) {
+  std::map<std::string, std::string> files;
+  Random random(3, Purpose::kTest, 9);
+  const auto add = [&](const std::string& name, std::string content) {
+    folder.write("in/" + name, content);
+    files[name] = std::move(content);
+  };
+  add("images/empty.png", "");
+  add("images/tiny.png", "x");
+  for (int i = 0; i < 40; ++i) {
+    std::string content;
+    const auto size = random.below(90000);
+    const std::uint32_t letters = i % 3 == 0 ? 256 : i % 3 == 1 ? 4 : 60;
+    while (content.size() < size) {
+      content += static_cast<char>(random.below(letters));
+      // Far repeats, so that members refer back over their beginning.
+      if (content.size() > 40 && random.below(50) == 0)
+        content += content.substr(content.size() - 40, 30);
+    }
+    add("images/" + std::to_string(i) + (i == 7 ? std::string(150, 'n') : "") + ".png", content);
+  }
+  add("images/again.png", files["images/1.png"]);
+  return files;
+}
+
+void check_all(const std::string& path, ContainerKind kind,
+               const std::map<std::string, std::string>& files) {
+  const auto store = local_store();
+  std::vector<std::byte> whole;
+  read_bytes(path, whole);
+  const StoredFile file{path, whole.size()};
+  const auto none = [](std::uint64_t) {};
+  const auto entries = kind == ContainerKind::kTar ? tar_entries(*store, file, none)
+                                                   : tar_gz_entries(*store, file, none);
+  CHECK(entries.size() == files.size());
+  CHECK(entries_of_text(entries_text(entries, kind, file.size), "x") == entries);
+  for (const auto& e : entries) {
+    std::vector<std::byte> packed, content;
+    INFO(path << " " << e.name);
+    if (kind == ContainerKind::kTar) {
+      store->read(path, e.offset, e.length, content);
+    } else {
+      store->read(path, e.offset, e.stored, packed);
+      inflate_member(packed, e, path, content);
+    }
+    REQUIRE(files.contains(e.name));
+    CHECK(std::string(reinterpret_cast<const char*>(content.data()), content.size()) ==
+          files.at(e.name));
+    CHECK(crc32c(content) == e.crc32c);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("members of tar and tar.gz archives are read where they lie") {
+  const ScratchFolder folder;
+  const auto files = write_files(folder);
+  const std::string in = (folder / "in").string(), out = folder.path().string();
+  const auto shell = [&](const std::string& command) {
+    INFO(command);
+    REQUIRE(std::system(("cd " + in + " && " + command).c_str()) == 0);
+  };
+  shell("tar cf ../gnu.tar images && tar cf ../pax.tar --format=pax images");
+  check_all(out + "/gnu.tar", ContainerKind::kTar, files);
+  check_all(out + "/pax.tar", ContainerKind::kTar, files);
+  for (const char* level : {"1", "6", "9"}) {
+    shell("gzip -c -" + std::string(level) + " ../gnu.tar > ../images.tar.gz");
+    check_all(out + "/images.tar.gz", ContainerKind::kTarGz, files);
+  }
+  // Several gzip members after each other, as parallel compressors write them, and zeros behind.
+  shell("split -b 100000 ../gnu.tar ../part. && for p in ../part.*; do gzip -c $p; done > "
+        "../many.tar.gz && head -c 1000 /dev/zero >> ../many.tar.gz");
+  check_all(out + "/many.tar.gz", ContainerKind::kTarGz, files);
+  const auto store = local_store();
+  std::vector<std::byte> bytes;
+  read_bytes(out + "/images.tar.gz", bytes);
+  for (const std::size_t size : {bytes.size() / 2, bytes.size() - 30}) {
+    const std::string path = folder.write(
+        "cut.tar.gz", std::string(reinterpret_cast<const char*>(bytes.data()), size));
+    CHECK_FALSE(error_of<DataError>([&] {
+                  tar_gz_entries(*store, {path, size}, [](std::uint64_t) {});
+                }).empty());
+  }
+  bytes[bytes.size() / 2] ^= std::byte{4};
+  const std::string path = folder.write(
+      "bad.tar.gz", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  CHECK(error_of<DataError>([&] {
+          tar_gz_entries(*store, {path, bytes.size()}, [](std::uint64_t) {});
+        }).find("bad.tar.gz") != std::string::npos);
+}
+
+TEST_CASE("a damaged index file is noticed") {
+  const std::vector<Entry> entries = {{.name = "a.png", .offset = 512, .length = 9}};
+  const std::string good = entries_text(entries, ContainerKind::kTar, 2048);
+  CHECK(entries_of_text(good, "x.index") == entries);
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    INFO(i);
+    CHECK_FALSE(error_of<DataError>([&] { entries_of_text(bad, "x.index"); }).empty());
+  }
+}

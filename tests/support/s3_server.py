@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""An S3 server over a folder, for tests: GET with ranges, ListObjectsV2 in pages, keep-alive, and real
+SigV4 checks. With --faults SHARE it answers that share of requests wrongly: 500, 503, a connection reset,
+a body cut short, a stall. usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F]
+The folder's sub-folders are the buckets. Keys: AKTEST / secret."""
+import argparse, hashlib, hmac, os, random, socket, struct, threading, time, urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from xml.sax.saxutils import escape
+
+SECRET = {'AKTEST': 'secret/with+signs'}
+counts = {'requests': 0, 'ok': 0, 'faults': 0, 'refused': 0}
+lock = threading.Lock()
+
+
+def count(what):
+    with lock:
+        counts[what] += 1
+
+
+def quote(text, safe=''):
+    return urllib.parse.quote(text, safe=safe + '-_.~')
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self, status, body=b'', headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def signed(self, path, query):
+        """Checks the signature over what came in, by the published rules, with nothing of the client's code."""
+        auth = self.headers.get('Authorization', '')
+        if not auth.startswith('AWS4-HMAC-SHA256 '):
+            return False
+        parts = dict(p.strip().split('=', 1) for p in auth[17:].split(','))
+        key, date, region, service, end = parts['Credential'].split('/')
+        if key not in SECRET or end != 'aws4_request' or service != 's3':
+            return False
+        names = parts['SignedHeaders'].split(';')
+        if 'host' not in names or 'x-amz-date' not in names:
+            return False
+        if abs(time.mktime(time.strptime(self.headers['x-amz-date'], '%Y%m%dT%H%M%SZ')) - time.mktime(time.gmtime())) > 900:
+            return False
+        headers = ''.join(f'{n}:{self.headers[n].strip()}\n' for n in names)
+        pairs = '&'.join(f'{quote(n)}={quote(v)}' for n, v in sorted(query))
+        canonical = '\n'.join(['GET', quote(path, '/'), pairs, headers, ';'.join(names), self.headers['x-amz-content-sha256']])
+        text = '\n'.join(['AWS4-HMAC-SHA256', self.headers['x-amz-date'], f'{date}/{region}/{service}/{end}',
+                          hashlib.sha256(canonical.encode()).hexdigest()])
+        k = ('AWS4' + SECRET[key]).encode()
+        for part in (date, region, service, end):
+            k = hmac.new(k, part.encode(), hashlib.sha256).digest()
+        return hmac.compare_digest(hmac.new(k, text.encode(), hashlib.sha256).hexdigest(), parts['Signature'])
+
+    def fault(self):
+        """True when this request was answered wrongly."""
+        with lock:
+            if rng.random() >= args.faults:
+                return False
+            kind = rng.choice(['500', '503', 'reset', 'short', 'stall'] if rng.random() < 0.3 else ['500', '503', 'reset', 'short'])
+        count('faults')
+        if kind in ('500', '503'):
+            self.answer(int(kind), b'<Error><Code>SlowDown</Code></Error>')
+        elif kind == 'reset':
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+            self.close_connection = True
+            self.connection.close()
+        else:
+            self.send_response(206 if self.headers.get('Range') else 200)
+            if self.headers.get('Range'):
+                self.send_header('Content-Range', self.headers['Range'].replace('=', ' ') + '/999999999')
+            self.send_header('Content-Length', '40000')
+            self.end_headers()
+            self.wfile.write(b'wrong bytes' * 10)
+            self.wfile.flush()
+            if kind == 'stall':
+                time.sleep(args.stall)
+            self.close_connection = True
+        return True
+
+    def do_GET(self):
+        count('requests')
+        parsed = urllib.parse.urlsplit(self.path)
+        path = urllib.parse.unquote(parsed.path)
+        query = urllib.parse.parse_qsl(parsed.query, keep_blank_values=True)
+        if not self.signed(path, query):
+            count('refused')
+            return self.answer(403, b'<Error><Code>SignatureDoesNotMatch</Code></Error>')
+        if self.fault():
+            return
+        bucket, _, key = path[1:].partition('/')
+        if not os.path.isdir(os.path.join(args.folder, bucket)):
+            return self.answer(404, b'<Error><Code>NoSuchBucket</Code></Error>')
+        count('ok')
+        if not key:
+            return self.list(bucket, dict(query))
+        file = os.path.join(args.folder, bucket, key)
+        if not os.path.isfile(file):
+            return self.answer(404, b'<Error><Code>NoSuchKey</Code></Error>')
+        size = os.path.getsize(file)
+        wanted = self.headers.get('Range')
+        with open(file, 'rb') as f:
+            if not wanted:
+                return self.answer(200, f.read())
+            first, last = wanted[6:].split('-')
+            first, last = int(first), min(int(last), size - 1)
+            if first >= size:
+                return self.answer(416)
+            f.seek(first)
+            self.answer(206, f.read(last - first + 1), [('Content-Range', f'bytes {first}-{last}/{size}')])
+
+    def list(self, bucket, query):
+        base = os.path.join(args.folder, bucket)
+        keys = sorted(os.path.relpath(os.path.join(d, n), base) for d, _, names in os.walk(base, followlinks=True) for n in names)
+        keys = [k for k in keys if k.startswith(query.get('prefix', ''))]
+        start = int(query.get('continuation-token', '0'))
+        page = keys[start:start + 100]
+        more = start + 100 < len(keys)
+        body = '<?xml version="1.0"?><ListBucketResult>' + ''.join(
+            f'<Contents><Key>{escape(k)}</Key><Size>{os.path.getsize(os.path.join(base, k))}</Size></Contents>' for k in page)
+        if more:
+            body += f'<NextContinuationToken>{start + 100}</NextContinuationToken>'
+        self.answer(200, (body + '</ListBucketResult>').encode())
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument('folder')
+parser.add_argument('--port-file', required=True)
+parser.add_argument('--faults', type=float, default=0)
+parser.add_argument('--stall', type=float, default=5)
+parser.add_argument('--seed', type=int, default=1)
+parser.add_argument('--log')
+args = parser.parse_args()
+rng = random.Random(args.seed)
+server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+server.daemon_threads = True
+with open(args.port_file + '.partial', 'w') as f:
+    f.write(str(server.server_address[1]))
+os.rename(args.port_file + '.partial', args.port_file)
+if args.log:
+    def report():
+        while True:
+            time.sleep(0.2)
+            with open(args.log, 'w') as f:
+                f.write(' '.join(f'{k}={v}' for k, v in counts.items()))
+    threading.Thread(target=report, daemon=True).start()
+server.serve_forever()

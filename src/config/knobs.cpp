@@ -55,6 +55,7 @@ std::vector<Knob> make_knobs() {
     {"data.workers", FIELD(data.workers), "loader threads a rank; 0 = decode on the training thread", {}, 0, 256, kPlain, true},
     {"data.prefetch", FIELD(data.prefetch), "batches decoded ahead", {}, 1, 64, kPlain, true},
     {"data.readers", FIELD(data.readers), "reads in flight ahead of the loader threads; -1 = 32 for s3://, 0 (loader threads read themselves) elsewhere", {}, -1, 1024, kPlain, true},
+    {"data.stage", FIELD(data.stage), "copy packs, shards and archives to a local disk once per node: off; auto (only from network file systems and s3://, where $SLURM_TMPDIR, $TMPDIR or /tmp has room); or a folder", {}, 0, 0, kPath, true},
     {"data.pipeline", FIELD(data.pipeline), "order of training images: global (one permutation of all an epoch, the same on any number of ranks); new or old: the pipelines of Dell's article, over TFRecord shards (old decodes every image on every rank)", {"global", "new", "old"}},
     {"data.cycle_length", FIELD(data.cycle_length), "data.pipeline new: files a rank reads in turn", {}, 1, 1e6},
     {"data.shuffle_files", FIELD(data.shuffle_files), "data.pipeline new: shuffle a rank's files each epoch", {}},

@@ -182,6 +182,11 @@ ImageIndex ImageIndex::of_found(std::vector<FoundImage> found, std::vector<Conta
   return index;
 }
 
+void ImageIndex::move_container(const std::string& from, const std::string& to) {
+  for (auto& c : containers_)
+    if (c.path == from) c.path = to;
+}
+
 // Containers one a line, an empty line, then the entries of the places in the form of an index
 // file, each named "row container number".
 std::string ImageIndex::to_text() const {

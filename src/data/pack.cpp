@@ -3,11 +3,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -56,23 +54,6 @@ std::string head_text(std::string_view magic, const std::string& json) {
   head.append(reinterpret_cast<const char*>(&length), 4);
   head.append(reinterpret_cast<const char*>(&crc), 4);
   return head + json;
-}
-
-// Mapping a file of a network file system makes every fault a small read, and a server that goes
-// away a SIGBUS. Magic numbers of statfs(2) and of the file systems' own headers.
-bool on_network(int fd) {
-  struct statfs info {};
-  if (fstatfs(fd, &info) != 0) return false;
-  static constexpr std::array<long, 8> kNetwork = {
-      0x6969,                    // NFS
-      0x0BD00BD0,                // Lustre
-      0x47504653,                // GPFS
-      0xFF534D42L, 0xFE534D42L,  // CIFS, SMB2
-      0x00C36400,                // Ceph
-      0x65735546,                // FUSE
-      0x19830326,                // BeeGFS
-  };
-  return std::ranges::find(kNetwork, static_cast<long>(info.f_type)) != kNetwork.end();
 }
 
 [[noreturn]] void write_failed(const std::string& path, int error) {
@@ -174,7 +155,8 @@ PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)),
     ::close(fd);
     throw bad("is cut off");
   }
-  if (!on_network(fd)) {
+  // Mapped from a network, every fault is a small read, and a server that goes away a SIGBUS.
+  if (!on_network_file_system(path_)) {
     void* map = ::mmap(nullptr, layout.size, PROT_READ, MAP_SHARED, fd, 0);
     if (map != MAP_FAILED) map_ = {static_cast<const std::byte*>(map), layout.size};
   }

@@ -1,5 +1,7 @@
 #include "chexnet/train/dataset.hpp"
 
+#include "chexnet/data/stage.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -32,6 +34,7 @@ Dataset load_dataset(const DataConfig& config, Communicator& comm) {
       index = ImageIndex::from_text(places);
     }
   }
+  index = staged(std::move(index), config.stage, *stores, comm);
   dataset.stores = std::move(stores);
   dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;

@@ -6,6 +6,7 @@
 #include "chexnet/data/loader.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/data/phantom.hpp"
+#include "chexnet/data/stage.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/thread_world.hpp"
@@ -227,4 +228,40 @@ TEST_CASE("a pack of another size or resize is refused") {
   CHECK_FALSE(error_of<ConfigError>([&] {
                 ImageReader(source, {40, 32, ResizeKind::kArea, 1000}, Augmentation::none(), 1);
               }).empty());
+}
+
+TEST_CASE("staging copies once per node, checks what is there and mends it") {
+  auto& c = containers();
+  const ScratchFolder folder;
+  const ImageIndex index =
+      ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
+  std::string copy;
+  ThreadWorld(3).run([&](Communicator& comm) {
+    const ImageIndex moved = staged(index, folder.path().string(), c.stores, comm);
+    if (comm.rank() == 0) copy = moved.containers()[0].path;
+    comm.barrier();
+    CHECK(moved.containers()[0].path == copy);
+  });
+  CHECK(copy.starts_with(folder.path().string()));
+  std::vector<std::byte> bytes, wanted;
+  read_bytes(c.places["pack"], wanted);
+  read_bytes(copy, bytes);
+  CHECK(bytes == wanted);
+  const auto first_written = fs::last_write_time(copy);
+  const auto comm = solo_communicator();
+  staged(index, folder.path().string(), c.stores, *comm);
+  CHECK(fs::last_write_time(copy) == first_written);
+  {
+    std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000);
+    file.put('!');
+  }
+  staged(index, folder.path().string(), c.stores, *comm);
+  read_bytes(copy, bytes);
+  CHECK(bytes == wanted);
+  CHECK(staged(index, "off", c.stores, *comm) == index);
+  CHECK(staged(index, "auto", c.stores, *comm) == index);  // it lies on a local disk already
+  CHECK(error_of<DataError>([&] {
+          staged(index, "/proc/nowhere", c.stores, *comm);
+        }).find("/proc/nowhere") != std::string::npos);
 }

@@ -23,6 +23,7 @@ def quote(text, safe=''):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    disable_nagle_algorithm = True
 
     def log_message(self, *args):
         pass

@@ -60,6 +60,7 @@ struct DataConfig {
   std::int64_t workers = 1;
   std::int64_t prefetch = 3;  // batches
   std::int64_t readers = -1;
+  std::string stage = "off";
   std::string pipeline = "global";
   std::int64_t cycle_length = 10, shuffle_records = 500;
   bool shuffle_files = true;

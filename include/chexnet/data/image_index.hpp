@@ -49,6 +49,8 @@ class ImageIndex {
   std::string to_text() const;
   static ImageIndex from_text(const std::string& text);
 
+  // The same container at another path.
+  void move_container(const std::string& from, const std::string& to);
   const std::vector<Container>& containers() const { return containers_; }
   const Place& place(std::uint32_t row) const { return places_[row]; }
   bool has(std::uint32_t row) const { return places_[row].container != Place::kNowhere; }

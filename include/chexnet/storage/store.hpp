@@ -32,6 +32,9 @@ class Store {
 // Files stay open between ranged reads.
 std::unique_ptr<Store> local_store();
 
+// NFS, Lustre, GPFS, SMB, Ceph, BeeGFS and whatever comes through FUSE.
+bool on_network_file_system(const std::string& path);
+
 inline bool is_s3(const std::string& path) { return path.starts_with("s3://"); }
 
 }  // namespace chexnet

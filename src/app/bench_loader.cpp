@@ -102,7 +102,10 @@ int run(const Options& options) {
     plot.curves.push_back(std::move(curve));
   }
   if (!options.svg.empty()) write_atomically(options.svg, svg_plot(plot) + "\n");
-  if (options.json) std::cout << nlohmann::ordered_json{{"sources", sources}, {"peak_bytes", peak_rss_bytes()}}.dump() << std::endl;
+  if (options.json)
+    std::cout
+        << nlohmann::ordered_json{{"sources", sources}, {"peak_bytes", peak_rss_bytes()}}.dump()
+        << std::endl;
   return 0;
 }
 

@@ -52,9 +52,9 @@ std::vector<Knob> make_knobs() {
     {"data.contrast_jitter", FIELD(data.contrast_jitter), "training scales contrast around the image's mean by up to this fraction either way", {}, 0, 0.9},
     {"data.mean", FIELD(data.mean), "mean of the three input channels on a scale of 0..1", {}},
     {"data.std", FIELD(data.std), "standard deviation of the three input channels on a scale of 0..1", {}},
-    {"data.workers", FIELD(data.workers), "loader threads a rank; 0 = decode on the training thread", {}, 0, 256, kPlain, true},
-    {"data.prefetch", FIELD(data.prefetch), "batches decoded ahead", {}, 1, 64, kPlain, true},
-    {"data.readers", FIELD(data.readers), "reads in flight ahead of the loader threads; -1 = 32 for s3://, 0 (loader threads read themselves) elsewhere", {}, -1, 1024, kPlain, true},
+    {"data.workers", FIELD(data.workers), "loader threads a rank; 0 = decode on the training thread; auto = one, and one more whenever training waits for data, up to the rank's cores", {}, -1, 256, kPlain, true, true},
+    {"data.prefetch", FIELD(data.prefetch), "batches decoded ahead; auto = 3 to 8, as many as training takes while the slowest recent one was made", {}, -1, 64, kPlain, true, true},
+    {"data.readers", FIELD(data.readers), "reads in flight ahead of the loader threads; auto = 32 for s3://, 0 (loader threads read themselves) elsewhere", {}, -1, 1024, kPlain, true, true},
     {"data.stage", FIELD(data.stage), "copy packs, shards and archives to a local disk once per node: off; auto (only from network file systems and s3://, where $SLURM_TMPDIR, $TMPDIR or /tmp has room); or a folder", {}, 0, 0, kPath, true},
     {"data.pipeline", FIELD(data.pipeline), "order of training images: global (one permutation of all an epoch, the same on any number of ranks); new or old: the pipelines of Dell's article, over TFRecord shards (old decodes every image on every rank)", {"global", "new", "old"}},
     {"data.cycle_length", FIELD(data.cycle_length), "data.pipeline new: files a rank reads in turn", {}, 1, 1e6},
@@ -180,7 +180,10 @@ std::vector<std::string> knob_keys() {
 std::string knob_text(const Knob& knob, const Config& config) {
   Config copy = config;
   return std::visit(Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
-                               [](std::int64_t* v) { return std::to_string(*v); },
+                               [&](std::int64_t* v) {
+                                 return knob.has_auto && *v < 0 ? std::string("auto")
+                                                                : std::to_string(*v);
+                               },
                                [](double* v) { return number_text(*v); },
                                [](std::string* v) { return quoted(*v); },
                                [](Strings* v) { return flow_list(*v, quoted); },
@@ -191,7 +194,8 @@ std::string knob_text(const Knob& knob, const Config& config) {
 std::string knob_type(const Knob& knob) {
   Config scratch;
   return std::visit(
-      Overloaded{[](bool*) { return "true/false"; }, [](std::int64_t*) { return "integer"; },
+      Overloaded{[](bool*) { return "true/false"; },
+                 [&](std::int64_t*) { return knob.has_auto ? "integer or auto" : "integer"; },
                  [](double*) { return "number"; }, [](std::string*) { return "text"; },
                  [](Strings*) { return "list of text"; },
                  [](Doubles*) { return "list of numbers"; }},

@@ -69,7 +69,10 @@ void assign(Config& config, const Knob& knob, const YamlValue& value) {
     if (first != "true" && first != "false") wrong(first);
     **flag = first == "true";
   } else if (auto* const* integer = std::get_if<std::int64_t*>(&field)) {
-    if (!parse_integer(first, **integer)) wrong(first);
+    if (knob.has_auto && first == "auto")
+      **integer = -1;
+    else if (!parse_integer(first, **integer) || (knob.has_auto && **integer < 0))
+      wrong(first);
     in_range(static_cast<double>(**integer));
   } else if (auto* const* number = std::get_if<double*>(&field)) {
     if (!parse_number(first, **number)) wrong(first);

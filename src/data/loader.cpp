@@ -8,6 +8,14 @@
 #include "chexnet/core/resources.hpp"
 
 namespace chexnet {
+namespace {
+
+constexpr std::uint64_t kFirstPrefetch = 3;  // of prefetch -1
+constexpr double kStall_s = 1e-3;
+constexpr int kWindowBatches = 16;
+constexpr double kWaitShareForMore = 0.02;  // of the time spent waiting, for one more worker
+
+}  // namespace
 
 std::string Batch::first_error() const {
   const auto found = std::ranges::find_if(errors, [](const auto& e) { return !e.empty(); });
@@ -21,10 +29,14 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
       sampler_(sampler),
       options_(options),
       pixels_(memory),
-      slots_(static_cast<std::size_t>(options.workers == 0 ? 1 : options.prefetch + 1)) {
+      slots_(static_cast<std::size_t>(
+          options.workers == 0 ? 1
+                               : (options.prefetch < 0 ? kMostPrefetch : options.prefetch) + 1)),
+      depth_(options.prefetch < 0 ? kFirstPrefetch : static_cast<std::uint64_t>(options.prefetch)) {
   const auto side = static_cast<std::size_t>(reader.crop());
   const auto count = static_cast<std::size_t>(options.batch);
   const std::size_t bytes = count * side * side;
+  // Written here first, so the pages lie on the NUMA node this rank is bound to.
   pixels_.resize(bytes * slots_.size());
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     Batch& batch = slots_[s].batch;
@@ -36,10 +48,14 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
     prepare(slots_[s]);
   }
   if (options.readers > 0)
-    read_ahead_ = std::make_unique<ReadAhead>(reader.source(), sampler, options.readers,
-                                              2 * options.readers + options.workers);
-  for (int w = 0; w < options.workers; ++w)
-    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    read_ahead_ = std::make_unique<ReadAhead>(
+        reader.source(), sampler, options.readers,
+        2 * options.readers + std::max(options.workers, options.max_workers));
+  for (int w = 0; w < (options.workers < 0 ? 1 : options.workers); ++w) start_worker();
+}
+
+void Loader::start_worker() {
+  threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
 }
 
 Loader::~Loader() {
@@ -85,7 +101,9 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
   }
   const std::lock_guard lock(mutex_);
   slot.batch.damaged += error.empty() ? 0 : 1;
-  if (--slot.missing == 0) batch_ready_.notify_one();
+  if (--slot.missing > 0) return;
+  slot.made_s = now_s() - slot.begun_s;
+  batch_ready_.notify_one();
 }
 
 void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const {
@@ -111,10 +129,12 @@ void Loader::work(const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
         const auto free_slot = [this] {
           return next_ticket_ / static_cast<std::uint64_t>(options_.batch) <
-                 freed_batches_ + slots_.size();
+                 freed_batches_ + depth_ + 1;
         };
         if (!slot_freed_.wait(lock, stop, free_slot) || stop.stop_requested()) return;
         ticket = next_ticket_++;
+        const auto batch = static_cast<std::uint64_t>(options_.batch);
+        if (ticket % batch == 0) slots_[(ticket / batch) % slots_.size()].begun_s = now_s();
       }
       fill(ticket, scratch, stop);
     }
@@ -143,13 +163,46 @@ const Batch& Loader::next() {
     if (failure_) std::rethrow_exception(failure_);
   }
   ++taken_batches_;
-  wait_s_ += now_s() - start;
+  const double now = now_s(), waited = now - start;
+  wait_s_ += waited;
+  if (waited > kStall_s) ++stalls_;
+  if (options_.workers != 0) {
+    window_.slowest_s = std::max(window_.slowest_s, slot.made_s);
+    adapt(now, waited);
+  }
   return slot.batch;
 }
 
-Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source) {
+// Called with the lock held, after each batch. Jitter wants depth: while the slowest batch is being
+// made, training takes slowest / interval others. A lack of throughput wants workers.
+void Loader::adapt(double now, double waited) {
+  window_.waited_s += waited;
+  if (++window_.batches < kWindowBatches) return;
+  const double elapsed = std::max(now - window_.begun_s, 1e-9);
+  if (window_.begun_s > 0) {  // the first window holds the start of the workers
+    if (options_.prefetch < 0) {
+      const double interval = elapsed / kWindowBatches;
+      const double wanted = 2 + std::ceil(window_.slowest_s / interval);
+      depth_ = static_cast<std::uint64_t>(std::clamp(wanted, static_cast<double>(kFirstPrefetch),
+                                                     static_cast<double>(kMostPrefetch)));
+      slot_freed_.notify_all();
+    }
+    if (options_.workers < 0 && static_cast<int>(threads_.size()) < options_.max_workers &&
+        window_.waited_s > kWaitShareForMore * elapsed)
+      start_worker();
+  }
+  window_ = {now, 0, 0, 0};
+}
+
+Loader::Stats Loader::stats() const {
+  return {wait_s_, stalls_, static_cast<int>(threads_.size()), static_cast<int>(depth_)};
+}
+
+Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source,
+                               int cores) {
   return {batch, static_cast<int>(config.workers), static_cast<int>(config.prefetch),
-          config.readers < 0 ? source.wanted_readers() : static_cast<int>(config.readers)};
+          config.readers < 0 ? source.wanted_readers() : static_cast<int>(config.readers),
+          std::max(1, cores)};
 }
 
 }  // namespace chexnet

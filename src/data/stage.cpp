@@ -72,9 +72,10 @@ void copy(Store& store, const Container& c, const std::string& to, Progress& pro
   const std::string sums = sum_of(store, c.path, c.size, [&](const std::vector<std::byte>& piece) {
     out.write(piece);
     done += piece.size();
-    progress.show("staging: " + fixed(100.0 * static_cast<double>(done) / static_cast<double>(all), 0) +
-                  " % of " + readable_bytes(static_cast<double>(all)) + ", " +
-                  readable_s(now_s() - start) + " for " + fs::path(c.path).filename().string());
+    progress.show(
+        "staging: " + fixed(100.0 * static_cast<double>(done) / static_cast<double>(all), 0) +
+        " % of " + readable_bytes(static_cast<double>(all)) + ", " + readable_s(now_s() - start) +
+        " for " + fs::path(c.path).filename().string());
   });
   out.close();
   // What is on the disk now, against what was read: a bad disk shows here.

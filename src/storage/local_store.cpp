@@ -117,14 +117,14 @@ bool on_network_file_system(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
   // statfs(2) and the file systems' own headers.
-  static constexpr std::array<std::uint32_t, 8> kNetwork = {0x6969,      // NFS
-                                                            0x0BD00BD0,  // Lustre
-                                                            0x47504653,  // GPFS
-                                                            0xFF534D42,  // CIFS
-                                                            0xFE534D42,  // SMB2
-                                                            0x00C36400,  // Ceph
-                                                            0x65735546,  // FUSE
-                                                            0x19830326}; // BeeGFS
+  static constexpr std::array<std::uint32_t, 8> kNetwork = {0x6969,       // NFS
+                                                            0x0BD00BD0,   // Lustre
+                                                            0x47504653,   // GPFS
+                                                            0xFF534D42,   // CIFS
+                                                            0xFE534D42,   // SMB2
+                                                            0x00C36400,   // Ceph
+                                                            0x65735546,   // FUSE
+                                                            0x19830326};  // BeeGFS
   return std::ranges::find(kNetwork, static_cast<std::uint32_t>(info.f_type)) != kNetwork.end();
 }
 

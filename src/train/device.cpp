@@ -23,8 +23,8 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
   device.cpus = cpu_list_text(cpus);
   const std::string seat = host_name() + " " + device.cpus;
   const int sharers = shared_by(gather_text(comm, seat), seat);
-  device.threads =
-      config.threads > 0 ? static_cast<int>(config.threads) : threads_for(cpus.size(), sharers);
+  device.cores = threads_for(cpus.size(), sharers);
+  device.threads = config.threads > 0 ? static_cast<int>(config.threads) : device.cores;
   at::set_num_threads(device.threads);
   if (config.device != "cpu") device.cuda = CudaLibrary::open_if_present();
   // Every rank must decide alike, so a node whose driver is broken is an error and not a slow rank.

@@ -53,7 +53,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
                            Augmentation::none(), 0);
   const EvalSampler sampler(split.rows, comm.rank(), comm.size());
   Loader loader(dataset.manifest, reader, sampler,
-                loader_options(config.data, static_cast<int>(batch), reader.source()),
+                loader_options(config.data, static_cast<int>(batch), reader.source(), device.cores),
                 device.batch_memory());
   Progress progress(comm.rank() == 0);
   std::vector<double> own;  // [per rank, K] logits, then one flag: 1 = damaged

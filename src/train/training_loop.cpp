@@ -66,7 +66,7 @@ ExitCode TrainingLoop::run() {
   const ImageReader reader(*parts_.dataset.images, training_preprocessing(config.data),
                            parity ? Augmentation::none() : augmentation_of(config.data), seed);
   Loader loader(parts_.dataset.manifest, reader, *sampler,
-                loader_options(config.data, per_rank, reader.source()),
+                loader_options(config.data, per_rank, reader.source(), parts_.device.cores),
                 parts_.device.batch_memory());
 
   start_s_ = interval_.start_s = now_s();
@@ -111,6 +111,7 @@ ExitCode TrainingLoop::run() {
       const std::int64_t every = config.eval.every_epochs;
       end_of_epoch(last || (every > 0 && epoch % every == 0));
       interval_.data_wait_before_s = loader.wait_s();
+      interval_.stalls_before = loader.stats().stalls;
       interval_.start_s = now_s();
     } else if (config.checkpoint.every_steps > 0 &&
                state_.step % config.checkpoint.every_steps == 0) {
@@ -181,8 +182,11 @@ void TrainingLoop::log(const Loader& loader, double lr) {
   double loss = interval_.loss.item<double>();
   parts_.comm.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
   loss /= std::max(interval_.labelled, 1.0);
-  std::array<double, 2> waits = {loader.wait_s() - interval_.data_wait_before_s,
-                                 interval_.allreduce_wait_s};
+  const Loader::Stats data = loader.stats();
+  std::array<double, 5> waits = {
+      data.wait_s - interval_.data_wait_before_s, interval_.allreduce_wait_s,
+      static_cast<double>(data.stalls - interval_.stalls_before), static_cast<double>(data.workers),
+      static_cast<double>(data.prefetch)};
   parts_.comm.all_reduce(waits, ReduceOp::kMax);
   const auto batch = static_cast<double>(parts_.config.train.batch);
   const double rate = batch * static_cast<double>(interval_.steps) / elapsed;
@@ -196,11 +200,16 @@ void TrainingLoop::log(const Loader& loader, double lr) {
                            {"lr", lr},
                            {"images_per_s", rate},
                            {"data_wait_s", waits[0]},
+                           {"data_stalls", static_cast<std::int64_t>(waits[2])},
+                           {"loader_workers", static_cast<std::int64_t>(waits[3])},
+                           {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
                            {"allreduce_wait_s", waits[1]},
                            {"gradient_norm", interval_.gradient_norm}});
+  stalls_ += static_cast<std::uint64_t>(waits[2]);
   progress_.show(progress_text(loss, rate, waits[0] / elapsed));
   interval_ = {};
-  interval_.data_wait_before_s = loader.wait_s();
+  interval_.data_wait_before_s = data.wait_s;
+  interval_.stalls_before = data.stalls;
   interval_.start_s = now_s();
 }
 
@@ -209,7 +218,8 @@ std::string TrainingLoop::progress_text(double loss, double rate, double wait_sh
                       static_cast<double>(parts_.config.train.batch) / std::max(rate, 1e-9);
   return "epoch " + std::to_string(state_.epoch + 1) + "  step " + std::to_string(state_.step) +
          "/" + std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
-         " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %  " + readable_s(left) +
+         " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %" +
+         (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") + readable_s(left) +
          " left";
 }
 

@@ -38,8 +38,7 @@ struct Containers {
     places["folder"] = (folder / "set/images").string();
     const std::string set = (folder / "set").string(), out = folder.path().string();
     fs::create_directories(folder / "gz");
-    REQUIRE(std::system(("cd " + set + " && tar cf " + out +
-                         "/all.tar images && tar czf " + out +
+    REQUIRE(std::system(("cd " + set + " && tar cf " + out + "/all.tar images && tar czf " + out +
                          "/gz/images_001.tar.gz $(ls -d images/*[0-4]_*.png) && tar czf " + out +
                          "/gz/images_002.tar.gz $(ls -d images/*[5-9]_*.png)")
                             .c_str()) == 0);
@@ -75,8 +74,8 @@ std::vector<std::uint8_t> batches(const ImageSource& source, int ranks, int work
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int rank = 0; rank < ranks; ++rank) {
     samplers.push_back(std::make_unique<TrainSampler>(c.rows, false, 5, 0, 8, rank, ranks));
-    loaders.push_back(std::make_unique<Loader>(
-        c.manifest, reader, *samplers.back(), Loader::Options{8 / ranks, workers, 2, readers}));
+    loaders.push_back(std::make_unique<Loader>(c.manifest, reader, *samplers.back(),
+                                               Loader::Options{8 / ranks, workers, 2, readers}));
   }
   for (int step = 0; step < 12; ++step) {
     std::vector<const Batch*> parts;
@@ -84,7 +83,8 @@ std::vector<std::uint8_t> batches(const ImageSource& source, int ranks, int work
     for (int i = 0; i < 8; ++i) {  // position p went to rank p mod R
       const Batch& part = *parts[static_cast<std::size_t>(i % ranks)];
       REQUIRE(part.damaged == 0);
-      const auto image = part.images.subspan(static_cast<std::size_t>(i / ranks) * 32 * 32, 32 * 32);
+      const auto image =
+          part.images.subspan(static_cast<std::size_t>(i / ranks) * 32 * 32, 32 * 32);
       all.insert(all.end(), image.begin(), image.end());
     }
   }
@@ -233,8 +233,7 @@ TEST_CASE("a pack of another size or resize is refused") {
 TEST_CASE("staging copies once per node, checks what is there and mends it") {
   auto& c = containers();
   const ScratchFolder folder;
-  const ImageIndex index =
-      ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
+  const ImageIndex index = ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
   std::string copy;
   ThreadWorld(3).run([&](Communicator& comm) {
     const ImageIndex moved = staged(index, folder.path().string(), c.stores, comm);

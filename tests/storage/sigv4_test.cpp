@@ -19,18 +19,17 @@ SignedRequest suite_request() {
 }
 
 std::string suite(const SignedRequest& r) {
-  return signature(authorization(
-      r, {"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""}, "us-east-1", "service",
-      "20150830T123600Z"));
+  return signature(authorization(r, {"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""},
+                                 "us-east-1", "service", "20150830T123600Z"));
 }
 
 std::string s3(SignedRequest r) {
   r.headers["host"] = "examplebucket.s3.amazonaws.com";
   r.headers["x-amz-date"] = "20130524T000000Z";
   r.headers["x-amz-content-sha256"] = r.body_sha256;
-  return signature(authorization(
-      r, {"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}, "us-east-1",
-      "s3", "20130524T000000Z"));
+  return signature(
+      authorization(r, {"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""},
+                    "us-east-1", "s3", "20130524T000000Z"));
 }
 
 }  // namespace

@@ -87,15 +87,16 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
     check_all(out + "/images.tar.gz", ContainerKind::kTarGz, files);
   }
   // Several gzip members after each other, as parallel compressors write them, and zeros behind.
-  shell("split -b 100000 ../gnu.tar ../part. && for p in ../part.*; do gzip -c $p; done > "
-        "../many.tar.gz && head -c 1000 /dev/zero >> ../many.tar.gz");
+  shell(
+      "split -b 100000 ../gnu.tar ../part. && for p in ../part.*; do gzip -c $p; done > "
+      "../many.tar.gz && head -c 1000 /dev/zero >> ../many.tar.gz");
   check_all(out + "/many.tar.gz", ContainerKind::kTarGz, files);
   const auto store = local_store();
   std::vector<std::byte> bytes;
   read_bytes(out + "/images.tar.gz", bytes);
   for (const std::size_t size : {bytes.size() / 2, bytes.size() - 30}) {
-    const std::string path = folder.write(
-        "cut.tar.gz", std::string(reinterpret_cast<const char*>(bytes.data()), size));
+    const std::string path =
+        folder.write("cut.tar.gz", std::string(reinterpret_cast<const char*>(bytes.data()), size));
     CHECK_FALSE(error_of<DataError>([&] {
                   tar_gz_entries(*store, {path, size}, [](std::uint64_t) {});
                 }).empty());

@@ -32,8 +32,9 @@ TEST_CASE("an Example comes back as it was written") {
   CHECK(back.labels == std::vector<std::int64_t>{0, 1, -1, 1});
   CHECK(back.label_names == std::vector<std::string_view>{"Mass", "Edema", "Hernia", "Nodule"});
   CHECK(example_image(bytes_of(data), "x").size() == 6);
-  CHECK(error_of<DataError>([] { decode_example(bytes_of("no proto at all"), "shard record 3"); })
-            .find("shard record 3") != std::string::npos);
+  CHECK(error_of<DataError>([] {
+          decode_example(bytes_of("no proto at all"), "shard record 3");
+        }).find("shard record 3") != std::string::npos);
 }
 
 TEST_CASE("every flipped bit of a shard is reported with file, offset and record") {

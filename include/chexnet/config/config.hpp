@@ -57,8 +57,8 @@ struct DataConfig {
   bool flip = true;
   double rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
   Doubles mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
-  std::int64_t workers = 1;
-  std::int64_t prefetch = 3;  // batches
+  std::int64_t workers = -1;
+  std::int64_t prefetch = -1;  // batches
   std::int64_t readers = -1;
   std::string stage = "off";
   std::string pipeline = "global";

@@ -36,9 +36,10 @@ class Loader {
  public:
   struct Options {
     int batch = 1;     // samples a batch
-    int workers = 1;   // 0 = decode in next()
-    int prefetch = 3;  // ring slots
+    int workers = 1;   // 0 = decode in next(); -1 = as many as it takes, up to max_workers
+    int prefetch = 3;  // batches ahead; -1 = as many as it takes, up to kMostPrefetch
     int readers = 0;   // reads in flight ahead of the workers; 0 = workers read themselves
+    int max_workers = 1;
   };
   // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU
   // reads it).
@@ -50,16 +51,25 @@ class Loader {
 
   // The next batch, in order; valid until the call after. Rethrows what a worker could not handle.
   const Batch& next();
-  // Seconds the consumer has waited in next() so far.
+  struct Stats {
+    double wait_s = 0;         // the consumer's, in next()
+    std::uint64_t stalls = 0;  // calls of next() that found no batch ready and waited over 1 ms
+    int workers = 0, prefetch = 0;  // now
+  };
+  Stats stats() const;
   double wait_s() const { return wait_s_; }
 
  private:
   struct Slot {
     Batch batch;
-    int missing = 0;  // samples not yet decoded
+    int missing = 0;     // samples not yet decoded
+    double begun_s = 0;  // when its first sample was taken up
+    double made_s = 0;   // how long it took from there
   };
   void work(const std::stop_token& stop);
   void fill(std::uint64_t ticket, ImageReader::Scratch& scratch, const std::stop_token& stop);
+  void adapt(double now, double waited);
+  void start_worker();
   void discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const;
   void prepare(Slot& slot) const;
 
@@ -77,14 +87,23 @@ class Loader {
   std::uint64_t next_ticket_ = 0;
   std::uint64_t freed_batches_ = 0;  // batches the consumer is done with
   std::exception_ptr failure_;
+  std::uint64_t depth_ = 0;  // batches that may be ahead
 
   std::uint64_t taken_batches_ = 0;  // consumer only
   double wait_s_ = 0;                // consumer only
+  std::uint64_t stalls_ = 0;         // consumer only
+  struct Window {                    // what adapt() looks at, consumer only
+    double begun_s = 0, waited_s = 0, slowest_s = 0;
+    int batches = 0;
+  } window_;
   ImageReader::Scratch own_scratch_;
   std::vector<std::jthread> threads_;  // last: they stop before what they use goes
 };
 
-// What the config says of a loader of `batch` samples over this source.
-Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source);
+constexpr int kMostPrefetch = 8;  // of prefetch -1
+
+// What the config says of a loader of `batch` samples over this source, on a rank with `cores`.
+Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source,
+                               int cores);
 
 }  // namespace chexnet

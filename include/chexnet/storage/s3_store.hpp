@@ -4,11 +4,11 @@
 // "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "chexnet/launch/environment.hpp"
 #include "chexnet/storage/sigv4.hpp"
 #include "chexnet/storage/store.hpp"
 
@@ -22,8 +22,6 @@ struct S3Options {
   int attempts = 8;
   double timeout_s = 20;  // without a byte
 };
-
-using Environment = std::function<const char*(const char*)>;
 
 // Environment first, then the profile of ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE). Empty
 // when there are none: requests then go unsigned, for public buckets.

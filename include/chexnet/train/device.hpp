@@ -18,6 +18,7 @@ struct Device {
   at::Device where = at::kCPU;
   CudaLibrary* cuda = nullptr;  // null on CPU
   GpuInfo gpu;                  // of this rank
+  int cores = 1;                // this rank's share of the cores it may run on
   int threads = 1;              // compute threads of this rank
   std::string cpus;             // "0-3"
   std::string description;      // one line for the settings table

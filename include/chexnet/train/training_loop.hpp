@@ -47,7 +47,9 @@ class TrainingLoop {
     double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
            gradient_norm = 0;
     std::int64_t steps = 0;
+    std::uint64_t stalls_before = 0;
   };
+  std::uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
   Agreement agree(const Batch& batch);
   void refuse_damaged(const Batch& batch, double damaged);
   void count_skipped(bool applied);

@@ -51,6 +51,8 @@ int main(int argc, char** argv) {
   chexnet::add_evaluate(app, invocation);
   chexnet::add_phantom(app, invocation);
   chexnet::add_pack(app, invocation);
+  chexnet::add_diagnose(app, invocation);
+  chexnet::add_inspect(app, invocation);
   chexnet::add_bench(app, invocation);
   chexnet::add_config(app, invocation);
   try {

@@ -24,6 +24,8 @@ void add_train(CLI::App& app, Invocation& invocation);
 void add_evaluate(CLI::App& app, Invocation& invocation);
 void add_phantom(CLI::App& app, Invocation& invocation);
 void add_pack(CLI::App& app, Invocation& invocation);
+void add_diagnose(CLI::App& app, Invocation& invocation);
+void add_inspect(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 

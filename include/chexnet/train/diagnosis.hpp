@@ -1,0 +1,44 @@
+// What limits a run, judged from measured rates: the tests of Dell's and NVIDIA's articles (leave
+// out the preprocessing, use the same batch again, leave out the copy, compute alone), as pure
+// functions over their results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+enum class Limit { kDisk, kDecode, kCopy, kCompute, kNetwork };
+const char* limit_name(Limit limit);  // "disk", "decode", …
+
+// images/s of a rank; 0 = not measured.
+struct StageRates {
+  double whole = 0;           // the run as configured
+  double read = 0;            // files read, not decoded, with the loader's threads
+  double load = 0;            // read and decoded with the loader's threads, nobody computing
+  double load_one = 0;        // the same with one thread
+  double same_batch = 0;      // computing on one batch over and over: no loader
+  double no_copy = 0;         // the same with the batch already on the GPU; 0 on a CPU
+  double alone = 0;           // the same without gradients from other ranks; 0 for one rank
+  bool shared_cores = false;  // loader and network compute on the same cores
+};
+
+struct Verdict {
+  Limit limit;
+  std::string reason;               // one sentence with the figures it rests on
+  std::vector<std::string> advice;  // what to change, most promising first
+  int workers = 0;                  // loader threads that would keep up; 0 = not known
+};
+// The limit is the first of these that holds: loading slower than 1.1 x computing -> disk (leaving
+// out the preprocessing gains under 30 %) or decode; the copy takes over 10 % of the step;
+// gradients take over 10 %; else compute.
+Verdict judge(const StageRates& rates);
+
+// From a finished run's metrics: shares of the time spent waiting.
+struct WaitShares {
+  double data = 0, allreduce = 0;
+  long stalls = 0, steps = 0;
+};
+Verdict judge(const WaitShares& shares);
+
+}  // namespace chexnet

@@ -1,0 +1,261 @@
+// diagnose CONFIG measures what limits a run, part by part; diagnose RUN reads what a run wrote.
+#include <ATen/ATen.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "bench.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/report/table.hpp"
+#include "chexnet/train/dataset.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/diagnosis.hpp"
+#include "chexnet/train/step.hpp"
+#include "chexnet/train/trainer.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Options {
+  std::vector<std::string> what, set;
+  int steps = 5, ranks = 0;
+  bool json = false;
+};
+
+void print(const Verdict& verdict, const Rows& evidence, nlohmann::ordered_json json,
+           bool as_json) {
+  if (as_json) {
+    json["limit"] = limit_name(verdict.limit);
+    json["reason"] = verdict.reason;
+    json["advice"] = verdict.advice;
+    if (verdict.workers > 0) json["workers"] = verdict.workers;
+    std::cout << json.dump() << std::endl;
+    return;
+  }
+  std::cout << aligned(evidence) << "\nlimited by: " << limit_name(verdict.limit) << "\n  "
+            << verdict.reason << "\nwhat to change:\n";
+  for (const auto& text : verdict.advice) std::cout << "  - " << text << "\n";
+  std::cout.flush();
+}
+
+// Images/s of reading alone: what the loader's threads fetch in about `seconds`.
+double read_rate(const Dataset& dataset, int threads, double seconds) {
+  std::atomic<std::uint64_t> next = 0, done = 0;
+  const auto& rows = dataset.splits.train.rows;
+  const double start = now_s();
+  {
+    std::vector<std::jthread> running;
+    for (int t = 0; t < std::max(1, threads); ++t)
+      running.emplace_back([&] {
+        Fetched fetched;
+        while (now_s() - start < seconds) {
+          // From the end of the split: the other tests warmed up its beginning.
+          const std::uint64_t i = next++ % rows.size();
+          dataset.images->fetch(rows[rows.size() - 1 - i], fetched);
+          ++done;
+        }
+      });
+  }
+  return static_cast<double>(done) / (now_s() - start);
+}
+
+int measure(const Options& options, Invocation& invocation) {
+  Config config = load_config({options.what.begin(), options.what.end()}, options.set);
+  if (options.ranks > 0) config.launch.ranks = options.ranks;
+  check_for_training(config);
+  Launch launch = enter_world(config.launch, invocation);
+  if (launch.comm == nullptr) return launch.parent_exit_code;
+  const Device device = choose_device(config.launch, *launch.comm);
+  const auto comm = gradient_communicator(std::move(launch.comm), device, config.launch);
+  const Dataset dataset = load_dataset(config.data, *comm);
+  const auto findings = static_cast<std::int64_t>(dataset.manifest.finding_count());
+  Network network(network_spec(config.model.arch), findings,
+                  {device.where, resolve_precision(config.train.precision, device),
+                   config.model.sync_batchnorm ? comm.get() : nullptr, config.model.freeze_backbone,
+                   config.data.mean, config.data.std});
+  network.parameters().initialize(1);
+  const LossWeights weights =
+      loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
+  const TrainStep::Options with{config.train, weights, config.launch.bucket_mb,
+                                wire_of(config.launch.wire)};
+  TrainStep::Options without = with;
+  without.communicate = false;
+  TrainStep step(network, *comm, with), silent(network, *comm, without);
+
+  const int per_rank = std::max(1, static_cast<int>(config.train.batch) / comm->size());
+  const ImageReader reader(*dataset.images, training_preprocessing(config.data),
+                           augmentation_of(config.data), 1);
+  const TrainSampler sampler(dataset.splits.train.rows, false, 1, 0,
+                             static_cast<std::uint64_t>(per_rank * comm->size()), comm->rank(),
+                             comm->size());
+  const Loader::Options loader_as =
+      loader_options(config.data, per_rank, *dataset.images, device.cores);
+  Progress progress(comm->rank() == 0);
+  const std::int64_t side = config.data.crop;
+  const auto tensors = [&](const Batch& b) {
+    return std::pair{
+        at::from_blob(b.images.data(), {b.size, 1, side, side}, at::kByte),
+        at::from_blob(const_cast<float*>(b.labels.data()), {b.size, findings}, at::kFloat)};
+  };
+  const double cells = static_cast<double>(per_rank * comm->size() * findings);
+  // Median seconds of `action`, after one to warm up; ranks in step.
+  const auto rate_of = [&](const char* what, const std::function<void()>& action) {
+    std::vector<double> times;
+    for (int i = -1; i < options.steps; ++i) {
+      progress.show(std::string("diagnose: ") + what);
+      comm->barrier();
+      const double start = now_s();
+      action();
+      if (device.cuda != nullptr) device.cuda->synchronize();
+      if (i >= 0) times.push_back(now_s() - start);
+    }
+    double slowest = quantile(times, 0.5);
+    comm->all_reduce(std::span(&slowest, 1), ReduceOp::kMax);
+    return per_rank / slowest;
+  };
+
+  StageRates rates;
+  rates.shared_cores = device.cuda == nullptr;
+  int workers = 0;
+  {
+    Loader loader(dataset.manifest, reader, sampler, loader_as, device.batch_memory());
+    rates.whole = rate_of("the run as configured", [&] {
+      const auto [x, y] = tensors(loader.next());
+      step.run(x, y, cells, 0);
+    });
+    const auto [x, y] = tensors(loader.next());
+    rates.same_batch = rate_of("the same batch again", [&] { step.run(x, y, cells, 0); });
+    if (device.cuda != nullptr) {
+      const at::Tensor there = x.to(device.where), labels = y.to(device.where);
+      rates.no_copy = rate_of("without the copy", [&] { step.run(there, labels, cells, 0); });
+    }
+    if (comm->size() > 1)
+      rates.alone = rate_of("without gradients of others", [&] { silent.run(x, y, cells, 0); });
+    workers = std::max(1, loader.stats().workers);
+  }
+  // Loading alone, in whole batches: with the run's workers and with one.
+  const auto load_rate = [&](int threads) {
+    Loader::Options alone = loader_as;
+    alone.workers = threads;
+    Loader loader(dataset.manifest, reader, sampler, alone, device.batch_memory());
+    for (int i = 0; i < 4; ++i) loader.next();
+    const double start = now_s();
+    int batches = 0;
+    for (; batches < 4 * options.steps || (now_s() - start < 1 && batches < 1000); ++batches)
+      loader.next();
+    return batches * per_rank / (now_s() - start);
+  };
+  progress.show("diagnose: loading alone");
+  rates.load = load_rate(workers);
+  rates.load_one = workers == 1 ? rates.load : load_rate(1);
+  rates.read = read_rate(dataset, std::max(workers, loader_as.readers), 1.0);
+  progress.clear();
+  invocation.abort = nullptr;
+  if (comm->rank() != 0) return 0;
+  const Verdict verdict = judge(rates);
+  const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s a rank" : "-"; };
+  print(verdict,
+        {{"as configured (" + std::to_string(workers) + " workers)", shown(rates.whole)},
+         {"reading, no preprocessing", shown(rates.read)},
+         {"loading alone", shown(rates.load)},
+         {"loading alone, one worker", shown(rates.load_one)},
+         {"the same batch again", shown(rates.same_batch)},
+         {"  and without the copy", shown(rates.no_copy)},
+         {"  and without gradients of others", shown(rates.alone)}},
+        {{"workers_now", workers},
+         {"images_per_s",
+          {{"whole", rates.whole},
+           {"read", rates.read},
+           {"load", rates.load},
+           {"load_one", rates.load_one},
+           {"same_batch", rates.same_batch},
+           {"no_copy", rates.no_copy},
+           {"alone", rates.alone}}}},
+        options.json);
+  return 0;
+}
+
+int read_run(const Options& options) {
+  const auto path = std::filesystem::path(options.what.front()) / "metrics.jsonl";
+  const std::string text = read_text(path);
+  WaitShares shares;
+  double data = 0, allreduce = 0, seconds = 0;
+  std::int64_t images_before = 0, step_before = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    const auto line = nlohmann::json::parse(text.substr(at, end - at), nullptr, false);
+    at = end + 1;
+    if (line.is_discarded() || line.value("event", "") != "train") continue;
+    const auto images = line.value("images", std::int64_t{0});
+    const double rate = line.value("images_per_s", 0.0);
+    if (rate > 0 && images > images_before) {
+      seconds += static_cast<double>(images - images_before) / rate;
+      data += line.value("data_wait_s", 0.0);
+      allreduce += line.value("allreduce_wait_s", 0.0);
+      shares.stalls += line.value("data_stalls", 0L);
+      shares.steps += line.value("step", std::int64_t{0}) - step_before;
+    }
+    images_before = images;
+    step_before = line.value("step", std::int64_t{0});
+  }
+  if (seconds <= 0)
+    throw DataError("[diagnose] " + path.string() +
+                    " has no train lines. Hint: name a run folder that has trained");
+  shares.data = data / seconds;
+  shares.allreduce = allreduce / seconds;
+  print(judge(shares),
+        {{"training time", readable_s(seconds)},
+         {"waiting for data", fixed(100 * shares.data, 1) + " %"},
+         {"waiting for gradients", fixed(100 * shares.allreduce, 1) + " %"},
+         {"stalls",
+          std::to_string(shares.stalls) + " in " + std::to_string(shares.steps) + " steps"}},
+        {{"seconds", seconds},
+         {"data_wait_share", shares.data},
+         {"allreduce_wait_share", shares.allreduce},
+         {"stalls", shares.stalls},
+         {"steps", shares.steps}},
+        options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "diagnose", "what limits training: disk, decode, copy, compute or network, and what to do");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("what", options->what,
+                   "YAML files of a run to be (measured now), or the folder of a finished run")
+      ->required();
+  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--steps", options->steps, "steps of each measurement")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] {
+      return std::filesystem::is_directory(options->what.front()) ? read_run(*options)
+                                                                  : measure(*options, invocation);
+    };
+  });
+}
+
+}  // namespace chexnet

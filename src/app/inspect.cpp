@@ -1,0 +1,167 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/audit.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> files, set;
+  int threads = 0;
+  bool json = false;
+};
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text + std::string(width > text.size() ? width - text.size() : 1, ' ');
+}
+std::string right(std::size_t number, std::size_t width) {
+  const std::string text = std::to_string(number);
+  return std::string(width > text.size() ? width - text.size() : 1, ' ') + text;
+}
+
+// The number, and the first few of them.
+void list(const char* what, const std::vector<std::string>& items, const char* good) {
+  std::cout << padded(what, 22)
+            << (items.empty() ? std::string(good) : std::to_string(items.size())) << "\n";
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i)
+    std::cout << "    " << items[i] << "\n";
+  if (items.size() > kShown)
+    std::cout << "    and " << items.size() - kShown << " more (--json has all)\n";
+}
+
+void print_page(const Audit& a, const Manifest& m) {
+  std::cout << "table                 " << m.path << ", " << m.size() << " images, sha256 "
+            << m.sha256.substr(0, 12) << "\n";
+  for (const auto& text : a.known) std::cout << padded("known numbers", 22) << text << "\n";
+  list("missing images", a.missing, "none");
+  list("not in the table", a.unlisted, "none");
+  list("damaged", a.corrupt, "none");
+  std::cout << padded("sizes", 22);
+  std::size_t shown = 0;
+  for (const auto& [size, images] : a.sizes) {
+    if (++shown > 4) break;
+    std::cout << (shown > 1 ? ", " : "") << size << ": " << images;
+  }
+  std::cout << (a.sizes.size() > 4 ? ", …" : "") << "\n";
+  list("odd-sized", a.odd_sized, "none");
+  list("of one gray", a.flat, "none");
+  std::vector<std::string> pairs;
+  for (const auto& names : a.duplicates) pairs.push_back(names[0] + " = " + names[1]);
+  list("the same picture", pairs, "none");
+  list("leaks between splits", a.leaks, "none");
+
+  std::cout << "\n" << padded("positives", 28);
+  for (const auto& split : a.splits)
+    std::cout << std::string(10 - split.name.size(), ' ') << split.name;
+  std::cout << "\n";
+  const auto line = [&](const std::string& name, auto value) {
+    std::cout << padded(name, 28);
+    for (const auto& split : a.splits) std::cout << right(value(split), 10);
+    std::cout << "\n";
+  };
+  line("images", [](const auto& s) { return s.images; });
+  line("patients", [](const auto& s) { return s.patients; });
+  line("no finding", [](const auto& s) { return s.no_finding; });
+  for (std::size_t k = 0; k < m.finding_count(); ++k)
+    line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
+  line("cells without a label", [](const auto& s) { return s.unlabelled_cells; });
+  std::map<std::string, bool> groups;
+  for (const auto& split : a.splits)
+    for (const auto& [name, group] : split.subgroups) groups[name] = true;
+  for (const auto& [name, unused] : groups)
+    line(name, [&](const auto& s) {
+      const auto group = s.subgroups.find(name);
+      return group == s.subgroups.end() ? std::size_t{0} : group->second.images;
+    });
+  std::cout << "\n"
+            << (a.clean() ? "nothing wrong was found" : "look at the lines above before training")
+            << std::endl;
+}
+
+Json as_json(const Audit& a, const Manifest& m) {
+  Json splits = Json::object();
+  for (const auto& s : a.splits) {
+    Json positives = Json::object(), groups = Json::object();
+    for (std::size_t k = 0; k < m.finding_count(); ++k) positives[m.findings[k]] = s.positives[k];
+    for (const auto& [name, group] : s.subgroups) {
+      Json of_group = Json::object();
+      for (std::size_t k = 0; k < m.finding_count(); ++k)
+        of_group[m.findings[k]] = group.positives[k];
+      groups[name] = {{"images", group.images}, {"positives", std::move(of_group)}};
+    }
+    splits[s.name] = {{"images", s.images},
+                      {"patients", s.patients},
+                      {"no_finding", s.no_finding},
+                      {"unlabelled_cells", s.unlabelled_cells},
+                      {"positives", std::move(positives)},
+                      {"subgroups", std::move(groups)}};
+  }
+  return {{"table", {{"path", m.path}, {"sha256", m.sha256}, {"images", m.size()}}},
+          {"clean", a.clean()},
+          {"known_numbers", a.known},
+          {"missing", a.missing},
+          {"not_in_table", a.unlisted},
+          {"damaged", a.corrupt},
+          {"sizes", a.sizes},
+          {"odd_sized", a.odd_sized},
+          {"one_gray", a.flat},
+          {"same_picture", a.duplicates},
+          {"leaks", a.leaks},
+          {"splits", std::move(splits)}};
+}
+
+int run(const Options& options) {
+  Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  config.data.allow_patient_leak = true;  // counted here, not refused
+  const Manifest manifest = read_manifest(config.data);
+  const Splits splits = make_splits(manifest, config.data);
+  Stores stores(s3_options(config.data));
+  Progress progress(true);
+  const double start = now_s();
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(allowed_cpus().size());
+  const Audit result =
+      audit(config.data, manifest, splits, stores, threads, [&](std::size_t done, std::size_t all) {
+        if (done == 0) return;
+        const double share = static_cast<double>(done) / static_cast<double>(all);
+        progress.show("inspecting: " + fixed(100 * share, 0) + " %, " +
+                      readable_s((now_s() - start) * (1 - share) / share) + " left");
+      });
+  progress.clear();
+  if (options.json)
+    std::cout << as_json(result, manifest).dump(-1, ' ', false, Json::error_handler_t::replace)
+              << std::endl;
+  else
+    print_page(result, manifest);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "inspect", "audit a data set: counts, missing, damaged, odd, duplicate images, leaks");
+  auto options = std::make_shared<Options>();
+  command->add_option("config", options->files, "YAML files with the data section")->required();
+  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--threads", options->threads, "0 = all cores")->check(CLI::Range(0, 1024));
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->callback(
+      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
+}
+
+}  // namespace chexnet

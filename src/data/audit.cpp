@@ -1,0 +1,254 @@
+#include "chexnet/data/audit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/image/decode.hpp"
+
+namespace chexnet {
+namespace {
+
+// Official lists of ChestX-ray14, v2020 table; the 2017 table differs in the test list, by which it
+// is known (Pneumonia 1,353 of all instead of 1,431).
+struct Published {
+  const char* name;
+  std::size_t images, patients, no_finding;
+  std::array<std::size_t, 14> positives;
+};
+constexpr Published kTrainVal{
+    "train_val",
+    86524,
+    28008,
+    50500,
+    {8280, 1707, 8659, 13782, 4034, 4708, 876, 2637, 2852, 1378, 1423, 1251, 2242, 141}};
+constexpr Published kTest{
+    "test",
+    25596,
+    2797,
+    9861,
+    {3279, 1069, 4658, 6112, 1748, 1623, 555, 2665, 1815, 925, 1093, 435, 1143, 86}};
+constexpr std::size_t kAllImages = 112120, kPneumonia2017 = 1353, kPneumonia2020 = 1431;
+
+bool positive(const Manifest& m, std::uint32_t row, std::size_t k) {
+  return m.label_row(row)[k] > 0.5f;  // NaN is not
+}
+
+Audit::SplitCounts count(const Manifest& m, const std::string& name,
+                         const std::vector<std::uint32_t>& rows) {
+  Audit::SplitCounts c;
+  c.name = name;
+  c.positives.resize(m.finding_count());
+  std::unordered_set<std::string> patients;
+  for (const auto row : rows) {
+    ++c.images;
+    patients.insert(m.patients[row]);
+    std::vector<std::string> groups;
+    if (!m.sexes[row].empty()) groups.push_back("sex " + m.sexes[row]);
+    if (!m.views[row].empty()) groups.push_back("view " + m.views[row]);
+    if (const float age = m.ages[row]; !std::isnan(age))
+      groups.push_back(age < 20   ? "age 0-19"
+                       : age < 40 ? "age 20-39"
+                       : age < 60 ? "age 40-59"
+                       : age < 80 ? "age 60-79"
+                                  : "age 80 and over");
+    bool any = false, unknown = false;
+    for (std::size_t k = 0; k < m.finding_count(); ++k) {
+      any = any || positive(m, row, k);
+      unknown = unknown || std::isnan(m.label_row(row)[k]);
+      c.unlabelled_cells += std::isnan(m.label_row(row)[k]) ? 1 : 0;
+      c.positives[k] += positive(m, row, k) ? 1 : 0;
+    }
+    c.no_finding += !any && !unknown ? 1 : 0;
+    for (const auto& group : groups) {
+      auto& g = c.subgroups[group];
+      g.positives.resize(m.finding_count());
+      ++g.images;
+      for (std::size_t k = 0; k < m.finding_count(); ++k)
+        g.positives[k] += positive(m, row, k) ? 1 : 0;
+    }
+  }
+  c.patients = patients.size();
+  return c;
+}
+
+void compare(const Manifest& m, const std::vector<std::uint32_t>& rows, const Published& known,
+             Audit& audit) {
+  const auto c = count(m, known.name, rows);
+  const auto differs = [&](const std::string& what, std::size_t got, std::size_t wanted) {
+    if (got == wanted) return;
+    audit.known_differs = true;
+    audit.known.push_back(std::string(known.name) + ": " + what + " " + std::to_string(got) +
+                          ", published " + std::to_string(wanted));
+  };
+  differs("images", c.images, known.images);
+  differs("patients", c.patients, known.patients);
+  const bool v2017 = known.name == std::string("test") && c.positives[6] < known.positives[6];
+  if (v2017) return;  // its 181 other labels are all in this list
+  differs("no finding", c.no_finding, known.no_finding);
+  for (std::size_t k = 0; k < 14; ++k) differs(m.findings[k], c.positives[k], known.positives[k]);
+}
+
+void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
+  if (m.size() != kAllImages || m.findings != nih_findings()) {
+    audit.known.push_back("the table has " + std::to_string(m.size()) +
+                          " images, not the 112,120 of ChestX-ray14: nothing to compare with");
+    return;
+  }
+  std::size_t pneumonia = 0;
+  for (std::uint32_t row = 0; row < m.size(); ++row) pneumonia += positive(m, row, 6) ? 1 : 0;
+  audit.known.push_back(pneumonia == kPneumonia2020   ? "labels of the v2020 release"
+                        : pneumonia == kPneumonia2017 ? "labels of the 2017 release"
+                                                      : "labels of no published release");
+  audit.known_differs = pneumonia != kPneumonia2020 && pneumonia != kPneumonia2017;
+  if (splits.test.rows.size() != kTest.images) {
+    audit.known.push_back("the test list is not the official one");
+    return;
+  }
+  auto train_val = splits.train.rows;
+  train_val.insert(train_val.end(), splits.val.rows.begin(), splits.val.rows.end());
+  compare(m, train_val, kTrainVal, audit);
+  compare(m, splits.test.rows, kTest, audit);
+  if (!audit.known_differs) audit.known.push_back("all counts as published");
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// What decoding one image tells.
+struct Seen {
+  std::string error, size;
+  std::string pixels_sha256;
+  bool flat = false;
+};
+
+Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixels,
+             Fetched& fetched, GrayImage& image) {
+  Seen seen;
+  try {
+    source.fetch(row, fetched);
+    if (fetched.side > 0)
+      image.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
+                   fetched.side);
+    else
+      decode_image(fetched.bytes, {max_pixels, 0}, fetched.origin, image);
+  } catch (const DataError& e) {
+    seen.error = e.what();
+    return seen;
+  }
+  seen.size = std::to_string(image.width()) + " x " + std::to_string(image.height());
+  Sha256 sum;
+  sum.update(seen.size);
+  const std::uint8_t first = *image.row(0);
+  seen.flat = true;
+  for (int y = 0; y < image.height(); ++y) {
+    const std::span line(image.row(y), static_cast<std::size_t>(image.width()));
+    seen.flat = seen.flat && std::ranges::all_of(line, [&](auto p) { return p == first; });
+    sum.update(std::as_bytes(line));
+  }
+  seen.pixels_sha256 = sum.hex();
+  return seen;
+}
+
+}  // namespace
+
+Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, Stores& stores,
+            int threads, const std::function<void(std::size_t, std::size_t)>& progress) {
+  Audit audit;
+  std::unordered_map<std::uint32_t, const char*> split_of;
+  for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
+    if (split->rows.empty()) continue;
+    audit.splits.push_back(count(m, split->name, split->rows));
+    for (const auto row : split->rows) split_of[row] = split->name.c_str();
+  }
+  if (config.manifest.format == "nih") compare_with_nih(m, splits, audit);
+
+  // Which images are there.
+  std::vector<Container> containers;
+  auto found = find_images(config.images, stores, containers);
+  std::unordered_map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < found.size(); ++i) by_name.emplace(last_part(found[i].name), i);
+  std::vector<std::uint32_t> present;
+  std::unordered_set<std::string> wanted;
+  for (std::uint32_t row = 0; row < m.size(); ++row) {
+    const std::string name = last_part(m.images[row]);
+    wanted.insert(name);
+    if (!split_of.contains(row)) continue;
+    if (by_name.contains(name))
+      present.push_back(row);
+    else
+      audit.missing.push_back(m.images[row]);
+  }
+  for (const auto& image : found)
+    if (!wanted.contains(last_part(image.name))) audit.unlisted.push_back(image.name);
+
+  // Every one of them decoded.
+  const ImageSource source(ImageIndex::scan(m, present, config.images, stores), stores);
+  std::vector<Seen> seen(present.size());
+  std::atomic<std::size_t> next = 0, done = 0;
+  {
+    std::vector<std::jthread> running;
+    for (int t = 0; t < std::max(1, threads); ++t)
+      running.emplace_back([&] {
+        Fetched fetched;
+        GrayImage image;
+        for (std::size_t i = 0; (i = next++) < present.size(); ++done)
+          seen[i] = look_at(source, present[i], config.max_pixels, fetched, image);
+      });
+    while (done < present.size()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      progress(done, present.size());
+    }
+  }
+  std::unordered_map<std::string, std::vector<std::uint32_t>> same;
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    const std::string& name = m.images[present[i]];
+    if (!seen[i].error.empty()) {
+      audit.corrupt.push_back(seen[i].error);
+      continue;
+    }
+    ++audit.sizes[seen[i].size];
+    if (seen[i].flat) audit.flat.push_back(name);
+    same[seen[i].pixels_sha256].push_back(present[i]);
+  }
+  const auto usual =
+      std::ranges::max_element(audit.sizes, {}, [](const auto& s) { return s.second; });
+  for (std::size_t i = 0; i < present.size(); ++i)
+    if (seen[i].error.empty() && seen[i].size != usual->first)
+      audit.odd_sized.push_back(m.images[present[i]] + " (" + seen[i].size + ")");
+
+  // The same pixels twice, and what crosses a split.
+  for (const auto& [sum, rows] : same) {
+    if (rows.size() < 2) continue;
+    std::vector<std::string> names;
+    std::set<std::string> in;
+    for (const auto row : rows) {
+      names.push_back(m.images[row]);
+      in.insert(split_of[row]);
+    }
+    if (in.size() > 1)
+      audit.leaks.push_back(names[0] + " (" + split_of[rows[0]] + ") and " + names[1] + " (" +
+                            split_of[rows[1]] + ") are the same picture");
+    audit.duplicates.push_back(std::move(names));
+  }
+  std::ranges::sort(audit.duplicates);
+  std::unordered_map<std::string, std::set<std::string>> patient_in;
+  for (const auto& [row, name] : split_of) patient_in[m.patients[row]].insert(name);
+  for (const auto& [patient, in] : patient_in) {
+    if (in.size() < 2) continue;
+    std::string names;
+    for (const auto& name : in) names += (names.empty() ? "" : " and ") + name;
+    audit.leaks.push_back("patient " + patient + " is in " + names);
+  }
+  std::ranges::sort(audit.leaks);
+  return audit;
+}
+
+}  // namespace chexnet

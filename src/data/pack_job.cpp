@@ -13,7 +13,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/data/pack.hpp"
-#include "chexnet/data/phantom.hpp"
+#include "chexnet/image/encode.hpp"
 #include "chexnet/storage/tfrecord.hpp"
 
 namespace chexnet {

@@ -1,7 +1,5 @@
 #include "chexnet/data/phantom.hpp"
 
-#include <spng.h>
-
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -15,6 +13,7 @@
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/manifest.hpp"
+#include "chexnet/image/encode.hpp"
 
 namespace chexnet {
 namespace {
@@ -65,30 +64,6 @@ void describe(Entry& entry, const PhantomImage& image) {
 }
 
 }  // namespace
-
-std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, int height) {
-  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(SPNG_CTX_ENCODER),
-                                                           spng_ctx_free);
-  spng_set_option(ctx.get(), SPNG_ENCODE_TO_BUFFER, 1);
-  spng_ihdr header{};
-  header.width = static_cast<std::uint32_t>(width);
-  header.height = static_cast<std::uint32_t>(height);
-  header.bit_depth = 8;
-  header.color_type = SPNG_COLOR_TYPE_GRAYSCALE;
-  spng_set_ihdr(ctx.get(), &header);
-  int rc = spng_encode_image(ctx.get(), pixels,
-                             static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
-                             SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
-  std::size_t size = 0;
-  void* buffer = rc == 0 ? spng_get_png_buffer(ctx.get(), &size, &rc) : nullptr;
-  if (buffer == nullptr)
-    throw DataError(std::string("[phantom] PNG encoder: ") + spng_strerror(rc) +
-                    ". Hint: out of memory?");
-  const auto* bytes = static_cast<const std::byte*>(buffer);
-  std::vector<std::byte> out(bytes, bytes + size);
-  std::free(buffer);
-  return out;
-}
 
 void write_phantom_set(const PhantomOptions& options, const std::function<void(int)>& progress) {
   std::error_code error;

@@ -5,7 +5,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/data/phantom.hpp"
+#include "chexnet/image/encode.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -41,7 +41,4 @@ struct PhantomOptions {
 // CheckpointError when the folder is not empty or not writable.
 void write_phantom_set(const PhantomOptions& options, const std::function<void(int)>& progress);
 
-// 8-bit gray PNG bytes.
-std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, int height);
-
 }  // namespace chexnet

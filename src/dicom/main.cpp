@@ -1,0 +1,225 @@
+// chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before training.
+#include <fcntl.h>
+#include <gdcmTrace.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/image/encode.hpp"
+#include "radiograph.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> in;
+  std::string out, ids = "pseudonym", key_file, map_file;
+  std::int64_t max_pixels = 64'000'000;
+  bool json = false;
+};
+
+// Only its owner may read it.
+void write_private(const fs::path& path, const std::string& text) {
+  const mode_t before = umask(077);
+  try {
+    write_atomically(path, text);
+  } catch (...) {
+    umask(before);
+    throw;
+  }
+  umask(before);
+}
+
+// The key that pseudonyms hang on: kept from run to run, so a patient stays the same patient.
+std::string read_key(const std::string& path) {
+  if (!fs::exists(path)) {
+    std::array<unsigned char, 32> bytes{};
+    RAND_bytes(bytes.data(), static_cast<int>(bytes.size()));
+    write_private(path, std::string(bytes.begin(), bytes.end()));
+    log_info("made a new key for pseudonyms: " + path + " (keep it private, and keep it)");
+  }
+  std::string key = read_text(path);
+  if (key.size() < 16)
+    throw DataError("[dicom] " + path + " holds only " + std::to_string(key.size()) +
+                    " bytes. Hint: a key has at least 16, e.g. head -c 32 /dev/urandom");
+  return key;
+}
+
+std::string pseudonym(const std::string& key, const std::string& id) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(id.data()), id.size(), digest.data(), &size);
+  std::string text = "p";
+  for (int i = 0; i < 8; ++i) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[digest[static_cast<std::size_t>(i)] >> 4];
+    text += kDigits[digest[static_cast<std::size_t>(i)] & 15];
+  }
+  return text;
+}
+
+// "058Y" -> 58, months and less -> years rounded down; empty when absent.
+std::string years(const std::string& age) {
+  if (age.size() < 2) return {};
+  const int n = std::atoi(age.c_str());
+  const char unit = age.back();
+  return std::to_string(unit == 'M' ? n / 12 : unit == 'W' ? n / 52 : unit == 'D' ? n / 365 : n);
+}
+
+// A name for files: anything but letters, digits, '-', '_' and '.' becomes '_'.
+std::string file_safe(std::string text) {
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
+  if (text.empty() || text[0] == '.') text.insert(0, "_");
+  return text;
+}
+
+int run(const Options& options) {
+  std::vector<std::string> files;
+  for (const auto& in : options.in) {
+    if (fs::is_directory(in)) {
+      for (const auto& entry : fs::recursive_directory_iterator(in))
+        if (entry.is_regular_file()) files.push_back(entry.path().string());
+    } else {
+      files.push_back(in);
+    }
+  }
+  std::ranges::sort(files);
+  const fs::path out = options.out;
+  if (fs::exists(out / "images.csv"))
+    throw CheckpointError("[dicom] " + options.out +
+                          " holds a converted set. Hint: choose another --out");
+  fs::create_directories(out / "images");
+  const bool hide = options.ids == "pseudonym";
+  const std::string key_path = options.key_file.empty() ? options.out + ".key" : options.key_file;
+  const std::string map_path =
+      options.map_file.empty() ? options.out + ".map.csv" : options.map_file;
+  const std::string key = hide ? read_key(key_path) : "";
+
+  std::map<std::string, int> of_patient;  // images so far
+  std::map<std::string, std::size_t> skipped, rules;
+  Json damaged = Json::array(), conversions = Json::array();
+  std::string table = "image,patient,view,age,sex\n",
+              secret = "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
+  std::size_t converted = 0;
+  Progress progress(true);
+  Radiograph picture;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    progress.show("converting: " + std::to_string(i) + " of " + std::to_string(files.size()));
+    try {
+      const Skip skip = read_radiograph(files[i], options.max_pixels, picture);
+      if (skip != Skip::kNone) {
+        ++skipped[skip_name(skip)];
+        continue;
+      }
+    } catch (const DataError& e) {
+      // A path may hold a name; with pseudonyms it stays out of what is passed on.
+      damaged.push_back(hide ? "file " + std::to_string(i + 1) + " (see the map file)" : e.what());
+      log_warning(e.what());
+      continue;
+    }
+    // Without a patient id each image is a patient of its own.
+    const std::string id = picture.patient.empty() ? picture.instance : picture.patient;
+    const std::string patient = hide ? pseudonym(key, id) : file_safe(id);
+    char number[16];
+    std::snprintf(number, sizeof number, "_%03d.png", of_patient[patient]++);
+    const std::string name = patient + number;
+    const auto png = encode_gray_png(picture.pixels.data(), picture.width, picture.height);
+    write_atomically(out / "images" / name,
+                     {reinterpret_cast<const char*>(png.data()), png.size()});
+    table += csv_field(name) + "," + csv_field(patient) + "," + csv_field(picture.view) + "," +
+             years(picture.age) + "," + csv_field(picture.sex) + "\n";
+    secret += csv_field(name) + "," + csv_field(patient) + "," + csv_field(picture.patient) + "," +
+              csv_field(picture.study) + "," + csv_field(picture.instance) + "," +
+              csv_field(files[i]) + "\n";
+    conversions.push_back({{"image", name}, {"rule", picture.rule}});
+    ++converted;
+  }
+  progress.clear();
+  if (hide) write_private(map_path, secret);
+  const Json record = {{"images", converted},
+                       {"skipped", skipped},
+                       {"damaged", damaged},
+                       {"ids", options.ids},
+                       {"rules", conversions}};
+  write_atomically(out / "conversion.json", record.dump(1) + "\n");
+  write_atomically(out / "images.csv", table);  // last: with it the set is whole
+  std::size_t passed = 0;
+  std::string reasons;
+  for (const auto& [name, count] : skipped) {
+    passed += count;
+    reasons += (reasons.empty() ? " (" : ", ") + name + " " + std::to_string(count);
+  }
+  log_info("dicom: " + std::to_string(converted) + " images in " + options.out + ", " +
+           std::to_string(passed) + " passed over" + (reasons.empty() ? "" : reasons + ")") + ", " +
+           std::to_string(damaged.size()) + " damaged" +
+           (hide ? "; ids are pseudonyms, the private map is " + map_path : ""));
+  if (options.json)
+    std::cout << Json{{"images", converted},
+                      {"skipped", skipped},
+                      {"damaged", damaged.size()},
+                      {"out", options.out}}
+                     .dump()
+              << std::endl;
+  return converted > 0 ? 0 : static_cast<int>(ExitCode::kData);
+}
+
+}  // namespace
+}  // namespace chexnet
+
+int main(int argc, char** argv) {
+  using namespace chexnet;
+  CLI::App app{
+      "Converts DICOM chest radiographs to 8-bit gray PNG with a table for "
+      "data.manifest.format csv. For research use, not a medical device."};
+  app.name("chexnet-dicom");
+  Options options;
+  app.add_option("in", options.in, "DICOM files, or folders of them")->required();
+  app.add_option("--out", options.out, "folder to write")->required();
+  app.add_option("--ids", options.ids, "pseudonym (keyed, with a private map file) or keep")
+      ->check(CLI::IsMember({"pseudonym", "keep"}))
+      ->capture_default_str();
+  app.add_option("--key-file", options.key_file,
+                 "key of the pseudonyms (OUT.key); made when it is not there");
+  app.add_option("--map-file", options.map_file, "private map of pseudonyms (OUT.map.csv)");
+  app.add_option("--max-pixels", options.max_pixels, "largest width x height")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "one JSON object on stdout (docs/json.md)");
+  gdcm::Trace::SetWarning(false);
+  gdcm::Trace::SetError(false);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  try {
+    return run(options);
+  } catch (const Error& e) {
+    log_error(e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    log_error(std::string("[dicom] ") + e.what());
+    return static_cast<int>(ExitCode::kData);
+  }
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# chexnet-dicom on files written here value by value (and by gdcmconv in compressed forms where it is installed), and on
+# the real ones where they are: every step of the display pipeline, what is passed over, pseudonyms.
+set -u
+source tests/lib.sh
+converter=$CHEXNET_BUILD/chexnet-dicom
+[ -x "$converter" ] || { echo "skipped: built without GDCM"; exit 77; }
+cd "$scratch"
+cat >make.py <<'PY'
+import struct, os
+os.makedirs('in', exist_ok=True); os.makedirs('raw', exist_ok=True)
+def element(group, el, vr, value):
+    if isinstance(value, str):
+        value = value.encode()
+    if len(value) % 2:
+        value += b'\0' if vr in ('UI', 'OB', 'OW') else b' '
+    head = struct.pack('<HH', group, el) + vr.encode()
+    if vr in ('OB', 'OW', 'SQ', 'UN'):
+        return head + b'\0\0' + struct.pack('<I', len(value)) + value
+    return head + struct.pack('<H', len(value)) + value
+us = lambda g, e, n: element(g, e, 'US', struct.pack('<H', n))
+def write(name, pixels, bits=16, photometric='MONOCHROME2', patient='Doe^Jane 17', sign=0, side=4, folder='in', **more):
+    uid = '1.2.3.' + str(sum(name.encode()))
+    meta = element(2, 0x0002, 'UI', '1.2.840.10008.5.1.4.1.1.1') + element(2, 0x0003, 'UI', uid) + element(2, 0x0010, 'UI', '1.2.840.10008.1.2.1')
+    meta = element(2, 0x0000, 'UL', struct.pack('<I', len(meta))) + meta
+    allocated = 8 if bits <= 8 else 16
+    data = {(8, 0x0016): element(8, 0x0016, 'UI', '1.2.840.10008.5.1.4.1.1.1'), (8, 0x0018): element(8, 0x0018, 'UI', uid),
+            (8, 0x0060): element(8, 0x0060, 'CS', 'DX'),
+            (0x10, 0x20): element(0x10, 0x20, 'LO', patient), (0x10, 0x40): element(0x10, 0x40, 'CS', 'F'), (0x10, 0x1010): element(0x10, 0x1010, 'AS', '018M'),
+            (0x28, 2): us(0x28, 2, 1), (0x28, 4): element(0x28, 4, 'CS', photometric), (0x28, 0x10): us(0x28, 0x10, side), (0x28, 0x11): us(0x28, 0x11, side),
+            (0x28, 0x100): us(0x28, 0x100, allocated), (0x28, 0x101): us(0x28, 0x101, bits), (0x28, 0x102): us(0x28, 0x102, bits - 1), (0x28, 0x103): us(0x28, 0x103, sign)}
+    for key, (vr, value) in more.items():
+        g, e = int(key[1:5], 16), int(key[5:], 16)
+        data[(g, e)] = element(g, e, vr, value)
+    frames = int(more.get('x00280008', ('IS', '1'))[1])
+    body = struct.pack(f'<{side * side}' + ('B' if allocated == 8 else 'h' if sign else 'H'), *pixels) * frames
+    data[(0x7fe0, 0x10)] = element(0x7fe0, 0x10, 'OB' if allocated == 8 else 'OW', body)
+    with open(folder + '/' + name, 'wb') as f:
+        f.write(b'\0' * 128 + b'DICM' + meta + b''.join(data[k] for k in sorted(data)))
+ramp = [i * 273 for i in range(16)]  # 0 .. 4095
+write('a_full_range.dcm', ramp, 12)
+write('b_mono1.dcm', ramp, 12, 'MONOCHROME1')
+write('c_window.dcm', ramp, 12, x00281050=('DS', '2048'), x00281051=('DS', '1024'))
+write('d_rescale.dcm', ramp, 12, x00281052=('DS', '-1024'), x00281053=('DS', '2'), x00281050=('DS', '3000\\1'), x00281051=('DS', '4000\\1'))
+write('e_inverse.dcm', [i * 17 for i in range(16)], 8, x20500020=('CS', 'INVERSE'))
+write('f_identity_mono1.dcm', [i * 17 for i in range(16)], 8, 'MONOCHROME1', x20500020=('CS', 'IDENTITY'))
+write('g_signed.dcm', [i * 200 - 1600 for i in range(16)], 16, sign=1, x00281050=('DS', '0'), x00281051=('DS', '2001'))
+lut = struct.pack('<256H', *[(255 - i) * 4 for i in range(256)])
+item = element(0x28, 0x3002, 'US', struct.pack('<3H', 256, 0, 10)) + element(0x28, 0x3006, 'OW', lut)
+write('h_voi_lut.dcm', [i * 17 for i in range(16)], 8, x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
+write('i_sigmoid.dcm', ramp, 12, x00281050=('DS', '2048'), x00281051=('DS', '1000'), x00281056=('CS', 'SIGMOID'))
+write('s_lateral.dcm', ramp, 12, x00185101=('CS', 'LL'))
+write('t_frames.dcm', ramp, 12, x00280008=('IS', '3'))
+write('u_burned.dcm', ramp, 12, x00280301=('CS', 'YES'))
+write('v_other_patient.dcm', ramp, 12, patient='Roe^Richard')
+write('64.dcm', [(x * 37 + y * 91 + x * y) % 4096 for y in range(64) for x in range(64)], 12, side=64, folder='raw')
+open('in/notes.txt', 'w').write('not a picture')
+whole = open('in/a_full_range.dcm', 'rb').read()
+open('in/w_cut.dcm', 'wb').write(whole[:-20])
+PY
+python3 make.py
+"$converter" in --out plain --ids keep --json >json 2>err; rc=$?
+check "converts" [ $rc = 0 ]
+cat >look.py <<'PY'
+import json, math, struct, sys, zlib
+def png(path):
+    b = open(path, 'rb').read(); at, data = 8, b''
+    while at < len(b):
+        n, kind = struct.unpack('>I4s', b[at:at + 8])
+        if kind == b'IHDR': w, h = struct.unpack('>II', b[at + 8:at + 16])
+        if kind == b'IDAT': data += b[at + 8:at + 8 + n]
+        at += 12 + n
+    raw, rows = zlib.decompress(data), []
+    for y in range(h):
+        f, line = raw[y * (w + 1)], bytearray(raw[y * (w + 1) + 1:(y + 1) * (w + 1)])
+        for x in range(w):
+            a = line[x - 1] if x else 0; u = rows[-1][x] if rows else 0; c = rows[-1][x - 1] if rows and x else 0
+            p = a + u - c; pa, pb, pc = abs(p - a), abs(p - u), abs(p - c)
+            line[x] = (line[x] + (0, a, u, (a + u) // 2, a if pa <= pb and pa <= pc else u if pb <= pc else c)[f]) & 255
+        rows.append(line)
+    return [v for r in rows for v in r]
+half_up = lambda x: math.floor(x + 0.5)
+clip = lambda x: min(max(x, 0.0), 1.0)
+ramp = [i * 273 for i in range(16)]
+linear = lambda x, c, w: clip((x - (c - 0.5)) / (w - 1) + 0.5)
+wanted = [
+    [half_up(255 * x / 4095) for x in ramp],
+    [half_up(255 * (1 - x / 4095)) for x in ramp],
+    [half_up(255 * linear(x, 2048, 1024)) for x in ramp],
+    [half_up(255 * linear(2 * x - 1024, 3000, 4000)) for x in ramp],
+    [255 - i * 17 for i in range(16)],
+    [i * 17 for i in range(16)],
+    [half_up(255 * linear(i * 200 - 1600, 0, 2001)) for i in range(16)],
+    [255 - i * 17 for i in range(16)],
+    [half_up(255 / (1 + math.exp(-4 * (x - 2048) / 1000))) for x in ramp],
+]
+bad = 0
+for i, values in enumerate(wanted):
+    got = png(f'plain/images/Doe_Jane_17_{i:03d}.png')
+    if max(abs(a - b) for a, b in zip(got, values)) > 0:
+        print('picture', i, got, 'wanted', values); bad = 1
+report = json.load(open('plain/conversion.json'))
+if report['skipped'] != {'burned_in_annotation': 1, 'lateral': 1, 'multi_frame': 1, 'not_dicom': 1}: print(report['skipped']); bad = 1
+if len(report['damaged']) != 1 or 'w_cut.dcm' not in report['damaged'][0]: print(report['damaged']); bad = 1
+if 'window 2048.000 / 1024.000 LINEAR' not in report['rules'][2]['rule']: print(report['rules']); bad = 1
+if ',1,F' not in open('plain/images.csv').read(): print('18 months are 1 year'); bad = 1
+sys.exit(bad)
+PY
+check "each step of the display pipeline, value by value" python3 look.py
+"$converter" in --out hidden >/dev/null 2>err
+check "pseudonyms by default" [ $? = 0 ]
+check "no id or name in what is passed on" bash -c '! grep -rqiE "doe|roe|jane|1\.2\.3\." hidden'
+check "the map has them, for its owner only" bash -c 'grep -q "Doe^Jane 17" hidden.map.csv && [ "$(stat -c %a hidden.map.csv)" = 600 ] && [ "$(stat -c %a hidden.key)" = 600 ]'
+"$converter" in --out again --key-file hidden.key >/dev/null 2>&1
+check "the same key gives the same pseudonyms" cmp -s hidden/images.csv again/images.csv
+"$converter" in --out other >/dev/null 2>&1
+check "another key gives others" bash -c '! cmp -s hidden/images.csv other/images.csv'
+cat >cfg.yaml <<'YAML'
+data:
+  manifest: {format: csv, path: hidden/images.csv, columns: {image: image, patient: patient, age: age, sex: sex, view: view}}
+YAML
+if command -v gdcmconv >/dev/null; then
+  mkdir coded
+  for form in jpegls j2k jpeg rle; do gdcmconv --$form raw/64.dcm coded/$form.dcm || check "gdcmconv --$form" false; done
+  "$converter" raw --out raw.out --ids keep >/dev/null 2>&1
+  "$converter" coded --out coded.out --ids keep >/dev/null 2>&1
+  for i in 0 1 2 3; do check "compressed form $i is lossless" cmp -s coded.out/images/Doe_Jane_17_00$i.png raw.out/images/Doe_Jane_17_000.png; done
+else
+  echo "skipped: compressed forms (no gdcmconv)"
+fi
+xray=${CHEXNET_XRAY_DIR:-$source_folder/../shared/xray}
+if [ -d "$xray/odd" ]; then
+  "$converter" "$xray/odd" --out real --ids keep --json >json 2>/dev/null
+  cat >mean.py <<'PY'
+import glob, sys
+sys.argv = ['look']; exec(open('look.py').read().split('half_up')[0])
+means = sorted(sum(p) / len(p) for p in (png(f) for f in glob.glob('real/images/*.png')))
+print(means); sys.exit(not (len(means) == 2 and abs(means[0] - (255 - 160.4)) < 0.5 and abs(means[1] - 180.06) < 0.01))
+PY
+  check "the two real files: means 180.06, and 255 - 160.4 (MONOCHROME1)" python3 mean.py
+fi
+finish

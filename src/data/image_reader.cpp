@@ -96,22 +96,27 @@ void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint
   } else {
     const double share = augmentation_.random_resized_crop ? std::sqrt(area) : 1.0;  // of a side
     GrayImage& image = scratch.image;
-    if (fetched.side > 0)
-      image.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
-                   fetched.side);
-    else
-      decode_image(fetched.bytes,
-                   {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))},
-                   fetched.origin, image);
-    Region region{0, 0, image.width(), image.height()};
-    if (augmentation_.random_resized_crop) {
-      region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));
-      region.height = std::max(1, static_cast<int>(std::lround(share * image.height())));
-      region.x = static_cast<int>(at_x * (image.width() - region.width + 1));
-      region.y = static_cast<int>(at_y * (image.height() - region.height + 1));
-    }
     scratch.resized.resize(side * side);
-    resize(image, region, size, preprocessing_.kind, scratch.resized.data());
+    if (fetched.side == 0 && !augmentation_.random_resized_crop) {
+      decode_resized(fetched.bytes, {preprocessing_.max_pixels, 0}, fetched.origin, size,
+                     preprocessing_.kind, image, scratch.resized.data());
+    } else {
+      if (fetched.side > 0)
+        image.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
+                     fetched.side);
+      else
+        decode_image(fetched.bytes,
+                     {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))},
+                     fetched.origin, image);
+      Region region{0, 0, image.width(), image.height()};
+      if (augmentation_.random_resized_crop) {
+        region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));
+        region.height = std::max(1, static_cast<int>(std::lround(share * image.height())));
+        region.x = static_cast<int>(at_x * (image.width() - region.width + 1));
+        region.y = static_cast<int>(at_y * (image.height() - region.height + 1));
+      }
+      resize(image, region, size, preprocessing_.kind, scratch.resized.data());
+    }
     if (warp) rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
     square = scratch.resized.data();
   }

@@ -21,10 +21,17 @@ void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& lim
                   "raise data.max_pixels if the file is to be trusted");
 }
 
+namespace {
+bool is_png(std::span<const std::byte> bytes) {
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())
+      .starts_with("\x89PNG\r\n\x1a\n");
+}
+}  // namespace
+
 void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
                   const std::string& origin, GrayImage& into) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, limits, origin, into);
+  if (is_png(bytes)) return decode_png(bytes, limits, origin, into);
   if (text.starts_with("\xFF\xD8\xFF")) return decode_jpeg(bytes, limits, origin, into);
   if (text.empty()) decode_failed(origin, "the file is empty", "fetch it again");
   if (text.size() > 132 && text.substr(128, 4) == "DICM")
@@ -34,6 +41,17 @@ void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
     decode_failed(origin, "WebP is not supported", "convert it to PNG");
   decode_failed(origin, "is neither PNG nor JPEG by its first bytes",
                 "is it a download error page?");
+}
+
+void decode_resized(std::span<const std::byte> bytes, DecodeLimits limits,
+                    const std::string& origin, int size, ResizeKind kind, GrayImage& scratch,
+                    std::uint8_t* into) {
+  limits.min_side = size;
+  if (kind == ResizeKind::kAntialias && is_png(bytes) &&
+      decode_png_resized(bytes, limits, origin, size, into))
+    return;
+  decode_image(bytes, limits, origin, scratch);
+  resize(scratch, {0, 0, scratch.width(), scratch.height()}, size, kind, into);
 }
 
 }  // namespace chexnet

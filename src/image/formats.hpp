@@ -12,6 +12,10 @@ namespace chexnet {
 
 void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
                 const std::string& origin, GrayImage& into);
+// Both dimensions change and it is of the common kind: shrunk with antialias while it is decoded.
+// False when it is not; nothing is written then.
+bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                        const std::string& origin, int size, std::uint8_t* into);
 void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                  const std::string& origin, GrayImage& into);
 

@@ -10,6 +10,7 @@
 #include "chexnet/image/inflate.hpp"
 #include "chexnet/image/unfilter.hpp"
 #include "formats.hpp"
+#include "resize_kernels.hpp"
 
 namespace chexnet {
 namespace {
@@ -52,8 +53,28 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Ch
     decode_failed(origin, "damaged PNG: it does not start with a header", "fetch the file again");
 }
 
-// Fast way; false when the file has more data than pixels, which libspng tolerates.
-bool decode_gray8(const Chunks& chunks, const std::string& origin, GrayImage& into) {
+// What the header of a picture says, once its chunks are known to be whole.
+struct Header {
+  int width, height;
+  bool gray8;  // 8 bits, gray, not interlaced: the fast way
+};
+
+Header read_header(const Chunks& chunks, const DecodeLimits& limits, const std::string& origin) {
+  const std::int64_t width = big_endian(chunks.header.data());
+  const std::int64_t height = big_endian(&chunks.header[4]);
+  check_size(width, height, limits, origin);
+  if (std::max(width, height) > INT32_MAX)
+    decode_failed(origin, "damaged PNG: impossible size", "fetch the file again");
+  const auto field = [&](std::size_t i) { return std::to_integer<int>(chunks.header[i]); };
+  // Depth, gray, deflate, filter method 0, no interlace.
+  return {static_cast<int>(width), static_cast<int>(height),
+          field(8) == 8 && field(9) == 0 && field(10) == 0 && field(11) == 0 && field(12) == 0};
+}
+
+// The filtered lines of a gray8 picture, kUnfilterRoom around them; null when the file has more
+// data than pixels, which libspng tolerates. This thread's, until its next call.
+const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
+                                   const std::string& origin) {
   thread_local std::vector<std::byte> joined;
   thread_local std::vector<std::uint8_t> memory;
   std::span<const std::byte> stream;
@@ -64,15 +85,15 @@ bool decode_gray8(const Chunks& chunks, const std::string& origin, GrayImage& in
     for (const auto part : chunks.data) joined.insert(joined.end(), part.begin(), part.end());
     stream = joined;
   }
-  const std::size_t line = static_cast<std::size_t>(into.width()) + 1;
-  const std::size_t size = line * static_cast<std::size_t>(into.height());
+  const std::size_t line = static_cast<std::size_t>(header.width) + 1;
+  const std::size_t size = line * static_cast<std::size_t>(header.height);
   if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
   std::uint8_t* lines = &memory[kUnfilterRoom];
   switch (inflate_zlib(stream, {lines, size})) {
     case Inflated::kWhole:
       break;
     case Inflated::kTooLong:
-      return false;
+      return nullptr;
     case Inflated::kTooShort:
       decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
     case Inflated::kDamaged:
@@ -81,8 +102,7 @@ bool decode_gray8(const Chunks& chunks, const std::string& origin, GrayImage& in
   for (std::size_t at = 0; at < size; at += line)
     if (lines[at] > 4)
       decode_failed(origin, "damaged PNG: unknown row filter", "fetch the file again");
-  unfilter_kernels().front().run(lines, into);
-  return true;
+  return lines;
 }
 
 void decode_by_library(std::span<const std::byte> bytes, const std::string& origin,
@@ -131,16 +151,39 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
                 const std::string& origin, GrayImage& into) {
   thread_local Chunks chunks;
   read_chunks(bytes, origin, chunks);
-  const std::int64_t width = big_endian(chunks.header.data());
-  const std::int64_t height = big_endian(&chunks.header[4]);
-  check_size(width, height, limits, origin);
-  if (std::max(width, height) > INT32_MAX)
-    decode_failed(origin, "damaged PNG: impossible size", "fetch the file again");
-  into.reset(static_cast<int>(width), static_cast<int>(height));
-  const auto field = [&](std::size_t i) { return std::to_integer<int>(chunks.header[i]); };
-  const bool fast = field(8) == 8 && field(9) == 0 && field(10) == 0 && field(11) == 0 &&
-                    field(12) == 0;  // depth, gray, deflate, filter method 0, no interlace
-  if (!fast || !decode_gray8(chunks, origin, into)) decode_by_library(bytes, origin, into);
+  const Header header = read_header(chunks, limits, origin);
+  into.reset(header.width, header.height);
+  if (header.gray8) {
+    if (const std::uint8_t* lines = filtered_lines(chunks, header, origin))
+      return unfilter(unfilter_kernels().front(), lines, into);
+  }
+  decode_by_library(bytes, origin, into);
+}
+
+bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                        const std::string& origin, int size, std::uint8_t* into) {
+  thread_local Chunks chunks;
+  thread_local GrayImage band;  // its first row is the last one of the band above
+  read_chunks(bytes, origin, chunks);
+  const Header header = read_header(chunks, limits, origin);
+  if (!header.gray8 || header.width == size || header.height == size) return false;
+  const std::uint8_t* lines = filtered_lines(chunks, header, origin);
+  if (lines == nullptr) return false;
+  constexpr int kBand = 128;  // rows: what the widest kernel takes at a time
+  const std::size_t width = static_cast<std::size_t>(header.width);
+  band.reset(header.width, kBand + 1);
+  const std::uint8_t* above = row_of_zeros(header.width);
+  AntialiasRows rows(header.width, header.height, size, into);
+  for (int y0 = 0; y0 < header.height; y0 += kBand) {
+    const int count = std::min(kBand, header.height - y0);
+    unfilter_kernels().front().rows(lines + static_cast<std::size_t>(y0) * (width + 1), band.row(1),
+                                    band.stride(), header.width, count, above);
+    for (int y = 1; y <= count; ++y) rows.add(band.row(y));
+    std::memcpy(band.row(0), band.row(count), width);
+    above = band.row(0);
+  }
+  rows.finish();
+  return true;
 }
 
 }  // namespace chexnet

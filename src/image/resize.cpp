@@ -1,6 +1,7 @@
 #include "chexnet/image/resize.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -54,20 +55,25 @@ Taps antialias_taps(int in, int out) {
   return taps;
 }
 
-// Fills in the 4:1 case where the weights are the same everywhere and whole numbers of 7 bits.
+// Fills in the 4:1 case where the weights are the same everywhere and small whole numbers times a
+// power of two: 1, 3, 5, 7, 7, 5, 3, 1 of 32 then.
 void find_quarter(int in, int out, Taps& taps) {
   if (in != 4 * out || taps.most != 8 || out < 3) return;
-  constexpr int kDropped = 12;  // bits: the weights 1, 3, 5, 7, 7, 5, 3, 1 of 32 are stored << 12
+  const std::int16_t* usual = &taps.weight[8];
+  unsigned bits = 0;
+  for (int j = 0; j < 8; ++j) bits |= static_cast<unsigned>(usual[j]);
+  const int dropped = std::countr_zero(bits);
+  int sum = 0;
+  for (int j = 0; j < 8; ++j) sum += usual[j] >> dropped;
+  if (sum > 127) return;  // 255 times that fits 16 bits
   for (int x = 1; x < out - 1; ++x) {
     const std::int16_t* w = &taps.weight[static_cast<std::size_t>(x) * 8];
-    if (taps.first[static_cast<std::size_t>(x)] != 4 * x - 2) return;
-    for (int j = 0; j < 8; ++j)
-      if (w[j] % (1 << kDropped) != 0 || w[j] != taps.weight[static_cast<std::size_t>(8 + j)])
-        return;
+    if (taps.first[static_cast<std::size_t>(x)] != 4 * x - 2 || !std::equal(w, w + 8, usual))
+      return;
   }
   for (std::size_t j = 0; j < 8; ++j)
-    taps.quarter_weight[j] = static_cast<std::int8_t>(taps.weight[8 + j] >> kDropped);
-  taps.quarter_shift = taps.shift - kDropped;
+    taps.quarter_weight[j] = static_cast<std::int8_t>(usual[j] >> dropped);
+  taps.quarter_shift = taps.shift - dropped;
 }
 
 const ResizeKernels& kernels() {
@@ -94,47 +100,44 @@ const Taps& kept_taps(int axis, int in, int out) {
   return k.taps;
 }
 
-void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) {
-  // A pass that keeps the size is skipped, as in PyTorch.
-  const bool across = r.width != size, down = r.height != size;
-  const auto out = static_cast<std::size_t>(size);
-  // Horizontal: [height, size], with room for the vector loads of the last row.
-  thread_local std::vector<std::uint8_t> between;
-  std::uint8_t* lines = into;
-  if (across && down) {
-    between.resize(static_cast<std::size_t>(r.height) * out + GrayImage::kRoom);
-    lines = between.data();
-  }
-  if (across) {
-    const Taps& taps = kept_taps(0, r.width, size);
-    // The vector kernel reads whole groups of taps: near the right edge that may be more than the
-    // room beside the image holds.
-    const bool fits = taps.most <= static_cast<int>(GrayImage::kRoom);
-    const auto horizontal = fits ? kernels().horizontal : kResizePlain.horizontal;
-    for (int y = 0; y < r.height; ++y)
-      horizontal(source.row(r.y + y) + r.x, taps, lines + static_cast<std::size_t>(y) * out);
-  }
-  if (!down) {
-    if (!across)
-      for (int y = 0; y < size; ++y)
-        std::memcpy(into + static_cast<std::size_t>(y) * out, source.row(r.y + y) + r.x, out);
-    return;
-  }
-  const Taps& taps = kept_taps(1, r.height, size);
+decltype(ResizeKernels::horizontal) horizontal_kernel(const Taps& taps) {
+  // The vector kernel reads whole groups of taps: near the right edge that may be more than the
+  // room beside the image holds.
+  const bool fits = taps.most <= static_cast<int>(GrayImage::kRoom);
+  return fits ? kernels().horizontal : kResizePlain.horizontal;
+}
+
+// `row(y)` for the rows that come together in `into` [size, size].
+template <class Row>
+void shrink_down(const Taps& taps, int size, Row row, std::uint8_t* into) {
   thread_local std::vector<const std::uint8_t*> rows;
   rows.resize(static_cast<std::size_t>(taps.most));
-  for (int y = 0; y < size; ++y) {
+  for (int y = 0; y < size; ++y, into += size) {
     const std::int16_t* weight =
         &taps.weight[static_cast<std::size_t>(y) * static_cast<std::size_t>(taps.most)];
     int count = taps.most;
     while (count > 1 && weight[count - 1] == 0) --count;
-    for (int j = 0; j < count; ++j) {
-      const int from = taps.first[static_cast<std::size_t>(y)] + j;
-      rows[static_cast<std::size_t>(j)] =
-          across ? lines + static_cast<std::size_t>(from) * out : source.row(r.y + from) + r.x;
-    }
-    kernels().vertical(rows.data(), weight, count, taps.shift, size,
-                       into + static_cast<std::size_t>(y) * out);
+    for (int j = 0; j < count; ++j)
+      rows[static_cast<std::size_t>(j)] = row(taps.first[static_cast<std::size_t>(y)] + j);
+    kernels().vertical(rows.data(), weight, count, taps.shift, size, into);
+  }
+}
+
+void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+  // A pass that keeps the size is skipped, as in PyTorch.
+  const bool across = r.width != size, down = r.height != size;
+  const auto row = [&](int y) { return source.row(r.y + y) + r.x; };
+  if (across && down) {
+    AntialiasRows rows(r.width, r.height, size, into);
+    for (int y = 0; y < r.height; ++y) rows.add(row(y));
+    return rows.finish();
+  }
+  if (down) return shrink_down(kept_taps(1, r.height, size), size, row, into);
+  for (int y = 0; y < size; ++y, into += size) {
+    if (across)
+      horizontal_kernel(kept_taps(0, r.width, size))(row(y), kept_taps(0, r.width, size), into);
+    else
+      std::memcpy(into, row(y), static_cast<std::size_t>(size));
   }
 }
 
@@ -217,6 +220,30 @@ void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
 }
 
 }  // namespace
+
+AntialiasRows::AntialiasRows(int width, int height, int size, std::uint8_t* into)
+    : across_(kept_taps(0, width, size)),
+      down_(kept_taps(1, height, size)),
+      horizontal_(horizontal_kernel(across_)),
+      size_(size),
+      into_(into) {
+  thread_local std::vector<std::uint8_t> between;  // [height, size], room for the last vectors
+  between.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(size) +
+                 GrayImage::kRoom);
+  next_ = lines_ = between.data();
+}
+
+void AntialiasRows::add(const std::uint8_t* row) {
+  horizontal_(row, across_, next_);
+  next_ += size_;
+}
+
+void AntialiasRows::finish() {
+  shrink_down(
+      down_, size_,
+      [&](int y) { return lines_ + static_cast<std::size_t>(y) * static_cast<std::size_t>(size_); },
+      into_);
+}
 
 ResizeKind resize_kind(const std::string& name) {
   if (name == "antialias") return ResizeKind::kAntialias;

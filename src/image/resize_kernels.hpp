@@ -30,4 +30,23 @@ struct ResizeKernels {
 
 extern const ResizeKernels kResizePlain, kResizeAvx2;
 
+// The antialias resize of a picture whose rows come one by one, where both sides change. Rows have
+// GrayImage::kRoom readable bytes behind them. The memory between the passes is this thread's: one
+// object at a time.
+class AntialiasRows {
+ public:
+  AntialiasRows(int width, int height, int size, std::uint8_t* into);
+  void add(const std::uint8_t* row);
+  void finish();  // after `height` rows: writes into [size, size]
+
+ private:
+  const Taps& across_;
+  const Taps& down_;
+  void (*horizontal_)(const std::uint8_t*, const Taps&, std::uint8_t*);
+  int size_;
+  std::uint8_t* into_;
+  std::uint8_t* next_;  // where the next shrunk line goes
+  std::uint8_t* lines_;
+};
+
 }  // namespace chexnet

@@ -15,8 +15,7 @@ int paeth(int a, int b, int c) {
 }
 
 void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
-                    int height, const std::uint8_t* zeros) {
-  const std::uint8_t* above = zeros;
+                    int height, const std::uint8_t* above) {
   for (int y = 0; y < height; ++y) {
     const int filter = *lines++;
     std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
@@ -36,29 +35,33 @@ void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t
   }
 }
 
-template <UnfilterRows kRows>
-void run(const std::uint8_t* lines, GrayImage& into) {
-  thread_local std::vector<std::uint8_t> zeros;
-  const std::size_t needed = static_cast<std::size_t>(into.width()) + kUnfilterRoom;
-  if (zeros.size() < needed) zeros.resize(needed);
-  kRows(lines, into.row(0), into.stride(), into.width(), into.height(), zeros.data());
-}
-
 std::vector<UnfilterKernel> supported() {
   std::vector<UnfilterKernel> kernels;
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
-    kernels.push_back({"avx512vbmi", run<unfilter_avx512vbmi>});
-  if (__builtin_cpu_supports("avx512bw")) kernels.push_back({"avx512bw", run<unfilter_avx512bw>});
-  if (__builtin_cpu_supports("avx2")) kernels.push_back({"avx2", run<unfilter_avx2>});
-  if (__builtin_cpu_supports("sse4.1")) kernels.push_back({"sse4.1", run<unfilter_sse41>});
+    kernels.push_back({"avx512vbmi", unfilter_avx512vbmi});
+  if (__builtin_cpu_supports("avx512bw")) kernels.push_back({"avx512bw", unfilter_avx512bw});
+  if (__builtin_cpu_supports("avx2")) kernels.push_back({"avx2", unfilter_avx2});
+  if (__builtin_cpu_supports("sse4.1")) kernels.push_back({"sse4.1", unfilter_sse41});
 #endif
-  kernels.push_back({"plain", run<unfilter_plain>});
+  kernels.push_back({"plain", unfilter_plain});
   return kernels;
 }
 
 }  // namespace
+
+const std::uint8_t* row_of_zeros(int width) {
+  thread_local std::vector<std::uint8_t> zeros;
+  const std::size_t needed = static_cast<std::size_t>(width) + kUnfilterRoom;
+  if (zeros.size() < needed) zeros.resize(needed);
+  return zeros.data();
+}
+
+void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines, GrayImage& into) {
+  kernel.rows(lines, into.row(0), into.stride(), into.width(), into.height(),
+              row_of_zeros(into.width()));
+}
 
 std::span<const UnfilterKernel> unfilter_kernels() {
   static const std::vector<UnfilterKernel> kernels = supported();

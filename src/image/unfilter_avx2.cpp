@@ -38,6 +38,6 @@ struct Avx2 {
 }  // namespace
 
 void chexnet::unfilter_avx2(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride,
-                            int width, int height, const std::uint8_t* zeros) {
-  unfilter_image<Avx2, 2>(lines, pixels, stride, width, height, zeros);
+                            int width, int height, const std::uint8_t* above) {
+  unfilter_image<Avx2, 2>(lines, pixels, stride, width, height, above);
 }

@@ -22,6 +22,6 @@ struct Permute {
 
 void chexnet::unfilter_avx512vbmi(const std::uint8_t* lines, std::uint8_t* pixels,
                                   std::size_t stride, int width, int height,
-                                  const std::uint8_t* zeros) {
-  unfilter_image<Avx512<Permute>, 2>(lines, pixels, stride, width, height, zeros);
+                                  const std::uint8_t* above) {
+  unfilter_image<Avx512<Permute>, 2>(lines, pixels, stride, width, height, above);
 }

@@ -1,5 +1,4 @@
-// The kernels of one instruction set each, behind plain pointers. `zeros`: width + kUnfilterRoom
-// zero bytes.
+// The kernels of one instruction set each, behind plain functions; see UnfilterKernel.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +6,6 @@
 
 namespace chexnet {
 
-using UnfilterRows = void (*)(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride,
-                              int width, int height, const std::uint8_t* zeros);
 void unfilter_sse41(const std::uint8_t*, std::uint8_t*, std::size_t, int, int, const std::uint8_t*);
 void unfilter_avx2(const std::uint8_t*, std::uint8_t*, std::size_t, int, int, const std::uint8_t*);
 void unfilter_avx512bw(const std::uint8_t*, std::uint8_t*, std::size_t, int, int,

@@ -32,6 +32,6 @@ struct Sse {
 }  // namespace
 
 void chexnet::unfilter_sse41(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride,
-                             int width, int height, const std::uint8_t* zeros) {
-  unfilter_image<Sse, 2>(lines, pixels, stride, width, height, zeros);
+                             int width, int height, const std::uint8_t* above) {
+  unfilter_image<Sse, 2>(lines, pixels, stride, width, height, above);
 }

@@ -112,10 +112,9 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
 // See UnfilterKernel::run. Bands follow each other as each needs the last row of the one above.
 template <class L, int K>
 void unfilter_image(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
-                    int height, const std::uint8_t* zeros) {
+                    int height, const std::uint8_t* above) {
   constexpr int kRows = K * L::kLanes;
   const std::size_t line = static_cast<std::size_t>(width) + 1;
-  const std::uint8_t* above = zeros;
   for (int y0 = 0; y0 < height; y0 += kRows) {
     const int rows = height - y0 < kRows ? height - y0 : kRows;
     const std::uint8_t* source[kRows];

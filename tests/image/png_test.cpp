@@ -11,6 +11,7 @@
 #include "chexnet/core/philox.hpp"
 #include "chexnet/image/decode.hpp"
 #include "chexnet/image/inflate.hpp"
+#include "chexnet/image/resize.hpp"
 #include "chexnet/image/unfilter.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
@@ -133,10 +134,10 @@ TEST_CASE("every unfilter kernel gives the same pixels for every mix of filters 
       }
       GrayImage wanted, got;
       wanted.reset(width, height);
-      kernels.back().run(&memory[kUnfilterRoom], wanted);
+      unfilter(kernels.back(), &memory[kUnfilterRoom], wanted);
       for (const auto& kernel : kernels) {
         got.reset(width, height);
-        kernel.run(&memory[kUnfilterRoom], got);
+        unfilter(kernel, &memory[kUnfilterRoom], got);
         INFO(kernel.name << " " << width << " x " << height << " mix " << mix);
         CHECK(got.packed() == wanted.packed());
       }
@@ -155,6 +156,30 @@ TEST_CASE("random PNGs decode as in libpng, whatever their chunks") {
       CHECK(ours(mixed.file) == by_libpng(mixed.file));
       const auto pure = make_png(width, height, random, paeth, part);
       CHECK(ours(pure.file) == by_libpng(pure.file));
+    }
+  }
+}
+
+TEST_CASE("decoding and shrinking in one pass equals one after the other") {
+  Random random(7, Purpose::kTest, 5);
+  const auto any = [](Random& r, int) { return static_cast<int>(r.below(5)); };
+  for (const auto& [width, height, size] : {std::tuple{1024, 1024, 256},
+                                            {300, 257, 64},
+                                            {129, 500, 32},
+                                            {64, 64, 64},
+                                            {40, 200, 64},
+                                            {200, 64, 64},
+                                            {17, 31, 8},
+                                            {640, 96, 100}}) {
+    const auto made = make_png(width, height, random, any, 8192);
+    for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
+      GrayImage whole, scratch;
+      Pixels wanted(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)), got = wanted;
+      decode_image(made.file, {}, "x", whole);
+      resize(whole, {0, 0, width, height}, size, kind, wanted.data());
+      decode_resized(made.file, {}, "x", size, kind, scratch, got.data());
+      INFO(width << " x " << height << " -> " << size);
+      CHECK(got == wanted);
     }
   }
 }

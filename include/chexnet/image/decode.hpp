@@ -10,6 +10,7 @@
 #include <string>
 
 #include "chexnet/image/gray_image.hpp"
+#include "chexnet/image/resize.hpp"
 
 namespace chexnet {
 
@@ -24,5 +25,12 @@ struct DecodeLimits {
 // Thread-safe.
 void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
                   const std::string& origin, GrayImage& into);
+
+// decode_image() and then resize() of the whole picture to `into` [size, size], in one pass over
+// the pixels where the format allows it: they stay in the processor's cache. `limits.min_side` is
+// set here.
+void decode_resized(std::span<const std::byte> bytes, DecodeLimits limits,
+                    const std::string& origin, int size, ResizeKind kind, GrayImage& scratch,
+                    std::uint8_t* into);
 
 }  // namespace chexnet

@@ -18,12 +18,20 @@ constexpr std::size_t kUnfilterRoom = 512;
 
 struct UnfilterKernel {
   const char* name;
-  // `lines`: into.height() lines of one filter byte (0..4, checked by the caller) and into.width()
-  // bytes. Thread-safe.
-  void (*run)(const std::uint8_t* lines, GrayImage& into);
+  // `lines`: `height` lines of one filter byte (0..4, checked by the caller) and `width` bytes.
+  // `pixels`: rows `stride` bytes apart with GrayImage::kRoom around them. `above`: the row over
+  // the first one, kUnfilterRoom readable bytes longer than it. Thread-safe.
+  void (*rows)(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
+               int height, const std::uint8_t* above);
 };
 
 // What this processor can run, fastest first; the last is plain C++.
 std::span<const UnfilterKernel> unfilter_kernels();
+
+// What lies over the first row of an image: zeros. This thread's, until its next call.
+const std::uint8_t* row_of_zeros(int width);
+
+// A whole image.
+void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines, GrayImage& into);
 
 }  // namespace chexnet

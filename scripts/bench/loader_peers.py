@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """One peer's loader over a folder, one thread, in this process: images/s of one timed pass after one to warm up.
-usage: loader_peers.py PEER FOLDER [workers]      peers: pil, decode_gray, opencv, dali, tfdata, memmap
+usage: loader_peers.py PEER FOLDER [workers]      peers: pil, decode_gray, opencv, dali, tfdata, memmap, memmap_float
 What each does is what its users write: read, decode, resize to 256, random 224 crop, flip, batches of 32. pil and tfdata
-end in normalised float RGB, as in the CheXNet reproductions; the others stay 8-bit gray, as our ring does."""
+end in normalised float RGB, as in the CheXNet reproductions, memmap_float and dali in float gray; the others stay
+8-bit gray, as our ring does."""
 import glob, os, sys, time
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
@@ -21,7 +22,7 @@ def timed(one_pass):
     print(n / (time.perf_counter() - start))
 
 
-if peer in ('pil', 'decode_gray', 'opencv', 'memmap'):
+if peer in ('pil', 'decode_gray', 'opencv', 'memmap', 'memmap_float'):
     import numpy as np, torch
     from torch.utils.data import DataLoader, Dataset
     torch.set_num_threads(1)
@@ -47,7 +48,10 @@ if peer in ('pil', 'decode_gray', 'opencv', 'memmap'):
         from torchvision.transforms import v2
         raw = np.memmap(folder, np.uint8, 'r').reshape(-1, 256, 256)
         files = range(len(raw))
-        change = v2.Compose([v2.RandomCrop(224), v2.RandomHorizontalFlip()])
+        steps = [v2.RandomCrop(224), v2.RandomHorizontalFlip()]
+        if peer == 'memmap_float':
+            steps.append(v2.ToDtype(torch.float32, scale=True))
+        change = v2.Compose(steps)
         load = lambda i: change(torch.from_numpy(np.array(raw[i]))[None])
 
     class Images(Dataset):

@@ -16,8 +16,10 @@ namespace chexnet {
 namespace {
 
 struct Chunks {
-  std::span<const std::byte> header;             // IHDR's 13 bytes
-  std::vector<std::span<const std::byte>> data;  // IDAT
+  std::span<const std::byte> header;  // IHDR's 13 bytes
+  std::span<const std::byte>
+      data;  // of all IDAT chunks: in the file when there is one, else joined
+  std::vector<std::byte> joined;
 };
 
 std::uint32_t big_endian(const std::byte* at) {
@@ -29,8 +31,8 @@ std::uint32_t big_endian(const std::byte* at) {
 // Every chunk whole, with its CRC, up to IEND. libspng stops reading once it has the last row, so
 // damage behind it, or a file cut there, would pass.
 void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Chunks& chunks) {
-  chunks.data.clear();
-  chunks.header = {};
+  chunks.joined.clear();
+  chunks.header = chunks.data = {};
   std::size_t at = 8;
   for (;;) {
     if (bytes.size() - at < 12)
@@ -45,10 +47,16 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Ch
       return std::memcmp(type_and_body.data(), type, 4) == 0;
     };
     if (at == 8 && is("IHDR") && length == 13) chunks.header = type_and_body.subspan(4);
-    if (is("IDAT")) chunks.data.push_back(type_and_body.subspan(4));
+    if (is("IDAT") && chunks.data.empty() && chunks.joined.empty()) {
+      chunks.data = type_and_body.subspan(4);
+    } else if (is("IDAT")) {  // joined while its checksum has it in the cache
+      if (chunks.joined.empty()) chunks.joined.assign(chunks.data.begin(), chunks.data.end());
+      chunks.joined.insert(chunks.joined.end(), type_and_body.begin() + 4, type_and_body.end());
+    }
     if (is("IEND")) break;
     at += length + 12;
   }
+  if (!chunks.joined.empty()) chunks.data = chunks.joined;
   if (chunks.header.empty())
     decode_failed(origin, "damaged PNG: it does not start with a header", "fetch the file again");
 }
@@ -75,21 +83,12 @@ Header read_header(const Chunks& chunks, const DecodeLimits& limits, const std::
 // data than pixels, which libspng tolerates. This thread's, until its next call.
 const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
                                    const std::string& origin) {
-  thread_local std::vector<std::byte> joined;
   thread_local std::vector<std::uint8_t> memory;
-  std::span<const std::byte> stream;
-  if (chunks.data.size() == 1) {
-    stream = chunks.data[0];
-  } else {
-    joined.clear();
-    for (const auto part : chunks.data) joined.insert(joined.end(), part.begin(), part.end());
-    stream = joined;
-  }
   const std::size_t line = static_cast<std::size_t>(header.width) + 1;
   const std::size_t size = line * static_cast<std::size_t>(header.height);
   if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
   std::uint8_t* lines = &memory[kUnfilterRoom];
-  switch (inflate_zlib(stream, {lines, size})) {
+  switch (inflate_zlib(chunks.data, {lines, size})) {
     case Inflated::kWhole:
       break;
     case Inflated::kTooLong:

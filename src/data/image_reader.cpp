@@ -54,19 +54,23 @@ Augmentation augmentation_of(const DataConfig& config) {
           config.contrast_jitter};
 }
 
+void check_packs(const ImageSource& source, const Preprocessing& wanted) {
+  for (const PackReader* pack : source.packs()) {
+    const PackShape& shape = pack->shape();
+    if (shape.side == wanted.resize && shape.kind == wanted.kind) continue;
+    throw ConfigError("[pack] the pack holds images of " + std::to_string(shape.side) +
+                      " pixels (" + resize_kind_name(shape.kind) + "), the run asks for " +
+                      std::to_string(wanted.resize) + " (" + resize_kind_name(wanted.kind) +
+                      "). Hint: set data.resize, data.eval_resize and data.resize_kind to the "
+                      "pack's, or pack again");
+  }
+}
+
 ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
                          Augmentation augmentation, std::uint64_t seed)
     : source_(source), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
   cv::setNumThreads(0);  // the loader's workers are the parallelism
-  for (const PackReader* pack : source.packs()) {
-    if (pack->shape().side != preprocessing_.resize || pack->shape().kind != preprocessing_.kind)
-      throw ConfigError(
-          "[pack] the pack holds images of " + std::to_string(pack->shape().side) + " pixels (" +
-          resize_kind_name(pack->shape().kind) + "), the run asks for " +
-          std::to_string(preprocessing_.resize) + " (" + resize_kind_name(preprocessing_.kind) +
-          "). Hint: set data.resize, data.eval_resize and data.resize_kind to the pack's, or pack "
-          "again");
-  }
+  check_packs(source, preprocessing);
 }
 
 void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const {

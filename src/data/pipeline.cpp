@@ -7,6 +7,17 @@
 #include "chexnet/core/error.hpp"
 
 namespace chexnet {
+namespace {
+
+void require_shards(std::size_t shards, int world_size) {
+  if (shards < static_cast<std::size_t>(world_size))
+    throw ConfigError("[pipeline] " + std::to_string(shards) + " shards for " +
+                      std::to_string(world_size) +
+                      " ranks: data.pipeline new gives each rank its own files. Hint: write more "
+                      "shards (pack --per-shard), or data.pipeline global");
+}
+
+}  // namespace
 
 Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows) {
   std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint32_t>>> by_path;
@@ -90,11 +101,7 @@ PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, std::ui
     for (const auto& shard : shards) all_.insert(all_.end(), shard.begin(), shard.end());
     per_epoch_ = (all_.size() + world_size_ - 1 - rank_) / world_size_;
   } else {
-    if (shards.size() < world_size_)
-      throw ConfigError("[pipeline] " + std::to_string(shards.size()) + " shards for " +
-                        std::to_string(world_size) +
-                        " ranks: data.pipeline new gives each rank its own files. Hint: write "
-                        "more shards (pack --per-shard), or data.pipeline global");
+    require_shards(shards.size(), world_size);
     shards_ = every_nth(shards, world_size_, rank_);
     for (const auto& shard : shards_) per_epoch_ += shard.size();
   }
@@ -143,6 +150,13 @@ void PipelineSampler::discarded(std::uint64_t ticket, std::vector<std::uint32_t>
   const std::size_t begin = item(ticket) / world_size_ * world_size_;
   for (std::size_t i = begin; i < std::min<std::size_t>(begin + world_size_, all_.size()); ++i)
     if (i % world_size_ != rank_) rows.push_back(all_[i]);
+}
+
+void check_pipeline(const DataConfig& config, const ImageIndex& index,
+                    const std::vector<std::uint32_t>& rows, int world_size) {
+  if (config.pipeline == "global") return;
+  const Shards shards = shards_of(index, rows);
+  if (config.pipeline == "new") require_shards(shards.size(), world_size);
 }
 
 std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,

@@ -149,8 +149,10 @@ ImageIndex staged(ImageIndex index, const std::string& where, Stores& stores, Co
   if (comm.world().local_rank == 0 && !wanted.empty()) {
     try {
       fill(wanted, folder, stores, comm.rank() == 0);
-    } catch (const std::exception& e) {
+    } catch (const Error& e) {
       failure = e.what();
+    } catch (const std::exception& e) {
+      failure = "[stage] " + folder + ": " + e.what() + ". Hint: choose another data.stage, or off";
     }
   }
   if (any_rank(comm, !failure.empty())) {

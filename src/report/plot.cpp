@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "chexnet/core/resources.hpp"
 
@@ -61,11 +62,20 @@ std::string svg_plot(const Plot& plot) {
                     "\" font-family=\"system-ui,sans-serif\" font-size=\"11\" fill=\"#1b1f23\">"
                     "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>" +
                     text("64", 16, "start", plot.title, " font-size=\"13\" font-weight=\"600\"");
+  // Few points are measurements: the axis names theirs.
+  std::set<double> ticks;
+  for (const auto& curve : plot.curves)
+    for (const auto& [x, y] : curve.points) ticks.insert(x);
+  if (ticks.size() > 12) {
+    ticks.clear();
+    for (int i = 0; i <= 4; ++i) ticks.insert(x_min + (x_max - x_min) * i / 4);
+  }
+  for (const double x : ticks)
+    svg += text(px(x), floor + 16, "middle", fixed(x, x == static_cast<int>(x) ? 0 : 1));
   for (int i = 0; i <= 4; ++i) {
-    const double y = y_min + (y_max - y_min) * i / 4, x = x_min + (x_max - x_min) * i / 4;
+    const double y = y_min + (y_max - y_min) * i / 4;
     svg += "<line x1=\"64\" x2=\"628\" y1=\"" + fixed(py(y), 1) + "\" y2=\"" + fixed(py(y), 1) +
-           "\" stroke=\"#e3e6e8\"/>" + text("58", py(y) + 4, "end", fixed(y, plot.digits)) +
-           text(px(x), floor + 16, "middle", fixed(x, x == static_cast<int>(x) ? 0 : 1));
+           "\" stroke=\"#e3e6e8\"/>" + text("58", py(y) + 4, "end", fixed(y, plot.digits));
   }
   svg += text("346", floor + 32, "middle", plot.x_label) + text("628", 16, "end", plot.y_label);
   for (std::size_t c = 0; c < plot.curves.size(); ++c) {

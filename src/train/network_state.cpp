@@ -25,9 +25,13 @@ void share(Communicator& comm, at::Tensor tensor) {
 }
 
 nlohmann::json preprocessing_json(const DataConfig& data) {
-  return {{"resize", data.resize}, {"eval_resize", data.eval_resize},
-          {"crop", data.crop},     {"resize_kind", data.resize_kind},
-          {"mean", data.mean},     {"std", data.std}};
+  return {{"resize", data.resize},
+          {"eval_resize", data.eval_resize},
+          {"crop", data.crop},
+          {"resize_kind", data.resize_kind},
+          {"jpeg", "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"},
+          {"mean", data.mean},
+          {"std", data.std}};
 }
 
 }  // namespace

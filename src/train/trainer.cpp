@@ -8,6 +8,8 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/data/pipeline.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
@@ -160,6 +162,9 @@ TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communic
   RunFolder folder(config, resume, *comm);
   outcome.run_folder = folder.path().string();
   const Dataset dataset = load_dataset(config.data, *comm);
+  check_packs(*dataset.images, training_preprocessing(config.data));
+  check_packs(*dataset.images, evaluation_preprocessing(config.data));
+  check_pipeline(config.data, dataset.images->index(), dataset.splits.train.rows, comm->size());
 
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);

@@ -35,6 +35,35 @@ done
 check "data.corrupt=skip goes on" "$program" train "$small" --out "$scratch/skip" --set data.images=["$scratch/images"] --set data.corrupt=skip --set data.val_fraction=0 --set train.max_steps=20 2>"$scratch/log"
 check "and names what it skipped" grep -q "$victim.*(skipped)" "$scratch/skip/log/rank-000.txt"
 
+# Containers.
+check "a pack" "$program" pack "$small" --out "$scratch/set.pack" 2>"$scratch/log"
+check "records" "$program" pack "$small" --out "$scratch/records" --format tfrecord --per-shard 40 2>"$scratch/log"
+refused 2 "holds images of 36 pixels (antialias), the run asks for 48" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.resize=48
+refused 2 "is no TFRecord shard" "${T[@]}" --set data.pipeline=new
+refused 2 "shards for 5 ranks" train "$small" --out "$scratch/run5" --ranks 5 --set train.batch=10 --set data.images=["$scratch/records"] --set data.pipeline=new --set launch.mpi_args=[--oversubscribe]
+refused 4 "exists and holds other images" pack "$small" --out "$scratch/set.pack" --set data.resize=40
+refused 4 "of other images or labels" pack "$small" --out "$scratch/records" --format tfrecord --per-shard 30
+refused 3 "1 images are damaged; the rest is done and kept" pack "$small" --out "$scratch/damaged.pack" --set data.images=["$scratch/images"]
+head -c 20000 "$scratch/set.pack" >"$scratch/cut.pack"
+refused 3 "cut.pack: is cut off" "${T[@]}" --set data.images=["$scratch/cut.pack"]
+echo "no pack" >"$scratch/none.pack"
+refused 3 "none.pack: is not a pack" "${T[@]}" --set data.images=["$scratch/none.pack"]
+mkdir "$scratch/cut"; head -c 5000 "$scratch/records/train-00000-of-00004" >"$scratch/cut/train-00000-of-00001"
+refused 3 "train-00000-of-00001: record" "${T[@]}" --set data.images=["$scratch/cut"]
+(cd "$phantom" && tar czf "$scratch/images.tar.gz" images); head -c 30000 "$scratch/images.tar.gz" >"$scratch/cut.tar.gz"
+refused 3 "cut.tar.gz: " "${T[@]}" --set data.images=["$scratch/cut.tar.gz"]
+refused 3 "[stage] " "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.stage=/proc/nowhere
+refused 2 "names no bucket" "${T[@]}" --set data.images=[s3://]
+refused 2 "is no URL" "${T[@]}" --set data.images=[s3://bucket/x] --set data.s3.endpoint=nonsense
+check "a pack trains" "$program" train "$small" --out "$scratch/from-pack" --set data.images=["$scratch/set.pack"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
+for pipeline in old new; do
+  check "pipeline $pipeline trains on 2 ranks" "$program" train "$small" --out "$scratch/pipeline-$pipeline" --ranks 2 --set data.pipeline=$pipeline --set data.images=["$scratch/records"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
+done
+check "diagnose measures" "$program" diagnose "$small" --steps 2 --set train.batch=8 2>"$scratch/log" >"$scratch/out"
+check "and gives a verdict" grep -qE "^limited by: (disk|decode|copy|compute|network)" "$scratch/out"
+check "diagnose reads a run" "$program" diagnose "$scratch/from-pack" 2>"$scratch/log" >/dev/null
+check "inspect finds the damaged image" bash -c "'$program' inspect '$small' --set data.images=['$scratch/images'] --json 2>/dev/null | grep -q '\"damaged\":\[\"'"
+
 # Run folders and checkpoints.
 one=(--set train.max_steps=2 --set eval.splits=[] --set data.val_fraction=0)
 check "a run" "$program" "${T[@]}" "${one[@]}" 2>"$scratch/log"

@@ -32,6 +32,9 @@ struct Augmentation {
 };
 Augmentation augmentation_of(const DataConfig& config);
 
+// ConfigError when a pack holds images of another size or resize than `preprocessing` asks for.
+void check_packs(const ImageSource& source, const Preprocessing& preprocessing);
+
 class ImageReader {
  public:
   struct Scratch {
@@ -39,8 +42,7 @@ class ImageReader {
     GrayImage image;
     std::vector<std::uint8_t> resized, warped;
   };
-  // `source` must outlive the reader. ConfigError when a pack holds images of another size or
-  // resize than `preprocessing` asks for.
+  // `source` must outlive the reader. Throws as check_packs().
   ImageReader(const ImageSource& source, Preprocessing preprocessing, Augmentation augmentation,
               std::uint64_t seed);
   // Writes [crop, crop] pixels. DataError when the file is absent or damaged.

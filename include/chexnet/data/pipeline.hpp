@@ -75,6 +75,10 @@ class PipelineSampler final : public Sampler {
   mutable std::vector<Order> orders_;  // the two epochs that workers are in
 };
 
+// ConfigError when data.pipeline cannot work with this data on so many ranks.
+void check_pipeline(const DataConfig& config, const ImageIndex& index,
+                    const std::vector<std::uint32_t>& rows, int world_size);
+
 // The training order that the config asks for: TrainSampler, or one of the pipelines.
 std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,
                                           const std::vector<std::uint32_t>& rows, bool keep_order,

@@ -198,7 +198,7 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
   const auto have = [&](std::uint64_t count) {
     if (offset >= start && offset + count <= start + bytes.size()) return;
     start = offset;
-    store.read(file.path, start, std::max(kPiece, count), bytes);
+    store.read(file.path, start, std::min(std::max(kPiece, count), file.size - start), bytes);
   };
   while (offset < file.size) {
     have(std::min(kRecordHead, file.size - offset));

@@ -13,16 +13,19 @@
 
 namespace chexnet {
 
+// The rates are low: at 1e-3 (DenseNet with Adam) and 1e-4 (ResNet with SGD) this run on noise is
+// chaotic even in fp64, and PyTorch on an Intel and on an AMD processor, whose libraries add up in
+// another order, end 30 % apart.
 struct ParityCase {
   std::string arch, optimizer;
   double lr;
   std::string name() const { return arch + "-" + optimizer; }
 };
 inline const std::vector<ParityCase>& parity_cases() {
-  static const std::vector<ParityCase> cases = {{"densenet121", "adam", 1e-3},
+  static const std::vector<ParityCase> cases = {{"densenet121", "adam", 1e-5},
                                                 {"densenet121", "sgd", 1e-3},
                                                 {"resnet50", "adam", 1e-5},
-                                                {"resnet50", "sgd", 1e-4}};
+                                                {"resnet50", "sgd", 1e-6}};
   return cases;
 }
 

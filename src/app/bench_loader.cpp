@@ -60,7 +60,7 @@ int run(const Options& options) {
   if (options.crop > options.resize)
     throw ConfigError("[bench] --crop is larger than --resize. Hint: choose crop <= resize");
   nlohmann::ordered_json sources = nlohmann::json::array();
-  Plot plot{"Loader: images/s by workers", "workers", "images/s", {}, true, 0};
+  Plot plot{"Loader: images/s by workers (ring: the knee)", "workers", "images/s", {}, true, 0};
   Progress progress(true);
   for (const auto& place : options.images) {
     Stores stores;

@@ -11,7 +11,7 @@ namespace chexnet {
 namespace {
 
 constexpr std::uint64_t kFirstPrefetch = 3;  // of prefetch -1
-constexpr double kStall_s = 1e-3;
+constexpr double kStallSeconds = 1e-3;
 constexpr int kWindowBatches = 16;
 constexpr double kWaitShareForMore = 0.02;  // of the time spent waiting, for one more worker
 
@@ -165,7 +165,7 @@ const Batch& Loader::next() {
   ++taken_batches_;
   const double now = now_s(), waited = now - start;
   wait_s_ += waited;
-  if (waited > kStall_s) ++stalls_;
+  if (waited > kStallSeconds) ++stalls_;
   if (options_.workers != 0) {
     window_.slowest_s = std::max(window_.slowest_s, slot.made_s);
     adapt(now, waited);

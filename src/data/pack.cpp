@@ -270,7 +270,7 @@ std::string PackWriter::finish() {
     source.update(shape_.names[i] + "\t" + std::to_string(table[i].source_bytes) + "\t" +
                   std::to_string(table[i].source_crc32c) + "\n");
   }
-  const std::string sha256 = source.hex();
+  std::string sha256 = source.hex();
   const std::string head = head_text(kMagic, Json{{"images", shape_.names.size()},
                                                   {"side", shape_.side},
                                                   {"resize_kind", resize_kind_name(shape_.kind)},

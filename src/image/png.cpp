@@ -15,6 +15,8 @@
 namespace chexnet {
 namespace {
 
+constexpr int kBand = 128;  // rows: what the widest unfilter kernel takes at a time
+
 struct Chunks {
   std::span<const std::byte> header;  // IHDR's 13 bytes
   std::span<const std::byte>
@@ -168,8 +170,7 @@ bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& li
   if (!header.gray8 || header.width == size || header.height == size) return false;
   const std::uint8_t* lines = filtered_lines(chunks, header, origin);
   if (lines == nullptr) return false;
-  constexpr int kBand = 128;  // rows: what the widest kernel takes at a time
-  const std::size_t width = static_cast<std::size_t>(header.width);
+  const auto width = static_cast<std::size_t>(header.width);
   band.reset(header.width, kBand + 1);
   const std::uint8_t* above = row_of_zeros(header.width);
   AntialiasRows rows(header.width, header.height, size, into);

@@ -19,7 +19,7 @@ namespace chexnet {
 namespace {
 
 constexpr std::uint64_t kLargestObject = 1ull << 33;  // of one read, bytes
-constexpr double kFirstPause_s = 0.05, kLongestPause_s = 5;
+constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
 
 struct Address {
   std::string bucket, key;
@@ -251,7 +251,7 @@ class S3Store final : public Store {
     thread_local std::minstd_rand random(
         static_cast<unsigned>(std::hash<std::thread::id>()(std::this_thread::get_id())));
     const double longest =
-        std::min(kLongestPause_s, kFirstPause_s * static_cast<double>(1 << attempt));
+        std::min(kLongestPauseSeconds, kFirstPauseSeconds * static_cast<double>(1 << attempt));
     std::this_thread::sleep_for(
         std::chrono::duration<double>(std::uniform_real_distribution<>(0, longest)(random)));
   }

@@ -12,6 +12,7 @@ namespace chexnet {
 namespace {
 
 constexpr std::size_t kWindow = 32768;
+constexpr std::uint64_t kPiece = 4 << 20;     // bytes read at a time
 constexpr int kRawDeflate = -15, kGzip = 31;  // window bits, as zlib counts them
 using Window = std::array<std::uint8_t, kWindow>;
 
@@ -133,7 +134,6 @@ std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
   Inflater inflater;
   z_stream& z = inflater.z;
   inflateReset2(&z, kGzip);
-  constexpr std::uint64_t kPiece = 4 << 20;
   std::vector<std::byte> packed, again;
   std::vector<std::byte> out(kWindow + (1 << 20));  // the window, then what is inflated next
   std::uint64_t read = 0, out_total = 0;

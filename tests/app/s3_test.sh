@@ -62,6 +62,14 @@ requests=$(sed 's/.*requests=\([0-9]*\).*/\1/' "$work/log"); faults=$(sed 's/.*f
 echo "requests $requests, faults $faults"
 [ "$requests" -ge 1000 ] && [ "$faults" -ge 150 ] || fail "only $requests requests and $faults faults"
 
+# Training through the threads that read ahead: the same weights as from the folder.
+train() {
+  "$program" train "$config" --out "$1" --set data.images="[$2]" --set model.weights=none --set train.batch=8 --set train.max_steps=3 --set eval.splits=[] \
+    --set data.val_fraction=0 --set launch.device=cpu --set launch.threads=1 --set data.s3.timeout_s=1 --set data.s3.attempts=20 --ranks 2 2>"$work/out"
+}
+train "$work/run-folder" "$work/set/images" && train "$work/run-s3" "s3://xrays/plain+images & more" || { cat "$work/out"; fail "training from s3 fails"; }
+cmp -s "$(weights "$work/run-folder")" "$(weights "$work/run-s3")" || fail "training from s3 gives other weights"
+
 serve 0
 pack "$work/x.pack" --set data.images='[s3://xrays/nothing-here]' >"$work/out" 2>&1; [ $? = 3 ] || fail "an empty prefix is exit 3"
 grep -q 'nothing is stored there' "$work/out" || fail "an empty prefix is not named"

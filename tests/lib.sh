@@ -34,6 +34,17 @@ launch: {device: cpu, threads: 1}
 YAML
 small=$scratch/small.yaml
 
+data_config() {  # data_config SET RESIZE CROP: a config of a phantom set
+  cat <<YAML
+data:
+  manifest: {format: nih, path: "$1/Data_Entry_2017.csv"}
+  images: ["$1/images"]
+  train_list: "$1/train_val_list.txt"
+  test_list: "$1/test_list.txt"
+  resize: $2
+  crop: $3
+YAML
+}
 check() {  # check TEXT COMMAND...: the command succeeds
   local text=$1; shift
   if "$@"; then echo "ok: $text"; else echo "FAILED: $text"; failures=$((failures + 1)); fi

@@ -5,6 +5,8 @@ import glob, os, shutil, subprocess, sys, tempfile, time
 
 import boto3
 
+import phantom_config
+
 program, folder = sys.argv[1:3]
 port, work = 5557, tempfile.mkdtemp()
 server = subprocess.Popen([os.path.join(os.path.dirname(sys.executable), 'moto_server'), '-H', '127.0.0.1', '-p', str(port)],
@@ -19,15 +21,7 @@ try:
         except Exception:
             time.sleep(0.1)
     config = work + '/cfg.yaml'
-    with open(config, 'w') as f:
-        f.write(f'''data:
-  manifest: {{format: nih, path: "{folder}/Data_Entry_2017.csv"}}
-  images: ["{folder}/images"]
-  train_list: "{folder}/train_val_list.txt"
-  test_list: "{folder}/test_list.txt"
-  resize: 72
-  crop: 64
-''')
+    phantom_config.write(config, folder)
 
     def pack(out, *more):
         subprocess.run([program, 'pack', config, '--out', out, *more], check=True, env=env, stderr=subprocess.DEVNULL)

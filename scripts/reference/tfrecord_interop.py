@@ -1,21 +1,15 @@
 #!/usr/bin/env python3
 """TFRecord files of ours read by others, and the other way round, byte for byte.
 usage: tfrecord_interop.py PROGRAM FOLDER   (FOLDER: a phantom set; needs the Python package tfrecord, tensorflow, or both)"""
-import glob, json, os, subprocess, sys
+import glob, os, subprocess, sys
+
+import phantom_config
 
 program, folder = sys.argv[1:3]
 work = os.path.join(folder, 'interop')
 os.makedirs(work, exist_ok=True)
 config = os.path.join(work, 'cfg.yaml')
-with open(config, 'w') as f:
-    f.write(f'''data:
-  manifest: {{format: nih, path: "{folder}/Data_Entry_2017.csv"}}
-  images: ["{folder}/images"]
-  train_list: "{folder}/train_val_list.txt"
-  test_list: "{folder}/test_list.txt"
-  resize: 72
-  crop: 64
-''')
+phantom_config.write(config, folder)
 
 
 def pack(out, *more):

@@ -8,6 +8,16 @@
 
 namespace chexnet {
 
+void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch) {
+  command.add_option("--resize", resize, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  command.add_option("--crop", crop, "pixels")->check(CLI::Range(8, 4096))->capture_default_str();
+  command.add_option("--batch", batch, "images a batch and rank")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+}
+
 double quantile(std::vector<double> values, double share) {
   std::ranges::sort(values);
   const double at = share * static_cast<double>(values.size() - 1);

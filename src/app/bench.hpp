@@ -13,6 +13,9 @@ void add_bench_step(CLI::App& bench, Invocation& invocation);
 void add_bench_loader(CLI::App& bench, Invocation& invocation);
 void add_bench_pipelines(CLI::App& bench, Invocation& invocation);
 
+// --resize, --crop and --batch.
+void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);
+
 // The value below which `share` of the sorted values lie.
 double quantile(std::vector<double> values, double share);
 

@@ -119,12 +119,7 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
       ->add_option("--images", options->images,
                    "folder, archive, shards, pack or s3:// prefix; several are measured one by one")
       ->required();
-  command->add_option("--resize", options->resize, "pixels")
-      ->check(CLI::Range(8, 4096))
-      ->capture_default_str();
-  command->add_option("--crop", options->crop, "pixels")
-      ->check(CLI::Range(8, 4096))
-      ->capture_default_str();
+  add_picture_options(*command, options->resize, options->crop, options->batch);
   command->add_option("--kind", options->kind, "antialias or area")
       ->check(CLI::IsMember({"antialias", "area"}))
       ->capture_default_str();
@@ -134,9 +129,6 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
       ->check(CLI::Range(0, 256));
   command->add_option("--readers", options->readers, "reads in flight; -1 = as data.readers")
       ->check(CLI::Range(-1, 1024));
-  command->add_option("--batch", options->batch, "images a batch")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
   command->add_option("--count", options->count, "images a round")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();

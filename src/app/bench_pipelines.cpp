@@ -147,15 +147,7 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
   command->add_option("--ranks", options->ranks, "comma-separated numbers of ranks")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
-  command->add_option("--resize", options->resize, "pixels")
-      ->check(CLI::Range(8, 4096))
-      ->capture_default_str();
-  command->add_option("--crop", options->crop, "pixels")
-      ->check(CLI::Range(8, 4096))
-      ->capture_default_str();
-  command->add_option("--batch", options->batch, "images a rank")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
+  add_picture_options(*command, options->resize, options->crop, options->batch);
   command->add_option("--workers", options->workers, "loader threads a rank")
       ->check(CLI::Range(0, 256))
       ->capture_default_str();

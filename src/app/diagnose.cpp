@@ -9,14 +9,13 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "bench.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/log.hpp"
+#include "chexnet/core/parallel.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/loader.hpp"
@@ -54,23 +53,18 @@ void print(const Verdict& verdict, const Rows& evidence, nlohmann::ordered_json 
 
 // Images/s of reading alone: what the loader's threads fetch in about `seconds`.
 double read_rate(const Dataset& dataset, int threads, double seconds) {
-  std::atomic<std::uint64_t> next = 0, done = 0;
+  std::atomic<std::uint64_t> fetched_images = 0;
   const auto& rows = dataset.splits.train.rows;
   const double start = now_s();
-  {
-    std::vector<std::jthread> running;
-    for (int t = 0; t < std::max(1, threads); ++t)
-      running.emplace_back([&] {
-        Fetched fetched;
-        while (now_s() - start < seconds) {
-          // From the end of the split: the other tests warmed up its beginning.
-          const std::uint64_t i = next++ % rows.size();
-          dataset.images->fetch(rows[rows.size() - 1 - i], fetched);
-          ++done;
-        }
-      });
-  }
-  return static_cast<double>(done) / (now_s() - start);
+  parallel_for(static_cast<std::size_t>(threads), threads, [&](std::size_t) {
+    Fetched fetched;
+    while (now_s() - start < seconds) {
+      // From the end of the split: the other tests warmed up its beginning.
+      const std::uint64_t i = fetched_images++ % rows.size();
+      dataset.images->fetch(rows[rows.size() - 1 - i], fetched);
+    }
+  });
+  return static_cast<double>(fetched_images) / (now_s() - start);
 }
 
 int measure(const Options& options, Invocation& invocation) {
@@ -242,9 +236,7 @@ void add_diagnose(CLI::App& app, Invocation& invocation) {
       ->add_option("what", options->what,
                    "YAML files of a run to be (measured now), or the folder of a finished run")
       ->required();
-  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
-      ->expected(1)
-      ->take_all();
+  add_set_option(*command, options->set, "the files");
   command->add_option("--steps", options->steps, "steps of each measurement")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

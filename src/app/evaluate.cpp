@@ -107,10 +107,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   command->add_option("--split", options->split, "train, val or test")->excludes(table);
   command->add_option("--out", options->out, "write image, labels and probabilities to this CSV")
       ->excludes(table);
-  command
-      ->add_option("--set", options->set, "key=value, overrides the run's config; may be repeated")
-      ->expected(1)
-      ->take_all();
+  add_set_option(*command, options->set, "the run's config");
   command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
@@ -134,10 +135,9 @@ int run(const Options& options) {
       options.threads > 0 ? options.threads : static_cast<int>(allowed_cpus().size());
   const Audit result =
       audit(config.data, manifest, splits, stores, threads, [&](std::size_t done, std::size_t all) {
-        if (done == 0) return;
-        const double share = static_cast<double>(done) / static_cast<double>(all);
-        progress.show("inspecting: " + fixed(100 * share, 0) + " %, " +
-                      readable_s((now_s() - start) * (1 - share) / share) + " left");
+        progress.show("inspecting: " +
+                      share_and_time_left(static_cast<double>(done) / static_cast<double>(all),
+                                          now_s() - start));
       });
   progress.clear();
   if (options.json)
@@ -155,9 +155,7 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       "inspect", "audit a data set: counts, missing, damaged, odd, duplicate images, leaks");
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files with the data section")->required();
-  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
-      ->expected(1)
-      ->take_all();
+  add_set_option(*command, options->set, "the files");
   command->add_option("--threads", options->threads, "0 = all cores")->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback(

@@ -61,12 +61,10 @@ int run(const Options& options, Invocation& invocation) {
   Progress progress(comm.rank() == 0);
   const double start = now_s();
   const auto show = [&](std::uint64_t done, std::uint64_t all) {
-    if (done == 0) return;
-    const double share = static_cast<double>(done) / static_cast<double>(all);
     const double seconds = now_s() - start;
-    progress.show("packing: " + fixed(100 * share, 0) + " %, " +
-                  fixed(static_cast<double>(done) * comm.size() / seconds, 0) + " images/s, " +
-                  readable_s(seconds * (1 - share) / share) + " left");
+    progress.show(
+        "packing: " + fixed(static_cast<double>(done) * comm.size() / seconds, 0) + " images/s, " +
+        share_and_time_left(static_cast<double>(done) / static_cast<double>(all), seconds));
   };
   const bool pixels = options.format == "pixels";
   const PackResult result =
@@ -114,9 +112,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->add_option("--shuffle-seed", options->shuffle_seed,
                    "tfrecord: seed of the records' order; 0 = table order")
       ->capture_default_str();
-  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
-      ->expected(1)
-      ->take_all();
+  add_set_option(*command, options->set, "the files");
   command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
   command->add_option("--threads", options->threads, "threads a rank; 0 = its cores, 32 for s3://")
       ->check(CLI::Range(0, 1024));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 
@@ -28,6 +29,12 @@ void refuse_singletons(int world_size) {
 }
 
 }  // namespace
+
+void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what) {
+  command.add_option("--set", set, "key=value, overrides " + what + "; may be repeated")
+      ->expected(1)
+      ->take_all();
+}
 
 Launch enter_world(const LaunchConfig& config, Invocation& invocation) {
   const auto env = [](const char* name) -> const char* { return std::getenv(name); };

@@ -77,9 +77,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files, later ones override earlier ones")
       ->required();
-  command->add_option("--set", options->set, "key=value, overrides the files; may be repeated")
-      ->expected(1)
-      ->take_all();
+  add_set_option(*command, options->set, "the files");
   command->add_option("--out", options->out, "run folder (run.dir)");
   command->add_option("--ranks", options->ranks, "ranks to start (launch.ranks)")
       ->check(CLI::Range(1, 1000000));

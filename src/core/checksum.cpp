@@ -1,6 +1,7 @@
 #include "chexnet/core/checksum.hpp"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #ifdef CHEXNET_WITH_ISAL
 #include <isa-l/crc.h>
 #endif
@@ -24,13 +25,25 @@ void Sha256::update(std::span<const std::byte> bytes) {
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
   EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_), digest.data(), nullptr);
+  return hex_text(std::as_bytes(std::span(digest)));
+}
+
+std::string hex_text(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (const unsigned char byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
+  for (const std::byte byte : bytes) {
+    text += kDigits[std::to_integer<unsigned>(byte >> 4)];
+    text += kDigits[std::to_integer<unsigned>(byte & std::byte{15})];
   }
   return text;
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view text) {
+  std::string digest(32, '\0');
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+       reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  return digest;
 }
 
 std::string sha256_hex(std::string_view text) {

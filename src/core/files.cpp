@@ -45,30 +45,29 @@ std::string read_gzip(const std::filesystem::path& path) {
 
 }  // namespace
 
-void read_bytes(const std::filesystem::path& path, std::vector<std::byte>& into) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) read_failed(path, errno);
-  const auto size = ::lseek(fd, 0, SEEK_END);
-  if (size < 0) {
-    ::close(fd);
-    read_failed(path, errno);
-  }
-  into.resize(static_cast<std::size_t>(size));
+std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
     const auto count =
-        ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(done));
+        ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const int error = errno;
-      ::close(fd);
-      read_failed(path, error);
-    }
-    if (count == 0) break;  // it shrank while being read
+    if (count < 0) return -1;
+    if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
+  return static_cast<std::ptrdiff_t>(done);
+}
+
+void read_bytes(const std::string& path, std::vector<std::byte>& into) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) read_failed(path, errno);
+  const auto size = ::lseek(fd, 0, SEEK_END);
+  if (size >= 0) into.resize(static_cast<std::size_t>(size));
+  const auto got = size < 0 ? size : read_at(fd, 0, into);
+  const int error = errno;
   ::close(fd);
-  into.resize(done);
+  if (got < 0) read_failed(path, error);
+  into.resize(static_cast<std::size_t>(got));  // it may have shrunk while it was read
 }
 
 std::string read_text(const std::filesystem::path& path) {

@@ -12,6 +12,11 @@ namespace {
 constexpr double kTerminalInterval_s = 0.2, kLineInterval_s = 5;
 }
 
+std::string share_and_time_left(double share, double seconds) {
+  return fixed(100 * share, 0) + " %" +
+         (share > 0 ? ", " + readable_s(seconds * (1 - share) / share) + " left" : "");
+}
+
 Progress::Progress(bool enabled)
     : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1), last_(now_s()) {}
 

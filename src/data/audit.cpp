@@ -4,15 +4,14 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <mutex>
+#include <iterator>
 #include <set>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/image/decode.hpp"
+#include "chexnet/core/parallel.hpp"
 
 namespace chexnet {
 namespace {
@@ -120,8 +119,6 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
   if (!audit.known_differs) audit.known.push_back("all counts as published");
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // What decoding one image tells.
 struct Seen {
   std::string error, size;
@@ -134,11 +131,7 @@ Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixe
   Seen seen;
   try {
     source.fetch(row, fetched);
-    if (fetched.side > 0)
-      image.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
-                   fetched.side);
-    else
-      decode_image(fetched.bytes, {max_pixels, 0}, fetched.origin, image);
+    decode_fetched(fetched, {max_pixels, 0}, image);
   } catch (const DataError& e) {
     seen.error = e.what();
     return seen;
@@ -172,41 +165,32 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
 
   // Which images are there.
   std::vector<Container> containers;
-  auto found = find_images(config.images, stores, containers);
-  std::unordered_map<std::string, std::size_t> by_name;
-  for (std::size_t i = 0; i < found.size(); ++i) by_name.emplace(last_part(found[i].name), i);
-  std::vector<std::uint32_t> present;
-  std::unordered_set<std::string> wanted;
+  const auto found = find_images(config.images, stores, containers);
+  std::vector<std::uint32_t> wanted, missing, present;
+  std::unordered_set<std::string> names;
   for (std::uint32_t row = 0; row < m.size(); ++row) {
-    const std::string name = last_part(m.images[row]);
-    wanted.insert(name);
-    if (!split_of.contains(row)) continue;
-    if (by_name.contains(name))
-      present.push_back(row);
-    else
-      audit.missing.push_back(m.images[row]);
+    names.insert(last_part(m.images[row]));
+    if (split_of.contains(row)) wanted.push_back(row);
   }
+  const ImageSource source(ImageIndex::match(m, wanted, found, containers, missing), stores);
+  for (const auto row : missing) audit.missing.push_back(m.images[row]);
+  std::ranges::copy_if(wanted, std::back_inserter(present),
+                       [&](auto row) { return source.index().has(row); });
   for (const auto& image : found)
-    if (!wanted.contains(last_part(image.name))) audit.unlisted.push_back(image.name);
+    if (!names.contains(last_part(image.name))) audit.unlisted.push_back(image.name);
 
   // Every one of them decoded.
-  const ImageSource source(ImageIndex::scan(m, present, config.images, stores), stores);
   std::vector<Seen> seen(present.size());
-  std::atomic<std::size_t> next = 0, done = 0;
-  {
-    std::vector<std::jthread> running;
-    for (int t = 0; t < std::max(1, threads); ++t)
-      running.emplace_back([&] {
-        Fetched fetched;
-        GrayImage image;
-        for (std::size_t i = 0; (i = next++) < present.size(); ++done)
-          seen[i] = look_at(source, present[i], config.max_pixels, fetched, image);
-      });
-    while (done < present.size()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      progress(done, present.size());
-    }
-  }
+  std::atomic<std::size_t> done = 0;
+  parallel_for(
+      present.size(), threads,
+      [&](std::size_t i) {
+        thread_local Fetched fetched;
+        thread_local GrayImage image;
+        seen[i] = look_at(source, present[i], config.max_pixels, fetched, image);
+        ++done;
+      },
+      [&] { progress(done, present.size()); });
   std::unordered_map<std::string, std::vector<std::uint32_t>> same;
   for (std::size_t i = 0; i < present.size(); ++i) {
     const std::string& name = m.images[present[i]];
@@ -227,25 +211,25 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
   // The same pixels twice, and what crosses a split.
   for (const auto& [sum, rows] : same) {
     if (rows.size() < 2) continue;
-    std::vector<std::string> names;
+    std::vector<std::string> alike;
     std::set<std::string> in;
     for (const auto row : rows) {
-      names.push_back(m.images[row]);
+      alike.push_back(m.images[row]);
       in.insert(split_of[row]);
     }
     if (in.size() > 1)
-      audit.leaks.push_back(names[0] + " (" + split_of[rows[0]] + ") and " + names[1] + " (" +
+      audit.leaks.push_back(alike[0] + " (" + split_of[rows[0]] + ") and " + alike[1] + " (" +
                             split_of[rows[1]] + ") are the same picture");
-    audit.duplicates.push_back(std::move(names));
+    audit.duplicates.push_back(std::move(alike));
   }
   std::ranges::sort(audit.duplicates);
   std::unordered_map<std::string, std::set<std::string>> patient_in;
   for (const auto& [row, name] : split_of) patient_in[m.patients[row]].insert(name);
   for (const auto& [patient, in] : patient_in) {
     if (in.size() < 2) continue;
-    std::string names;
-    for (const auto& name : in) names += (names.empty() ? "" : " and ") + name;
-    audit.leaks.push_back("patient " + patient + " is in " + names);
+    std::string both;
+    for (const auto& name : in) both += (both.empty() ? "" : " and ") + name;
+    audit.leaks.push_back("patient " + patient + " is in " + both);
   }
   std::ranges::sort(audit.leaks);
   return audit;

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/log.hpp"
+#include "chexnet/core/parallel.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/pack.hpp"
 
 namespace chexnet {
-namespace fs = std::filesystem;
 namespace {
 
 std::vector<Entry> parts_of(const Container& container, Stores& stores,
@@ -42,47 +39,25 @@ std::vector<std::vector<Entry>> all_parts(const std::vector<Container>& containe
   }
   if (wanted.empty()) return parts;
   std::vector<std::atomic<std::uint64_t>> done(wanted.size());
-  std::atomic<std::size_t> next = 0, live = 0;
-  std::exception_ptr failure;
-  std::mutex mutex;  // guards failure
-  {
-    std::vector<std::jthread> threads;
-    const std::size_t count =
-        std::min<std::size_t>(wanted.size(), std::max(1u, std::thread::hardware_concurrency()));
-    live = count;
-    for (std::size_t t = 0; t < count; ++t)
-      threads.emplace_back([&] {
-        for (std::size_t i = 0; (i = next++) < wanted.size();) {
-          try {
-            parts[wanted[i]] = parts_of(containers[wanted[i]], stores,
-                                        [&](std::uint64_t bytes) { done[i] = bytes; });
-          } catch (...) {
-            const std::lock_guard lock(mutex);
-            if (!failure) failure = std::current_exception();
-            next = wanted.size();
-          }
-        }
-        --live;
+  Progress progress(true);
+  const double start = now_s();
+  parallel_for(
+      wanted.size(),
+      static_cast<int>(std::min<std::size_t>(wanted.size(), std::thread::hardware_concurrency())),
+      [&](std::size_t i) {
+        parts[wanted[i]] =
+            parts_of(containers[wanted[i]], stores, [&](std::uint64_t bytes) { done[i] = bytes; });
+      },
+      [&] {
+        std::uint64_t bytes = 0;
+        for (const auto& d : done) bytes += d;
+        progress.show("indexing " + std::to_string(wanted.size()) + " archives, once: " +
+                      share_and_time_left(static_cast<double>(bytes) / static_cast<double>(total),
+                                          now_s() - start));
       });
-    Progress progress(true);
-    const double start = now_s();
-    for (int wait_ms = 1; live > 0; wait_ms = std::min(50, 2 * wait_ms)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
-      std::uint64_t bytes = 0;
-      for (const auto& d : done) bytes += d;
-      if (bytes == 0) continue;
-      const double share = static_cast<double>(bytes) / static_cast<double>(total);
-      progress.show("indexing " + std::to_string(wanted.size()) +
-                    " archives, once: " + fixed(100 * share, 0) + " %, " +
-                    readable_s((now_s() - start) * (1 - share) / share) + " left");
-    }
-    progress.clear();
-  }
-  if (failure) std::rethrow_exception(failure);
+  progress.clear();
   return parts;
 }
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string joined(const std::vector<std::string>& texts) {
   std::string all;
@@ -91,6 +66,8 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Stores& stores,
                                     std::vector<Container>& containers) {
@@ -122,16 +99,31 @@ std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Sto
 
 ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
                             const std::vector<std::string>& sources, Stores& stores) {
-  ImageIndex index;
   std::vector<Container> containers;
-  auto found = find_images(sources, stores, containers);
+  const auto found = find_images(sources, stores, containers);
+  std::vector<std::uint32_t> missing;
+  ImageIndex index = match(manifest, rows, found, containers, missing);
+  if (missing.empty()) return index;
+  std::string examples;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, missing.size()); ++i)
+    examples += (i > 0 ? ", " : "") + manifest.images[missing[i]];
+  throw DataError(
+      "[images] " + std::to_string(missing.size()) + " of " + std::to_string(rows.size()) +
+      " images are missing below " + joined(sources) + ", e.g. " + examples +
+      ". Hint: unpack all archives, check data.images, or train on lists of what is there");
+}
+
+ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+                             const std::vector<FoundImage>& found,
+                             const std::vector<Container>& containers,
+                             std::vector<std::uint32_t>& missing) {
+  ImageIndex index;
   std::unordered_map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t i = 0; i < found.size(); ++i) by_name[last_part(found[i].name)].push_back(i);
 
   index.places_.resize(manifest.size());
   std::vector<std::uint32_t> kept(containers.size(), Place::kNowhere);  // old -> new number
-  std::size_t missing = 0;
-  std::string examples;
+  missing.clear();
   const auto where = [&](const FoundImage& image) {
     const Container& container = containers[image.place.container];
     return container.kind == ContainerKind::kFile ? container.path
@@ -155,7 +147,7 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
       }
     }
     if (match == nullptr) {
-      if (++missing <= 3) examples += (examples.empty() ? "" : ", ") + name;
+      missing.push_back(row);
       continue;
     }
     Place place = match->place;
@@ -167,11 +159,6 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
     place.container = number;
     index.places_[row] = std::move(place);
   }
-  if (missing > 0)
-    throw DataError(
-        "[images] " + std::to_string(missing) + " of " + std::to_string(rows.size()) +
-        " images are missing below " + joined(sources) + ", e.g. " + examples +
-        ". Hint: unpack all archives, check data.images, or train on lists of what is there");
   return index;
 }
 

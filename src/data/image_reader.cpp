@@ -105,13 +105,8 @@ void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint
       decode_resized(fetched.bytes, {preprocessing_.max_pixels, 0}, fetched.origin, size,
                      preprocessing_.kind, image, scratch.resized.data());
     } else {
-      if (fetched.side > 0)
-        image.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
-                     fetched.side);
-      else
-        decode_image(fetched.bytes,
-                     {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))},
-                     fetched.origin, image);
+      decode_fetched(fetched,
+                     {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))}, image);
       Region region{0, 0, image.width(), image.height()};
       if (augmentation_.random_resized_crop) {
         region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));

@@ -21,6 +21,14 @@ void check_member(const Fetched& fetched, const Entry& entry) {
 
 }  // namespace
 
+void decode_fetched(const Fetched& fetched, const DecodeLimits& limits, GrayImage& into) {
+  if (fetched.side > 0)
+    into.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
+                fetched.side);
+  else
+    decode_image(fetched.bytes, limits, fetched.origin, into);
+}
+
 ImageSource::ImageSource(ImageIndex index, Stores& stores)
     : index_(std::move(index)), stores_(stores), packs_(index_.containers().size()) {
   for (std::size_t c = 0; c < packs_.size(); ++c) {

@@ -76,15 +76,8 @@ void write_at(int fd, const std::string& path, std::uint64_t offset,
   }
 }
 
-bool read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
-  while (!into.empty()) {
-    const auto count = ::pread(fd, into.data(), into.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    offset += static_cast<std::uint64_t>(count);
-    into = into.subspan(static_cast<std::size_t>(count));
-  }
-  return true;
+bool read_all(int fd, std::uint64_t offset, std::span<std::byte> into) {
+  return read_at(fd, offset, into) == static_cast<std::ptrdiff_t>(into.size());
 }
 
 // Hidden, so that nothing takes it for data.
@@ -207,7 +200,7 @@ void PackWriter::prepare(const std::string& path, const PackShape& shape) {
     ~Closer() { ::close(fd); }
   } closer{fd};
   std::vector<std::byte> kept(plan.size());
-  if (read_at(fd, 0, kept) && std::memcmp(kept.data(), plan.data(), plan.size()) == 0) return;
+  if (read_all(fd, 0, kept) && std::memcmp(kept.data(), plan.data(), plan.size()) == 0) return;
   if (::ftruncate(fd, 0) != 0) write_failed(partial, errno);
   // Space is taken now, so that a full disk shows at once and not after hours.
   if (::fallocate(fd, 0, 0, static_cast<off_t>(layout.size)) != 0) {
@@ -238,13 +231,13 @@ PackWriter::~PackWriter() {
 
 bool PackWriter::has(std::uint64_t image) const {
   PackEntry entry;
-  if (!read_at(fd_, table_offset_ + image * sizeof entry,
-               std::as_writable_bytes(std::span(&entry, 1))) ||
+  if (!read_all(fd_, table_offset_ + image * sizeof entry,
+                std::as_writable_bytes(std::span(&entry, 1))) ||
       entry.done != kPackDone)
     return false;
   thread_local std::vector<std::byte> pixels;
   pixels.resize(stride_);
-  return read_at(fd_, data_offset_ + image * stride_, pixels) &&
+  return read_all(fd_, data_offset_ + image * stride_, pixels) &&
          crc32c(pixels) == entry.pixels_crc32c;
 }
 
@@ -260,7 +253,7 @@ std::string PackWriter::finish() {
   const Layout layout = layout_of(shape_, names.size());
   std::vector<PackEntry> table(shape_.names.size());
   const auto bytes = std::as_writable_bytes(std::span(table));
-  if (!read_at(fd_, layout.table_offset, bytes)) write_failed(path_, EIO);
+  if (!read_all(fd_, layout.table_offset, bytes)) write_failed(path_, EIO);
   // What the pack was made of: names, sizes and checksums of the sources, in order.
   Sha256 source;
   for (std::size_t i = 0; i < table.size(); ++i) {

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/data/pack.hpp"
 #include "chexnet/image/encode.hpp"
@@ -22,36 +22,18 @@ namespace {
 
 // What the workers of a rank share.
 struct Shared {
-  std::atomic<std::uint64_t> next = 0, done = 0, written = 0, kept = 0;
-  std::atomic<int> live = 0;
-  std::mutex mutex;  // guards the two below
+  std::atomic<std::uint64_t> done = 0, written = 0, kept = 0;
+  std::mutex mutex;  // guards damaged
   std::vector<std::string> damaged;
-  std::exception_ptr failure;
 };
 
-// Calls work(i) for i in [0, count) from `threads` threads. Damaged images are collected, any other
-// failure ends it.
-void run_workers(Shared& shared, std::uint64_t count, std::uint64_t images, int threads,
-                 const PackProgress& progress, const std::function<void(std::uint64_t)>& work) {
-  std::vector<std::jthread> running;
-  shared.live = threads;
-  for (int t = 0; t < threads; ++t)
-    running.emplace_back([&] {
-      try {
-        for (std::uint64_t i = 0; (i = shared.next++) < count;) work(i);
-      } catch (...) {
-        const std::lock_guard lock(shared.mutex);
-        if (!shared.failure) shared.failure = std::current_exception();
-        shared.next = count;
-      }
-      --shared.live;
-    });
-  while (shared.live > 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(shared.done == 0 ? 2 : 50));
-    progress(shared.done, images);
-  }
-  running.clear();
-  if (shared.failure) std::rethrow_exception(shared.failure);
+// image/label of a record.
+int label_code(float label) { return std::isnan(label) ? -1 : label > 0.5f ? 1 : 0; }
+
+// How many of `all` items a rank has that takes every size-th.
+std::uint64_t own_share(std::uint64_t all, const Communicator& comm) {
+  const auto ranks = static_cast<std::uint64_t>(comm.size());
+  return (all + ranks - 1 - static_cast<std::uint64_t>(comm.rank())) / ranks;
 }
 
 // One image's file bytes and its [side, side] pixels; false (and noted) when it is damaged.
@@ -141,9 +123,10 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
   const ImageReader reader(source, whole, Augmentation::none(), 0);
   const auto ranks = static_cast<std::uint64_t>(comm.size()),
              rank = static_cast<std::uint64_t>(comm.rank());
-  const std::uint64_t own = (job.rows.size() + ranks - 1 - rank) / ranks;
+  const std::uint64_t own = own_share(job.rows.size(), comm);
   Shared shared;
-  run_workers(shared, own, own, job.threads, progress, [&](std::uint64_t i) {
+  const auto tick = [&] { progress(shared.done, own); };
+  const auto pack_one = [&](std::uint64_t i) {
     thread_local ImageReader::Scratch scratch;
     thread_local std::vector<std::uint8_t> pixels;
     pixels.resize(static_cast<std::size_t>(whole.resize) * static_cast<std::size_t>(whole.resize));
@@ -155,7 +138,8 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
       ++shared.written;
     }
     ++shared.done;
-  });
+  };
+  parallel_for(own, job.threads, pack_one, tick);
   refuse_damage(shared, comm);
   PackResult result = total(comm, shared);
   on_rank_0(comm, [&] { result.source_sha256 = writer.finish(); });
@@ -165,10 +149,9 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
 PackResult write_records(const PackJob& job, const Manifest& manifest, const ImageSource& source,
                          Communicator& comm, const PackProgress& progress) {
   std::vector<std::uint32_t> rows = job.rows;
-  if (job.shuffle_seed > 0) {  // Fisher and Yates
+  if (job.shuffle_seed > 0) {
     Random random(job.shuffle_seed, Purpose::kOrder, 0);
-    for (std::size_t i = rows.size(); i > 1; --i)
-      std::swap(rows[i - 1], rows[random.below(static_cast<std::uint32_t>(i))]);
+    shuffle(rows, random);
   }
   const std::size_t shards = (rows.size() + job.per_shard - 1) / job.per_shard;
   on_rank_0(comm, [&] {
@@ -178,7 +161,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
       content.update(manifest.images[row]);
       for (std::size_t k = 0; k < manifest.finding_count(); ++k) {
         const float label = manifest.label_row(row)[k];
-        content.update(std::isnan(label) ? "\t-1" : label > 0.5f ? "\t1" : "\t0");
+        content.update("\t" + std::to_string(label_code(label)));
       }
       content.update("\n");
     }
@@ -205,12 +188,13 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
   const ImageReader reader(source, small, Augmentation::none(), 0);
   const auto ranks = static_cast<std::size_t>(comm.size()),
              rank = static_cast<std::size_t>(comm.rank());
-  const std::uint64_t own = (shards + ranks - 1 - rank) / ranks;
+  const std::uint64_t own = own_share(shards, comm);
   std::uint64_t images = 0;
   for (std::size_t i = 0; i < own; ++i)
     images += std::min(job.per_shard, rows.size() - (i * ranks + rank) * job.per_shard);
   Shared shared;
-  run_workers(shared, own, images, job.threads, progress, [&](std::uint64_t i) {
+  const auto tick = [&] { progress(shared.done, images); };
+  const auto write_shard = [&](std::uint64_t i) {
     thread_local ImageReader::Scratch scratch;
     thread_local std::vector<std::uint8_t> pixels;
     pixels.resize(static_cast<std::size_t>(small.crop) * static_cast<std::size_t>(small.crop));
@@ -246,7 +230,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
       example.filename = manifest.images[rows[r]];
       for (std::size_t k = 0; k < manifest.finding_count(); ++k) {
         const float label = manifest.label_row(rows[r])[k];
-        example.labels.push_back(std::isnan(label) ? -1 : label > 0.5f ? 1 : 0);
+        example.labels.push_back(label_code(label));
         example.label_names.push_back(manifest.findings[k]);
       }
       record.clear();
@@ -265,7 +249,8 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
     write_atomically(path + ".index", entries_text(entries, ContainerKind::kTfrecord, offset));
     fs::rename(partial, path);
     sync_folder(job.out);
-  });
+  };
+  parallel_for(own, job.threads, write_shard, tick);
   refuse_damage(shared, comm);
   return total(comm, shared);
 }

@@ -4,12 +4,10 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <mutex>
-#include <thread>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/manifest.hpp"
@@ -76,34 +74,19 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
                           ": holds a data set already. Hint: choose another folder, or remove it");
   auto entries = plan(options);
 
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;  // guards done, failure and the caller's progress
-  int done = 0;
-  std::exception_ptr failure;
-  {
-    std::vector<std::jthread> workers;
-    for (int t = 0; t < options.threads; ++t) {
-      workers.emplace_back([&] {
-        try {
-          for (std::size_t i = next++; i < entries.size(); i = next++) {
-            const PhantomImage image =
-                draw_phantom(options.seed, entries[i].patient, entries[i].follow_up, options.size);
-            OutputFile file(options.out / "images" / entries[i].name);
-            file.write(encode_gray_png(image.pixels.data(), image.size, image.size));
-            file.close();
-            describe(entries[i], image);
-            const std::lock_guard lock(mutex);
-            progress(++done);
-          }
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          failure = std::current_exception();
-          next = entries.size();
-        }
-      });
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  std::atomic<int> done = 0;
+  parallel_for(
+      entries.size(), options.threads,
+      [&](std::size_t i) {
+        const PhantomImage image =
+            draw_phantom(options.seed, entries[i].patient, entries[i].follow_up, options.size);
+        OutputFile file(options.out / "images" / entries[i].name);
+        file.write(encode_gray_png(image.pixels.data(), image.size, image.size));
+        file.close();
+        describe(entries[i], image);
+        ++done;
+      },
+      [&] { progress(done); });
 
   std::string table =
       "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View "

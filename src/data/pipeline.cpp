@@ -118,8 +118,7 @@ std::vector<std::uint32_t> PipelineSampler::epoch_order(std::uint64_t epoch) con
     items = every_nth(items, world_size_, rank_);
   } else {
     Shards files = shards_;
-    for (std::size_t i = files.size(); options_.shuffle_files && i > 1; --i)
-      std::swap(files[i - 1], files[random.below(static_cast<std::uint32_t>(i))]);
+    if (options_.shuffle_files) shuffle(files, random);
     items = interleave(files, options_.cycle_length);
   }
   return shuffle_in_buffer(items, options_.shuffle_records, random);
@@ -127,14 +126,7 @@ std::vector<std::uint32_t> PipelineSampler::epoch_order(std::uint64_t epoch) con
 
 std::uint32_t PipelineSampler::item(std::uint64_t ticket) const {
   const std::uint64_t own = first_ticket_ + ticket, epoch = own / per_epoch_;
-  const std::lock_guard lock(mutex_);
-  auto order = std::ranges::find(orders_, epoch, &Order::epoch);
-  if (order == orders_.end()) {
-    if (orders_.size() >= 2) orders_.erase(std::ranges::min_element(orders_, {}, &Order::epoch));
-    orders_.push_back({epoch, epoch_order(epoch)});
-    order = orders_.end() - 1;
-  }
-  return order->items[own % per_epoch_];
+  return orders_.item(epoch, own % per_epoch_, [this](std::uint64_t e) { return epoch_order(e); });
 }
 
 Sample PipelineSampler::at(std::uint64_t ticket) const {

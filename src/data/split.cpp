@@ -35,8 +35,7 @@ void cut_by_patient(const Manifest& manifest, double fraction, std::uint64_t see
   for (const auto row : train) unique.insert(manifest.patients[row]);
   std::vector<std::string> patients(unique.begin(), unique.end());
   Random random(seed, Purpose::kSplit, 0);
-  for (std::size_t i = patients.size(); i > 1; --i)
-    std::swap(patients[i - 1], patients[random.below(static_cast<std::uint32_t>(i))]);
+  shuffle(patients, random);
   const auto count =
       static_cast<std::size_t>(std::llround(fraction * static_cast<double>(patients.size())));
   const std::set<std::string> chosen(patients.begin(),

@@ -22,16 +22,12 @@ std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
   const std::uint64_t epoch = position / rows_.size();
   const std::size_t index = position % rows_.size();
   if (keep_order_) return rows_[index];
-  const std::lock_guard lock(mutex_);
-  for (const auto& order : orders_)
-    if (order.epoch == epoch) return order.rows[index];
-  Order order{epoch, rows_};
-  Random random(seed_, Purpose::kOrder, epoch);
-  for (std::size_t i = order.rows.size(); i > 1; --i)
-    std::swap(order.rows[i - 1], order.rows[random.below(static_cast<std::uint32_t>(i))]);
-  if (orders_.size() == 2) orders_.erase(orders_.begin());
-  orders_.push_back(std::move(order));
-  return orders_.back().rows[index];
+  return orders_.item(epoch, index, [this](std::uint64_t e) {
+    auto rows = rows_;
+    Random random(seed_, Purpose::kOrder, e);
+    shuffle(rows, random);
+    return rows;
+  });
 }
 
 Sample TrainSampler::at(std::uint64_t ticket) const {

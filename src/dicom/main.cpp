@@ -1,8 +1,6 @@
 // chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before training.
 #include <fcntl.h>
 #include <gdcmTrace.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -65,17 +64,8 @@ std::string read_key(const std::string& path) {
 }
 
 std::string pseudonym(const std::string& key, const std::string& id) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(id.data()), id.size(), digest.data(), &size);
-  std::string text = "p";
-  for (int i = 0; i < 8; ++i) {
-    static constexpr char kDigits[] = "0123456789abcdef";
-    text += kDigits[digest[static_cast<std::size_t>(i)] >> 4];
-    text += kDigits[digest[static_cast<std::size_t>(i)] & 15];
-  }
-  return text;
+  const std::string digest = hmac_sha256(key, id);
+  return "p" + hex_text(std::as_bytes(std::span(digest)).first(8));
 }
 
 // "058Y" -> 58, months and less -> years rounded down; empty when absent.

@@ -15,8 +15,6 @@ std::uint32_t crc32_of(std::span<const std::byte> bytes) {
 
 #ifdef CHEXNET_WITH_ISAL
 
-const char* inflate_library() { return "ISA-L"; }
-
 // ISA-L's own Adler-32 takes six times as long as libdeflate's, so it inflates the raw stream and
 // header and checksum are looked at here.
 Inflated inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t> into) {
@@ -48,8 +46,6 @@ Inflated inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t>
 }
 
 #else
-
-const char* inflate_library() { return "libdeflate"; }
 
 Inflated inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t> into) {
   thread_local const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)>

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <unordered_map>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/storage/store.hpp"
 
 namespace chexnet {
@@ -24,22 +24,6 @@ namespace {
                   ". Hint: check the path and its permissions");
 }
 
-// Bytes [offset, offset + count), fewer at the end of the file.
-void fill(int fd, const std::string& path, std::uint64_t offset, std::uint64_t count,
-          std::vector<std::byte>& into) {
-  into.resize(count);
-  std::size_t done = 0;
-  while (done < count) {
-    const auto got =
-        ::pread(fd, into.data() + done, count - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) failed(path, errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  into.resize(done);
-}
-
 class LocalStore final : public Store {
  public:
   ~LocalStore() override {
@@ -48,22 +32,14 @@ class LocalStore final : public Store {
 
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
             std::vector<std::byte>& into) override {
-    fill(descriptor(path), path, offset, count, into);
+    into.resize(count);
+    const auto got = read_at(descriptor(path), offset, into);
+    if (got < 0) failed(path, errno);
+    into.resize(static_cast<std::size_t>(got));
   }
 
   void read_whole(const std::string& path, std::vector<std::byte>& into) override {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat info {};
-    if (fd < 0 || ::fstat(fd, &info) != 0) {
-      const int error = errno;
-      if (fd >= 0) ::close(fd);
-      failed(path, error);
-    }
-    struct Closer {
-      int fd;
-      ~Closer() { ::close(fd); }
-    } closer{fd};
-    fill(fd, path, 0, static_cast<std::uint64_t>(info.st_size), into);
+    read_bytes(path, into);
   }
 
   std::vector<StoredFile> list(const std::string& path) override {

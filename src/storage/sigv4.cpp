@@ -1,37 +1,12 @@
 #include "chexnet/storage/sigv4.hpp"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
 #include <algorithm>
-#include <array>
+#include <span>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 
 namespace chexnet {
-namespace {
-
-std::string hmac(const std::string& key, const std::string& text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &size);
-  return {reinterpret_cast<const char*>(digest.data()), size};
-}
-
-std::string hex(const std::string& bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<unsigned char>(c) >> 4];
-    text += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return text;
-}
-
-}  // namespace
-
 std::string uri_encode(const std::string& text, bool keep_slash) {
   static constexpr char kDigits[] = "0123456789ABCDEF";
   std::string out;
@@ -78,9 +53,10 @@ std::string authorization(const SignedRequest& request, const Credentials& crede
       "AWS4-HMAC-SHA256\n" + time + "\n" + scope + "\n" + sha256_hex(canonical);
   std::string key = "AWS4" + credentials.secret_key;
   for (const std::string& part : {date, region, service, std::string("aws4_request")})
-    key = hmac(key, part);
+    key = hmac_sha256(key, part);
+  const std::string signature = hmac_sha256(key, to_sign);
   return "AWS4-HMAC-SHA256 Credential=" + credentials.access_key + "/" + scope +
-         ",SignedHeaders=" + names + ",Signature=" + hex(hmac(key, to_sign));
+         ",SignedHeaders=" + names + ",Signature=" + hex_text(std::as_bytes(std::span(signature)));
 }
 
 }  // namespace chexnet

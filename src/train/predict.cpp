@@ -75,8 +75,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
       own.push_back(data.errors[i].empty() ? 0 : 1);
     }
     const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
-    progress.show("evaluating " + split.name + ": " + fixed(100 * done, 0) + " %, " +
-                  readable_s((now_s() - start) * (1 - done) / done) + " left");
+    progress.show("evaluating " + split.name + ": " + share_and_time_left(done, now_s() - start));
   }
   progress.clear();
   if (config.data.corrupt == "fail" && any_rank(comm, !damaged.empty())) {

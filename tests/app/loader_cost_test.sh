@@ -7,15 +7,7 @@ fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 work=$scratch
 cc -O1 -shared -fPIC tests/support/count_calls.c -o "$work/count.so" -ldl || fail "the counter does not build"
 "$program" phantom "$work/set" --images 256 --size 96 >/dev/null 2>&1
-cat >"$work/cfg.yaml" <<EOF
-data:
-  manifest: {format: nih, path: "$work/set/Data_Entry_2017.csv"}
-  images: ["$work/set/images"]
-  train_list: "$work/set/train_val_list.txt"
-  test_list: "$work/set/test_list.txt"
-  resize: 72
-  crop: 64
-EOF
+data_config "$work/set" 72 64 >"$work/cfg.yaml"
 check pack "$program" pack "$work/cfg.yaml" --out "$work/set.pack"
 check records "$program" pack "$work/cfg.yaml" --out "$work/records" --format tfrecord --per-shard 64
 (cd "$work/set" && tar cf "$work/set.tar" images && tar czf "$work/set.tar.gz" images)

@@ -9,14 +9,7 @@ server=''
 mkdir -p "$work/buckets/xrays"
 "$program" phantom "$work/set" --images 350 --size 64 >/dev/null 2>&1
 config=$work/cfg.yaml
-cat >"$config" <<EOF
-data:
-  manifest: {format: nih, path: "$work/set/Data_Entry_2017.csv"}
-  train_list: "$work/set/train_val_list.txt"
-  test_list: "$work/set/test_list.txt"
-  resize: 48
-  crop: 40
-EOF
+data_config "$work/set" 48 40 >"$config"
 pack() { "$program" pack "$config" --out "$@"; }
 check "pack from the folder" pack "$work/local.pack" --set data.images="[$work/set/images]"
 check "records from the folder" pack "$work/records" --format tfrecord --per-shard 50 --set data.images="[$work/set/images]"

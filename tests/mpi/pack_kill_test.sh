@@ -4,15 +4,7 @@
 set -u
 source tests/lib.sh
 "$program" phantom "$scratch/set" --images 240 --size 512 >/dev/null 2>&1
-cat >"$scratch/cfg.yaml" <<EOF
-data:
-  manifest: {format: nih, path: "$scratch/set/Data_Entry_2017.csv"}
-  images: ["$scratch/set/images"]
-  train_list: "$scratch/set/train_val_list.txt"
-  test_list: "$scratch/set/test_list.txt"
-  resize: 144
-  crop: 128
-EOF
+data_config "$scratch/set" 144 128 >"$scratch/cfg.yaml"
 pack() { "$program" pack "$scratch/cfg.yaml" "$@" 2>/dev/null; }
 pack --out "$scratch/good.pack"; pack --out "$scratch/good" --format tfrecord --per-shard 12
 kills=0 half=0

@@ -13,6 +13,9 @@
 
 namespace chexnet {
 
+// --set key=value, which overrides `what`.
+void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what);
+
 // This process as one of a world of ranks, or as the parent that starts them.
 struct Launch {
   std::unique_ptr<Communicator> comm;  // set in a rank

@@ -25,7 +25,11 @@ class Sha256 {
   void* context_;
 };
 
+// Two lower-case digits a byte.
+std::string hex_text(std::span<const std::byte> bytes);
+
 std::string sha256_hex(std::string_view text);
+std::string hmac_sha256(std::string_view key, std::string_view text);  // 32 bytes, not hex
 std::string sha256_file(const std::filesystem::path& path);  // throws DataError when unreadable
 
 // `before`: the sum of what precedes these bytes.

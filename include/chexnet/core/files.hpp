@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -13,7 +14,10 @@
 namespace chexnet {
 
 std::string read_text(const std::filesystem::path& path);  // DataError; .gz files are unpacked
-void read_bytes(const std::filesystem::path& path, std::vector<std::byte>& into);  // DataError
+void read_bytes(const std::string& path, std::vector<std::byte>& into);  // DataError
+// Fills `into` from `offset` on; returns the bytes read, fewer only at the end of the file, or -1
+// with errno set.
+std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 
 // CheckpointError on failure; nothing half-written stays under `path`.
 void write_atomically(const std::filesystem::path& path, std::string_view text);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <utility>
+#include <vector>
 
 namespace chexnet {
 
@@ -88,5 +90,12 @@ class Random {
   double spare_ = 0;
   bool has_spare_ = false;
 };
+
+// Fisher and Yates.
+template <class Item>
+void shuffle(std::vector<Item>& items, Random& random) {
+  for (std::size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[random.below(static_cast<std::uint32_t>(i))]);
+}
 
 }  // namespace chexnet

@@ -37,6 +37,8 @@ struct FoundImage {
 std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Stores& stores,
                                     std::vector<Container>& containers);
 
+std::string last_part(const std::string& path);  // what follows the last '/'
+
 class ImageIndex {
  public:
   // Finds `rows` of the manifest below `sources`; shows progress where containers must be read
@@ -44,6 +46,12 @@ class ImageIndex {
   // found in two places.
   static ImageIndex scan(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
                          const std::vector<std::string>& sources, Stores& stores);
+  // The part of scan() that knows the sources' images already: rows that none of them is for go to
+  // `missing`. DataError: a name is found in two places.
+  static ImageIndex match(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+                          const std::vector<FoundImage>& found,
+                          const std::vector<Container>& containers,
+                          std::vector<std::uint32_t>& missing);
   // All of them: row i is found[i].
   static ImageIndex of_found(std::vector<FoundImage> found, std::vector<Container> containers);
   std::string to_text() const;

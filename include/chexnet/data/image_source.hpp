@@ -10,6 +10,7 @@
 
 #include "chexnet/data/image_index.hpp"
 #include "chexnet/data/pack.hpp"
+#include "chexnet/image/decode.hpp"
 #include "chexnet/storage/stores.hpp"
 
 namespace chexnet {
@@ -22,6 +23,9 @@ struct Fetched {
   std::string origin;                // for messages: path, and record or member
   std::vector<std::byte> memory, packed;
 };
+
+// Its picture, decoded or (of a pack) as it is. DataError as decode_image().
+void decode_fetched(const Fetched& fetched, const DecodeLimits& limits, GrayImage& into);
 
 class ImageSource {
  public:

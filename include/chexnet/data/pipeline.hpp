@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -60,10 +59,6 @@ class PipelineSampler final : public Sampler {
   std::vector<std::uint32_t> epoch_order(std::uint64_t epoch) const;
 
  private:
-  struct Order {
-    std::uint64_t epoch;
-    std::vector<std::uint32_t> items;
-  };
   std::uint32_t item(std::uint64_t ticket) const;
 
   Shards shards_;
@@ -71,8 +66,7 @@ class PipelineSampler final : public Sampler {
   std::uint64_t seed_, first_ticket_, rank_, world_size_;
   std::vector<std::uint32_t> all_;  // old: every record; items are positions in it
   std::uint64_t per_epoch_ = 0;
-  mutable std::mutex mutex_;           // guards orders_
-  mutable std::vector<Order> orders_;  // the two epochs that workers are in
+  EpochOrders orders_;
 };
 
 // ConfigError when data.pipeline cannot work with this data on so many ranks.

@@ -27,6 +27,29 @@ class Sampler {
   virtual void discarded(std::uint64_t, std::vector<std::uint32_t>& rows) const { rows.clear(); }
 };
 
+// The orders of the two epochs that workers are in. Thread-safe.
+class EpochOrders {
+ public:
+  // Item `index` of epoch `epoch`; `make(epoch)` gives the order when it is not at hand.
+  template <class Make>
+  std::uint32_t item(std::uint64_t epoch, std::size_t index, Make make) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& order : orders_)
+      if (order.epoch == epoch) return order.items[index];
+    if (orders_.size() == 2) orders_.erase(orders_.begin());
+    orders_.push_back({epoch, make(epoch)});
+    return orders_.back().items[index];
+  }
+
+ private:
+  struct Order {
+    std::uint64_t epoch;
+    std::vector<std::uint32_t> items;
+  };
+  mutable std::mutex mutex_;           // guards orders_
+  mutable std::vector<Order> orders_;  // oldest first
+};
+
 // The training stream of one rank.
 class TrainSampler final : public Sampler {
  public:
@@ -38,15 +61,10 @@ class TrainSampler final : public Sampler {
   std::uint32_t row_at(std::uint64_t position) const;
 
  private:
-  struct Order {
-    std::uint64_t epoch;
-    std::vector<std::uint32_t> rows;
-  };
   std::vector<std::uint32_t> rows_;
   bool keep_order_;
   std::uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
-  mutable std::mutex mutex_;           // guards orders_
-  mutable std::vector<Order> orders_;  // the two epochs that workers are in
+  EpochOrders orders_;
 };
 
 // Each row of a split once: rank r takes rows r, r+R, …; every rank gets the same number of

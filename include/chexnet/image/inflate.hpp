@@ -17,7 +17,6 @@ enum class Inflated {
 
 // Fills `into` exactly. Thread-safe.
 Inflated inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t> into);
-const char* inflate_library();
 
 // CRC-32 of PNG and gzip (polynomial 0x04C11DB7, reflected).
 std::uint32_t crc32_of(std::span<const std::byte> bytes);

@@ -25,7 +25,6 @@ class TarStream {
   // begin: a file's content starts with the next byte; end: it is complete, crc32c set.
   TarStream(std::string path, std::function<void(Entry&)> begin, std::function<void(Entry&)> end);
   void feed(std::span<const std::byte> bytes);
-  std::uint64_t position() const { return position_; }  // bytes fed
   // DataError when the archive stops inside a member or without its end mark.
   void finish() const;
 
@@ -36,8 +35,8 @@ class TarStream {
 
   std::string path_;
   std::function<void(Entry&)> begin_, end_;
-  std::vector<std::byte> block_;  // a header being collected
-  std::uint64_t position_ = 0;
+  std::vector<std::byte> block_;      // a header being collected
+  std::uint64_t position_ = 0;        // bytes fed
   std::uint64_t left_ = 0, pad_ = 0;  // of the content, and up to the next block
   char type_ = 0;
   std::string meta_, long_name_;  // content of 'L' and 'x' members; the name they gave

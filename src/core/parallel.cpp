@@ -1,0 +1,41 @@
+#include "chexnet/core/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace chexnet {
+
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work,
+                  const std::function<void()>& tick) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<int> live = std::max(1, threads);
+  std::mutex mutex;  // guards failure
+  std::exception_ptr failure;
+  {
+    std::vector<std::jthread> running;
+    for (int t = live; t > 0; --t)
+      running.emplace_back([&] {
+        try {
+          for (std::size_t i = 0; (i = next++) < count;) work(i);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!failure) failure = std::current_exception();
+          next = count;
+        }
+        --live;
+      });
+    // Short work is not kept waiting.
+    for (int wait_ms = 1; live > 0; wait_ms = std::min(50, 2 * wait_ms)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+      tick();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace chexnet

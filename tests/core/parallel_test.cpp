@@ -1,0 +1,31 @@
+#include "chexnet/core/parallel.hpp"
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("each index is worked on once, and the caller hears of it") {
+  for (const int threads : {0, 1, 3, 50}) {
+    std::vector<std::atomic<int>> seen(20);
+    int ticks = 0;
+    parallel_for(
+        20, threads, [&](std::size_t i) { ++seen[i]; }, [&] { ++ticks; });
+    for (const auto& n : seen) CHECK(n == 1);
+    CHECK(ticks > 0);
+  }
+}
+
+TEST_CASE("the first failure of a thread reaches the caller and ends the rest") {
+  std::atomic<int> worked = 0;
+  CHECK_THROWS_AS(parallel_for(1'000'000, 3,
+                               [&](std::size_t i) {
+                                 ++worked;
+                                 if (i == 10) throw std::runtime_error("ten");
+                               }),
+                  std::runtime_error);
+  CHECK(worked < 1'000'000);
+}

@@ -6,10 +6,15 @@ namespace chexnet {
 
 std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
                                  std::size_t element_size, std::size_t bucket_bytes, Wire wire) {
+  constexpr std::size_t kLastShare = 8;
   std::vector<Bucket> buckets;
   std::size_t begin = 0;
   for (const std::size_t end : parameter_ends) {
-    if ((end - begin) * element_size < bucket_bytes && end != parameter_ends.back()) continue;
+    const bool full = (end - begin) * element_size >= bucket_bytes;
+    const std::size_t rest = (total - end) * element_size;
+    const bool only_little_follows = rest <= bucket_bytes / kLastShare &&
+                                     (total - begin) * element_size > bucket_bytes / kLastShare;
+    if (!full && !only_little_follows && end != parameter_ends.back()) continue;
     buckets.push_back({begin, end, false});
     begin = end;
   }

@@ -36,6 +36,11 @@ TEST_CASE("buckets cover the gradients once, in order, and the tail is never com
   CHECK(exact[0].end == 30);
   CHECK(exact[1].end == 100);
   CHECK(exact[2].end == 150);
+  // What is left for the end, when nothing is computed any more, is small: 4 elements of the 60
+  // that would make a bucket.
+  const auto tapered = plan_buckets({60, 110, 116, 120}, 120, 4, 240, Wire::kExact);
+  REQUIRE(tapered.size() == 3);
+  CHECK((tapered[0].end == 60 && tapered[1].end == 116 && tapered[2].end == 120));
   const auto half = plan_buckets(ends, 150, 4, 100, Wire::kBf16);
   REQUIRE(half.size() == 4);
   CHECK((half[2].end == 140 && !half[2].exact));

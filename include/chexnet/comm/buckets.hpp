@@ -16,8 +16,9 @@ struct Bucket {
 };
 
 // Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds at least
-// `bucket_bytes`, the last what remains; [gradients, total) is the tail, part of the last bucket
-// when the wire is exact, a bucket of its own otherwise.
+// `bucket_bytes`, but at most an eighth of that is left for the last, because nothing is computed
+// while the last one travels. [gradients, total) is the tail, part of the last bucket when the wire
+// is exact, a bucket of its own otherwise.
 std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
                                  std::size_t element_size, std::size_t bucket_bytes, Wire wire);
 

@@ -15,6 +15,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/report/table.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/step.hpp"
 
@@ -23,10 +24,11 @@ namespace {
 
 struct StepOptions {
   std::string model = "densenet121", precision = "auto", device = "auto", wire = "fp32";
+  std::string engine = "auto";
   std::int64_t batch = 16, size = 224, threads = 0;
   int steps = 10, ranks = 1;
   double bucket_mb = 4;
-  bool json = false;
+  bool json = false, strict = false;
 };
 
 // Runs each of `steps` once a round, in turn, and returns their times in ms: [step][round]. A noisy
@@ -47,6 +49,67 @@ std::vector<std::vector<double>> time_in_turn(const std::vector<std::function<vo
   return times;
 }
 
+// Time by kind of layer over some further steps of this rank, beside what the machine can do; empty
+// where ATen computes.
+nlohmann::ordered_json layer_times(Network& network, const Device& device,
+                                   const std::function<void()>& step) {
+  constexpr int kSteps = 3;
+  Profile profile;
+  network.set_profile(&profile);
+  const double start = now_s();
+  for (int i = 0; i < kSteps; ++i) step();
+  const double seconds = now_s() - start;
+  network.set_profile(nullptr);
+  nlohmann::ordered_json json, layers = nlohmann::ordered_json::array();
+  double known = 0;
+  for (int k = 0; k < kPassKinds; ++k) {
+    const auto& entry = profile.of(static_cast<PassKind>(k));
+    if (entry.passes == 0) continue;
+    known += entry.seconds;
+    layers.push_back({{"layers", pass_name(static_cast<PassKind>(k))},
+                      {"ms_per_step", 1e3 * entry.seconds / kSteps},
+                      {"gflop_per_s", 1e-9 * entry.flops / entry.seconds},
+                      {"gb_per_s", 1e-9 * entry.bytes / entry.seconds}});
+  }
+  if (layers.empty()) return json;
+  layers.push_back({{"layers", "loss, statistics, optimiser"},
+                    {"ms_per_step", 1e3 * (seconds - known) / kSteps},
+                    {"gflop_per_s", 0.0},
+                    {"gb_per_s", 0.0}});
+  Team team(device.threads);
+  const Precision precision = network.options().precision;
+  const Ceilings ceilings = measure_ceilings(precision == Precision::kFp64   ? Arithmetic::kFp64
+                                             : precision == Precision::kBf16 ? Arithmetic::kBf16
+                                                                             : Arithmetic::kFp32,
+                                             team);
+  json["layers"] = layers;
+  json["ceilings"] = {{"fma_gflop_per_s", ceilings.gflops}, {"copy_gb_per_s", ceilings.gb_per_s}};
+  return json;
+}
+
+std::string layer_table(const nlohmann::ordered_json& json) {
+  const double flops = json["ceilings"]["fma_gflop_per_s"],
+               bytes = json["ceilings"]["copy_gb_per_s"];
+  Rows rows = {{"by kind of layer", "ms a step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
+  const auto share = [](double value, double of, int width) {
+    std::string text =
+        value == 0 ? "-" : fixed(value, 1) + " (" + fixed(100 * value / of, 0) + " %)";
+    return std::string(
+               static_cast<std::size_t>(std::max<int>(0, width - static_cast<int>(text.size()))),
+               ' ') +
+           text;
+  };
+  for (const auto& layer : json["layers"]) {
+    std::string ms = fixed(layer["ms_per_step"], 1);
+    ms.insert(0, static_cast<std::size_t>(std::max<int>(0, 9 - static_cast<int>(ms.size()))), ' ');
+    rows.emplace_back(layer["layers"], ms + share(layer["gflop_per_s"], flops, 24) +
+                                           share(layer["gb_per_s"], bytes, 17));
+  }
+  rows.emplace_back("measured ceilings",
+                    "FMA " + fixed(flops, 0) + " GFLOP/s, copy " + fixed(bytes, 1) + " GB/s");
+  return aligned(rows) + "\n";
+}
+
 int bench_step(const StepOptions& options, Invocation& invocation) {
   LaunchConfig launch_config;
   launch_config.ranks = options.ranks;
@@ -57,9 +120,11 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   const Device device = choose_device(launch_config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, launch_config);
   constexpr std::int64_t kFindings = 14;
-  Network network(
-      network_spec(options.model), kFindings,
-      {.device = device.where, .precision = resolve_precision(options.precision, device)});
+  Network network(network_spec(options.model), kFindings,
+                  {.device = device.where,
+                   .precision = resolve_precision(options.precision, device),
+                   .own_engine = options.engine != "aten",
+                   .winograd = !options.strict});
   network.parameters().initialize(1);
   const LossWeights weights{std::vector<double>(kFindings, 1.0),
                             std::vector<double>(kFindings, 1.0)};
@@ -78,11 +143,17 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   TrainStep::Options silent_options = step_options;
   silent_options.communicate = false;
   TrainStep step(network, *comm, step_options), silent(network, *comm, silent_options);
-  double cpu = 0;
+  double cpu = 0, first_step_s = 0;
+  std::vector<double> exposed_ms;  // of the all-reduce, by step
   std::vector<std::function<void()>> measured = {[&] {
     const double before = cpu_s();
-    step.run(images, labels, cells, 1e-4);
+    const TrainStep::Result result = step.run(images, labels, cells, 1e-4);
     cpu += cpu_s() - before;
+    if (first_step_s == 0) first_step_s = process_age_s();
+    // Early ranks also wait for late ones; what the latest waits is communication alone.
+    double wait = -1e3 * result.allreduce_wait_s;
+    comm->all_reduce(std::span(&wait, 1), ReduceOp::kMax);
+    exposed_ms.push_back(-wait);
   }};
   if (comm->size() > 1) {
     measured.emplace_back([&] { silent.run(images, labels, cells, 1e-4); });
@@ -95,12 +166,12 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   const std::vector<double>& times = all[0];
   nlohmann::ordered_json json;
   if (comm->size() > 1) {
-    // What communication costs, and how much of it backward hides: 1 - (with - without) /
-    // all-reduce alone.
-    const double without = quantile(all[1], 0.5), alone = quantile(all[2], 0.5);
-    json["ms_per_step_without_communication"] = without;
+    // How much of the all-reduce backward hides.
+    const double alone = quantile(all[2], 0.5), exposed = quantile(exposed_ms, 0.5);
+    json["ms_per_step_without_communication"] = quantile(all[1], 0.5);
     json["ms_allreduce_alone"] = alone;
-    json["hidden_share"] = std::clamp(1 - (quantile(times, 0.5) - without) / alone, 0.0, 1.0);
+    json["ms_allreduce_exposed"] = exposed;
+    json["hidden_share"] = std::clamp(1 - exposed / alone, 0.0, 1.0);
   }
   invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
@@ -116,7 +187,12 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   json["ms_per_step"] = {
       {"median", median}, {"p10", quantile(times, 0.1)}, {"p90", quantile(times, 0.9)}};
   json["peak_bytes"] = device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
+  json["first_step_s"] = first_step_s;
   json["cpu_s_per_step"] = cpu / (options.steps + 2);  // warm-up included
+  json["engine"] = network.description(options.batch, options.size);
+  const auto layers =
+      layer_times(network, device, [&] { silent.run(images, labels, cells, 1e-4); });
+  if (!layers.empty()) json.update(layers);
   if (options.json) {
     std::cout << json.dump() << std::endl;
     return 0;
@@ -125,12 +201,14 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
             << options.size << " px  " << precision_name(network.options().precision) << "  "
             << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1) << " ms a step  "
             << fixed(json["cpu_s_per_step"], 2) << " CPU s a step  peak "
-            << readable_bytes(json["peak_bytes"].get<double>()) << "\n";
+            << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
+            << json["engine"].get<std::string>() << "\n";
   if (comm->size() > 1)
     std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
               << " ms, step without communication "
               << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden share "
               << fixed(100 * json["hidden_share"].get<double>(), 0) << " %\n";
+  if (json.contains("layers")) std::cout << layer_table(json);
   return 0;
 }
 
@@ -150,6 +228,11 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
       ->capture_default_str();
   step_command->add_option("--precision", step->precision, "auto, fp64, fp32, bf16 or fp16")
       ->capture_default_str();
+  step_command
+      ->add_option("--engine", step->engine, "auto: our own on CPU; aten: LibTorch's operators")
+      ->check(CLI::IsMember({"auto", "aten"}))
+      ->capture_default_str();
+  step_command->add_flag("--strict", step->strict, "as train.deterministic: strict (no Winograd)");
   step_command->add_option("--threads", step->threads, "compute threads a rank; 0 = its cores");
   step_command->add_option("--device", step->device, "auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

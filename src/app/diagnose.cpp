@@ -20,6 +20,7 @@
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/table.hpp"
+#include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/diagnosis.hpp"
@@ -78,9 +79,7 @@ int measure(const Options& options, Invocation& invocation) {
   const Dataset dataset = load_dataset(config.data, *comm);
   const auto findings = static_cast<std::int64_t>(dataset.manifest.finding_count());
   Network network(network_spec(config.model.arch), findings,
-                  {device.where, resolve_precision(config.train.precision, device),
-                   config.model.sync_batchnorm ? comm.get() : nullptr, config.model.freeze_backbone,
-                   config.data.mean, config.data.std});
+                  network_options(config, device, *comm));
   network.parameters().initialize(1);
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
@@ -90,7 +89,13 @@ int measure(const Options& options, Invocation& invocation) {
   without.communicate = false;
   TrainStep step(network, *comm, with), silent(network, *comm, without);
 
-  const int per_rank = std::max(1, static_cast<int>(config.train.batch) / comm->size());
+  const std::int64_t batch =
+      config.train.batch > 0
+          ? config.train.batch
+          : auto_batch(config, network, *comm,
+                       static_cast<std::int64_t>(dataset.splits.train.rows.size()),
+                       available_memory_bytes());
+  const int per_rank = std::max(1, static_cast<int>(batch) / comm->size());
   const ImageReader reader(*dataset.images, training_preprocessing(config.data),
                            augmentation_of(config.data), 1);
   const TrainSampler sampler(dataset.splits.train.rows, false, 1, 0,

@@ -67,8 +67,7 @@ int evaluate_checkpoint(const Options& options, Invocation& invocation) {
                     "_list");
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(dataset.manifest.finding_count()),
-                  {device.where, resolve_precision(config.train.precision, device), nullptr, false,
-                   config.data.mean, config.data.std});
+                  network_options(config, device, comm));
   if (comm.rank() == 0)
     read_network(folder, config, dataset.manifest.findings, network.parameters());
   share_from_rank_0(comm, network.parameters(), nullptr);

@@ -69,11 +69,12 @@ void assign(Config& config, const Knob& knob, const YamlValue& value) {
     if (first != "true" && first != "false") wrong(first);
     **flag = first == "true";
   } else if (auto* const* integer = std::get_if<std::int64_t*>(&field)) {
-    if (knob.has_auto && first == "auto")
+    if (knob.has_auto && first == "auto") {
       **integer = -1;
-    else if (!parse_integer(first, **integer) || (knob.has_auto && **integer < 0))
-      wrong(first);
-    in_range(static_cast<double>(**integer));
+    } else {
+      if (!parse_integer(first, **integer)) wrong(first);
+      in_range(static_cast<double>(**integer));
+    }
   } else if (auto* const* number = std::get_if<double*>(&field)) {
     if (!parse_number(first, **number)) wrong(first);
     in_range(**number);
@@ -225,7 +226,7 @@ std::vector<std::string> resume_conflicts(const Config& before, const Config& no
   for (const auto& knob : knobs()) {
     const auto was = knob_text(knob, before);
     const auto is = knob_text(knob, now);
-    if (was != is && !knob.may_change_on_resume)
+    if (was != is && !knob.may_change_on_resume && is != "auto")
       lines.push_back(knob.key + ": " + was + " -> " + is);
   }
   return lines;

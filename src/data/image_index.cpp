@@ -21,7 +21,7 @@ std::vector<Entry> parts_of(const Container& container, Stores& stores,
     return container_entries(store, {container.path, container.size}, container.kind, progress);
   std::vector<Entry> entries;
   const PackReader pack(container.path, store);
-  for (const auto& name : pack.shape().names) entries.push_back({.name = name});
+  for (const auto& name : pack.shape().names) entries.push_back({.name = name, .window = {}});
   return entries;
 }
 

@@ -3,8 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <array>
-#include <cstring>
 #include <utility>
+
+#include "chexnet/comm/moments.hpp"
 
 namespace chexnet {
 namespace {
@@ -20,34 +21,6 @@ void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b) {
   const at::Tensor back = sums.to(a.device());
   a = back.select(0, 0);
   b = back.select(0, 1);
-}
-
-// Mean and sum of squared deviations of the union of all ranks' pixels, from each rank's own (Chan,
-// Golub and LeVeque, 1979): a difference of large sums would lose digits. In rank order, so equal
-// on every rank. `count` becomes the total.
-void combine_moments(Communicator& comm, at::Tensor& mean, at::Tensor& deviations, double& count) {
-  const std::int64_t channels = mean.numel();
-  const at::Tensor own = at::cat({mean, deviations, at::full({1}, count, mean.options())})
-                             .to(at::kCPU, at::kDouble)
-                             .contiguous();
-  const auto parts = comm.all_gather(std::as_bytes(
-      std::span(own.const_data_ptr<double>(), static_cast<std::size_t>(own.numel()))));
-  at::Tensor total_mean = at::zeros({channels}, at::kDouble),
-             total = at::zeros({channels}, at::kDouble);
-  double n = 0;
-  for (const auto& part : parts) {
-    at::Tensor moments = at::empty({2 * channels + 1}, at::kDouble);
-    std::memcpy(moments.data_ptr<double>(), part.data(), part.size());
-    const double more = moments.const_data_ptr<double>()[2 * channels];
-    const at::Tensor delta = moments.narrow(0, 0, channels) - total_mean;
-    total =
-        total + moments.narrow(0, channels, channels) + delta.square() * (n * more / (n + more));
-    total_mean = total_mean + delta * (more / (n + more));
-    n += more;
-  }
-  mean = total_mean.to(mean.device());
-  deviations = total.to(mean.device());
-  count = n;
 }
 
 at::Tensor per_channel(const at::Tensor& t, const at::Tensor& like) {
@@ -122,7 +95,13 @@ at::Tensor BatchNorm::forward_synchronised(const at::Tensor& x) {
   at::Tensor mean = wide.mean(kBatchAndMap);
   at::Tensor deviations = at::sum((wide - mean.view({1, -1, 1, 1})).square(), kBatchAndMap);
   count_ = static_cast<double>(x.numel() / x.size(1));
-  combine_moments(*context_.sync, mean, deviations, count_);
+  const at::Tensor host_mean = mean.cpu().contiguous(), host = deviations.cpu().contiguous();
+  const auto values = [](const at::Tensor& t) {
+    return std::span(t.mutable_data_ptr<double>(), static_cast<std::size_t>(t.numel()));
+  };
+  combine_moments(*context_.sync, values(host_mean), values(host), count_);
+  mean = host_mean.to(x.device());
+  deviations = host.to(x.device());
   const at::Tensor var = deviations / count_;
   mean_ = mean;
   invstd_ = (var + kEpsilon).rsqrt();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 #include "chexnet/core/philox.hpp"
 
@@ -133,6 +134,17 @@ void Parameters::set_batch_statistics(int id, const at::Tensor& mean,
     to_mean.add_(mean, 1.0 / micro_count_);
     to_var.add_(unbiased_var, 1.0 / micro_count_);
   }
+}
+
+std::int64_t Parameters::begin_of(const std::string& name) const {
+  const auto found = std::ranges::find(list_, name, &Parameter::name);
+  if (found == list_.end()) throw std::logic_error("no parameter " + name);
+  return found->begin;
+}
+std::int64_t Parameters::statistics_begin_of(const std::string& name) const {
+  const auto found = std::ranges::find(statistics_, name, &Statistics::name);
+  if (found == statistics_.end()) throw std::logic_error("no BatchNorm " + name);
+  return found->begin;
 }
 
 void Parameters::update_running(double momentum) {

@@ -75,6 +75,17 @@ Precision resolve_precision(const std::string& name, const Device& device) {
   return device.gpu.major >= 8 ? Precision::kBf16 : Precision::kFp16;
 }
 
+Network::Options network_options(const Config& config, const Device& device, Communicator& comm) {
+  return {.device = device.where,
+          .precision = resolve_precision(config.train.precision, device),
+          .sync_batchnorm = config.model.sync_batchnorm ? &comm : nullptr,
+          .freeze_backbone = config.model.freeze_backbone,
+          .own_engine = config.train.engine != "aten",
+          .winograd = config.train.deterministic != "strict",
+          .mean = config.data.mean,
+          .std = config.data.std};
+}
+
 Wire wire_of(const std::string& name) {
   if (name == "fp16") return Wire::kFp16;
   return name == "bf16" ? Wire::kBf16 : Wire::kExact;

@@ -23,6 +23,7 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
   if (comm.rank() == 0) prepare(config, resume);
   const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;
+  batch_ = std::stoll(broadcast_text(comm, std::to_string(batch_)));
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "rank-%03d.txt", comm.rank());
   set_log_file((path_ / "log" / name.data()).string());
@@ -51,6 +52,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
+    batch_ = before.train.batch;
     const auto conflicts = resume_conflicts(before, config);
     if (!conflicts.empty()) {
       std::string text;

@@ -1,8 +1,12 @@
 #include "chexnet/train/step.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
+#include <array>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace chexnet {
 namespace {
@@ -14,6 +18,31 @@ std::int64_t trainable_end(const Network& network, const Parameters& parameters)
   for (const auto& p : parameters.list())
     if (p.name.starts_with("classifier.") || p.name.starts_with("fc.")) end = p.end;
   return end;
+}
+
+// On the CPU summed over fixed pieces in double, so that it does not depend on threads.
+double norm_of(const at::Tensor& flat) {
+  if (!flat.is_cpu()) return at::linalg_vector_norm(flat).item<double>();
+  constexpr std::int64_t kPiece = 1 << 15;
+  const std::int64_t pieces = (flat.numel() + kPiece - 1) / kPiece;
+  std::vector<double> sums(static_cast<std::size_t>(pieces));
+  const auto sum = [&](const auto* values) {
+    at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p) {
+        std::array<double, 8> part{};
+        const std::int64_t last = std::min(flat.numel(), (p + 1) * kPiece);
+        for (std::int64_t i = p * kPiece; i < last; ++i)
+          part[static_cast<std::size_t>(i % 8)] +=
+              static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        sums[static_cast<std::size_t>(p)] = std::accumulate(part.begin(), part.end(), 0.0);
+      }
+    });
+  };
+  if (flat.scalar_type() == at::kDouble)
+    sum(flat.const_data_ptr<double>());
+  else
+    sum(flat.const_data_ptr<float>());
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 BucketedReducer make_reducer(Network& network, Communicator& comm,
@@ -59,20 +88,24 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
     const at::Tensor x = images.narrow(0, m * micro_size, micro_size);
     const at::Tensor y = labels.narrow(0, m * micro_size, micro_size)
                              .to(p.flat_values().device(), p.flat_values().scalar_type());
-    if (m + 1 == micro_batches && options_.communicate) reducer_.begin();
+    if (m + 1 == micro_batches && options_.communicate) {
+      reducer_.begin();
+      network_.set_tick([this] { comm_.poll(); });
+    }
     const at::Tensor logits = network_.forward(x, Mode::kTraining);
     const LossResult loss = loss_(logits, y, gradient_scale, std::max(labelled, 1.0));
     network_.backward(loss.dlogits);
     result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
   }
   if (options_.communicate) {
+    network_.set_tick({});
     reducer_.finish();
     result.allreduce_wait_s = reducer_.wait_s();
   }
   at::Tensor gradients = p.flat_gradients();
   if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
   // Equal on all ranks, because the reduced buffer is: no further agreement is needed.
-  result.gradient_norm = at::linalg_vector_norm(gradients).item<double>();
+  result.gradient_norm = norm_of(gradients);
   if (!std::isfinite(result.gradient_norm)) {
     result.applied = false;
     if (scale_.dynamic) scale_.overflowed();

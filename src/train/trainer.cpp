@@ -11,6 +11,7 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/model/weights.hpp"
+#include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_state.hpp"
@@ -38,7 +39,7 @@ std::string split_text(const Split& split) {
 
 Rows settings_table(const Config& config, const Dataset& dataset, const Network& network,
                     const std::string& weights, Communicator& comm, const Device& device,
-                    const std::filesystem::path& folder) {
+                    const std::string& engine, const std::filesystem::path& folder) {
   const auto& preprocessing = config.data;
   return {{"run folder", folder.string()},
           {"manifest", dataset.manifest.path + " (" + std::to_string(dataset.manifest.size()) +
@@ -58,6 +59,7 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
                                std::to_string(comm.size()) + " ranks"},
           {"optimiser", config.train.optimizer + ", schedule " + config.train.schedule},
           {"device", device.description},
+          {"computed by", engine},
           {"communication", comm.description()},
           {"libraries", std::string("LibTorch ") + TORCH_VERSION},
           {"seed", std::to_string(config.run.seed)},
@@ -153,9 +155,9 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
 
 }  // namespace
 
-TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communicator> host) {
+TrainOutcome train(Config config, Resume resume, std::unique_ptr<Communicator> host) {
   check_for_training(config);
-  check_batch(config, host->size());
+  if (config.train.batch > 0) check_batch(config, host->size());
   TrainOutcome outcome;
   const Device device = choose_device(config.launch, *host);
   const auto comm = gradient_communicator(std::move(host), device, config.launch);
@@ -170,21 +172,31 @@ TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communic
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(dataset.manifest.finding_count()),
-                  {device.where, resolve_precision(config.train.precision, device),
-                   config.model.sync_batchnorm ? comm.get() : nullptr, config.model.freeze_backbone,
-                   config.data.mean, config.data.std});
+                  network_options(config, device, *comm));
+  if (config.train.batch < 0) {
+    config.train.batch =
+        folder.batch() > 0 ? folder.batch()
+                           : auto_batch(config, network, *comm,
+                                        static_cast<std::int64_t>(dataset.splits.train.rows.size()),
+                                        available_memory_bytes());
+    check_batch(config, comm->size());
+  }
   const Wire wire = wire_of(config.launch.wire);
   TrainStep step(network, *comm, {config.train, weights, config.launch.bucket_mb, wire});
   const std::string origin = start_weights(config, folder, dataset, network, step, *comm);
+  const std::int64_t own_batch =
+      config.train.batch / (std::int64_t{comm->size()} * config.train.accumulate);
+  const std::string engine = network.description(own_batch, config.data.crop);
   const SummationOrder order{
-      comm->size(), device.threads, config.launch.wire,
-      std::string("torch ") + TORCH_VERSION + (device.cuda ? ", " + device.gpu.name : "")};
+      comm->size(), network.depends_on_threads(config.data.crop) ? device.threads : 0,
+      config.launch.wire,
+      std::string("torch ") + TORCH_VERSION + ", " + (device.cuda ? device.gpu.name : engine)};
   TrainState state = start_state(config, folder, order, *comm);
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   const bool resumed = state.step > 0;
 
   const Rows settings =
-      settings_table(config, dataset, network, origin, *comm, device, folder.path());
+      settings_table(config, dataset, network, origin, *comm, device, engine, folder.path());
   std::unique_ptr<MetricsLog> metrics;
   if (comm->rank() == 0) {
     log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));

@@ -9,10 +9,12 @@ echo "train: {batch: many}" >"$scratch/type.yaml"
 refused 2 "data.manifest.path: this key is required and missing" train "$scratch/empty.yaml"
 refused 2 "twice.yaml:1: key 'train.lr' stands twice" train "$scratch/twice.yaml"
 refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
-refused 2 "type.yaml:1: 'train.batch' wants integer, not 'many'" train "$scratch/type.yaml"
+refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
 refused 2 "--set train.lr" "${T[@]}" --set train.lr=fast
 refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
+refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
+refused 2 "needs the memory plan of our own engine" "${T[@]}" --set train.batch=auto --set train.engine=aten
 refused 2 "is not known" "${T[@]}" --set model.arch=vgg
 refused 2 "required" train
 refused 3 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"

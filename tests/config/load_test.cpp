@@ -25,7 +25,7 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
       {"train:\n  lr: 1\n  lr: 2\n", "exp.yaml:3: key 'train.lr' stands twice"},
       {"train:\n  lrr: 1\n", "exp.yaml:2: unknown key 'train.lrr'. Hint: nearest are 'train.lr'"},
       {"train:\n  lr: fast\n", "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
-      {"train:\n  batch: 1.5\n", "wants integer, not '1.5'"},
+      {"train:\n  batch: 1.5\n", "wants integer or auto, not '1.5'"},
       {"train:\n  batch: 0\n", "exp.yaml:2: 'train.batch' = 0 is out of range"},
       {"train:\n  batch: [1, 2]\n", "not 'a list'"},
       {"data:\n  flip: yes\n", "wants true/false, not 'yes'"},

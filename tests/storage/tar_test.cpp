@@ -110,7 +110,7 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
 }
 
 TEST_CASE("a damaged index file is noticed") {
-  const std::vector<Entry> entries = {{.name = "a.png", .offset = 512, .length = 9}};
+  const std::vector<Entry> entries = {{.name = "a.png", .offset = 512, .length = 9, .window = {}}};
   const std::string good = entries_text(entries, ContainerKind::kTar, 2048);
   CHECK(entries_of_text(good, "x.index") == entries);
   for (std::size_t i = 0; i < good.size(); ++i) {

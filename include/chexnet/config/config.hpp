@@ -77,7 +77,7 @@ struct ModelConfig {
 };
 
 struct TrainConfig {
-  std::int64_t batch = 16;  // images, all ranks together
+  std::int64_t batch = 16;  // images, all ranks together; -1 = auto
   double epochs = 10;
   std::int64_t max_steps = 0;
   double max_seconds = 0;
@@ -96,6 +96,8 @@ struct TrainConfig {
   double clip_norm = 0;
   std::int64_t accumulate = 1;
   std::string precision = "auto";
+  std::string engine = "auto";
+  std::string deterministic = "threads";
   std::string loss_weights = "none";
   std::string nan_policy = "fail";
   std::int64_t early_stop_epochs = 0;

@@ -8,9 +8,13 @@
 namespace chexnet {
 
 double now_s();                  // steady clock
+double process_age_s();          // since the kernel started this process, to 10 ms
 double cpu_s();                  // user + system time of all threads of this process
 std::uint64_t peak_rss_bytes();  // largest resident set so far
-std::string utc_time();          // 2026-11-21T09:00:00Z
+// Memory this process may still take: what the system calls available, or less where a control
+// group limits it. 0 = not known.
+std::uint64_t available_memory_bytes();
+std::string utc_time();  // 2026-11-21T09:00:00Z
 
 // A size for people: "1.5 GiB".
 std::string readable_bytes(double bytes);

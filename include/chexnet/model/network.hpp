@@ -4,12 +4,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/engine/engine.hpp"
+#include "chexnet/engine/network_spec.hpp"
 #include "chexnet/model/layers.hpp"
-#include "chexnet/model/network_spec.hpp"
 #include "chexnet/model/parameters.hpp"
 
 namespace chexnet {
@@ -38,6 +41,8 @@ class Network {
     Precision precision = Precision::kFp32;
     Communicator* sync_batchnorm = nullptr;
     bool freeze_backbone = false;  // backbone in inference mode, only the classifier gets gradients
+    bool own_engine = true;        // false: ATen operators also where the engine could
+    bool winograd = true;
     std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
   };
   Network(const NetworkSpec& spec, std::int64_t findings, Options options);
@@ -45,6 +50,7 @@ class Network {
   Network& operator=(const Network&) = delete;
 
   Parameters& parameters() { return parameters_; }
+  const Parameters& parameters() const { return parameters_; }
   const Options& options() const { return options_; }
 
   // images: uint8 [N,1,S,S], on any device. Returns logits [N,K] in the master type on the
@@ -53,7 +59,22 @@ class Network {
   // dlogits as returned by the loss. Gradients land in parameters().
   void backward(const at::Tensor& dlogits);
 
+  // What trains batches of this shape, for the settings table: the engine, or ATen and why.
+  std::string description(std::int64_t batch, std::int64_t size);
+  // Whether results depend on the number of threads.
+  bool depends_on_threads(std::int64_t size) const { return !engine_refusal(size).empty(); }
+  // Bytes in which a training step of this shape works beside parameters, by the engine's plan;
+  // nothing where ATen computes.
+  std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) const;
+  // Called now and then by the thread that computes, in the engine's forward and backward.
+  void set_tick(std::function<void()> tick);
+  // Times by kind of layer are added to `profile`; null: none. Nothing where ATen computes.
+  void set_profile(Profile* profile);
+
  private:
+  std::string engine_refusal(std::int64_t size) const;  // empty: the engine computes
+  Engine::Options engine_options(std::int64_t batch, std::int64_t size, bool training) const;
+  Engine& engine_for(std::int64_t batch, std::int64_t size, bool training);
   at::Tensor normalise(const at::Tensor& images) const;
   Options options_;
   Parameters parameters_;
@@ -61,6 +82,22 @@ class Network {
   std::unique_ptr<Backbone> backbone_;
   std::unique_ptr<Classifier> classifier_;
   at::Tensor mean_, std_;
+
+  // The CPU engine: one for training and one for inference, in the same memory, made at first use
+  // and remade when the batch, the size or the number of threads changes.
+  struct Built {
+    std::int64_t batch = 0, size = 0;
+    std::unique_ptr<Engine> engine;
+  };
+  NetworkSpec spec_;
+  std::int64_t findings_;
+  std::unique_ptr<Team> team_;
+  Arena arena_;
+  Built training_, inference_;
+  Engine* active_ = nullptr;  // of the last forward
+  at::Tensor images_;         // of the last forward, for backward
+  Profile* profile_ = nullptr;
+  std::function<void()> tick_;
 };
 
 }  // namespace chexnet

@@ -58,6 +58,15 @@ class Parameters {
   void begin_step(int count, std::function<void(std::int64_t)> written);
   void begin_micro_batch(int micro);
   void set_gradient(int id, const at::Tensor& gradient);
+  // For a back end that writes the flat buffer itself: all gradients below `end` are final.
+  void gradients_written(std::int64_t end) {
+    if (written_) written_(end);
+  }
+  int micro_batch() const { return micro_; }
+  int micro_batches() const { return micro_count_; }
+  // First element of a parameter in the flat values, of a BatchNorm in the running statistics.
+  std::int64_t begin_of(const std::string& name) const;
+  std::int64_t statistics_begin_of(const std::string& name) const;
   // Called once per layer in a training forward.
   void set_batch_statistics(int id, const at::Tensor& mean, const at::Tensor& unbiased_var);
   // running = (1 - momentum) * running + momentum * batch (PyTorch's rule), after the tail was

@@ -40,6 +40,8 @@ std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator
 // "auto" becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
 Precision resolve_precision(const std::string& name, const Device& device);
 
+// The network a run of this config computes with: back end, precision, statistics shared by `comm`.
+Network::Options network_options(const Config& config, const Device& device, Communicator& comm);
 Wire wire_of(const std::string& name);
 
 }  // namespace chexnet

@@ -31,6 +31,8 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   // Where to resume from; the same on all ranks.
   const std::optional<std::filesystem::path>& checkpoint() const { return checkpoint_; }
+  // train.batch of the run that is resumed; 0 for a new one. The same on all ranks.
+  std::int64_t batch() const { return batch_; }
   CheckpointStore& store() { return *store_; }  // rank 0 only
   bool stop_file_exists() const;
 
@@ -38,6 +40,7 @@ class RunFolder {
   void prepare(const Config& config, Resume resume);
   std::filesystem::path path_;
   std::optional<std::filesystem::path> checkpoint_;
+  std::int64_t batch_ = 0;
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<CheckpointStore> store_;
 };

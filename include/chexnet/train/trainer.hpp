@@ -26,6 +26,6 @@ struct TrainOutcome {
 };
 
 // Collective: call on every rank with the same arguments.
-TrainOutcome train(const Config& config, Resume resume, std::unique_ptr<Communicator> host);
+TrainOutcome train(Config config, Resume resume, std::unique_ptr<Communicator> host);
 
 }  // namespace chexnet

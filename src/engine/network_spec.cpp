@@ -1,4 +1,4 @@
-#include "chexnet/model/network_spec.hpp"
+#include "chexnet/engine/network_spec.hpp"
 
 #include <vector>
 

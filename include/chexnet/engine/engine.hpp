@@ -1,0 +1,65 @@
+// A network on the CPU, forward and backward, without a tape and without allocation in a step: each
+// layer's passes work on memory that is planned once. docs/engine.md shows how.
+//
+// Results do not depend on the number of threads, to the last bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/team.hpp"
+#include "chexnet/engine/flat_parameters.hpp"
+#include "chexnet/engine/memory_plan.hpp"
+#include "chexnet/engine/network_spec.hpp"
+#include "chexnet/engine/profile.hpp"
+
+namespace chexnet {
+
+class Engine {
+ public:
+  struct Options {
+    int batch = 1, size = 224, findings = 14;  // images, pixels, outputs
+    Arithmetic arithmetic = Arithmetic::kFp32;
+    bool training = true;  // batch statistics, and memory for backward
+    bool winograd = true;  // 3x3 convolutions by Winograd where it is faster (fp32)
+    Communicator* sync_batchnorm = nullptr;  // ranks that share batch statistics
+    std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
+    std::string instruction_set;  // "" = the best there is
+  };
+  // A backward may be one of several micro-batches whose gradients add up.
+  struct Micro {
+    int index = 0, count = 1;
+  };
+
+  virtual ~Engine() = default;
+
+  // Bytes it works in, beside the parameters. Known before anything is computed.
+  virtual std::size_t bytes() const = 0;
+  // images: uint8 [batch][size][size]; in training they are read again by backward. logits
+  // [batch][findings] in the accumulator's type. In training the batch statistics are written to
+  // the tail of the gradients.
+  virtual void forward(const std::uint8_t* images, Micro micro, void* logits) = 0;
+  // dlogits as logits. Gradients go to the flat buffer, in its order; `written(end)` tells that all
+  // below `end` are complete (at the last micro-batch). An engine that is not for training
+  // computes the classifier's gradients only.
+  virtual void backward(const void* dlogits, Micro micro,
+                        std::function<void(std::int64_t)> written) = 0;
+  // Adds times to `profile` until told otherwise; null: none.
+  virtual void set_profile(Profile* profile) = 0;
+  // "fp32 by avx512, 3x3 by Winograd"
+  virtual std::string description() const = 0;
+};
+
+// Whether the engine knows this network at this size; "" or the reason why not.
+std::string engine_refuses(const NetworkSpec& spec, int size);
+// `arena` may serve several engines of which one works at a time, from forward to the end of
+// backward. Team and arena must outlive the engine.
+std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
+                                    const FlatParameters& parameters, Team& team, Arena& arena);
+// Bytes of such an engine, without building one; `threads` compute.
+std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads);
+
+}  // namespace chexnet

@@ -1,0 +1,71 @@
+// Which buffer lies where in one arena, decided before anything is computed: buffers whose
+// lifetimes do not overlap share memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace chexnet {
+
+class MemoryPlan {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  // A buffer that is in use from moment `first` to moment `last`, both included. Moments are any
+  // ascending numbers. Returns its number.
+  int add(std::size_t bytes, int first, int last);
+  // Gives every buffer its offset: largest first, each at the lowest place free for its lifetime.
+  void place();
+
+  std::size_t bytes() const { return bytes_; }  // of the arena, after place()
+  std::size_t offset(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].offset; }
+  std::size_t size(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].bytes; }
+
+ private:
+  struct Buffer {
+    std::size_t bytes = 0;
+    int first = 0, last = 0;
+    std::size_t offset = 0;
+  };
+  std::vector<Buffer> buffers_;
+  std::size_t bytes_ = 0;
+};
+
+// Zeroed memory straight from the system, in 2 MB pages where the system gives them. Grows only.
+class Arena {
+ public:
+  Arena() = default;
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  // At least `bytes`; what was there before is lost when it has to grow. std::bad_alloc.
+  std::byte* reserve(std::size_t bytes);
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void release();
+  std::byte* mapping_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t mapped_ = 0, bytes_ = 0;
+};
+
+// Takes pieces of one region, one after the other. With a null region it only counts.
+class Carver {
+ public:
+  explicit Carver(std::byte* region = nullptr) : region_(region) {}
+  template <class T>
+  T* take(std::int64_t count) {
+    used_ = (used_ + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+    T* piece = region_ == nullptr ? nullptr : reinterpret_cast<T*>(region_ + used_);
+    used_ += static_cast<std::size_t>(count) * sizeof(T);
+    return piece;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* region_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace chexnet

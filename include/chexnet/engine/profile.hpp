@@ -1,0 +1,57 @@
+// Where the time of a step goes, by kind of layer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "chexnet/core/team.hpp"
+#include "chexnet/engine/storage.hpp"
+
+namespace chexnet {
+
+enum class PassKind {
+  kStemForward,
+  kPointwiseForward,
+  kConv3Forward,
+  kTail,
+  kConv3Backward,
+  kPointwiseBackward,
+  kStemBackward,
+  kResidual,
+};
+inline constexpr int kPassKinds = 8;
+const char* pass_name(PassKind kind);
+
+struct Profile {
+  struct Entry {
+    double seconds = 0;
+    double flops = 0;  // of the direct algorithm: 2 a multiply-add
+    double bytes = 0;  // read from and written to maps, once each
+    std::int64_t passes = 0;
+  };
+  std::array<Entry, kPassKinds> entries{};
+  Entry& of(PassKind kind) { return entries[static_cast<std::size_t>(kind)]; }
+  const Entry& of(PassKind kind) const { return entries[static_cast<std::size_t>(kind)]; }
+};
+
+// What this machine's cores can do together: multiply-adds in registers (GFLOP/s, of `arithmetic`'s
+// instructions) and copies between maps larger than the caches (GB/s, read and written).
+struct Ceilings {
+  double gflops = 0, gb_per_s = 0;
+};
+Ceilings measure_ceilings(Arithmetic arithmetic, Team& team);
+
+// Adds the time from construction to destruction. Nothing without a profile.
+class PassTimer {
+ public:
+  PassTimer(Profile* profile, PassKind kind, double flops, double bytes);
+  ~PassTimer();
+  PassTimer(const PassTimer&) = delete;
+  PassTimer& operator=(const PassTimer&) = delete;
+
+ private:
+  Profile::Entry* entry_;
+  double start_ = 0;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,89 @@
+#include "chexnet/core/team.hpp"
+
+#include <exception>
+
+namespace chexnet {
+namespace {
+
+// Longer than the serial work between two passes, far shorter than a time slice.
+constexpr int kSpins = 20'000;
+constexpr int kSpinsWhenCrowded = 50;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Team::Team(int threads) {
+  const int patience =
+      threads > static_cast<int>(std::thread::hardware_concurrency()) ? kSpinsWhenCrowded : kSpins;
+  for (int t = 1; t < threads; ++t)
+    helpers_.emplace_back([this, t, patience] { help(t, patience); });
+}
+
+Team::~Team() {
+  stop_.store(true, std::memory_order_relaxed);
+  pass_.fetch_add(1, std::memory_order_release);
+  pass_.notify_all();
+  for (auto& helper : helpers_) helper.join();
+}
+
+void Team::take_tasks(int thread) {
+  for (int task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks_;
+       task = next_.fetch_add(1, std::memory_order_relaxed))
+    call_(work_, task, thread);
+}
+
+void Team::run_erased(int tasks, Call call, const void* work) {
+  call_ = call;
+  work_ = work;
+  tasks_ = tasks;
+  next_.store(0, std::memory_order_relaxed);
+  const bool alone = helpers_.empty() || tasks <= 1;
+  if (!alone) {
+    busy_.store(static_cast<int>(helpers_.size()), std::memory_order_relaxed);
+    pass_.fetch_add(1, std::memory_order_release);
+    pass_.notify_all();
+  }
+  std::exception_ptr failure;
+  for (int task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks;
+       task = next_.fetch_add(1, std::memory_order_relaxed)) {
+    call(work, task, 0);
+    if (tick_ == nullptr || failure != nullptr) continue;
+    try {
+      tick_();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  if (!alone)
+    for (int spins = 0; busy_.load(std::memory_order_acquire) > 0;) {
+      if (++spins < kSpins) {
+        pause_briefly();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void Team::help(int thread, int patience) {
+  std::uint32_t seen = 0;
+  for (;;) {
+    for (int spins = 0; pass_.load(std::memory_order_acquire) == seen; ++spins) {
+      if (spins < patience)
+        pause_briefly();
+      else
+        pass_.wait(seen, std::memory_order_acquire);
+    }
+    ++seen;
+    if (stop_.load(std::memory_order_relaxed)) return;
+    take_tasks(thread);
+    busy_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace chexnet

@@ -1,0 +1,38 @@
+// A 3x3 convolution with padding 1, forward and backward.
+#pragma once
+
+#include <string>
+
+#include "conv3_backward.hpp"
+#include "conv3_forward.hpp"
+
+namespace chexnet {
+
+template <class S>
+class Convolution3x3 {
+ public:
+  // stride 1 or 2
+  Convolution3x3(Build<S>& build, const std::string& name, int in, int out, MapShape shape,
+                 int stride)
+      : shape_(build, name, in, out, shape, stride),
+        forward_(build, shape_),
+        backward_(build, shape_) {}
+
+  MapShape output_shape() const { return shape_.output; }
+  // As PointwiseConvolution's.
+  PartSums forward(const Run<S>& run, const NormalisedMap<S>& in, S* out,
+                   std::int64_t pitch) const {
+    return forward_(run, in, out, pitch);
+  }
+  PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
+                    const GradientSink<S>& sink) const {
+    return backward_(run, dy, sink);
+  }
+
+ private:
+  Conv3Shape<S> shape_;
+  Conv3Forward<S> forward_;
+  Conv3Backward<S> backward_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,42 @@
+// A 3x3 convolution with padding 1, fused with the BatchNorm and ReLU before it. Each image becomes
+// a padded panel, row by row just before its rows are needed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "conv3_shape.hpp"
+
+namespace chexnet {
+
+template <class S>
+class Conv3Forward {
+ public:
+  using A = Accumulator<S>;
+  Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape);
+  // As PointwiseConvolution's.
+  PartSums operator()(const Run<S>& run, const NormalisedMap<S>& in, S* out,
+                      std::int64_t pitch) const;
+
+ private:
+  struct Space {
+    A* packed = nullptr;
+    PartSums sums;
+    A* threads = nullptr;
+    std::int64_t panel = 0, v = 0, m = 0;  // elements of a thread
+    std::size_t bytes = 0;
+    std::int64_t thread() const { return panel + v + m; }
+  };
+  Space space_in(std::byte* region, int threads) const;
+  void direct(const Run<S>& run, const Space& space, const NormalisedMap<S>& in, S* out,
+              std::int64_t pitch) const;
+  void winograd(const Run<S>& run, const Space& space, const NormalisedMap<S>& in, S* out,
+                std::int64_t pitch) const;
+  void fill_row(const Run<S>& run, const NormalisedMap<S>& in, int image, int in_group, int y,
+                Panel<A> panel) const;
+
+  Conv3Shape<S> shape_;
+  std::vector<std::int64_t> offsets_;  // from an output's upper left neighbour to its blocks
+};
+
+}  // namespace chexnet

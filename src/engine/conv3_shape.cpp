@@ -1,0 +1,60 @@
+#include "conv3_shape.hpp"
+
+namespace chexnet {
+namespace {
+
+// With more channels the 16 weight matrices of Winograd no longer stay in the caches.
+constexpr int kMostWinogradChannels = 256;
+
+}  // namespace
+
+template <class S>
+Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name, int in_, int out_,
+                          MapShape shape, int stride_)
+    : in(in_),
+      out(out_),
+      pair(build.kernels.pair),
+      stride(stride_),
+      winograd(build.winograd && build.kernels.winograd_input != nullptr && stride_ == 1 &&
+               in_ <= kMostWinogradChannels),
+      input(shape),
+      output(stride_ == 1 ? shape : shape.halved()),
+      padded{shape.height, shape.width},
+      padded_output{output.height, output.width},
+      tiles(((shape.width + 1) / 2) * ((shape.height + 1) / 2)) {
+  // Small maps go several to a panel, so that a Winograd chunk is full.
+  group = std::clamp(kWinogradTiles / tiles, 1, std::max(1, shape.images / 8));
+  groups = (shape.images + group - 1) / group;
+  const std::int64_t at = build.parameters.parameter(name + ".weight");
+  weight = static_cast<const A*>(build.parameters.values) + at;
+  gradient = static_cast<A*>(build.parameters.gradients) + at;
+  end = at + std::int64_t{9} * in * out;
+}
+
+template <class S>
+void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const {
+  const auto clear = [](A* from, std::int64_t rows) { std::fill_n(from, rows * kBlock, A(0)); };
+  const std::int64_t pitch = shape.pitch();
+  for (int block = 0; block < blocks; ++block)
+    for (int image = 0; image < group; ++image) {
+      A* at = panel.units + (block * panel.rows + image * shape.rows()) * kBlock;
+      clear(at, pitch);
+      for (int y = 0; y < shape.height; ++y) {
+        clear(at + (y + 1) * pitch * kBlock, 1);
+        clear(at + ((y + 2) * pitch - 1) * kBlock, 1);
+      }
+      clear(at + (shape.height + 1) * pitch * kBlock, 2 * pitch);
+    }
+}
+
+void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks, std::int64_t panel_rows,
+                       const PaddedImage& shape, int y, int x) {
+  for (int block = 0; block < blocks; ++block)
+    offsets.push_back((block * panel_rows + y * shape.pitch() + x) * kBlock);
+}
+
+template struct Conv3Shape<float>;
+template struct Conv3Shape<Bf16>;
+template struct Conv3Shape<double>;
+
+}  // namespace chexnet

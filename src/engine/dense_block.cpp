@@ -1,0 +1,141 @@
+#include "dense_block.hpp"
+
+namespace chexnet {
+
+template <class S>
+DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in, int layers,
+                          const DenseNetSpec& spec, MapShape shape)
+    : in_(in),
+      growth_(spec.growth),
+      width_(spec.growth * spec.bottleneck),
+      features_{shape, in + layers * spec.growth, -1, -1,
+                ChannelStatistics<S>(build, in + layers * spec.growth)},
+      constants_(build.template keep<A>(3 * width_)),
+      ones_(build.template keep<A>(width_)) {
+  const int producer = build.moment;
+  for (int i = 0; i < layers; ++i) {
+    ++build.moment;
+    const std::string layer = name + ".denselayer" + std::to_string(i + 1);
+    const int channels = in + i * growth_;
+    const auto bytes =
+        static_cast<std::size_t>(shape.pixels()) * static_cast<std::size_t>(width_) * sizeof(S);
+    layers_.push_back(
+        {Norm<S>(build, layer + ".norm1", channels),
+         PointwiseConvolution<S>(build, layer + ".conv1", channels, width_, shape, Reading::kEach),
+         ChannelStatistics<S>(build, width_), Norm<S>(build, layer + ".norm2", width_),
+         Convolution3x3<S>(build, layer + ".conv2", width_, growth_, shape, 1),
+         build.add_saved(bytes),
+         build.training ? build.plan.add(bytes, kTurn - build.moment, kTurn - build.moment) : -1});
+  }
+  const int reader = build.moment + 1;
+  features_.map =
+      build.plan.add(features_.bytes(), producer, build.training ? kTurn - producer : reader);
+  if (build.training)
+    features_.gradient = build.plan.add(features_.bytes(), kTurn - reader, kTurn - producer);
+}
+
+template <class S>
+void DenseBlock<S>::forward(const Run<S>& run) const {
+  S* x = features_.data(run);
+  const std::int64_t pitch = features_.channels;
+  const double count = features_.count(run);
+  int channels = in_;
+  for (const Layer& layer : layers_) {
+    S* t = run.template buffer<S>(layer.bottleneck);
+    layer.norm1.prepare(run, features_.statistics, count);
+    const PartSums narrow = layer.conv1.forward(run, layer.norm1.map(run, x, pitch), t, width_);
+    if (run.training) layer.statistics.set(run, narrow, 0, count);
+    layer.norm2.prepare(run, layer.statistics, count);
+    const PartSums grown =
+        layer.conv2.forward(run, layer.norm2.map(run, t, width_), x + channels, pitch);
+    if (run.training) features_.statistics.set(run, grown, channels, count);
+    channels += growth_;
+  }
+}
+
+template <class S>
+void DenseBlock<S>::backward(const Run<S>& run) const {
+  std::fill_n(run.template kept_at<A>(ones_), width_, A(1));
+  for (std::size_t i = layers_.size(); i-- > 0;)
+    backward(run, layers_[i], in_ + static_cast<int>(i) * growth_);
+}
+
+template <class S>
+void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer, int first_new) const {
+  const S* x = features_.data(run);
+  S* dx = features_.d(run);
+  const S* t = run.template buffer<S>(layer.bottleneck);
+  S* dt = run.template buffer<S>(layer.d);
+  const std::int64_t pitch = features_.channels;
+  const double count = features_.count(run);
+  A* a = run.template kept_at<A>(constants_);
+  A *b = a + width_, *c = b + width_;
+
+  features_.statistics.final_gradient(run, first_new, growth_, a, b, c);
+  const GradientMap<S> grown{dx + first_new, pitch, x + first_new, pitch, growth_, a, b, c};
+  GradientSink<S> sink;
+  sink.map = layer.norm2.map(run, t, width_);
+  sink.mean = layer.statistics.mean(run);
+  sink.d = dt;
+  sink.d_pitch = width_;
+  sink.multiplier = run.template kept_at<A>(ones_);
+  const PartSums narrow_sums = layer.conv2.backward(run, grown, sink);
+
+  layer.norm2.backward_own(run, narrow_sums, layer.statistics, count, a, b, c);
+  const GradientMap<S> narrow{dt, width_, t, width_, width_, a, b, c};
+  sink.map = layer.norm1.map(run, x, pitch);
+  sink.mean = features_.statistics.mean(run);
+  sink.d = dx;
+  sink.d_pitch = pitch;
+  sink.multiplier = layer.norm1.scale(run);
+  sink.sending = Sending::kAdd;
+  const PartSums sums = layer.conv1.backward(run, narrow, sink);
+  layer.norm1.backward_shared(run, sums, features_.statistics, count);
+}
+
+template <class S>
+Transition<S>::Transition(Build<S>& build, const std::string& name, const Features<S>& from)
+    : out_(from.channels / 2),
+      norm_(build, name + ".norm", from.channels),
+      conv_(build, name + ".conv", from.channels, out_, from.shape, Reading::kMean2x2),
+      constants_(build.template keep<Accumulator<S>>(3 * out_)) {
+  ++build.moment;
+}
+
+template <class S>
+void Transition<S>::forward(const Run<S>& run, const Features<S>& from,
+                            const Features<S>& to) const {
+  norm_.prepare(run, from.statistics, from.count(run));
+  const PartSums sums =
+      conv_.forward(run, norm_.map(run, from.data(run), from.channels), to.data(run), to.channels);
+  if (run.training) to.statistics.set(run, sums, 0, to.count(run));
+}
+
+template <class S>
+void Transition<S>::backward(const Run<S>& run, const Features<S>& from,
+                             const Features<S>& to) const {
+  auto* a = run.template kept_at<Accumulator<S>>(constants_);
+  auto *b = a + out_, *c = b + out_;
+  to.statistics.final_gradient(run, 0, out_, a, b, c);
+  const GradientMap<S> dy{to.d(run), to.channels, to.data(run), to.channels, out_, a, b, c};
+  GradientSink<S> sink;
+  sink.map = norm_.map(run, from.data(run), from.channels);
+  sink.mean = from.statistics.mean(run);
+  sink.d = from.d(run);
+  sink.d_pitch = from.channels;
+  sink.multiplier = norm_.scale(run);
+  if (from.shape.height % 2 != 0 || from.shape.width % 2 != 0)  // the mean leaves some pixels out
+    std::fill_n(reinterpret_cast<std::byte*>(from.d(run)), from.bytes(), std::byte{0});
+  from.statistics.clear_corrections(run);
+  const PartSums sums = conv_.backward(run, dy, sink);
+  norm_.backward_shared(run, sums, from.statistics, from.count(run));
+}
+
+template class DenseBlock<float>;
+template class DenseBlock<Bf16>;
+template class DenseBlock<double>;
+template class Transition<float>;
+template class Transition<Bf16>;
+template class Transition<double>;
+
+}  // namespace chexnet

@@ -1,0 +1,73 @@
+#include "densenet.hpp"
+
+namespace chexnet {
+template <class S>
+DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::Options& options)
+    : stem_(build, "features.conv0", "features.norm0", options.batch, options.size,
+            normalisation_of(options.mean, options.std)),
+      constants_(build.template keep<A>(3 * Stem<S>::kChannels)) {
+  int channels = Stem<S>::kChannels;
+  MapShape shape = stem_.output_shape();
+  for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
+    const std::string number = std::to_string(b + 1);
+    blocks_.emplace_back(build, "features.denseblock" + number, channels, spec.blocks[b], spec,
+                         shape);
+    channels = blocks_.back().features().channels;
+    if (b + 1 == spec.blocks.size()) break;
+    transitions_.emplace_back(build, "features.transition" + number, blocks_.back().features());
+    channels /= 2;
+    shape = transitions_.back().output_shape();
+  }
+  last_norm_.emplace_back(build, "features.norm5", channels);
+  tail_.emplace_back(build, "classifier", channels, options.findings, shape);
+}
+
+template <class S>
+void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits) const {
+  const Features<S>& first = blocks_.front().features();
+  const PartSums sums = stem_.forward(run, images, first.data(run), first.channels);
+  if (run.training) first.statistics.set(run, sums, 0, first.count(run));
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    blocks_[b].forward(run);
+    if (b < transitions_.size())
+      transitions_[b].forward(run, blocks_[b].features(), blocks_[b + 1].features());
+  }
+  const Features<S>& last = blocks_.back().features();
+  last_norm_[0].prepare(run, last.statistics, last.count(run));
+  tail_[0].forward(run, last_norm_[0].map(run, last.data(run), last.channels), logits);
+}
+
+template <class S>
+void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
+  tail_[0].backward_head(run, dlogits);
+  if (!run.training) return;
+  const Features<S>& last = blocks_.back().features();
+  GradientSink<S> sink;
+  sink.map = last_norm_[0].map(run, last.data(run), last.channels);
+  sink.mean = last.statistics.mean(run);
+  sink.d = last.d(run);
+  sink.d_pitch = last.channels;
+  sink.multiplier = last_norm_[0].scale(run);
+  last.statistics.clear_corrections(run);
+  last_norm_[0].backward_shared(run, tail_[0].backward_map(run, sink), last.statistics,
+                                last.count(run));
+  for (std::size_t b = blocks_.size(); b-- > 0;) {
+    if (b < transitions_.size())
+      transitions_[b].backward(run, blocks_[b].features(), blocks_[b + 1].features());
+    blocks_[b].backward(run);
+  }
+  const Features<S>& first = blocks_.front().features();
+  constexpr int kChannels = Stem<S>::kChannels;
+  A* a = run.template kept_at<A>(constants_);
+  A *b = a + kChannels, *c = b + kChannels;
+  first.statistics.final_gradient(run, 0, kChannels, a, b, c);
+  stem_.backward(
+      run, images,
+      {first.d(run), first.channels, first.data(run), first.channels, kChannels, a, b, c});
+}
+
+template class DenseNet<float>;
+template class DenseNet<Bf16>;
+template class DenseNet<double>;
+
+}  // namespace chexnet

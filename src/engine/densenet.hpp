@@ -1,0 +1,30 @@
+// DenseNet: stem, four dense blocks with transitions between them, tail.
+#pragma once
+
+#include <vector>
+
+#include "chexnet/engine/engine.hpp"
+#include "dense_block.hpp"
+#include "stem.hpp"
+#include "tail.hpp"
+
+namespace chexnet {
+
+template <class S>
+class DenseNet {
+ public:
+  using A = Accumulator<S>;
+  DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::Options& options);
+  void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
+  void backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const;
+
+ private:
+  Stem<S> stem_;
+  std::vector<DenseBlock<S>> blocks_;
+  std::vector<Transition<S>> transitions_;
+  std::vector<Norm<S>> last_norm_;  // one
+  std::vector<Tail<S>> tail_;       // one
+  std::size_t constants_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,122 @@
+#include "chexnet/engine/engine.hpp"
+
+#include "chexnet/core/error.hpp"
+#include "densenet.hpp"
+#include "resnet.hpp"
+
+namespace chexnet {
+namespace {
+
+template <class S, class Net, class Spec>
+class NetworkEngine final : public Engine {
+ public:
+  using A = Accumulator<S>;
+  NetworkEngine(const Spec& spec, const Options& options, const FlatParameters& parameters,
+                int threads, Team* team, Arena* arena)
+      : options_(options),
+        build_{kernels<S>(options.instruction_set), parameters, threads, options.training,
+               options.winograd && sizeof(S) != 2},
+        team_(team),
+        arena_(arena) {
+    build_.moment = 1;
+    network_ = std::make_unique<Net>(build_, spec, options);
+    build_.plan.place();
+  }
+
+  std::size_t bytes() const override {
+    Carver carver;
+    carver.take<std::byte>(static_cast<std::int64_t>(build_.kept));
+    carver.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
+    carver.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
+    return carver.used();
+  }
+  void forward(const std::uint8_t* images, Micro micro, void* logits) override {
+    images_ = images;
+    network_->forward(run(micro), images, static_cast<A*>(logits));
+  }
+  void backward(const void* dlogits, Micro micro,
+                std::function<void(std::int64_t)> written) override {
+    Run<S> run = this->run(micro);
+    run.written = std::move(written);
+    network_->backward(run, images_, static_cast<const A*>(dlogits));
+  }
+  void set_profile(Profile* profile) override { profile_ = profile; }
+  std::string description() const override {
+    const std::string type = sizeof(S) == 2 ? "bf16" : sizeof(S) == 4 ? "fp32" : "fp64";
+    return "own engine, " + type + " by " + build_.kernels.name +
+           (build_.winograd ? ", 3x3 by Winograd" : ", 3x3 direct");
+  }
+
+ private:
+  Run<S> run(Micro micro) {
+    Carver carver(arena_->reserve(bytes()));
+    Run<S> run{build_.kernels, *team_, options_.sync_batchnorm};
+    run.training = options_.training;
+    run.micro = micro.index;
+    run.micro_count = micro.count;
+    run.kept = carver.take<std::byte>(static_cast<std::int64_t>(build_.kept));
+    run.workspace = carver.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
+    run.arena = carver.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
+    run.plan = &build_.plan;
+    run.profile = profile_;
+    return run;
+  }
+
+  Options options_;
+  Build<S> build_;
+  Team* team_;
+  Arena* arena_;
+  std::unique_ptr<Net> network_;
+  const std::uint8_t* images_ = nullptr;
+  Profile* profile_ = nullptr;
+};
+
+template <class S>
+std::unique_ptr<Engine> of_storage(const NetworkSpec& spec, const Engine::Options& options,
+                                   const FlatParameters& parameters, int threads, Team* team,
+                                   Arena* arena) {
+  if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family))
+    return std::make_unique<NetworkEngine<S, DenseNet<S>, DenseNetSpec>>(
+        *dense, options, parameters, threads, team, arena);
+  return std::make_unique<NetworkEngine<S, ResNet<S>, ResNetSpec>>(
+      std::get<ResNetSpec>(spec.family), options, parameters, threads, team, arena);
+}
+
+std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& options,
+                              const FlatParameters& parameters, int threads, Team* team,
+                              Arena* arena) {
+  const std::string refusal = engine_refuses(spec, options.size);
+  if (!refusal.empty()) throw ConfigError("[engine] " + refusal);
+  switch (options.arithmetic) {
+    case Arithmetic::kFp64:
+      return of_storage<double>(spec, options, parameters, threads, team, arena);
+    case Arithmetic::kBf16:
+      return of_storage<Bf16>(spec, options, parameters, threads, team, arena);
+    case Arithmetic::kFp32:
+      break;
+  }
+  return of_storage<float>(spec, options, parameters, threads, team, arena);
+}
+
+}  // namespace
+
+std::string engine_refuses(const NetworkSpec& spec, int size) {
+  if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family);
+      dense != nullptr && (dense->growth % kOutputs != 0 || dense->stem != 64))
+    return "channels in multiples of " + std::to_string(kOutputs);
+  if (size < 32) return "images of at least 32 pixels, not " + std::to_string(size);
+  return "";
+}
+
+std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
+                                    const FlatParameters& parameters, Team& team, Arena& arena) {
+  return build(spec, options, parameters, team.size(), &team, &arena);
+}
+
+std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads) {
+  FlatParameters nothing;
+  nothing.parameter = nothing.statistics = [](const std::string&) { return std::int64_t{0}; };
+  return build(spec, options, nothing, threads, nullptr, nullptr)->bytes();
+}
+
+}  // namespace chexnet

@@ -1,0 +1,67 @@
+#include "chexnet/engine/kernels.hpp"
+
+#include <vector>
+
+#include "chexnet/core/error.hpp"
+#include "kernels/sets.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Available {
+  std::string name;
+  KernelSet set;
+};
+
+// Ascending.
+std::vector<Available> available() {
+  std::vector<Available> list(1);
+  list[0].name = "generic";
+  generic_kernels(list[0].set);
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    list.push_back({"avx2", {}});
+    avx2_kernels(list.back().set);
+  }
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+    list.push_back({"avx512", {}});
+    avx512_kernels(list.back().set);
+    if (__builtin_cpu_supports("avx512bf16")) {
+      list.push_back({"avx512bf16", list.back().set});
+      avx512bf16_kernels(list.back().set);
+    }
+  }
+#endif
+  return list;
+}
+
+const KernelSet& chosen(const std::string& wanted) {
+  static const std::vector<Available> list = available();
+  if (wanted.empty()) return list.back().set;
+  std::string known;
+  for (const auto& entry : list) {
+    if (entry.name == wanted) return entry.set;
+    known += (known.empty() ? "" : ", ") + entry.name;
+  }
+  throw ConfigError("[engine] no instruction set '" + wanted +
+                    "' on this processor. Hint: it has " + known);
+}
+
+}  // namespace
+
+template <>
+const Kernels<float>& kernels<float>(const std::string& wanted) {
+  return chosen(wanted).fp32;
+}
+template <>
+const Kernels<Bf16>& kernels<Bf16>(const std::string& wanted) {
+  return chosen(wanted).bf16;
+}
+template <>
+const Kernels<double>& kernels<double>(const std::string& wanted) {
+  return chosen(wanted).fp64;
+}
+
+}  // namespace chexnet

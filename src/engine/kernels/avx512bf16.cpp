@@ -1,0 +1,8 @@
+#include "sets.hpp"
+#include "table.hpp"
+
+namespace chexnet {
+
+void avx512bf16_kernels(KernelSet& set) { set.bf16 = make_kernels<Bf16, true>("avx512bf16"); }
+
+}  // namespace chexnet

@@ -1,0 +1,93 @@
+// What happens to a group of up to 14 pixels x 32 outputs as it leaves the registers: stored with
+// the statistics of its channels, or, in backward, sent through ReLU with BatchNorm's two sums.
+#pragma once
+
+#include "multiply.hpp"
+#include "panel.hpp"
+
+namespace chexnet {
+namespace {
+
+// Sums of values v - shift for one vector of channels, brought back to sums of v in double. The
+// shift, any value of the channel, keeps digits where the mean is large against the deviation.
+template <class A>
+struct ShiftedSums {
+  static constexpr int L = kLanes<A>;
+  Vec<A> shift, sum = {}, square = {};
+  int count = 0;
+  explicit ShiftedSums(Vec<A> first) : shift(first) {}
+  CHEXNET_INLINE void add(Vec<A> v) {
+    const Vec<A> d = v - shift;
+    sum += d;
+    square = d * d + square;
+    ++count;
+  }
+  void add_to(const Moments& moments, int channel) const {
+    double* to_sum = moments.sum + channel;
+    double* to_square = moments.square + channel;
+    for (int i = 0; i < L; ++i) {
+      const double k = shift[i], s = sum[i];
+      to_sum[i] += s + count * k;
+      to_square[i] += square[i] + k * (2 * s + count * k);
+    }
+  }
+};
+
+template <class S, class A = Accumulator<S>>
+void store_group(const A* group, int rows, S* out, std::int64_t pitch, Moments moments) {
+  for (int c = 0; c < kOutputs; c += kLanes<A>) {
+    ShiftedSums<A> sums(as_stored<S>(load(group + c)));
+    for (int r = 0; r < rows; ++r) {
+      const Vec<A> v = as_stored<S>(load(group + r * kOutputs + c));
+      store(out + r * pitch + c, v);
+      sums.add(v);
+    }
+    if (moments.sum != nullptr) sums.add_to(moments, c);
+  }
+}
+
+// 32 channels of a pixel that an epilogue will soon read.
+template <class S>
+CHEXNET_INLINE void prefetch_outputs(const S* at) {
+  for (int c = 0; c < kOutputs; c += 64 / static_cast<int>(sizeof(S)))
+    __builtin_prefetch(at + c, 0, 3);
+}
+
+// One vector of channels of a sink: constants and running sums.
+template <class S>
+struct SinkLane {
+  using A = Accumulator<S>;
+  Vec<A> scale, shift, mean, multiplier, sum = {}, product = {};
+  const S* x;
+  S* d;
+  SinkLane(const GradientSink<S>& sink, int channel)
+      : scale(load(sink.map.scale + channel)),
+        shift(load(sink.map.shift + channel)),
+        mean(load(sink.mean + channel)),
+        multiplier(load(sink.multiplier + channel)),
+        x(sink.map.x + channel),
+        d(sink.d + channel) {}
+  // Gradient dy of the normalised value at `pixel`; returns that value.
+  template <Sending How>
+  CHEXNET_INLINE Vec<A> pass(const GradientSink<S>& sink, std::int64_t pixel, Vec<A> dy) {
+    const Vec<A> value = load(x + pixel * sink.map.pitch);
+    const Vec<A> before = value * scale + shift;
+    S* to = d + pixel * sink.d_pitch;
+    if constexpr (How == Sending::kAddBefore) dy += load(to);
+    const Vec<A> open = gated(before, dy);
+    sum += open;
+    product = open * (value - mean) + product;
+    if constexpr (How == Sending::kAdd)
+      store(to, open * multiplier + load(to));
+    else
+      store(to, open * multiplier);
+    return relu(before);
+  }
+  void finish(const GradientSink<S>& sink, int channel) const {
+    add_wide(sink.sum + channel, sum);
+    add_wide(sink.product + channel, product);
+  }
+};
+
+}  // namespace
+}  // namespace chexnet

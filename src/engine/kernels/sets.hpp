@@ -1,0 +1,19 @@
+// What each instruction set's file provides.
+#pragma once
+
+#include "chexnet/engine/kernels.hpp"
+
+namespace chexnet {
+
+struct KernelSet {
+  Kernels<float> fp32;
+  Kernels<Bf16> bf16;
+  Kernels<double> fp64;
+};
+
+void generic_kernels(KernelSet& set);
+void avx2_kernels(KernelSet& set);
+void avx512_kernels(KernelSet& set);
+void avx512bf16_kernels(KernelSet& set);  // bf16 only
+
+}  // namespace chexnet

@@ -1,0 +1,55 @@
+// Fills the table of kernels for the instruction set of the including file.
+#pragma once
+
+#include "conv3.hpp"
+#include "pointwise.hpp"
+#include "stem.hpp"
+#include "winograd.hpp"
+
+namespace chexnet {
+namespace {
+
+template <class S, bool Pair>
+Kernels<S> make_kernels(const char* name) {
+  using P = Pointwise<S, Pair>;
+  using C = Conv3<S, Pair>;
+  using W = Winograd<S>;
+  using F = Stem<S>;
+  Kernels<S> k;
+  k.name = name;
+  k.pair = Pair ? 2 : 1;
+  k.fma_loop = fma_loop<Accumulator<S>, Pair>;
+  k.normalise = P::normalise;
+  k.normalise_pooled = P::normalise_pooled;
+  k.gradient = P::gradient;
+  k.gradient_row = P::gradient_row;
+  k.multiply = P::multiply;
+  k.multiply_back = P::multiply_back;
+  k.multiply_back_pooled = P::multiply_back_pooled;
+  k.weight_gradient = P::weight_gradient;
+  k.conv3_row = C::row;
+  k.conv3_row_back = C::row_back;
+  k.conv3_weight_gradient = C::weight_gradient;
+  if constexpr (!Pair) {
+    k.winograd_input = W::input;
+    k.winograd_gradient = W::gradient;
+    k.winograd_multiply = W::multiply;
+    k.winograd_output = W::output;
+    k.winograd_output_back = W::output_back;
+    k.winograd_weight_gradient = W::weight_gradient;
+  }
+  k.stem_row = F::conv_row;
+  k.stem_pool_row = F::pool_row;
+  k.stem_scatter_row = F::scatter_row;
+  k.stem_sums_row = F::sums_row;
+  k.stem_gradient_row = F::gradient_row;
+  k.stem_weight_gradient_row = F::weight_gradient_row;
+  k.residual = F::residual;
+  k.residual_sums = F::residual_sums;
+  k.mean = F::mean;
+  k.mean_back = F::mean_back;
+  return k;
+}
+
+}  // namespace
+}  // namespace chexnet

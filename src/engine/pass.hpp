@@ -1,0 +1,150 @@
+// What the passes of a network share while it is built and while it runs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/team.hpp"
+#include "chexnet/engine/flat_parameters.hpp"
+#include "chexnet/engine/kernels.hpp"
+#include "chexnet/engine/memory_plan.hpp"
+#include "chexnet/engine/profile.hpp"
+
+namespace chexnet {
+
+// A map of a whole batch: pixels [images * height * width], one after the other.
+struct MapShape {
+  int images = 0, height = 0, width = 0;
+  std::int64_t pixels() const { return static_cast<std::int64_t>(images) * height * width; }
+  // Behind a 3x3 window of stride 2 and padding 1.
+  MapShape halved() const { return {images, (height - 1) / 2 + 1, (width - 1) / 2 + 1}; }
+};
+
+// Moments of the plan: forward counts up from 0, backward mirrors it, so the backward of what runs
+// at moment m runs at kTurn - m.
+inline constexpr int kTurn = 1 << 20;
+
+// Everything a layer needs to describe itself.
+template <class S>
+struct Build {
+  using A = Accumulator<S>;
+  const Kernels<S>& kernels;
+  const FlatParameters& parameters;
+  int threads = 1;
+  bool training = false;
+  bool winograd = false;
+  MemoryPlan plan{};
+  int moment = 0;             // of the layer that is being described
+  std::size_t workspace = 0;  // largest any pass asks for: memory that lives within one pass
+  std::size_t kept = 0;       // bytes that live as long as the network
+
+  void need_workspace(const Carver& carver) { workspace = std::max(workspace, carver.used()); }
+  // An offset into the kept memory, for Run::kept_at.
+  template <class T>
+  std::size_t keep(int count) {
+    const std::size_t at = kept, bytes = static_cast<std::size_t>(count) * sizeof(T);
+    kept += (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+    return at;
+  }
+  // In use from this layer's forward until its backward, or only now for inference.
+  int add_saved(std::size_t bytes) {
+    return plan.add(bytes, moment, training ? kTurn - moment : moment);
+  }
+};
+
+// Everything a layer needs to run.
+template <class S>
+struct Run {
+  using A = Accumulator<S>;
+  const Kernels<S>& kernels;
+  Team& team;
+  Communicator* sync = nullptr;  // ranks that share batch statistics
+  bool training = false;
+  int micro = 0, micro_count = 1;  // gradients are stored for micro 0 and added after
+  std::byte* arena = nullptr;
+  const MemoryPlan* plan = nullptr;
+  std::byte* workspace = nullptr;
+  std::byte* kept = nullptr;
+  Profile* profile = nullptr;                       // may be null
+  std::function<void(std::int64_t end)> written{};  // gradients below `end` are complete
+
+  template <class T>
+  T* buffer(int id) const {
+    return reinterpret_cast<T*>(arena + plan->offset(id));
+  }
+  template <class T>
+  T* kept_at(std::size_t offset) const {
+    return reinterpret_cast<T*>(kept + offset);
+  }
+  void finished(std::int64_t end) const {
+    if (micro + 1 == micro_count && written) written(end);
+  }
+};
+
+// Sums over channels of the parts of a pass: [part][2][channels] double, added up in order of
+// parts, so they do not depend on threads.
+struct PartSums {
+  double* values = nullptr;
+  int parts = 0, channels = 0;
+
+  static std::int64_t size(int parts, int channels) { return std::int64_t{2} * parts * channels; }
+  double* first(int part) const { return values + std::int64_t{2} * part * channels; }
+  double* second(int part) const { return first(part) + channels; }
+  Moments moments(int part) const { return {first(part), second(part)}; }
+  void clear(int part) const { std::fill_n(first(part), 2 * channels, 0.0); }
+  // Into part 0.
+  void combine() const {
+    for (int p = 1; p < parts; ++p)
+      for (int i = 0; i < 2 * channels; ++i) values[i] += first(p)[i];
+  }
+};
+
+// A fixed cut of `count` items into `parts`, whatever the number of threads.
+struct Cut {
+  std::int64_t count = 0;
+  int parts = 1;
+  std::int64_t begin(int part) const { return count * part / parts; }
+  std::int64_t end(int part) const { return begin(part + 1); }
+};
+
+// Backward sums weight gradients over pixels: few parts, each with its own sums, so that the result
+// does not depend on threads. More threads than parts share a part by input channels, which changes
+// no sum.
+struct BackwardCut {
+  Cut items;
+  int ranges = 1, blocks = 1;  // blocks of 32 input channels
+
+  static constexpr int kParts = 4;
+  BackwardCut(std::int64_t count, int channels, int threads)
+      : items{count, static_cast<int>(std::clamp<std::int64_t>(count / 2, 1, kParts))},
+        blocks(channels / kOutputs) {
+    ranges = std::min(blocks, threads / std::gcd(threads, items.parts));
+  }
+  int tasks() const { return items.parts * ranges; }
+  int part(int task) const { return task / ranges; }
+  int first_channel(int task) const { return blocks * (task % ranges) / ranges * kOutputs; }
+  int last_channel(int task) const { return blocks * (task % ranges + 1) / ranges * kOutputs; }
+  int widest() const { return (blocks + ranges - 1) / ranges * kOutputs; }
+};
+
+// The sink of one task: its channels, and its part's sums, zeroed.
+template <class S>
+GradientSink<S> sink_of_task(GradientSink<S> sink, const BackwardCut& cut, const PartSums& sums,
+                             int task) {
+  sink.first = cut.first_channel(task);
+  sink.last = cut.last_channel(task);
+  sink.sum = sums.first(cut.part(task));
+  sink.product = sums.second(cut.part(task));
+  std::fill(sink.sum + sink.first, sink.sum + sink.last, 0.0);
+  std::fill(sink.product + sink.first, sink.product + sink.last, 0.0);
+  return sink;
+}
+
+// Largest number of parts of a forward pass.
+inline constexpr int kForwardParts = 24;
+
+}  // namespace chexnet

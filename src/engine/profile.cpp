@@ -1,0 +1,91 @@
+#include "chexnet/engine/profile.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "chexnet/core/resources.hpp"
+#include "chexnet/engine/kernels.hpp"
+#include "chexnet/engine/memory_plan.hpp"
+
+namespace chexnet {
+
+const char* pass_name(PassKind kind) {
+  switch (kind) {
+    case PassKind::kStemForward:
+      return "stem forward";
+    case PassKind::kPointwiseForward:
+      return "1x1 forward";
+    case PassKind::kConv3Forward:
+      return "3x3 forward";
+    case PassKind::kTail:
+      return "pool and classifier";
+    case PassKind::kConv3Backward:
+      return "3x3 backward";
+    case PassKind::kPointwiseBackward:
+      return "1x1 backward";
+    case PassKind::kStemBackward:
+      return "stem backward";
+    case PassKind::kResidual:
+      return "residual additions";
+  }
+  return "";
+}
+
+namespace {
+
+template <class S>
+double gflops_of(Team& team) {
+  const Kernels<S>& k = kernels<S>();
+  double best = 0;
+  constexpr int kRounds = 2'000'000;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::vector<double> flops(static_cast<std::size_t>(team.size()));
+    const double start = now_s();
+    team.run(team.size(),
+             [&](int task, int) { flops[static_cast<std::size_t>(task)] = k.fma_loop(kRounds); });
+    const double seconds = now_s() - start;
+    best = std::max(best, 1e-9 * std::accumulate(flops.begin(), flops.end(), 0.0) / seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings(Arithmetic arithmetic, Team& team) {
+  Ceilings ceilings;
+  ceilings.gflops = arithmetic == Arithmetic::kFp64   ? gflops_of<double>(team)
+                    : arithmetic == Arithmetic::kBf16 ? gflops_of<Bf16>(team)
+                                                      : gflops_of<float>(team);
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const auto threads = static_cast<std::size_t>(team.size());
+  Arena memory;
+  std::byte* from = memory.reserve(2 * kBytes * threads);
+  std::byte* to = from + kBytes * threads;
+  for (int repeat = 0; repeat < 4; ++repeat) {  // the first one touches the pages
+    const double start = now_s();
+    team.run(team.size(), [&](int task, int) {
+      const std::size_t at = kBytes * static_cast<std::size_t>(task);
+      std::memcpy(to + at, from + at, kBytes);
+    });
+    const double bytes = 2.0 * static_cast<double>(kBytes * threads);
+    ceilings.gb_per_s = std::max(ceilings.gb_per_s, 1e-9 * bytes / (now_s() - start));
+  }
+  return ceilings;
+}
+
+PassTimer::PassTimer(Profile* profile, PassKind kind, double flops, double bytes)
+    : entry_(profile == nullptr ? nullptr : &profile->of(kind)) {
+  if (entry_ == nullptr) return;
+  entry_->flops += flops;
+  entry_->bytes += bytes;
+  ++entry_->passes;
+  start_ = now_s();
+}
+
+PassTimer::~PassTimer() {
+  if (entry_ != nullptr) entry_->seconds += now_s() - start_;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,232 @@
+#include "resnet.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr int kWidest = 2048;
+
+template <class S>
+std::size_t map_bytes(MapShape shape, int channels) {
+  return static_cast<std::size_t>(shape.pixels()) * static_cast<std::size_t>(channels) * sizeof(S);
+}
+
+// A buffer for a gradient that is used in the backward of this layer only.
+template <class S>
+int add_gradient(Build<S>& build, MapShape shape, int channels) {
+  if (!build.training) return -1;
+  return build.plan.add(map_bytes<S>(shape, channels), kTurn - build.moment, kTurn - build.moment);
+}
+
+}  // namespace
+
+template <class S>
+NormedMap<S>::NormedMap(Build<S>& build, const std::string& name, int channels_, MapShape shape_)
+    : shape(shape_),
+      channels(channels_),
+      raw(build.add_saved(map_bytes<S>(shape_, channels_))),
+      statistics(build, channels_),
+      norm(build, name, channels_) {}
+
+template <class S>
+void NormedMap<S>::finish(const Run<S>& run, const PartSums& sums) const {
+  const double count = pixel_count(run, shape);
+  if (run.training) statistics.set(run, sums, 0, count);
+  norm.prepare(run, statistics, count);
+}
+
+template <class S>
+Bottleneck<S>::Bottleneck(Build<S>& build, const std::string& name, int in, int width, int stride,
+                          MapShape shape, const IdentityVectors<S>& identity)
+    : identity_(identity),
+      in_(in),
+      shape_(shape),
+      conv1_(build, name + ".conv1", in, width, shape, Reading::kEach),
+      narrow_(build, name + ".bn1", width, shape),
+      conv2_(build, name + ".conv2", width, width, shape, stride),
+      strided_(build, name + ".bn2", width, conv2_.output_shape()),
+      conv3_(build, name + ".conv3", width, width * kExpansion, conv2_.output_shape(),
+             Reading::kEach),
+      expanded_(build, name + ".bn3", width * kExpansion, conv2_.output_shape()),
+      d_narrow_(add_gradient(build, shape, width)),
+      d_strided_(add_gradient(build, conv2_.output_shape(), width)),
+      constants_(build.template keep<A>(3 * width * kExpansion)) {
+  if (stride == 1 && in == width * kExpansion) return;
+  projection_.emplace(Projection{
+      PointwiseConvolution<S>(build, name + ".downsample.0", in, width * kExpansion, shape,
+                              stride == 1 ? Reading::kEach : Reading::kSecond),
+      NormedMap<S>(build, name + ".downsample.1", width * kExpansion, conv2_.output_shape())});
+}
+
+template <class S>
+void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
+  const NormalisedMap<S> input = identity_.map(run, x, in_);
+  narrow_.finish(run, conv1_.forward(run, input, narrow_.data(run), narrow_.channels));
+  strided_.finish(run,
+                  conv2_.forward(run, narrow_.map(run), strided_.data(run), strided_.channels));
+  expanded_.finish(run,
+                   conv3_.forward(run, strided_.map(run), expanded_.data(run), expanded_.channels));
+  NormalisedMap<S> other = input;
+  if (projection_) {
+    const NormedMap<S>& map = projection_->map;
+    map.finish(run, projection_->convolution.forward(run, input, map.data(run), map.channels));
+    other = map.map(run);
+  }
+  const std::int64_t pixels = expanded_.shape.pixels();
+  const PassTimer timer(run.profile, PassKind::kResidual, 0,
+                        3.0 * static_cast<double>(pixels) * expanded_.channels * sizeof(S));
+  const Cut cut{pixels, kForwardParts};
+  run.team.run(cut.parts, [&](int part, int) {
+    run.kernels.residual(expanded_.map(run), other, cut.begin(part),
+                         static_cast<int>(cut.end(part) - cut.begin(part)), out);
+  });
+}
+
+template <class S>
+PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d, const NormedMap<S>& map) const {
+  const std::int64_t pixels = map.shape.pixels();
+  const PassTimer timer(run.profile, PassKind::kResidual, 0,
+                        2.0 * static_cast<double>(pixels) * map.channels * sizeof(S));
+  Carver carver(run.workspace);
+  const PartSums sums{carver.take<double>(PartSums::size(kForwardParts, map.channels)),
+                      kForwardParts, map.channels};
+  const Cut cut{pixels, sums.parts};
+  constexpr std::int64_t kPixels = 64;  // sums in A before they become double
+  run.team.run(cut.parts, [&](int part, int) {
+    sums.clear(part);
+    for (std::int64_t first = cut.begin(part); first < cut.end(part); first += kPixels)
+      run.kernels.residual_sums(d, map.data(run), map.channels, map.statistics.mean(run), first,
+                                static_cast<int>(std::min(kPixels, cut.end(part) - first)),
+                                sums.first(part), sums.second(part));
+  });
+  sums.combine();
+  return sums;
+}
+
+template <class S>
+GradientMap<S> Bottleneck<S>::own_gradient(const Run<S>& run, const PartSums& sums,
+                                           const NormedMap<S>& map, const S* d) const {
+  A* a = run.template kept_at<A>(constants_);
+  A *b = a + map.channels, *c = b + map.channels;
+  map.norm.backward_own(run, sums, map.statistics, pixel_count(run, map.shape), a, b, c);
+  return {d, map.channels, map.data(run), map.channels, map.channels, a, b, c};
+}
+
+template <class S>
+void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
+  GradientSink<S> input;  // dx, through the ReLU that made x
+  input.map = identity_.map(run, x, in_);
+  input.mean = input.map.shift;
+  input.d = dx;
+  input.d_pitch = in_;
+  input.multiplier = input.map.scale;
+  if (projection_) {
+    const NormedMap<S>& map = projection_->map;
+    const GradientMap<S> dy = own_gradient(run, sums_of(run, d, map), map, d);
+    if (map.shape.height != shape_.height)  // pixels the stride leaves out
+      std::fill_n(reinterpret_cast<std::byte*>(dx), map_bytes<S>(shape_, in_), std::byte{0});
+    projection_->convolution.backward(run, dy, input);
+  }
+  const auto through = [&](const NormedMap<S>& map, int buffer) {
+    GradientSink<S> sink;
+    sink.map = map.map(run);
+    sink.mean = map.statistics.mean(run);
+    sink.d = run.template buffer<S>(buffer);
+    sink.d_pitch = map.channels;
+    sink.multiplier = input.map.scale;  // ones
+    return sink;
+  };
+  const GradientSink<S> strided = through(strided_, d_strided_),
+                        narrow = through(narrow_, d_narrow_);
+  GradientMap<S> dy = own_gradient(run, sums_of(run, d, expanded_), expanded_, d);
+  dy = own_gradient(run, conv3_.backward(run, dy, strided), strided_, strided.d);
+  dy = own_gradient(run, conv2_.backward(run, dy, narrow), narrow_, narrow.d);
+  input.sending = Sending::kAddBefore;
+  conv1_.backward(run, dy, input);
+}
+
+template <class S>
+ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options& options)
+    : stem_(build, "conv1", "bn1", options.batch, options.size,
+            normalisation_of(options.mean, options.std)),
+      identity_{build.template keep<A>(kWidest), build.template keep<A>(kWidest)} {
+  MapShape shape = stem_.output_shape();
+  int channels = Stem<S>::kChannels;
+  // A map: from its producer's forward to the backward of its reader, the next layer.
+  const auto add_map = [&](int producer) {
+    return build.plan.add(map_bytes<S>(shape, channels), producer,
+                          build.training ? kTurn - producer - 1 : producer + 1);
+  };
+  const auto add_gradients = [&](int producer, int last_reader) {
+    if (!build.training) return -1;
+    return build.plan.add(map_bytes<S>(shape, channels), kTurn - last_reader, kTurn - producer);
+  };
+  pooled_ = add_map(build.moment);
+  d_pooled_ = add_gradients(build.moment, build.moment + 1);
+  for (std::size_t stage = 0; stage < spec.blocks.size(); ++stage) {
+    const int width = 64 << stage, first = build.moment + 1;
+    int gradient = -1;
+    for (int b = 0; b < spec.blocks[stage]; ++b) {
+      ++build.moment;
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
+      Bottleneck<S> bottleneck(build, name, channels, width, b == 0 && stage > 0 ? 2 : 1, shape,
+                               identity_);
+      shape = bottleneck.output_shape();
+      channels = bottleneck.output_channels();
+      if (b == 0) gradient = add_gradients(first, first + spec.blocks[stage]);
+      blocks_.push_back({std::move(bottleneck), add_map(build.moment), gradient});
+    }
+  }
+  tail_.emplace(build, "fc", channels, options.findings, shape);
+  Carver carver;
+  carver.take<double>(PartSums::size(kForwardParts, channels));
+  build.need_workspace(carver);
+}
+
+template <class S>
+const S* ResNet<S>::input(const Run<S>& run, std::size_t block) const {
+  return run.template buffer<S>(block == 0 ? pooled_ : blocks_[block - 1].sum);
+}
+
+template <class S>
+void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits) const {
+  std::fill_n(run.template kept_at<A>(identity_.ones), kWidest, A(1));
+  std::fill_n(run.template kept_at<A>(identity_.zeros), kWidest, A(0));
+  stem_.forward(run, images, run.template buffer<S>(pooled_), Stem<S>::kChannels);
+  for (std::size_t b = 0; b < blocks_.size(); ++b)
+    blocks_[b].bottleneck.forward(run, input(run, b), run.template buffer<S>(blocks_[b].sum));
+  tail_->forward(
+      run,
+      identity_.map(run, input(run, blocks_.size()), blocks_.back().bottleneck.output_channels()),
+      logits);
+}
+
+template <class S>
+void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
+  tail_->backward_head(run, dlogits);
+  if (!run.training) return;
+  const int channels = blocks_.back().bottleneck.output_channels();
+  GradientSink<S> sink;
+  sink.map = identity_.map(run, input(run, blocks_.size()), channels);
+  sink.mean = sink.map.shift;
+  sink.d = run.template buffer<S>(blocks_.back().gradient);
+  sink.d_pitch = channels;
+  sink.multiplier = sink.map.scale;
+  tail_->backward_map(run, sink);
+  for (std::size_t b = blocks_.size(); b-- > 0;) {
+    const Block& block = blocks_[b];
+    S* d = run.template buffer<S>(block.gradient);
+    S* before = run.template buffer<S>(b == 0 ? d_pooled_ : blocks_[b - 1].gradient);
+    block.bottleneck.backward(run, input(run, b), d, block.bottleneck.projects() ? before : d);
+  }
+  constexpr int kChannels = Stem<S>::kChannels;
+  const NormalisedMap<S> identity = identity_.map(run, input(run, 0), kChannels);
+  stem_.backward(run, images,
+                 {run.template buffer<S>(d_pooled_), kChannels, identity.x, kChannels, kChannels,
+                  identity.scale, identity.shift, identity.shift});
+}
+
+template class ResNet<float>;
+template class ResNet<Bf16>;
+template class ResNet<double>;
+
+}  // namespace chexnet

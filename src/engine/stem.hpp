@@ -1,0 +1,53 @@
+// 7x7 convolution of stride 2 on the gray image, BatchNorm, ReLU, 3x3 max-pool of stride 2: the
+// first layers of both families. See kernels/stem.hpp for how three channels become two.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "norm.hpp"
+#include "pass.hpp"
+
+namespace chexnet {
+
+// x_c = (gray / 255 - mean[c]) / std[c]
+struct Normalisation {
+  std::array<double, 3> mean{}, std{};
+};
+Normalisation normalisation_of(const std::vector<double>& mean, const std::vector<double>& std);
+
+template <class S>
+class Stem {
+ public:
+  using A = Accumulator<S>;
+  static constexpr int kChannels = 64;
+
+  Stem(Build<S>& build, const std::string& convolution, const std::string& norm, int images,
+       int size, const Normalisation& normalisation);
+
+  MapShape output_shape() const { return pooled_; }
+  // images: uint8 [images][size][size], needed again in backward.
+  PartSums forward(const Run<S>& run, const std::uint8_t* images, S* out, std::int64_t pitch) const;
+  // dy: the final gradient of the output.
+  void backward(const Run<S>& run, const std::uint8_t* images, const GradientMap<S>& dy) const;
+
+ private:
+  struct Space;
+  Space space(std::byte* region, int threads) const;
+  std::int64_t padded_elements() const;
+  void pad(const std::uint8_t* image, A* to) const;
+  void pack(A* to) const;
+  void write_gradient(const Run<S>& run, const Space& space) const;
+
+  MapShape input_, conv_, pooled_;
+  std::int64_t row_;  // values between two rows of the padded image
+  std::array<double, 3> gain_, offset_;
+  ChannelStatistics<S> statistics_;
+  Norm<S> norm_;
+  int raw_, chosen_;  // plan buffers: the convolution's output; the pool's choices
+  const A* weight_;   // [64][3][7][7]
+  A* gradient_;
+  std::int64_t end_;
+};
+
+}  // namespace chexnet

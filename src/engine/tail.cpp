@@ -1,0 +1,118 @@
+#include "tail.hpp"
+
+namespace chexnet {
+namespace {
+
+// In a fixed order; four sums, so that the additions do not wait for each other.
+template <class A>
+double dot(const A* a, const A* b, int n) {
+  double sum[4] = {};
+  for (int i = 0; i < n; i += 4)
+    for (int j = 0; j < 4; ++j)
+      sum[j] += static_cast<double>(a[i + j]) * static_cast<double>(b[i + j]);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+}  // namespace
+
+template <class S>
+Tail<S>::Tail(Build<S>& build, const std::string& classifier, int channels, int findings,
+              MapShape shape)
+    : channels_(channels),
+      findings_(findings),
+      shape_(shape),
+      features_(build.template keep<A>(shape.images * channels)),
+      dfeatures_(build.template keep<A>(shape.images * channels)) {
+  const std::int64_t weight = build.parameters.parameter(classifier + ".weight"),
+                     bias = build.parameters.parameter(classifier + ".bias");
+  weight_ = static_cast<const A*>(build.parameters.values) + weight;
+  bias_ = static_cast<const A*>(build.parameters.values) + bias;
+  weight_gradient_ = static_cast<A*>(build.parameters.gradients) + weight;
+  bias_gradient_ = static_cast<A*>(build.parameters.gradients) + bias;
+  weight_end_ = weight + static_cast<std::int64_t>(findings) * channels;
+  bias_end_ = bias + findings;
+  Carver carver;
+  carver.take<double>(PartSums::size(std::min(shape.images, kForwardParts), channels));
+  build.need_workspace(carver);
+}
+
+template <class S>
+void Tail<S>::forward(const Run<S>& run, const NormalisedMap<S>& in, A* logits) const {
+  const PassTimer timer(run.profile, PassKind::kTail, 0,
+                        static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
+  A* features = run.template kept_at<A>(features_);
+  const int pixels = shape_.height * shape_.width;
+  run.team.run(shape_.images, [&](int image, int) {
+    A* own = features + static_cast<std::int64_t>(image) * channels_;
+    run.kernels.mean(in, static_cast<std::int64_t>(image) * pixels, pixels, own);
+    for (int k = 0; k < findings_; ++k)
+      logits[image * findings_ + k] = static_cast<A>(static_cast<double>(bias_[k]) +
+                                                     dot(own, weight_ + k * channels_, channels_));
+  });
+}
+
+template <class S>
+void Tail<S>::backward_head(const Run<S>& run, const A* dlogits) const {
+  const PassTimer timer(run.profile, PassKind::kTail, 0, 0);
+  const A* features = run.template kept_at<A>(features_);
+  A* dfeatures = run.template kept_at<A>(dfeatures_);
+  const auto store = [&](A& to, A value) { to = run.micro == 0 ? value : to + value; };
+  run.team.run(findings_ + shape_.images, [&](int task, int) {
+    if (task >= findings_) {  // dfeatures = dlogits x weight
+      const int image = task - findings_;
+      A* to = dfeatures + static_cast<std::int64_t>(image) * channels_;
+      std::fill_n(to, channels_, A(0));
+      for (int k = 0; k < findings_; ++k)
+        for (int c = 0; c < channels_; ++c)
+          to[c] += dlogits[image * findings_ + k] * weight_[k * channels_ + c];
+      return;
+    }
+    A bias = 0;
+    for (int i = 0; i < shape_.images; ++i) bias += dlogits[i * findings_ + task];
+    store(bias_gradient_[task], bias);
+    for (int c = 0; c < channels_; ++c) {
+      A sum = 0;
+      for (int i = 0; i < shape_.images; ++i)
+        sum +=
+            dlogits[i * findings_ + task] * features[static_cast<std::int64_t>(i) * channels_ + c];
+      store(weight_gradient_[task * channels_ + c], sum);
+    }
+  });
+  run.finished(std::min(weight_end_, bias_end_));
+  run.finished(std::max(weight_end_, bias_end_));
+}
+
+template <class S>
+PartSums Tail<S>::sums(std::byte* region) const {
+  Carver carver(region);
+  const int parts = std::min(shape_.images, kForwardParts);
+  return {carver.take<double>(PartSums::size(parts, channels_)), parts, channels_};
+}
+
+template <class S>
+PartSums Tail<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
+  const PassTimer timer(run.profile, PassKind::kTail, 0,
+                        2.0 * static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
+  const PartSums sums = this->sums(run.workspace);
+  const A* dfeatures = run.template kept_at<A>(dfeatures_);
+  const Cut cut{shape_.images, sums.parts};
+  const int pixels = shape_.height * shape_.width;
+  run.team.run(cut.parts, [&](int part, int) {
+    GradientSink<S> own = sink;
+    own.first = 0;
+    own.last = channels_;
+    own.sum = sums.first(part);
+    own.product = sums.second(part);
+    sums.clear(part);
+    for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
+      run.kernels.mean_back(dfeatures + i * channels_, i * pixels, pixels, own);
+  });
+  sums.combine();
+  return sums;
+}
+
+template class Tail<float>;
+template class Tail<Bf16>;
+template class Tail<double>;
+
+}  // namespace chexnet

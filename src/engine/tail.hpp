@@ -1,0 +1,34 @@
+// The last layers: a normalised map, its mean over pixels, a linear layer.
+#pragma once
+
+#include <string>
+
+#include "norm.hpp"
+#include "pass.hpp"
+
+namespace chexnet {
+
+template <class S>
+class Tail {
+ public:
+  using A = Accumulator<S>;
+  Tail(Build<S>& build, const std::string& classifier, int channels, int findings, MapShape shape);
+
+  // logits [images][findings]
+  void forward(const Run<S>& run, const NormalisedMap<S>& in, A* logits) const;
+  // Gradients of weight and bias.
+  void backward_head(const Run<S>& run, const A* dlogits) const;
+  // Then the map's gradient into the sink. Its sums stay valid until the next pass.
+  PartSums backward_map(const Run<S>& run, GradientSink<S> sink) const;
+
+ private:
+  PartSums sums(std::byte* region) const;
+  int channels_, findings_;
+  MapShape shape_;
+  std::size_t features_, dfeatures_;  // kept: [images][channels]
+  const A *weight_, *bias_;
+  A *weight_gradient_, *bias_gradient_;
+  std::int64_t weight_end_, bias_end_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# What a step allocates, counted from outside: a network of half as many layers again takes as many blocks, so the engine takes none.
+source tests/lib.sh
+cc -O1 -shared -fPIC tests/support/count_calls.c -o "$scratch/count.so" -ldl || { echo "FAILED: the counter does not build"; exit 1; }
+count() {  # count MODEL STEPS: allocations of a run
+  COUNT_CALLS=$scratch/calls LD_PRELOAD=$scratch/count.so "$program" bench step --model "$1" --batch 4 --size 64 --threads 2 --steps "$2" --json >/dev/null 2>&1
+  cut -d' ' -f2 "$scratch/calls"
+}
+for model in densenet121 densenet169 resnet50 resnet101; do
+  per_step=$((($(count $model 24) - $(count $model 4)) / 20))
+  echo "$model: $per_step allocations a step (loss, optimiser, timing)"
+  case $model in
+    densenet121 | resnet50) fewer=$per_step ;;
+    *) check "no more than the smaller network" test "$per_step" -le $((fewer + 2)) ;;
+  esac
+  check "few" test "$per_step" -le 400
+done
+finish

@@ -1,0 +1,53 @@
+#include "chexnet/core/team.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("a team does each task of each pass once, and passes see each other's results") {
+  for (const int threads : {1, 2, 3, 5}) {
+    Team team(threads);
+    CHECK(team.size() == threads);
+    std::vector<int> values(97, 0);
+    std::vector<char> seen(static_cast<std::size_t>(threads), 0);
+    for (int pass = 1; pass <= 200; ++pass)
+      team.run(97, [&](int task, int thread) {
+        const auto t = static_cast<std::size_t>(task);
+        // The neighbour's value of the pass before, whoever computed it.
+        values[t] += pass;
+        seen[static_cast<std::size_t>(thread)] = 1;
+      });
+    CHECK(values == std::vector<int>(97, 200 * 201 / 2));
+    CHECK(seen[0] == 1);
+    team.run(0, [&](int, int) { values[0] = -1; });
+    CHECK(values[0] == 200 * 201 / 2);
+  }
+}
+
+TEST_CASE("the tick of a team is called between tasks and may throw without losing a task") {
+  Team team(2);
+  int ticks = 0;
+  team.set_tick([&] {
+    if (++ticks == 2) throw std::runtime_error("link lost");
+  });
+  std::vector<int> done(50, 0);
+  const auto pass = [&] {
+    team.run(50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
+  };
+  for (int i = 0; i < 3 && ticks < 2; ++i) {
+    try {
+      pass();
+    } catch (const std::runtime_error& e) {
+      CHECK(std::string(e.what()) == "link lost");
+      ticks = 100;
+    }
+  }
+  CHECK(ticks == 100);
+  const int before = done[0];
+  team.set_tick({});
+  pass();
+  CHECK(done == std::vector<int>(50, before + 1));
+}

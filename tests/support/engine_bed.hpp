@@ -1,0 +1,80 @@
+// Parameters, memory and a team for single layers of the engine, without LibTorch.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/core/philox.hpp"
+#include "engine/pass.hpp"
+
+namespace chexnet {
+
+template <class S>
+class TestBed {
+ public:
+  using A = Accumulator<S>;
+  // `sizes`: elements of each parameter, and of each BatchNorm's mean, by name. Values are drawn.
+  TestBed(const std::map<std::string, int>& sizes, const std::map<std::string, int>& norms,
+          int threads, bool winograd, const std::string& instruction_set)
+      : team_(threads), winograd_(winograd), instruction_set_(instruction_set) {
+    std::int64_t at = 0, statistic = 0;
+    for (const auto& [name, size] : sizes) {
+      places_[name] = at;
+      at += size;
+    }
+    for (const auto& [name, channels] : norms) {
+      statistics_[name] = statistic;
+      statistic += std::int64_t{2} * channels;
+    }
+    Random random(5, Purpose::kTest, 0);
+    values.resize(static_cast<std::size_t>(at));
+    for (A& v : values) v = static_cast<A>(0.3 * random.normal());
+    gradients.resize(static_cast<std::size_t>(at + statistic));
+    running_.resize(static_cast<std::size_t>(statistic), A(1));
+    parameters_.values = values.data();
+    parameters_.gradients = gradients.data();
+    parameters_.running = running_.data();
+    parameters_.tail = at;
+    parameters_.parameter = [this](const std::string& name) { return places_.at(name); };
+    parameters_.statistics = [this](const std::string& name) { return statistics_.at(name); };
+    build.emplace(
+        Build<S>{kernels<S>(instruction_set_), parameters_, team_.size(), true, winograd_});
+    build->moment = 1;
+  }
+
+  // Once all layers are described.
+  Run<S> run() {
+    build->plan.place();
+    Carver counter;
+    const auto carve = [&](Carver& carver) {
+      Run<S> run{kernels<S>(instruction_set_), team_};
+      run.training = true;
+      run.kept = carver.take<std::byte>(static_cast<std::int64_t>(build->kept));
+      run.workspace = carver.take<std::byte>(static_cast<std::int64_t>(build->workspace));
+      run.arena = carver.take<std::byte>(static_cast<std::int64_t>(build->plan.bytes()));
+      run.plan = &build->plan;
+      return run;
+    };
+    carve(counter);
+    Carver carver(arena_.reserve(counter.used()));
+    return carve(carver);
+  }
+
+  std::int64_t place(const std::string& name) const { return places_.at(name); }
+
+  std::vector<A> values, gradients;
+  std::optional<Build<S>> build;
+
+ private:
+  Team team_;
+  bool winograd_;
+  std::string instruction_set_;
+  std::map<std::string, std::int64_t> places_, statistics_;
+  std::vector<A> running_;
+  FlatParameters parameters_;
+  Arena arena_;
+};
+
+}  // namespace chexnet

@@ -56,13 +56,14 @@ struct Moments {
   double *sum = nullptr, *square = nullptr;  // [N]; null: not wanted
 };
 
-// Where the gradient of a normalised map goes, channels [first, last) of it:
-// d = multiplier * (dy where relu was open), and the two sums BatchNorm's backward needs.
+// What a gradient that leaves a convolution meets in memory.
 enum class Sending {
   kStore,      // d = ...
   kAdd,        // d += ...
   kAddBefore,  // what is in d already passes through relu as well: dy + d takes the place of dy
 };
+// Where the gradient of a normalised map goes, channels [first, last) of it:
+// d = multiplier * (dy where relu was open), and the two sums BatchNorm's backward needs.
 template <class S>
 struct GradientSink {
   NormalisedMap<S> map;
@@ -75,8 +76,7 @@ struct GradientSink {
   int first = 0, last = 0;
 };
 
-// A map inside a panel with a border of zeros: image i's pixel (y, x) is row
-// (i * (height + border_rows) + y + 1) * pitch + x + 1.
+// Images inside a panel, each with a border of zeros; at() gives a pixel's panel row.
 struct PaddedImage {
   int height = 0, width = 0;
   int pitch() const { return width + 2; }
@@ -102,7 +102,7 @@ struct Kernels {
   int pair = 1;  // channels (or pixels) in a unit
 
   // Multiplies and adds in registers for a while; returns the floating-point operations done.
-  double (*fma_loop)(int rounds);
+  double (*fma_loop)(int rounds) = nullptr;
 
   // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of the panel.
   void (*normalise)(const NormalisedMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,

@@ -15,7 +15,7 @@ Kernels<S> make_kernels(const char* name) {
   using C = Conv3<S, Pair>;
   using W = Winograd<S>;
   using F = Stem<S>;
-  Kernels<S> k;
+  Kernels<S> k{};  // what a set lacks stays null
   k.name = name;
   k.pair = Pair ? 2 : 1;
   k.fma_loop = fma_loop<Accumulator<S>, Pair>;

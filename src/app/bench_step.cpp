@@ -77,11 +77,7 @@ nlohmann::ordered_json layer_times(Network& network, const Device& device,
                     {"gflop_per_s", 0.0},
                     {"gb_per_s", 0.0}});
   Team team(device.threads);
-  const Precision precision = network.options().precision;
-  const Ceilings ceilings = measure_ceilings(precision == Precision::kFp64   ? Arithmetic::kFp64
-                                             : precision == Precision::kBf16 ? Arithmetic::kBf16
-                                                                             : Arithmetic::kFp32,
-                                             team);
+  const Ceilings ceilings = measure_ceilings(arithmetic_of(network.options().precision), team);
   json["layers"] = layers;
   json["ceilings"] = {{"fma_gflop_per_s", ceilings.gflops}, {"copy_gb_per_s", ceilings.gb_per_s}};
   return json;

@@ -31,11 +31,7 @@ Team::~Team() {
   for (auto& helper : helpers_) helper.join();
 }
 
-void Team::take_tasks(int thread) {
-  for (int task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks_;
-       task = next_.fetch_add(1, std::memory_order_relaxed))
-    call_(work_, task, thread);
-}
+int Team::next_task() { return next_.fetch_add(1, std::memory_order_relaxed); }
 
 void Team::run_erased(int tasks, Call call, const void* work) {
   call_ = call;
@@ -49,8 +45,7 @@ void Team::run_erased(int tasks, Call call, const void* work) {
     pass_.notify_all();
   }
   std::exception_ptr failure;
-  for (int task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks;
-       task = next_.fetch_add(1, std::memory_order_relaxed)) {
+  for (int task = 0; (task = next_task()) < tasks;) {
     call(work, task, 0);
     if (tick_ == nullptr || failure != nullptr) continue;
     try {
@@ -81,7 +76,7 @@ void Team::help(int thread, int patience) {
     }
     ++seen;
     if (stop_.load(std::memory_order_relaxed)) return;
-    take_tasks(thread);
+    for (int task = 0; (task = next_task()) < tasks_;) call_(work_, task, thread);
     busy_.fetch_sub(1, std::memory_order_release);
   }
 }

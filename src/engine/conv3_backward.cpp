@@ -21,8 +21,7 @@ Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape) : s
     }
     classes_.push_back(std::move(c));
   }
-  if (build.training)
-    build.workspace = std::max(build.workspace, space_in(nullptr, build.threads).bytes);
+  if (build.training) build.need_workspace(space_in(nullptr, build.threads).bytes);
 }
 
 template <class S>
@@ -50,8 +49,6 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   s.bytes = carver.used();
   return s;
 }
-
-// Rows above and below each image and the columns at its sides.
 
 template <class S>
 void Conv3Backward<S>::fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image,
@@ -128,7 +125,6 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
 }
 
 // Sums of the parts, back in torchvision's layout. 16 input channels side by side.
-
 template <class S>
 void Conv3Backward<S>::write_gradient(const Run<S>& run, const Space& space) const {
   const int taps = shape_.winograd ? 16 : 9;

@@ -31,7 +31,6 @@ class Conv3Backward {
   };
 
   // One task of backward: a part of the image groups, a range of input channels, a thread's panels.
-
   struct Task {
     const A* packed = nullptr;
     const GradientMap<S>* dy = nullptr;

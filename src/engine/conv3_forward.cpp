@@ -9,7 +9,7 @@ Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape) : sha
   for (int tap = 0; tap < 9; ++tap)
     add_block_offsets(offsets_, shape.in / kBlock / shape.pair, shape.group * shape.padded.rows(),
                       shape.padded, tap / 3, tap % 3);
-  build.workspace = std::max(build.workspace, space_in(nullptr, build.threads).bytes);
+  build.need_workspace(space_in(nullptr, build.threads).bytes);
 }
 
 template <class S>

@@ -17,8 +17,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in, int 
     ++build.moment;
     const std::string layer = name + ".denselayer" + std::to_string(i + 1);
     const int channels = in + i * growth_;
-    const auto bytes =
-        static_cast<std::size_t>(shape.pixels()) * static_cast<std::size_t>(width_) * sizeof(S);
+    const std::size_t bytes = shape.bytes<S>(width_);
     layers_.push_back(
         {Norm<S>(build, layer + ".norm1", channels),
          PointwiseConvolution<S>(build, layer + ".conv1", channels, width_, shape, Reading::kEach),

@@ -26,10 +26,7 @@ struct Features {
   S* data(const Run<S>& run) const { return run.template buffer<S>(map); }
   S* d(const Run<S>& run) const { return run.template buffer<S>(gradient); }
   double count(const Run<S>& run) const { return pixel_count(run, shape); }
-  std::size_t bytes() const {
-    return static_cast<std::size_t>(shape.pixels()) * static_cast<std::size_t>(channels) *
-           sizeof(S);
-  }
+  std::size_t bytes() const { return shape.template bytes<S>(channels); }
 };
 
 template <class S>
@@ -41,7 +38,6 @@ class DenseBlock {
              MapShape shape);
 
   const Features<S>& features() const { return features_; }
-  int in() const { return in_; }
   // The first `in` channels and their statistics are there.
   void forward(const Run<S>& run) const;
   // The gradient of all channels is there, as far as readers outside the block go.

@@ -1,6 +1,7 @@
 #include "densenet.hpp"
 
 namespace chexnet {
+
 template <class S>
 DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::Options& options)
     : stem_(build, "features.conv0", "features.norm0", options.batch, options.size,
@@ -18,8 +19,8 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::O
     channels /= 2;
     shape = transitions_.back().output_shape();
   }
-  last_norm_.emplace_back(build, "features.norm5", channels);
-  tail_.emplace_back(build, "classifier", channels, options.findings, shape);
+  last_norm_.emplace(build, "features.norm5", channels);
+  tail_.emplace(build, "classifier", channels, options.findings, shape);
 }
 
 template <class S>
@@ -33,24 +34,24 @@ void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logi
       transitions_[b].forward(run, blocks_[b].features(), blocks_[b + 1].features());
   }
   const Features<S>& last = blocks_.back().features();
-  last_norm_[0].prepare(run, last.statistics, last.count(run));
-  tail_[0].forward(run, last_norm_[0].map(run, last.data(run), last.channels), logits);
+  last_norm_->prepare(run, last.statistics, last.count(run));
+  tail_->forward(run, last_norm_->map(run, last.data(run), last.channels), logits);
 }
 
 template <class S>
 void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
-  tail_[0].backward_head(run, dlogits);
+  tail_->backward_head(run, dlogits);
   if (!run.training) return;
   const Features<S>& last = blocks_.back().features();
   GradientSink<S> sink;
-  sink.map = last_norm_[0].map(run, last.data(run), last.channels);
+  sink.map = last_norm_->map(run, last.data(run), last.channels);
   sink.mean = last.statistics.mean(run);
   sink.d = last.d(run);
   sink.d_pitch = last.channels;
-  sink.multiplier = last_norm_[0].scale(run);
+  sink.multiplier = last_norm_->scale(run);
   last.statistics.clear_corrections(run);
-  last_norm_[0].backward_shared(run, tail_[0].backward_map(run, sink), last.statistics,
-                                last.count(run));
+  last_norm_->backward_shared(run, tail_->backward_map(run, sink), last.statistics,
+                              last.count(run));
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     if (b < transitions_.size())
       transitions_[b].backward(run, blocks_[b].features(), blocks_[b + 1].features());

@@ -1,6 +1,7 @@
 // DenseNet: stem, four dense blocks with transitions between them, tail.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "chexnet/engine/engine.hpp"
@@ -22,8 +23,8 @@ class DenseNet {
   Stem<S> stem_;
   std::vector<DenseBlock<S>> blocks_;
   std::vector<Transition<S>> transitions_;
-  std::vector<Norm<S>> last_norm_;  // one
-  std::vector<Tail<S>> tail_;       // one
+  std::optional<Norm<S>> last_norm_;
+  std::optional<Tail<S>> tail_;
   std::size_t constants_;
 };
 

@@ -20,6 +20,10 @@ namespace chexnet {
 struct MapShape {
   int images = 0, height = 0, width = 0;
   std::int64_t pixels() const { return static_cast<std::int64_t>(images) * height * width; }
+  template <class S>
+  std::size_t bytes(int channels) const {
+    return static_cast<std::size_t>(pixels()) * static_cast<std::size_t>(channels) * sizeof(S);
+  }
   // Behind a 3x3 window of stride 2 and padding 1.
   MapShape halved() const { return {images, (height - 1) / 2 + 1, (width - 1) / 2 + 1}; }
 };
@@ -42,7 +46,7 @@ struct Build {
   std::size_t workspace = 0;  // largest any pass asks for: memory that lives within one pass
   std::size_t kept = 0;       // bytes that live as long as the network
 
-  void need_workspace(const Carver& carver) { workspace = std::max(workspace, carver.used()); }
+  void need_workspace(std::size_t bytes) { workspace = std::max(workspace, bytes); }
   // An offset into the kept memory, for Run::kept_at.
   template <class T>
   std::size_t keep(int count) {

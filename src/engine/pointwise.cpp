@@ -64,9 +64,8 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build, const std::string
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
   end_ = at + static_cast<std::int64_t>(in) * out;
-  build.workspace = std::max(build.workspace, forward_space(nullptr, build.threads).bytes);
-  if (build.training)
-    build.workspace = std::max(build.workspace, backward_space(nullptr, build.threads).bytes);
+  build.need_workspace(forward_space(nullptr, build.threads).bytes);
+  if (build.training) build.need_workspace(backward_space(nullptr, build.threads).bytes);
 }
 
 template <class S>

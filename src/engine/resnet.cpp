@@ -5,16 +5,12 @@ namespace {
 
 constexpr int kWidest = 2048;
 
-template <class S>
-std::size_t map_bytes(MapShape shape, int channels) {
-  return static_cast<std::size_t>(shape.pixels()) * static_cast<std::size_t>(channels) * sizeof(S);
-}
-
 // A buffer for a gradient that is used in the backward of this layer only.
 template <class S>
 int add_gradient(Build<S>& build, MapShape shape, int channels) {
   if (!build.training) return -1;
-  return build.plan.add(map_bytes<S>(shape, channels), kTurn - build.moment, kTurn - build.moment);
+  return build.plan.add(shape.template bytes<S>(channels), kTurn - build.moment,
+                        kTurn - build.moment);
 }
 
 }  // namespace
@@ -23,7 +19,7 @@ template <class S>
 NormedMap<S>::NormedMap(Build<S>& build, const std::string& name, int channels_, MapShape shape_)
     : shape(shape_),
       channels(channels_),
-      raw(build.add_saved(map_bytes<S>(shape_, channels_))),
+      raw(build.add_saved(shape_.template bytes<S>(channels_))),
       statistics(build, channels_),
       norm(build, name, channels_) {}
 
@@ -123,7 +119,7 @@ void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
     const NormedMap<S>& map = projection_->map;
     const GradientMap<S> dy = own_gradient(run, sums_of(run, d, map), map, d);
     if (map.shape.height != shape_.height)  // pixels the stride leaves out
-      std::fill_n(reinterpret_cast<std::byte*>(dx), map_bytes<S>(shape_, in_), std::byte{0});
+      std::fill_n(reinterpret_cast<std::byte*>(dx), shape_.template bytes<S>(in_), std::byte{0});
     projection_->convolution.backward(run, dy, input);
   }
   const auto through = [&](const NormedMap<S>& map, int buffer) {
@@ -153,12 +149,12 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options
   int channels = Stem<S>::kChannels;
   // A map: from its producer's forward to the backward of its reader, the next layer.
   const auto add_map = [&](int producer) {
-    return build.plan.add(map_bytes<S>(shape, channels), producer,
+    return build.plan.add(shape.template bytes<S>(channels), producer,
                           build.training ? kTurn - producer - 1 : producer + 1);
   };
   const auto add_gradients = [&](int producer, int last_reader) {
     if (!build.training) return -1;
-    return build.plan.add(map_bytes<S>(shape, channels), kTurn - last_reader, kTurn - producer);
+    return build.plan.add(shape.template bytes<S>(channels), kTurn - last_reader, kTurn - producer);
   };
   pooled_ = add_map(build.moment);
   d_pooled_ = add_gradients(build.moment, build.moment + 1);
@@ -179,7 +175,7 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options
   tail_.emplace(build, "fc", channels, options.findings, shape);
   Carver carver;
   carver.take<double>(PartSums::size(kForwardParts, channels));
-  build.need_workspace(carver);
+  build.need_workspace(carver.used());
 }
 
 template <class S>

@@ -48,7 +48,7 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution, const std::string
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
   end_ = at + std::int64_t{kChannels} * 3 * kKernel * kKernel;
-  build.workspace = std::max(build.workspace, space(nullptr, build.threads).bytes);
+  build.need_workspace(space(nullptr, build.threads).bytes);
 }
 
 template <class S>

@@ -33,7 +33,7 @@ Tail<S>::Tail(Build<S>& build, const std::string& classifier, int channels, int 
   bias_end_ = bias + findings;
   Carver carver;
   carver.take<double>(PartSums::size(std::min(shape.images, kForwardParts), channels));
-  build.need_workspace(carver);
+  build.need_workspace(carver.used());
 }
 
 template <class S>

@@ -36,6 +36,11 @@ at::ScalarType compute_type(Precision precision) {
   return master_type(precision);
 }
 
+Arithmetic arithmetic_of(Precision precision) {
+  if (precision == Precision::kFp64) return Arithmetic::kFp64;
+  return precision == Precision::kBf16 ? Arithmetic::kBf16 : Arithmetic::kFp32;
+}
+
 Network::Network(const NetworkSpec& spec, std::int64_t findings, Options options)
     : options_(std::move(options)),
       context_{parameters_, options_.sync_batchnorm,
@@ -85,9 +90,7 @@ Engine::Options Network::engine_options(std::int64_t batch, std::int64_t size,
   options.batch = static_cast<int>(batch);
   options.size = static_cast<int>(size);
   options.findings = static_cast<int>(findings_);
-  options.arithmetic = options_.precision == Precision::kFp64   ? Arithmetic::kFp64
-                       : options_.precision == Precision::kBf16 ? Arithmetic::kBf16
-                                                                : Arithmetic::kFp32;
+  options.arithmetic = arithmetic_of(options_.precision);
   options.training = training;
   options.winograd = options_.winograd;
   options.sync_batchnorm = options_.sync_batchnorm;

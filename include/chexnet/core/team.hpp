@@ -36,7 +36,7 @@ class Team {
  private:
   using Call = void (*)(const void* work, int task, int thread);
   void run_erased(int tasks, Call call, const void* work);
-  void take_tasks(int thread);
+  int next_task();
   void help(int thread, int patience);
 
   // Written by thread 0 before `pass_` is raised, read by helpers after they saw it.

@@ -59,7 +59,7 @@ std::string engine_refuses(const NetworkSpec& spec, int size);
 // backward. Team and arena must outlive the engine.
 std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
                                     const FlatParameters& parameters, Team& team, Arena& arena);
-// Bytes of such an engine, without building one; `threads` compute.
+// Bytes of such an engine, without taking memory; `threads` compute.
 std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads);
 
 }  // namespace chexnet

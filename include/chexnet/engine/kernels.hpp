@@ -54,6 +54,9 @@ struct Panel {
 // Sum and sum of squares of each output channel, added to.
 struct Moments {
   double *sum = nullptr, *square = nullptr;  // [N]; null: not wanted
+  Moments from(int channel) const {
+    return sum == nullptr ? *this : Moments{sum + channel, square + channel};
+  }
 };
 
 // What a gradient that leaves a convolution meets in memory.

@@ -22,6 +22,7 @@ Precision precision_of(const std::string& name);  // not "auto"
 std::string precision_name(Precision precision);
 at::ScalarType master_type(Precision precision);  // float, or double for kFp64
 at::ScalarType compute_type(Precision precision);
+Arithmetic arithmetic_of(Precision precision);  // the engine's; not kFp16
 
 // The convolutional part: images [N,3,H,W] -> features [N,C,h,w], ready for the classifier.
 class Backbone {

@@ -1,11 +1,7 @@
-#include "sets.hpp"
 #include "table.hpp"
 
 namespace chexnet {
 
-void avx512_kernels(KernelSet& set) {
-  set = {make_kernels<float, false>("avx512"), make_kernels<Bf16, false>("avx512"),
-         make_kernels<double, false>("avx512")};
-}
+void avx512_kernels(KernelSet& set) { set = make_set("avx512"); }
 
 }  // namespace chexnet

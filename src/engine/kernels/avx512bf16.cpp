@@ -1,4 +1,3 @@
-#include "sets.hpp"
 #include "table.hpp"
 
 namespace chexnet {

@@ -32,9 +32,7 @@ struct Conv3 {
           multiply_group<A, Pair>(a, offsets, blocks, w, n, group);
         else
           multiply_group<A, Pair, 2 * kBlock>(a, offsets, blocks, w, n, group);
-        store_group(
-            group, n, out + x * pitch + o, pitch,
-            moments.sum == nullptr ? moments : Moments{moments.sum + o, moments.square + o});
+        store_group(group, n, out + x * pitch + o, pitch, moments.from(o));
       });
   }
 

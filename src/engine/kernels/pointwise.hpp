@@ -78,9 +78,7 @@ struct Pointwise {
         multiply_group<A, Pair>(panel.units + p * kBlock, offsets.values, blocks,
                                 weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
                                 group);
-        store_group(
-            group, rows, out + p * pitch + o, pitch,
-            moments.sum == nullptr ? moments : Moments{moments.sum + o, moments.square + o});
+        store_group(group, rows, out + p * pitch + o, pitch, moments.from(o));
       }
   }
 

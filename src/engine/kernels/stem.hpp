@@ -29,9 +29,7 @@ struct Stem {
         const int n = std::min(kGroup, width - x);
         multiply_group<A, false, kStep>(corner + x * kStep, offsets, 7, weights + o * 7 * kBlock, n,
                                         group);
-        store_group(
-            group, n, out + x * outputs + o, outputs,
-            moments.sum == nullptr ? moments : Moments{moments.sum + o, moments.square + o});
+        store_group(group, n, out + x * outputs + o, outputs, moments.from(o));
       }
   }
 

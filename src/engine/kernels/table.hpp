@@ -3,6 +3,7 @@
 
 #include "conv3.hpp"
 #include "pointwise.hpp"
+#include "sets.hpp"
 #include "stem.hpp"
 #include "winograd.hpp"
 
@@ -49,6 +50,11 @@ Kernels<S> make_kernels(const char* name) {
   k.mean = F::mean;
   k.mean_back = F::mean_back;
   return k;
+}
+
+[[maybe_unused]] KernelSet make_set(const char* name) {
+  return {make_kernels<float, false>(name), make_kernels<Bf16, false>(name),
+          make_kernels<double, false>(name)};
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
       tick();
     }
+    tick();
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -37,7 +37,8 @@ TEST_CASE("the tick of a team is called between tasks and may throw without losi
   const auto pass = [&] {
     team.run(50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
   };
-  for (int i = 0; i < 3 && ticks < 2; ++i) {
+  // A pass may be done by the helper alone, so there are as many as it takes.
+  while (ticks < 2) {
     try {
       pass();
     } catch (const std::runtime_error& e) {

@@ -19,7 +19,7 @@
 #include "chexnet/data/loader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/launch/child_process.hpp"
-#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/report/plot.hpp"
 
@@ -102,9 +102,13 @@ int run(const Options& options, Invocation& invocation) {
       pass_on("--workers", options.workers);
       pass_on("--steps", options.steps);
       pass_on("--step-ms", options.step_ms);
-      const auto command = mpirun_command(ranks, allowed_cpus().size(), geteuid() == 0, {},
-                                          invocation.program, arguments);
-      const ChildOutput child = output_of(command);
+      SelfLaunch launch;
+      launch.layout = {ranks, 1, ranks};
+      launch.cpus = allowed_cpus().size();
+      launch.as_root = geteuid() == 0;
+      launch.program = invocation.program;
+      launch.arguments = arguments;
+      const ChildOutput child = output_of(mpirun_command(launch));
       const auto json = nlohmann::ordered_json::parse(child.output, nullptr, false);
       if (child.exit_code != 0 || json.is_discarded())
         throw DeviceError("[bench] mode " + mode + " on " + std::to_string(ranks) +

@@ -15,7 +15,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/report/table.hpp"
+#include "chexnet/core/table.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/step.hpp"
 

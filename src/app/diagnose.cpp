@@ -19,7 +19,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/report/table.hpp"
+#include "chexnet/core/table.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"

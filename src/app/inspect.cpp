@@ -10,7 +10,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/audit.hpp"
-#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/affinity.hpp"
 
 namespace chexnet {
 namespace {

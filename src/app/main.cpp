@@ -30,8 +30,7 @@ int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet
 
 int main(int argc, char** argv) {
   using chexnet::ExitCode;
-  const auto env = [](const char* name) -> const char* { return std::getenv(name); };
-  if (chexnet::started_as_rank(env) && !chexnet::die_with_parent())
+  if (chexnet::started_as_rank(chexnet::process_environment()) && !chexnet::die_with_parent())
     return static_cast<int>(ExitCode::kDevice);
 
   chexnet::Invocation invocation;

@@ -12,7 +12,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/affinity.hpp"
 #include "chexnet/train/dataset.hpp"
 
 namespace chexnet {

@@ -9,7 +9,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/affinity.hpp"
 
 namespace chexnet {
 

@@ -4,28 +4,50 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
+#include <iostream>
+#include <sstream>
 
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/network.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "parent.hpp"
 
 namespace chexnet {
 namespace {
 
-int wanted_ranks(const LaunchConfig& config) {
-  if (config.ranks > 0) return static_cast<int>(config.ranks);
-  if (config.device == "cpu") return 1;
-  return std::max(1, CudaLibrary::visible_gpus());
+void refuse_singletons(int world_size) {
+  const std::string problem = singleton_problem(process_environment(), world_size);
+  if (!problem.empty()) throw DeviceError(problem);
 }
 
-void refuse_singletons(int world_size) {
-  const std::string problem = singleton_problem(
-      [](const char* name) -> const char* { return std::getenv(name); }, world_size);
-  if (!problem.empty()) throw DeviceError(problem);
+SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
+                       const Invocation& invocation) {
+  SelfLaunch launch;
+  launch.hostfile = config.hostfile.empty() ? job.nodefile : config.hostfile;
+  const auto hosts =
+      launch.hostfile.empty() ? std::vector<HostSlots>{} : read_hostfile(launch.hostfile);
+  RankWish wish;
+  wish.ranks = static_cast<int>(config.ranks);
+  wish.ranks_per_host = static_cast<int>(config.ranks_per_node);
+  if (config.device != "cpu") {
+    // A login node may have no GPU where the job's hosts have some.
+    wish.host_gpus = CudaLibrary::visible_gpus();
+    if (wish.host_gpus == 0 && config.device == "cuda") wish.host_gpus = job.host_gpus;
+  }
+  launch.layout = decide_layout(wish, job, hosts);
+  launch.cpus = allowed_cpus().size();
+  launch.as_root = geteuid() == 0;
+  launch.forwarded = forwarded_variables(environ, config.variables);
+  launch.mpi_args = network_settings(config.network).mpirun;
+  launch.mpi_args.insert(launch.mpi_args.end(), config.mpi_args.begin(), config.mpi_args.end());
+  launch.program = invocation.program;
+  launch.arguments = invocation.arguments;
+  return launch;
 }
 
 }  // namespace
@@ -36,23 +58,52 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set, const std:
       ->take_all();
 }
 
-Launch enter_world(const LaunchConfig& config, Invocation& invocation) {
-  const auto env = [](const char* name) -> const char* { return std::getenv(name); };
+void LaunchOptions::add_to(CLI::App& command) {
+  command.add_option("--ranks", ranks, "ranks to start, all hosts together (launch.ranks)")
+      ->check(CLI::Range(1, 1000000));
+  command
+      .add_option("--ranks-per-node,--ppn", ranks_per_node,
+                  "ranks to start on each host (launch.ranks_per_node)")
+      ->check(CLI::Range(1, 10000));
+  command.add_option("--gpus", gpus, "GPUs to use on each host, one rank for each")
+      ->check(CLI::Range(1, 10000));
+  command.add_option("--hostfile", hostfile, "hosts to start ranks on (launch.hostfile)");
+  command.add_option("--mpi-args", mpi_args, "further words for mpirun, as one text");
+  command.add_flag("--dry-run", dry_run, "print the command that would start the ranks and stop");
+}
+
+void LaunchOptions::apply_to(LaunchConfig& config) const {
+  if (ranks > 0) config.ranks = ranks;
+  if (ranks_per_node > 0) config.ranks_per_node = ranks_per_node;
+  if (gpus > 0) {
+    config.ranks_per_node = gpus;
+    config.device = "cuda";
+  }
+  if (!hostfile.empty()) config.hostfile = hostfile;
+  std::istringstream words(mpi_args);
+  for (std::string word; words >> word;) config.mpi_args.push_back(word);
+}
+
+Launch enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task) {
   Launch launch;
-  if (started_as_rank(env)) {
+  if (started_as_rank(process_environment())) {
+    apply(network_settings(config.network));
     launch.comm = open_mpi({config.timeout_s});
     refuse_singletons(launch.comm->size());
   } else {
     refuse_singletons(1);
-    const int ranks = wanted_ranks(config);
-    if (ranks > 1) {
-      const auto command =
-          mpirun_command(ranks, allowed_cpus().size(), geteuid() == 0, config.mpi_args,
-                         invocation.program, invocation.arguments);
-      std::string text;
-      for (const auto& word : command) text += (text.empty() ? "" : " ") + word;
-      log_info("starting " + std::to_string(ranks) + " ranks: " + text);
-      launch.parent_exit_code = run_as_parent(command);
+    const SelfLaunch ranks = self_launch(config, batch_job(process_environment()), invocation);
+    if (task.dry_run) {
+      std::cout << (ranks.layout.ranks > 1
+                        ? command_text(mpirun_command(ranks))
+                        : "one rank: this process trains by itself, without mpirun")
+                << "\n";
+      return launch;
+    }
+    if (ranks.layout.ranks > 1) {
+      log_info("starting " + std::to_string(ranks.layout.ranks) +
+               " ranks: " + command_text(mpirun_command(ranks)));
+      launch.parent_exit_code = run_ranks(ranks, task);
       return launch;
     }
     launch.comm = solo_communicator();
@@ -61,6 +112,19 @@ Launch enter_world(const LaunchConfig& config, Invocation& invocation) {
   set_log_rank(launch.comm->rank(), launch.comm->size());
   if (launch.comm->size() > 1) invocation.abort = abort_mpi;
   return launch;
+}
+
+std::string resume_command(const Invocation& invocation, int ranks) {
+  std::vector<std::string> words;
+  // Started by hand through mpirun or srun, it goes on so.
+  const Environment env = process_environment();
+  if (started_as_rank(env) && env("CHEXNET_PARENT") == nullptr)
+    words = {"mpirun", "--map-by", "socket", "-np", std::to_string(ranks)};
+  words.push_back(invocation.program);
+  words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
+  if (std::ranges::find(words, "--resume") == words.end())
+    words.insert(words.end(), {"--resume", "auto"});
+  return command_text(words);
 }
 
 }  // namespace chexnet

@@ -11,6 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {
@@ -19,7 +20,7 @@ namespace {
 struct Options {
   std::vector<std::string> files, set;
   std::string out, resume;
-  int ranks = 0;
+  LaunchOptions launch;
   bool print_config = false, json = false;
 };
 
@@ -35,7 +36,7 @@ Resume resume_of(const std::string& text) {
 int run(const Options& options, Invocation& invocation) {
   Config config = load_config({options.files.begin(), options.files.end()}, options.set);
   if (!options.out.empty()) config.run.dir = options.out;
-  if (options.ranks > 0) config.launch.ranks = options.ranks;
+  options.launch.apply_to(config.launch);
   if (options.print_config) {
     std::cout << config_yaml(config);
     return 0;
@@ -43,10 +44,13 @@ int run(const Options& options, Invocation& invocation) {
   // Before any rank exists, so a typo is reported once.
   check_for_training(config);
   const Resume resume = resume_of(options.resume);
-  Launch launch = enter_world(config.launch, invocation);
+  ParentTask parent{options.launch.dry_run, run_folder_of(config), resume_command(invocation, 1),
+                    static_cast<int>(config.launch.restarts)};
+  Launch launch = enter_world(config.launch, invocation, parent);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const bool first = launch.comm->rank() == 0;
-  const TrainOutcome outcome = train(config, resume, std::move(launch.comm));
+  const TrainRequest request{resume, resume_command(invocation, launch.comm->size())};
+  const TrainOutcome outcome = train(config, request, std::move(launch.comm));
   invocation.abort = nullptr;
   if (!first) return static_cast<int>(outcome.code);
   for (const auto& result : outcome.results) log_info(scores_text(result));
@@ -79,8 +83,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->required();
   add_set_option(*command, options->set, "the files");
   command->add_option("--out", options->out, "run folder (run.dir)");
-  command->add_option("--ranks", options->ranks, "ranks to start (launch.ranks)")
-      ->check(CLI::Range(1, 1000000));
+  options->launch.add_to(*command);
   command
       ->add_option(
           "--resume", options->resume,

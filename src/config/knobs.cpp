@@ -114,11 +114,18 @@ std::vector<Knob> make_knobs() {
     {"checkpoint.best", FIELD(checkpoint.best), "what makes a checkpoint the best on the validation split", {"auroc", "loss"}},
 
     {"launch.ranks", FIELD(launch.ranks), "ranks to start when no launcher did: 0 = one per GPU, or 1 on CPU; --ranks sets it", {}, 0, 1e6, kPlain, true},
+    {"launch.ranks_per_node", FIELD(launch.ranks_per_node), "ranks to start on each host; 0 = one per GPU, or as the host file's slots say; --ranks-per-node and --gpus set it", {}, 0, 1e4, kPlain, true},
+    {"launch.hostfile", FIELD(launch.hostfile), "hosts to start ranks on, in Open MPI's form or PBS's; empty = those of the batch job ($PBS_NODEFILE, Slurm), else this host; --hostfile sets it", {}, 0, 0, kPath, true},
     {"launch.threads", FIELD(launch.threads), "compute threads a rank; 0 = the cores it is bound to, shared between ranks of one host", {}, 0, 1024, kPlain, true},
     {"launch.device", FIELD(launch.device), "auto: GPUs where there are any", {"auto", "cpu", "cuda"}},
+    {"launch.bind", FIELD(launch.bind), "ranks on the wrong cores (far from their GPU, shared, unbound): fix (each moves itself, its loader threads and its memory), check (only says so), off", {"fix", "check", "off"}, 0, 0, kPlain, true},
+    {"launch.network", FIELD(launch.network), "network for MPI and NCCL: auto, ib[:mlx5_0] (InfiniBand, RoCE), opa (Omni-Path), tcp[:eth0 or :10.1.0.0/16], ucx (UCX over whatever there is); settings made by hand stay", {}, 0, 0, kPlain, true},
     {"launch.wire", FIELD(launch.wire), "format of gradients on the network; fp32 means the gradient's own type", {"fp32", "fp16", "bf16"}},
     {"launch.bucket_mb", FIELD(launch.bucket_mb), "gradient bucket, MB of 10^6 bytes", {}, 0.001, 1e4},
     {"launch.timeout_s", FIELD(launch.timeout_s), "a collective that takes longer ends the run with exit 7, seconds", {}, 0.1, 1e6, kPlain, true},
+    {"launch.time_limit", FIELD(launch.time_limit), "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted from the program's start; empty = what Slurm or PBS says", {}, 0, 0, kPlain, true},
+    {"launch.stop_margin_s", FIELD(launch.stop_margin_s), "checkpoint and exit 75 when less than this (and the time of a checkpoint) is left of the job's time, seconds", {}, 0, 1e6, kPlain, true},
+    {"launch.restarts", FIELD(launch.restarts), "how often the program starts its ranks again from the last checkpoint after a hang, a crash or a lost host; not after errors of config, data or checkpoint, nor twice at the same step", {}, 0, 1e6, kPlain, true},
     {"launch.mpi_args", FIELD(launch.mpi_args), "further words for mpirun when the program starts it", {}, 0, 0, kPlain, true},
   };
   // clang-format on

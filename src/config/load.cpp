@@ -94,6 +94,14 @@ void assign(Config& config, const Knob& knob, const YamlValue& value) {
   }
 }
 
+// Names in ${NAME} and ${NAME:-default}.
+void note_variables(const std::string& text, Strings& names) {
+  for (auto at = text.find("${"); at != std::string::npos; at = text.find("${", at + 2)) {
+    const auto end = text.find_first_of("}:", at);
+    names.push_back(text.substr(at + 2, end == std::string::npos ? end : end - at - 2));
+  }
+}
+
 void assign_all(Config& config, const std::map<std::string, YamlValue>& values) {
   for (const auto& [key, value] : values) {
     const Knob* knob = find_knob(key);
@@ -101,6 +109,8 @@ void assign_all(Config& config, const std::map<std::string, YamlValue>& values) 
       fail(value.place, "unknown key '" + key + "'",
            "nearest are " + nearest_names(key, knob_keys()));
     assign(config, *knob, value);
+    if (knob->kind == Knob::Kind::kPath)
+      for (const auto& item : value.items) note_variables(item, config.launch.variables);
   }
 }
 

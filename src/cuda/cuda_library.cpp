@@ -79,6 +79,10 @@ class NcclCommunicator final : public Communicator {
 
   const World& world() const override { return host_->world(); }
   void set_wire(Wire wire) override { wire_ = wire; }
+  void set_recorder(Recorder* recorder) override {
+    Communicator::set_recorder(recorder);
+    host_->set_recorder(recorder);
+  }
 
   void start(const GradientBuffer& buffer) override {
     const c10::cuda::CUDAStream compute =

@@ -26,13 +26,18 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::O
 template <class S>
 void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits) const {
   const Features<S>& first = blocks_.front().features();
-  const PartSums sums = stem_.forward(run, images, first.data(run), first.channels);
-  if (run.training) first.statistics.set(run, sums, 0, first.count(run));
+  {
+    const auto span = run.forward_span("stem");
+    const PartSums sums = stem_.forward(run, images, first.data(run), first.channels);
+    if (run.training) first.statistics.set(run, sums, 0, first.count(run));
+  }
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const auto span = run.forward_span("block", b + 1);
     blocks_[b].forward(run);
     if (b < transitions_.size())
       transitions_[b].forward(run, blocks_[b].features(), blocks_[b + 1].features());
   }
+  const auto span = run.forward_span("tail");
   const Features<S>& last = blocks_.back().features();
   last_norm_->prepare(run, last.statistics, last.count(run));
   tail_->forward(run, last_norm_->map(run, last.data(run), last.channels), logits);
@@ -40,23 +45,28 @@ void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logi
 
 template <class S>
 void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
-  tail_->backward_head(run, dlogits);
-  if (!run.training) return;
-  const Features<S>& last = blocks_.back().features();
-  GradientSink<S> sink;
-  sink.map = last_norm_->map(run, last.data(run), last.channels);
-  sink.mean = last.statistics.mean(run);
-  sink.d = last.d(run);
-  sink.d_pitch = last.channels;
-  sink.multiplier = last_norm_->scale(run);
-  last.statistics.clear_corrections(run);
-  last_norm_->backward_shared(run, tail_->backward_map(run, sink), last.statistics,
-                              last.count(run));
+  {
+    const auto span = run.backward_span("tail");
+    tail_->backward_head(run, dlogits);
+    if (!run.training) return;
+    const Features<S>& last = blocks_.back().features();
+    GradientSink<S> sink;
+    sink.map = last_norm_->map(run, last.data(run), last.channels);
+    sink.mean = last.statistics.mean(run);
+    sink.d = last.d(run);
+    sink.d_pitch = last.channels;
+    sink.multiplier = last_norm_->scale(run);
+    last.statistics.clear_corrections(run);
+    last_norm_->backward_shared(run, tail_->backward_map(run, sink), last.statistics,
+                                last.count(run));
+  }
   for (std::size_t b = blocks_.size(); b-- > 0;) {
+    const auto span = run.backward_span("block", b + 1);
     if (b < transitions_.size())
       transitions_[b].backward(run, blocks_[b].features(), blocks_[b + 1].features());
     blocks_[b].backward(run);
   }
+  const auto span = run.backward_span("stem");
   const Features<S>& first = blocks_.front().features();
   constexpr int kChannels = Stem<S>::kChannels;
   A* a = run.template kept_at<A>(constants_);

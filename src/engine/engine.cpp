@@ -41,6 +41,7 @@ class NetworkEngine final : public Engine {
     network_->backward(run, images_, static_cast<const A*>(dlogits));
   }
   void set_profile(Profile* profile) override { profile_ = profile; }
+  void set_recorder(Recorder* recorder) override { recorder_ = recorder; }
   std::string description() const override {
     const std::string type = sizeof(S) == 2 ? "bf16" : sizeof(S) == 4 ? "fp32" : "fp64";
     return "own engine, " + type + " by " + build_.kernels.name +
@@ -59,6 +60,7 @@ class NetworkEngine final : public Engine {
     run.arena = carver.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
     run.plan = &build_.plan;
     run.profile = profile_;
+    run.recorder = recorder_;
     return run;
   }
 
@@ -69,6 +71,7 @@ class NetworkEngine final : public Engine {
   std::unique_ptr<Net> network_;
   const std::uint8_t* images_ = nullptr;
   Profile* profile_ = nullptr;
+  Recorder* recorder_ = nullptr;
 };
 
 template <class S>

@@ -74,6 +74,7 @@ struct Run {
   std::byte* workspace = nullptr;
   std::byte* kept = nullptr;
   Profile* profile = nullptr;                       // may be null
+  Recorder* recorder = nullptr;                     // may be null
   std::function<void(std::int64_t end)> written{};  // gradients below `end` are complete
 
   template <class T>
@@ -83,6 +84,14 @@ struct Run {
   template <class T>
   T* kept_at(std::size_t offset) const {
     return reinterpret_cast<T*>(kept + offset);
+  }
+  // Marks a group of layers on the timeline. `name` is of static life, `number` counts from 1.
+  Recorder::Span forward_span(const char* name, std::size_t number = 0) const {
+    return {recorder, Operation::kForward, name, static_cast<std::int32_t>(number) - (number == 0)};
+  }
+  Recorder::Span backward_span(const char* name, std::size_t number = 0) const {
+    return {recorder, Operation::kBackward, name,
+            static_cast<std::int32_t>(number) - (number == 0)};
   }
   void finished(std::int64_t end) const {
     if (micro + 1 == micro_count && written) written(end);

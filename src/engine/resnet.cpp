@@ -187,9 +187,15 @@ template <class S>
 void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits) const {
   std::fill_n(run.template kept_at<A>(identity_.ones), kWidest, A(1));
   std::fill_n(run.template kept_at<A>(identity_.zeros), kWidest, A(0));
-  stem_.forward(run, images, run.template buffer<S>(pooled_), Stem<S>::kChannels);
-  for (std::size_t b = 0; b < blocks_.size(); ++b)
+  {
+    const auto span = run.forward_span("stem");
+    stem_.forward(run, images, run.template buffer<S>(pooled_), Stem<S>::kChannels);
+  }
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const auto span = run.forward_span("block", b + 1);
     blocks_[b].bottleneck.forward(run, input(run, b), run.template buffer<S>(blocks_[b].sum));
+  }
+  const auto span = run.forward_span("tail");
   tail_->forward(
       run,
       identity_.map(run, input(run, blocks_.size()), blocks_.back().bottleneck.output_channels()),
@@ -198,22 +204,27 @@ void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits
 
 template <class S>
 void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
-  tail_->backward_head(run, dlogits);
-  if (!run.training) return;
-  const int channels = blocks_.back().bottleneck.output_channels();
-  GradientSink<S> sink;
-  sink.map = identity_.map(run, input(run, blocks_.size()), channels);
-  sink.mean = sink.map.shift;
-  sink.d = run.template buffer<S>(blocks_.back().gradient);
-  sink.d_pitch = channels;
-  sink.multiplier = sink.map.scale;
-  tail_->backward_map(run, sink);
+  {
+    const auto span = run.backward_span("tail");
+    tail_->backward_head(run, dlogits);
+    if (!run.training) return;
+    const int channels = blocks_.back().bottleneck.output_channels();
+    GradientSink<S> sink;
+    sink.map = identity_.map(run, input(run, blocks_.size()), channels);
+    sink.mean = sink.map.shift;
+    sink.d = run.template buffer<S>(blocks_.back().gradient);
+    sink.d_pitch = channels;
+    sink.multiplier = sink.map.scale;
+    tail_->backward_map(run, sink);
+  }
   for (std::size_t b = blocks_.size(); b-- > 0;) {
+    const auto span = run.backward_span("block", b + 1);
     const Block& block = blocks_[b];
     S* d = run.template buffer<S>(block.gradient);
     S* before = run.template buffer<S>(b == 0 ? d_pooled_ : blocks_[b - 1].gradient);
     block.bottleneck.backward(run, input(run, b), d, block.bottleneck.projects() ? before : d);
   }
+  const auto span = run.backward_span("stem");
   constexpr int kChannels = Stem<S>::kChannels;
   const NormalisedMap<S> identity = identity_.map(run, input(run, 0), kChannels);
   stem_.backward(run, images,

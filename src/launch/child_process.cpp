@@ -1,21 +1,25 @@
 #include "chexnet/launch/child_process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
 
 extern char** environ;
 
 namespace chexnet {
 
-ChildOutput output_of(const std::vector<std::string>& command) {
+ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) + ". Hint: ulimit -n");
@@ -37,7 +41,16 @@ ChildOutput output_of(const std::vector<std::string>& command) {
   }
   ChildOutput result;
   std::array<char, 4096> buffer{};
+  const double end = now_s() + limit_s;
   for (;;) {
+    pollfd readable{ends[0], POLLIN, 0};
+    const double left_ms = std::clamp(1e3 * (end - now_s()), 0.0, 1e6);
+    const int ready = poll(&readable, 1, static_cast<int>(left_ms));
+    if (ready == 0 && now_s() < end) continue;
+    if (ready == 0) {
+      kill(child, SIGKILL);
+      break;
+    }
     const auto count = read(ends[0], buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;

@@ -1,6 +1,5 @@
 #include "chexnet/launch/environment.hpp"
 
-#include <hwloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,10 @@ namespace {
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
 
 }  // namespace
+
+Environment process_environment() {
+  return [](const char* name) -> const char* { return std::getenv(name); };
+}
 
 bool started_as_rank(const Environment& env) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
@@ -41,36 +44,34 @@ std::string singleton_problem(const Environment& env, int world_size) {
   return {};
 }
 
-std::vector<int> allowed_cpus() {
-  // hwloc also knows cpusets of containers and batch systems.
-  hwloc_topology_t topology = nullptr;
-  hwloc_topology_init(&topology);
-  hwloc_topology_load(topology);
-  hwloc_bitmap_t set = hwloc_bitmap_alloc();
-  std::vector<int> cpus;
-  if (hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) != 0 || hwloc_bitmap_iszero(set))
-    hwloc_bitmap_copy(set, hwloc_topology_get_allowed_cpuset(topology));
-  for (int cpu = hwloc_bitmap_first(set); cpu >= 0; cpu = hwloc_bitmap_next(set, cpu))
-    cpus.push_back(cpu);
-  hwloc_bitmap_free(set);
-  hwloc_topology_destroy(topology);
-  return cpus;
+std::string idle_gpus_problem(const Environment& env, int gpus, int local_size) {
+  // mpirun's ranks were counted by somebody; here the count came from a habit of torchrun's.
+  const bool by_srun =
+      env("SLURM_STEP_NUM_TASKS") != nullptr && env("OMPI_COMM_WORLD_RANK") == nullptr;
+  if (!by_srun || gpus <= local_size) return {};
+  return "[launch] srun started " + std::to_string(local_size) + " rank(s) on " + host_name() +
+         ", which shows " + std::to_string(gpus) +
+         " GPUs: each rank uses one, the others would idle. Hint: srun --ntasks-per-node=" +
+         std::to_string(gpus) +
+         " --mpi=pmix …, or `chexnet-train train …` alone in the batch script; "
+         "launch.ranks_per_node=" +
+         std::to_string(local_size) + " says that it is meant so";
+}
+
+std::string narrow_step_problem(const Environment& env, std::size_t cpus) {
+  const int wanted = number(env("SLURM_CPUS_PER_TASK"));
+  if (env("SLURM_STEP_NUM_TASKS") == nullptr || env("OMPI_COMM_WORLD_RANK") != nullptr ||
+      static_cast<int>(cpus) >= wanted)
+    return {};
+  return "[launch] " + host_name() + ": srun gave this rank " + std::to_string(cpus) + " of the " +
+         std::to_string(wanted) +
+         " CPUs that the job asked for a task. Hint: from Slurm 22.05 on a step does not inherit "
+         "-c: srun -c " +
+         std::to_string(wanted) + " …, or export SRUN_CPUS_PER_TASK=" + std::to_string(wanted);
 }
 
 int threads_for(std::size_t cpus, int sharers) {
   return std::max(1, static_cast<int>(cpus) / std::max(1, sharers));
-}
-
-std::string cpu_list_text(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(cpus[i]) +
-            (last > i ? "-" + std::to_string(cpus[last]) : "");
-    i = last + 1;
-  }
-  return text;
 }
 
 std::string host_name() {

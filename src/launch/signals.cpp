@@ -10,7 +10,7 @@
 
 namespace chexnet {
 namespace {
-std::atomic<bool> stop_flag{false};
+std::atomic<bool> stop_flag{false}, launcher_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 }  // namespace
 
@@ -30,13 +30,17 @@ bool die_with_parent() {
 
 void install_stop_signals() {
   struct sigaction action {};
-  action.sa_handler = [](int) { stop_flag.store(true); };
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+    stop_flag.store(true);
+    if (signal == SIGTERM && info->si_pid == getppid()) launcher_flag.store(true);
+  };
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGUSR1, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
 }
 
 bool stop_requested() { return stop_flag.load(); }
+bool launcher_ends_job() { return launcher_flag.load(); }
 
 }  // namespace chexnet

@@ -132,6 +132,7 @@ Engine& Network::engine_for(std::int64_t batch, std::int64_t size, bool training
     built = {batch, size,
              make_engine(spec_, engine_options(batch, size, training), flat, *team_, arena_)};
     built.engine->set_profile(profile_);
+    built.engine->set_recorder(recorder_);
   }
   return *built.engine;
 }
@@ -171,6 +172,12 @@ void Network::set_profile(Profile* profile) {
   profile_ = profile;
   for (const Built* built : {&training_, &inference_})
     if (built->engine != nullptr) built->engine->set_profile(profile);
+}
+
+void Network::set_recorder(Recorder* recorder) {
+  recorder_ = recorder;
+  for (const Built* built : {&training_, &inference_})
+    if (built->engine != nullptr) built->engine->set_recorder(recorder);
 }
 
 }  // namespace chexnet

@@ -81,7 +81,8 @@ class MpiCommunicator final : public Communicator {
   void start(const GradientBuffer& buffer) override {
     ++sequence_;
     if (world_.size == 1) return;
-    auto& pending = pending_.emplace_back(Pending{buffer, {}, MPI_REQUEST_NULL, sequence_});
+    auto& pending =
+        pending_.emplace_back(Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
     const auto count = static_cast<int>(buffer.count);
     if (wire_ != Wire::kExact && !buffer.exact && buffer.type == ElementType::kF32) {
       // Divided before the sum, so that a 16-bit sum cannot overflow where the mean does not.
@@ -109,14 +110,20 @@ class MpiCommunicator final : public Communicator {
   void poll() override {
     for (auto& pending : pending_) {
       int done = 0;
-      if (pending.request != MPI_REQUEST_NULL)
-        check_mpi(MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE), "all-reduce");
+      if (pending.request == MPI_REQUEST_NULL) continue;
+      check_mpi(MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE), "all-reduce");
+      if (done) record(pending);
     }
   }
 
   void finish() override {
+    if (pending_.empty()) return;
+    const Recorder::Span span(recorder_, Operation::kAllReduceWait);
     for (auto& pending : pending_) {
-      wait(pending.request, "gradient all-reduce", pending.sequence);
+      if (pending.request != MPI_REQUEST_NULL) {
+        wait(pending.request, "gradient all-reduce", pending.sequence);
+        record(pending);
+      }
       if (!pending.halves.empty()) {
         auto* values = static_cast<float*>(pending.buffer.data);
         std::transform(pending.halves.begin(), pending.halves.end(), values,
@@ -135,7 +142,7 @@ class MpiCommunicator final : public Communicator {
     check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
                              MPI_DOUBLE, op == ReduceOp::kSum ? MPI_SUM : MPI_MAX, comm_, &request),
               "all-reduce");
-    wait(request, "all-reduce of control values", ++sequence_);
+    wait_recorded(request, "all-reduce of control values");
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
@@ -146,7 +153,7 @@ class MpiCommunicator final : public Communicator {
       check_mpi(
           MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm_, &request),
           "broadcast");
-      wait(request, "broadcast", ++sequence_);
+      wait_recorded(request, "broadcast");
     }
   }
 
@@ -157,7 +164,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_, &request),
               "gather");
-    wait(request, "gather of sizes", ++sequence_);
+    wait_recorded(request, "gather of sizes");
     std::int64_t total = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
       offsets[r] = static_cast<int>(total);
@@ -169,7 +176,7 @@ class MpiCommunicator final : public Communicator {
     check_mpi(MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(),
                               offsets.data(), MPI_BYTE, comm_, &request),
               "gather");
-    wait(request, "gather", ++sequence_);
+    wait_recorded(request, "gather");
     std::vector<std::vector<std::byte>> out(ranks);
     for (std::size_t r = 0; r < ranks; ++r)
       out[r].assign(all.begin() + offsets[r], all.begin() + offsets[r] + counts[r]);
@@ -179,7 +186,7 @@ class MpiCommunicator final : public Communicator {
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Ibarrier(comm_, &request), "barrier");
-    wait(request, "barrier", ++sequence_);
+    wait_recorded(request, "barrier");
   }
 
   std::string description() const override {
@@ -196,7 +203,15 @@ class MpiCommunicator final : public Communicator {
     std::vector<std::uint16_t> halves;
     MPI_Request request;
     std::uint64_t sequence;
+    double start_s;
   };
+
+  // Seen by this rank at its next look, so an upper bound of the travel.
+  void record(const Pending& pending) {
+    if (recorder_ == nullptr) return;
+    const auto bucket = static_cast<std::int32_t>(&pending - pending_.data());
+    recorder_->add({"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
+  }
 
   template <class T>
   void scale(T* values, std::size_t count) const {
@@ -204,14 +219,22 @@ class MpiCommunicator final : public Communicator {
     for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
   }
 
+  void wait_recorded(MPI_Request& request, const char* what) {
+    const Recorder::Span span(recorder_, Operation::kControl, what);
+    wait(request, what, ++sequence_);
+  }
+
   void wait(MPI_Request& request, const char* what, std::uint64_t sequence = 0) {
+    if (recorder_ != nullptr) recorder_->entered_collective(sequence);
     const double start = now_s();
     for (std::uint64_t spins = 0;; ++spins) {
       int done = 0;
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
       if (done) return;
       const double waited = now_s() - start;
-      if (waited > timeout_s_)
+      // The watchdog, which can tell who is to blame, speaks first.
+      constexpr double kAfterWatchdog = 1;
+      if (waited > timeout_s_ + kAfterWatchdog)
         throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what + " (operation " +
                         std::to_string(sequence) + ") did not finish in " + fixed(timeout_s_, 0) +
                         " s. Hint: another rank has stopped or a link is down; see the other "

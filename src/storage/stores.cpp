@@ -1,6 +1,5 @@
 #include "chexnet/storage/stores.hpp"
 
-#include <cstdlib>
 
 namespace chexnet {
 
@@ -9,7 +8,7 @@ Stores::Stores(S3Options s3) : s3_options_(std::move(s3)), local_(local_store())
 Store& Stores::of(const std::string& path) {
   if (!is_s3(path)) return *local_;
   std::call_once(s3_once_, [&] {
-    s3_ = s3_store(s3_options_, [](const char* name) -> const char* { return std::getenv(name); });
+    s3_ = s3_store(s3_options_, process_environment());
   });
   return *s3_;
 }

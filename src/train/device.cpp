@@ -2,8 +2,12 @@
 
 #include <ATen/Parallel.h>
 
+#include <cstdlib>
+
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -15,17 +19,8 @@ int shared_by(const std::vector<std::string>& of_ranks, const std::string& mine)
   return count;
 }
 
-}  // namespace
-
-Device choose_device(const LaunchConfig& config, Communicator& comm) {
-  Device device;
-  const auto cpus = allowed_cpus();
-  device.cpus = cpu_list_text(cpus);
-  const std::string seat = host_name() + " " + device.cpus;
-  const int sharers = shared_by(gather_text(comm, seat), seat);
-  device.cores = threads_for(cpus.size(), sharers);
-  device.threads = config.threads > 0 ? static_cast<int>(config.threads) : device.cores;
-  at::set_num_threads(device.threads);
+// A rank's GPU, or nothing where ranks compute on CPUs; the same decision on every rank.
+void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) {
   if (config.device != "cpu") device.cuda = CudaLibrary::open_if_present();
   // Every rank must decide alike, so a node whose driver is broken is an error and not a slow rank.
   const bool some_have = any_rank(comm, device.cuda != nullptr);
@@ -39,11 +34,7 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
         "[device] only some of the ranks see a GPU (" + host_name() +
         (device.cuda ? " does" : " does not") +
         "). Hint: check CUDA_VISIBLE_DEVICES and the driver, or set launch.device=cpu");
-  if (device.cuda == nullptr) {
-    device.description =
-        "CPU " + device.cpus + ", " + std::to_string(device.threads) + " threads a rank";
-    return device;
-  }
+  if (device.cuda == nullptr) return;
   const int count = device.cuda->device_count();
   const int index = comm.world().local_rank % count;
   device.cuda->select(index);
@@ -55,10 +46,36 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
     throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name + " " +
                       device.gpu.uuid + " on " + host_name() +
                       "). Hint: start one rank per GPU: this host shows " + std::to_string(count));
-  device.description = device.gpu.name + " (sm_" + std::to_string(device.gpu.major) +
-                       std::to_string(device.gpu.minor) + ", " +
-                       readable_bytes(static_cast<double>(device.gpu.memory_bytes)) + "), " +
-                       device.cuda->versions();
+  const std::string idle = idle_gpus_problem(process_environment(), count, comm.world().local_size);
+  if (config.ranks_per_node == 0 && any_rank(comm, !idle.empty()))
+    throw DeviceError(idle.empty() ? "[device] another host has idle GPUs; see its message" : idle);
+}
+
+}  // namespace
+
+Device choose_device(const LaunchConfig& config, Communicator& comm) {
+  Device device;
+  choose_gpu(config, comm, device);
+  const Seating seating = seat_ranks(comm, config.bind, {device.gpu.uuid, device.gpu.name},
+                                     started_as_rank(process_environment()));
+  device.seats = seating.table;
+  for (const auto& warning : seating.warnings) log_warning(warning);
+  const std::string narrow = narrow_step_problem(process_environment(), seating.cpus.size());
+  if (!narrow.empty()) log_warning(narrow);
+  device.cores = seating.cores;
+  const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
+  device.threads = config.threads > 0                   ? static_cast<int>(config.threads)
+                   : omp != nullptr && std::atoi(omp) > 0 ? std::atoi(omp)
+                                                        : device.cores;
+  at::set_num_threads(device.threads);
+  const std::string cpus = cpu_list_text(seating.cpus);
+  if (device.cuda == nullptr)
+    device.description = "CPU " + cpus + ", " + std::to_string(device.threads) + " threads a rank";
+  else
+    device.description = device.gpu.name + " (sm_" + std::to_string(device.gpu.major) +
+                         std::to_string(device.gpu.minor) + ", " +
+                         readable_bytes(static_cast<double>(device.gpu.memory_bytes)) + "), " +
+                         device.cuda->versions();
   return device;
 }
 

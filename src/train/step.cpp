@@ -92,7 +92,12 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
       reducer_.begin();
       network_.set_tick([this] { comm_.poll(); });
     }
-    const at::Tensor logits = network_.forward(x, Mode::kTraining);
+    at::Tensor logits;
+    {
+      const Recorder::Span span(options_.recorder, Operation::kForward);
+      logits = network_.forward(x, Mode::kTraining);
+    }
+    const Recorder::Span span(options_.recorder, Operation::kBackward);
     const LossResult loss = loss_(logits, y, gradient_scale, std::max(labelled, 1.0));
     network_.backward(loss.dlogits);
     result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
@@ -102,10 +107,16 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
     reducer_.finish();
     result.allreduce_wait_s = reducer_.wait_s();
   }
+  const Recorder::Span span(options_.recorder, Operation::kOptimizer);
   at::Tensor gradients = p.flat_gradients();
   if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
   // Equal on all ranks, because the reduced buffer is: no further agreement is needed.
-  result.gradient_norm = norm_of(gradients);
+  {
+    // On a GPU this is where the host first waits for the other ranks' gradients.
+    const Recorder::Span wait(gradients.is_cpu() ? nullptr : options_.recorder,
+                              Operation::kAllReduceWait);
+    result.gradient_norm = norm_of(gradients);
+  }
   if (!std::isfinite(result.gradient_norm)) {
     result.applied = false;
     if (scale_.dynamic) scale_.overflowed();

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/headeronly/version.h>
 
+#include "chexnet/comm/watchdog.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/files.hpp"
@@ -153,15 +154,32 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
   return results;
 }
 
+// Lends the recorder to the communicator, which outlives it.
+class RecordedBy {
+ public:
+  RecordedBy(Communicator& comm, Recorder& recorder) : comm_(comm) { comm_.set_recorder(&recorder); }
+  ~RecordedBy() { comm_.set_recorder(nullptr); }
+  RecordedBy(const RecordedBy&) = delete;
+  RecordedBy& operator=(const RecordedBy&) = delete;
+
+ private:
+  Communicator& comm_;
+};
+
 }  // namespace
 
-TrainOutcome train(Config config, Resume resume, std::unique_ptr<Communicator> host) {
+TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<Communicator> host) {
   check_for_training(config);
   if (config.train.batch > 0) check_batch(config, host->size());
   TrainOutcome outcome;
   const Device device = choose_device(config.launch, *host);
   const auto comm = gradient_communicator(std::move(host), device, config.launch);
-  RunFolder folder(config, resume, *comm);
+  Recorder recorder;
+  const RecordedBy recorded(*comm, recorder);
+  RunFolder folder(config, request.resume, *comm);
+  const Watchdog watchdog(*comm, recorder,
+                          {config.launch.timeout_s, folder.path(), request.resume_command,
+                           device.gpu.name});
   outcome.run_folder = folder.path().string();
   const Dataset dataset = load_dataset(config.data, *comm);
   check_packs(*dataset.images, training_preprocessing(config.data));
@@ -182,7 +200,9 @@ TrainOutcome train(Config config, Resume resume, std::unique_ptr<Communicator> h
     check_batch(config, comm->size());
   }
   const Wire wire = wire_of(config.launch.wire);
-  TrainStep step(network, *comm, {config.train, weights, config.launch.bucket_mb, wire});
+  network.set_recorder(&recorder);
+  TrainStep step(network, *comm,
+                 {config.train, weights, config.launch.bucket_mb, wire, true, &recorder});
   const std::string origin = start_weights(config, folder, dataset, network, step, *comm);
   const std::int64_t own_batch =
       config.train.batch / (std::int64_t{comm->size()} * config.train.accumulate);
@@ -206,11 +226,11 @@ TrainOutcome train(Config config, Resume resume, std::unique_ptr<Communicator> h
     if (resumed)
       metrics->write("restart", state.step, {{"ranks", static_cast<std::int64_t>(comm->size())}});
   }
-  log_info("host and cores: " + device.description);
+  log_info("host and cores: " + device.description + "\n" + seat_table(device.seats));
 
   const double start = now_s();
-  TrainingLoop loop({config, dataset, network, *comm, device, folder, metrics.get(), weights}, step,
-                    state);
+  TrainingLoop loop(
+      {config, dataset, network, *comm, device, folder, metrics.get(), weights, recorder}, step, state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
   outcome.step = loop.state().step;

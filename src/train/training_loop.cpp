@@ -72,7 +72,8 @@ ExitCode TrainingLoop::run() {
   start_s_ = interval_.start_s = now_s();
   start_step_ = state_.step;
   while (state_.step < total_steps_) {
-    const Batch& data = loader.next();
+    parts_.recorder.set_step(state_.step + 1);
+    const Batch& data = next_batch(loader);
     const Agreement agreed = agree(data);
     if (agreed.stop) {
       progress_.clear();
@@ -127,6 +128,11 @@ ExitCode TrainingLoop::run() {
   }
   progress_.clear();
   return ExitCode::kDone;
+}
+
+const Batch& TrainingLoop::next_batch(Loader& loader) {
+  const Recorder::Span span(&parts_.recorder, Operation::kDataWait);
+  return loader.next();
 }
 
 TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
@@ -236,6 +242,7 @@ void TrainingLoop::end_of_epoch(bool evaluate_now) {
 }
 
 void TrainingLoop::evaluate() {
+  const Recorder::Span span(&parts_.recorder, Operation::kEvaluate);
   const Config& config = parts_.config;
   progress_.clear();
   const auto result = predict_split(config, parts_.dataset, parts_.dataset.splits.val,
@@ -272,6 +279,7 @@ void TrainingLoop::evaluate() {
 }
 
 void TrainingLoop::checkpoint() {
+  const Recorder::Span span(&parts_.recorder, Operation::kCheckpoint);
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint does not have
   if (parts_.comm.rank() == 0) {
     const std::string description = model_description(parts_.config, parts_.dataset);

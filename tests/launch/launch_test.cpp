@@ -1,8 +1,15 @@
+#include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/hosts.hpp"
+#include "chexnet/launch/network.hpp"
 #include "chexnet/launch/plugin.hpp"
+#include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "support/catch.hpp"
@@ -50,27 +57,203 @@ TEST_CASE("processes that do not know each other are told the right command") {
   }
 }
 
+TEST_CASE("habits of torchrun under srun get the fix") {
+  const auto step = made_up({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_CPUS_PER_TASK", "8"}});
+  CHECK(idle_gpus_problem(step, 4, 1).find("--ntasks-per-node=4 --mpi=pmix") != std::string::npos);
+  CHECK(idle_gpus_problem(step, 4, 4).empty());
+  CHECK(idle_gpus_problem(step, 1, 2).empty());  // --gpus-per-task: each rank sees its own
+  CHECK(idle_gpus_problem(made_up({{"OMPI_COMM_WORLD_RANK", "0"}}), 4, 1).empty());
+  CHECK(narrow_step_problem(step, 1).find("srun -c 8") != std::string::npos);
+  CHECK(narrow_step_problem(step, 8).empty());
+  CHECK(narrow_step_problem(made_up({{"SLURM_CPUS_PER_TASK", "8"}}), 1).empty());
+}
+
 TEST_CASE("cores are shared between the ranks that are bound to them") {
   CHECK(threads_for(20, 2) == 10);
   CHECK(threads_for(2, 4) == 1);
   CHECK(threads_for(0, 0) == 1);
-  CHECK(cpu_list_text({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
-  CHECK_FALSE(allowed_cpus().empty());
 }
 
-TEST_CASE("the mpirun command maps by socket and oversubscribes only when it must") {
-  CHECK(mpirun_command(2, 4, false, {"-q"}, "/bin/x", {"train", "a b"}) ==
-        std::vector<std::string>{"mpirun", "--map-by", "socket", "-np", "2", "-q", "/bin/x",
-                                 "train", "a b"});
-  const auto root = mpirun_command(4, 2, true, {}, "x", {});
-  CHECK(std::ranges::count(root, "--oversubscribe") == 1);
-  CHECK(std::ranges::count(root, "--allow-run-as-root") == 1);
+TEST_CASE("how many ranks start, and where") {
+  struct Case {
+    RankWish wish;
+    BatchJob job;
+    std::vector<HostSlots> hosts;
+    int ranks, on_hosts, per_host;
+  };
+  BatchJob slurm;
+  slurm.kind = BatchJob::Kind::kSlurm;
+  slurm.nodes = 3;
+  slurm.tasks = 6;
+  BatchJob slurm_nodes_only = slurm;
+  slurm_nodes_only.tasks = 0;
+  const std::vector<HostSlots> two = {{"node1", 2}, {"node3", 4}};
+  const std::vector<Case> cases = {
+      {{}, {}, {}, 1, 1, 1},                       // a laptop
+      {{0, 0, 4}, {}, {}, 4, 1, 4},                // a node with four GPUs
+      {{2, 0, 4}, {}, {}, 2, 1, 2},                // two ranks wanted there
+      {{}, {}, two, 6, 2, 0},                      // CPU ranks by the slots of a host file
+      {{0, 0, 4}, {}, two, 8, 2, 4},               // GPUs go before slots
+      {{0, 2, 4}, {}, two, 4, 2, 2},               // --ranks-per-node goes before GPUs
+      {{3, 0, 0}, {}, two, 3, 2, 0},               // three ranks fill the slots in order
+      {{2, 2, 0}, {}, two, 2, 1, 2},               // two of them fit one host
+      {{}, slurm, {}, 6, 3, 0},                    // --ntasks
+      {{0, 0, 4}, slurm_nodes_only, {}, 12, 3, 4},  // one for each GPU of three nodes
+      {{}, slurm_nodes_only, {}, 3, 3, 1},
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& c = cases[i];
+    const RankLayout layout = decide_layout(c.wish, c.job, c.hosts);
+    INFO("case " << i);
+    CHECK(layout.ranks == c.ranks);
+    CHECK(layout.hosts == c.on_hosts);
+    CHECK(layout.ranks_per_host == c.per_host);
+  }
+}
+
+TEST_CASE("the mpirun command") {
+  SelfLaunch here;
+  here.layout = {2, 1, 2};
+  here.cpus = 4;
+  here.mpi_args = {"-q"};
+  here.program = "/bin/x";
+  here.arguments = {"train", "a b"};
+  CHECK(command_text(mpirun_command(here)) ==
+        "mpirun --map-by socket -np 2 -q /bin/x train 'a b'");
+  here.cpus = 1;
+  here.as_root = true;
+  CHECK(command_text(mpirun_command(here)) ==
+        "mpirun --map-by socket --oversubscribe -np 2 --allow-run-as-root -q /bin/x train 'a b'");
+  SelfLaunch there;
+  there.layout = {4, 2, 2};
+  there.hostfile = "hosts";
+  there.forwarded = {"NIH"};
+  there.program = "x";
+  there.arguments = {"it's"};
+  CHECK(command_text(mpirun_command(there)) ==
+        "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np 4 x 'it'\\''s'");
+  const char* const environment[] = {"NIH=/d", "PWD=/x", "_=x", "SLURM_JOB_ID=1", "AWS_PROFILE=p",
+                                     "OMPI_MCA_btl=x", nullptr};
+  CHECK(forwarded_variables(environment, {"NIH"}) == std::vector<std::string>{"AWS_PROFILE", "NIH"});
+  CHECK(forwarded_variables(environment, {}) == std::vector<std::string>{"AWS_PROFILE"});
+}
+
+TEST_CASE("host files of Open MPI, MPICH and PBS") {
+  const ScratchFolder folder;
+  const auto hosts_of = [&](const std::string& text) {
+    std::ofstream(folder.path() / "hosts") << text;
+    std::string found;
+    for (const auto& host : read_hostfile(folder.path() / "hosts"))
+      found += host.name + "=" + std::to_string(host.slots) + " ";
+    return found;
+  };
+  CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") ==
+        "node1=2 node2=3 ");
+  CHECK(hosts_of("node1:4\nnode2\n") == "node1=4 node2=1 ");
+  CHECK(hosts_of("n2\nn2\nn1\nn2\n") == "n2=3 n1=1 ");
+  CHECK(error_of<ConfigError>([&] { hosts_of("n1\nn2 slot=2\n"); }).find("hosts:2: 'slot=2'") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] { hosts_of("n1 slots=0\n"); }).find("'0' is no number") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] { hosts_of("# none\n"); }).find("names no host") !=
+        std::string::npos);
+}
+
+TEST_CASE("networks become settings of Open MPI and NCCL") {
+  const auto text = [](const std::string& network) {
+    std::string found;
+    const auto settings = network_settings(network);
+    for (const auto& [name, value] : settings.environment) found += name + "=" + value + " ";
+    return found + command_text(settings.mpirun);
+  };
+  CHECK(text("auto").empty());
+  CHECK(text("ib:mlx5_0") ==
+        "OMPI_MCA_pml=ucx UCX_NET_DEVICES=mlx5_0:1 NCCL_IB_HCA=mlx5_0 NCCL_IB_DISABLE=0 ");
+  CHECK(text("opa") == "OMPI_MCA_pml=cm OMPI_MCA_mtl=psm2 NCCL_IB_HCA=hfi1 ");
+  CHECK(text("tcp:eth0") ==
+        "OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self NCCL_IB_DISABLE=1 "
+        "OMPI_MCA_btl_tcp_if_include=eth0 NCCL_SOCKET_IFNAME=eth0 --mca oob_tcp_if_include eth0");
+  CHECK(text("tcp:10.1.0.0/16").find("NCCL_SOCKET_IFNAME") == std::string::npos);
+  CHECK(error_of<ConfigError>([&] { text("ether"); }).find("Hint: auto, ib") != std::string::npos);
+  setenv("UCX_NET_DEVICES", "mine", 1);
+  apply(network_settings("ib:mlx5_0"));
+  CHECK(std::string(getenv("UCX_NET_DEVICES")) == "mine");
+  for (const char* name : {"UCX_NET_DEVICES", "OMPI_MCA_pml", "NCCL_IB_HCA", "NCCL_IB_DISABLE"})
+    unsetenv(name);
+}
+
+TEST_CASE("a batch job knows its id, shape and time left") {
+  CHECK(batch_job(made_up({})).kind == BatchJob::Kind::kNone);
+  const auto slurm = made_up({{"SLURM_JOB_ID", "77"},
+                              {"SLURM_ARRAY_JOB_ID", "70"},
+                              {"SLURM_ARRAY_TASK_ID", "3"},
+                              {"SLURM_JOB_NUM_NODES", "2"},
+                              {"SLURM_NTASKS", "8"},
+                              {"SLURM_CPUS_ON_NODE", "40"},
+                              {"SLURM_RESTART_COUNT", "1"}});
+  const BatchJob array = batch_job(slurm);
+  CHECK(array.id == "70_3");
+  CHECK(array.nodes == 2);
+  CHECK(array.tasks == 8);
+  CHECK(array.host_cpus == 40);
+  CHECK(array.restarts == 1);
+
+  const ScratchFolder folder;
+  std::ofstream(folder.path() / "nodes") << "a\na\nb\nb\n";
+  const auto pbs = made_up({{"PBS_JOBID", "12[4].server"},
+                            {"PBS_NODEFILE", (folder.path() / "nodes").string()},
+                            {"PBS_WALLTIME", "600"}});
+  const BatchJob job = batch_job(pbs);
+  CHECK(job.nodes == 2);
+  CHECK(job.tasks == 4);
+
+  struct Case {
+    const BatchJob& job;
+    const Environment& env;
+    const char* answer;
+    double left;  // -1 = nothing
+  };
+  const std::vector<Case> cases = {
+      {array, slurm, "1:59\n", 119},
+      {array, slurm, "1-02:00:00\n", 93600},
+      {array, slurm, "UNLIMITED\n", -1},
+      {array, slurm, "", -1},
+      {job, pbs,
+       "Job Id: 12\n    Resource_List.walltime = 02:00:00\n    resources_used.walltime = 00:30:00\n",
+       5400},
+      {job, pbs, "    Resource_List.walltime = 02:00:00\n", 7100},
+      {job, pbs, "", 500},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::string> asked;
+    const auto left = job_seconds_left(
+        c.job, c.env,
+        [&](const std::vector<std::string>& command) {
+          asked = command;
+          return std::string(c.answer);
+        },
+        100);
+    CHECK(left.value_or(-1) == c.left);
+    CHECK(std::ranges::count(asked, c.job.id) == 1);
+  }
+  CHECK(duration_s("90") == 90);
+  CHECK(duration_s("1:30") == 90);
+  CHECK(duration_s("2-12") == 2.5 * 86400);
+  CHECK_FALSE(duration_s("1:2:3:4"));
+  CHECK_FALSE(duration_s(""));
+}
+
+TEST_CASE("a command that hangs is ended") {
+  const auto result = output_of({"sh", "-c", "echo begun; exec sleep 60"}, 0.3);
+  CHECK(result.exit_code == 128 + 9);
+  CHECK(result.output == "begun\n");
 }
 
 TEST_CASE("a parent passes on the exit code of its command") {
   CHECK(run_as_parent({"sh", "-c", "exit 75"}) == 75);
   CHECK(run_as_parent({"sh", "-c", "kill -9 $$"}) == 137);
   CHECK(run_as_parent({"/no/such/program"}) == static_cast<int>(ExitCode::kDevice));
+  CHECK(run_as_parent({"sleep", "60"}, [] { return true; }) == 137);
 }
 
 TEST_CASE("a run folder has one user at a time") {
@@ -88,4 +271,19 @@ TEST_CASE("an absent plug-in is named") {
   CHECK_FALSE(Plugin::exists("libno_such_thing.so"));
   CHECK(error_of<DeviceError>([] { Plugin("libno_such_thing.so"); }).find("libno_such_thing.so") !=
         std::string::npos);
+}
+
+TEST_CASE("a run starts again while that may help") {
+  for (const int code : {0, 2, 3, 4, 6, 75}) CHECK_FALSE(RestartPolicy::may_pass(code));
+  for (const int code : {5, 7, 137, 205, 139}) CHECK(RestartPolicy::may_pass(code));
+  RestartPolicy policy(5);
+  CHECK_FALSE(policy.again(3, "step-1"));
+  CHECK(policy.again(7, ""));
+  CHECK(policy.again(7, "step-1"));
+  CHECK(policy.again(137, "step-1"));
+  CHECK_FALSE(policy.again(7, "step-1"));  // two restarts got no further
+  CHECK(policy.left() == 2);
+  CHECK(policy.again(7, "step-2"));
+  CHECK(policy.again(7, "step-3"));
+  CHECK_FALSE(policy.again(7, "step-4"));  // none left
 }

@@ -2,6 +2,7 @@
 // and how the world of ranks comes to be.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,14 +17,35 @@ namespace chexnet {
 // --set key=value, which overrides `what`.
 void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what);
 
+// What a parent does beyond starting ranks; only runs with a folder are explained and restarted.
+struct ParentTask {
+  bool dry_run = false;  // print the command and stop
+  std::filesystem::path run_folder;
+  std::string resume_command;
+  int restarts = 0;
+};
+
+// Options of commands that may start ranks: --ranks, --ranks-per-node (--ppn), --gpus, --hostfile,
+// --mpi-args, --dry-run.
+struct LaunchOptions {
+  int ranks = 0, ranks_per_node = 0, gpus = 0;
+  std::string hostfile, mpi_args;
+  bool dry_run = false;
+  void add_to(CLI::App& command);
+  void apply_to(LaunchConfig& config) const;
+};
+
 // This process as one of a world of ranks, or as the parent that starts them.
 struct Launch {
   std::unique_ptr<Communicator> comm;  // set in a rank
   int parent_exit_code = 0;            // of mpirun, in a parent (comm is null)
 };
 
-// `ranks` wanted when no launcher started this process: > 1 starts mpirun and waits. Sets
-// invocation.abort in a rank.
-Launch enter_world(const LaunchConfig& config, Invocation& invocation);
+// Where no launcher started this process and more than one rank is wanted, starts mpirun and waits.
+// Sets invocation.abort in a rank.
+Launch enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task = {});
+
+// The command that goes on with this invocation's run, for a shell.
+std::string resume_command(const Invocation& invocation, int ranks);
 
 }  // namespace chexnet

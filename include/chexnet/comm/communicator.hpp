@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "chexnet/core/element_type.hpp"
+#include "chexnet/core/recorder.hpp"
 
 namespace chexnet {
 
@@ -53,8 +54,15 @@ class Communicator {
   virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) = 0;
   virtual void barrier() = 0;
 
+  // Waits and the travel of gradient buffers are recorded; null: not. A composed communicator
+  // passes it on.
+  virtual void set_recorder(Recorder* recorder) { recorder_ = recorder; }
+
   // Versions and transport for the settings table.
   virtual std::string description() const = 0;
+
+ protected:
+  Recorder* recorder_ = nullptr;
 };
 
 // A string of rank `root` on every rank.

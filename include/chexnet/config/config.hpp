@@ -120,12 +120,20 @@ struct CheckpointConfig {
 
 struct LaunchConfig {
   std::int64_t ranks = 0;
+  std::int64_t ranks_per_node = 0;
+  std::string hostfile;
   std::int64_t threads = 0;
   std::string device = "auto";
+  std::string bind = "fix";
+  std::string network = "auto";
   std::string wire = "fp32";
   double bucket_mb = 4;
   double timeout_s = 600;
+  std::string time_limit;
+  double stop_margin_s = 120;
+  std::int64_t restarts = 0;
   Strings mpi_args;
+  Strings variables;  // no key: names of the environment variables that the config refers to
 };
 
 struct Config {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/recorder.hpp"
 #include "chexnet/core/team.hpp"
 #include "chexnet/engine/flat_parameters.hpp"
 #include "chexnet/engine/memory_plan.hpp"
@@ -49,6 +50,8 @@ class Engine {
                         std::function<void(std::int64_t)> written) = 0;
   // Adds times to `profile` until told otherwise; null: none.
   virtual void set_profile(Profile* profile) = 0;
+  // Marks each group of layers (stem, blocks, tail) for a timeline; null: none.
+  virtual void set_recorder(Recorder* recorder) = 0;
   // "fp32 by avx512, 3x3 by Winograd"
   virtual std::string description() const = 0;
 };

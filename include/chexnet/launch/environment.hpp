@@ -1,14 +1,14 @@
-// Who started this process, and what it was given: decided from environment variables (passed in,
-// so tests can make them up) and the process's CPU affinity.
+// Who started this process, decided from environment variables (passed in, so that tests can make
+// them up).
 #pragma once
 
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace chexnet {
 
-using Environment = std::function<const char*(const char*)>;  // getenv, or a made-up one
+using Environment = std::function<const char*(const char*)>;  // a variable, or null
+Environment process_environment();                            // getenv
 
 // True when mpirun or a PMIx/PMI launcher started this process as a rank.
 bool started_as_rank(const Environment& env);
@@ -17,15 +17,15 @@ bool started_as_rank(const Environment& env);
 // right command, or empty. `world_size` is what MPI said, 1 where MPI was not started.
 std::string singleton_problem(const Environment& env, int world_size);
 
-// CPUs this process may run on.
-std::vector<int> allowed_cpus();
+// srun started fewer ranks than the host has GPUs (torchrun's habit), so that some would idle: the
+// message with the right command, or empty. `gpus`: shown to this rank; `local_size`: ranks here.
+std::string idle_gpus_problem(const Environment& env, int gpus, int local_size);
+// srun gave this step fewer CPUs than the job asked for with -c: a warning, or empty.
+std::string narrow_step_problem(const Environment& env, std::size_t cpus);
 
 // Compute threads of a rank whose `cpus` are shared by `sharers` ranks of the same host (itself
 // included).
 int threads_for(std::size_t cpus, int sharers);
-
-// "0-3,8" for people.
-std::string cpu_list_text(const std::vector<int>& cpus);
 
 std::string host_name();
 

@@ -3,18 +3,57 @@
 // goes through as TERM.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/hosts.hpp"
+
 namespace chexnet {
 
-// mpirun's command line for `ranks` ranks of `program` with `arguments`.
-std::vector<std::string> mpirun_command(int ranks, std::size_t cpus, bool as_root,
-                                        const std::vector<std::string>& mpi_args,
-                                        const std::string& program,
-                                        const std::vector<std::string>& arguments);
+// What the user and the batch system ask for; 0 = not said.
+struct RankWish {
+  int ranks = 0;           // all hosts together
+  int ranks_per_host = 0;  // --ranks-per-node, --gpus
+  int host_gpus = 0;       // GPUs this host shows; 0 also when computing on CPUs
+};
+struct RankLayout {
+  int ranks = 1;
+  int hosts = 1;
+  int ranks_per_host = 0;  // 0: as the host file's slots say
+};
+// How many ranks to start, and where: of the wish, else one for each GPU, else of the batch job or
+// host file, else one. `hosts` may be empty (this host, or those of the batch job).
+RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
+                         const std::vector<HostSlots>& hosts);
 
-// Runs it to its end and returns its exit code. Call before any thread exists.
-int run_as_parent(const std::vector<std::string>& command);
+struct SelfLaunch {
+  RankLayout layout;
+  std::string hostfile;   // empty: this host, or those mpirun learns from the batch system
+  std::size_t cpus = 1;   // of this host; more ranks than that oversubscribe it
+  bool as_root = false;
+  std::vector<std::string> forwarded;  // environment variables for ranks on other hosts, by name
+  std::vector<std::string> mpi_args;
+  std::string program;
+  std::vector<std::string> arguments;
+};
+// mpirun's command line, for Open MPI 4 and 5.
+std::vector<std::string> mpirun_command(const SelfLaunch& launch);
+
+// What ranks on other hosts need of `environment` ("NAME=value"), by name: settings of the
+// libraries, and what the config refers to (`wanted`).
+std::vector<std::string> forwarded_variables(const char* const* environment,
+                                             const std::vector<std::string>& wanted);
+
+// As a shell would take it: words with special characters quoted.
+std::string command_text(const std::vector<std::string>& command);
+
+// Runs it to its end and returns its exit code. Call before any thread exists. `once_a_second` is
+// called meanwhile; true ends the command by force (KILL, also of what mpirun started here).
+int run_as_parent(const std::vector<std::string>& command,
+                  const std::function<bool()>& once_a_second = {});
+// True when a signal asked that run to stop.
+bool parent_was_asked_to_stop();
 
 }  // namespace chexnet

@@ -11,5 +11,7 @@ bool die_with_parent();
 
 void install_stop_signals();
 bool stop_requested();
+// The launcher itself sent TERM: it ends the job, and kills in about a second.
+bool launcher_ends_job();
 
 }  // namespace chexnet

@@ -71,6 +71,8 @@ class Network {
   void set_tick(std::function<void()> tick);
   // Times by kind of layer are added to `profile`; null: none. Nothing where ATen computes.
   void set_profile(Profile* profile);
+  // Marks groups of layers for a timeline; null: none. Nothing where ATen computes.
+  void set_recorder(Recorder* recorder);
 
  private:
   std::string engine_refusal(std::int64_t size) const;  // empty: the engine computes
@@ -98,6 +100,7 @@ class Network {
   Engine* active_ = nullptr;  // of the last forward
   at::Tensor images_;         // of the last forward, for backward
   Profile* profile_ = nullptr;
+  Recorder* recorder_ = nullptr;
   std::function<void()> tick_;
 };
 

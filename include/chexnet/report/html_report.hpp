@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/report/table.hpp"
+#include "chexnet/core/table.hpp"
 
 namespace chexnet {
 

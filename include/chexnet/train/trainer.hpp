@@ -25,7 +25,12 @@ struct TrainOutcome {
   double train_s = 0, evaluate_s = 0;
 };
 
+struct TrainRequest {
+  Resume resume = Resume::kNo;
+  std::string resume_command;  // for a post-mortem
+};
+
 // Collective: call on every rank with the same arguments.
-TrainOutcome train(Config config, Resume resume, std::unique_ptr<Communicator> host);
+TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<Communicator> host);
 
 }  // namespace chexnet

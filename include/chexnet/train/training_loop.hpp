@@ -28,6 +28,7 @@ class TrainingLoop {
     RunFolder& folder;
     MetricsLog* metrics;  // null but on rank 0
     const LossWeights& weights;
+    Recorder& recorder;
   };
   TrainingLoop(Parts parts, TrainStep& step, TrainState state);
 
@@ -50,6 +51,7 @@ class TrainingLoop {
     std::uint64_t stalls_before = 0;
   };
   std::uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
+  const Batch& next_batch(Loader& loader);
   Agreement agree(const Batch& batch);
   void refuse_damaged(const Batch& batch, double damaged);
   void count_skipped(bool applied);

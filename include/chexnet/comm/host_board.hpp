@@ -1,0 +1,42 @@
+// What every rank of a host is doing, in memory they share: one slot each, written by its owner,
+// read by all. It has no name once all have opened it, so nothing stays behind a crash.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/recorder.hpp"
+
+namespace chexnet {
+
+class HostBoard {
+ public:
+  struct Slot {
+    OperationBoard operation;
+    std::atomic<double> beat_s{0};  // steady clock, of its watchdog thread
+    std::atomic<int> pid{0};
+    std::atomic<int> rank{0};
+  };
+  // Collective. DeviceError when there is no shared memory.
+  explicit HostBoard(Communicator& comm);
+  ~HostBoard();
+  HostBoard(const HostBoard&) = delete;
+  HostBoard& operator=(const HostBoard&) = delete;
+
+  int size() const { return count_; }
+  Slot& slot(int local_rank) const { return slots_[local_rank]; }
+  Slot& own() const { return slots_[own_]; }
+  // Not 0 once this host's ranks must end, with this exit code.
+  std::atomic<int>& verdict() const { return *verdict_; }
+
+ private:
+  int count_, own_;
+  std::size_t bytes_;
+  std::byte* memory_ = nullptr;
+  std::atomic<int>* verdict_ = nullptr;
+  Slot* slots_ = nullptr;
+};
+
+}  // namespace chexnet

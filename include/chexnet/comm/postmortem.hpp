@@ -1,0 +1,41 @@
+// postmortem.json of a run folder: why a run halted, what each rank was doing, how to go on.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/judgement.hpp"
+
+namespace chexnet {
+
+struct PostMortem {
+  std::string time;                // UTC
+  std::string cause;               // of cause_name, or "launcher"
+  std::vector<int> ranks;          // guilty ones
+  int exit_code = 0;
+  std::string what;                // verdict_text
+  std::string checkpoint;          // the last whole one; empty: none
+  std::string resume;              // the command to go on with
+  std::vector<RankView> views;     // of every rank
+  std::string sentence() const;    // all of it for a person, one line
+};
+
+std::string postmortem_json(const PostMortem& report);
+// Replaces an older one. CheckpointError when it cannot be written.
+void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report);
+// Nothing when there is none, or none since `since` (system clock, seconds since 1970).
+struct PostMortemNote {
+  std::string cause, sentence;
+  int exit_code = 0;
+  std::int64_t step = 0;  // of the guilty rank
+};
+std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder,
+                                              double since);
+double system_time_s();
+
+// Name of what checkpoints/last points to; empty when there is none.
+std::string last_checkpoint(const std::filesystem::path& run_folder);
+
+}  // namespace chexnet

@@ -1,0 +1,37 @@
+// Every rank on its cores: what each finds is gathered, judged per host, and mended where asked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+
+namespace chexnet {
+
+// One line of the table of ranks.
+struct SeatRow {
+  int rank = 0;
+  std::string host, cores, numa, gpu, hca, verdict;
+  bool good = true;
+};
+
+struct Seating {
+  std::vector<int> cpus;       // of this rank, as the kernel says at the end
+  int cores = 1;               // physical ones among them, divided by the ranks that share them
+  std::vector<SeatRow> table;  // of all ranks, on every rank
+  std::vector<std::string> warnings;  // about this rank
+};
+
+struct RankGpu {
+  std::string uuid, name;  // empty: computes on the CPU
+};
+
+// `bind`: fix, check or off (launch.bind). `started_by_launcher`: mpirun or srun chose the cores,
+// not the user. Collective.
+Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
+                   bool started_by_launcher);
+
+// Lines for a terminal.
+std::string seat_table(const std::vector<SeatRow>& rows);
+
+}  // namespace chexnet

@@ -1,0 +1,19 @@
+// Host files: which hosts a run may use, and how many ranks each takes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+struct HostSlots {
+  std::string name;
+  int slots = 0;
+};
+// Open MPI's form ("node1 slots=2 max_slots=4"), MPICH's ("node1:2"), and PBS's node file (a line
+// for each rank); # begins a comment. A host named again gets the slots added. In order of first
+// mention. ConfigError with file and line.
+std::vector<HostSlots> read_hostfile(const std::filesystem::path& path);
+
+}  // namespace chexnet

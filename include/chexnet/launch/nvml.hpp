@@ -1,0 +1,52 @@
+// GPUs as the driver's management library (NVML, libnvidia-ml.so.1) sees them: identities, load,
+// health and the processes on them. Opened at run time; needs no CUDA and takes no GPU memory.
+// Prototypes: NVML API Reference, NVIDIA, R535 and later.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+// One physical GPU now. A figure the GPU does not tell is -1.
+struct GpuState {
+  int index = 0;
+  std::string name, uuid, bus_id;      // bus_id "0000:18:00.0"
+  std::vector<std::string> mig_uuids;  // of its MIG devices
+  bool mig = false;
+  double memory_used_bytes = -1, memory_bytes = -1;
+  double utilisation_percent = -1, power_w = -1, sm_clock_mhz = -1, temperature_c = -1;
+  std::int64_t uncorrected_ecc = -1;  // errors since the driver was loaded
+  std::uint64_t throttle_reasons = 0;
+  int persistence = -1;   // 1 on
+  int compute_mode = -1;  // 0 shared, 2 prohibited, 3 exclusive process
+  struct Process {
+    unsigned pid = 0;  // as the host counts; of another container it names nobody here
+    double bytes = 0;
+  };
+  std::vector<Process> processes;
+};
+
+// Causes of low clocks worth a word, of a throttle_reasons mask: "power cap, hardware thermal"; ""
+// when there are none.
+std::string throttle_text(std::uint64_t reasons);
+
+class Nvml {
+ public:
+  // Null where there is no driver. The object may be used by one thread at a time.
+  static std::unique_ptr<Nvml> open();
+  ~Nvml();
+  std::string driver_version() const;
+  std::vector<GpuState> gpus() const;
+  // Critical Xid errors since this object was opened: "GPU-… Xid 79".
+  std::vector<std::string> new_xids();
+
+ private:
+  struct Calls;
+  explicit Nvml(std::unique_ptr<Calls> calls);
+  std::unique_ptr<Calls> calls_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,75 @@
+#include "chexnet/comm/host_board.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <random>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kLine = 64;
+static_assert(std::atomic<int>::is_always_lock_free && alignof(HostBoard::Slot) <= kLine);
+
+std::string random_name() {
+  std::random_device random;
+  return "/chexnet-" + std::to_string(random()) + std::to_string(random());
+}
+
+}  // namespace
+
+HostBoard::HostBoard(Communicator& comm)
+    : count_(comm.world().local_size),
+      own_(comm.world().local_rank),
+      bytes_(kLine + static_cast<std::size_t>(count_) * sizeof(Slot)) {
+  // Each host has its own /dev/shm; test hosts may share one, so a host's first rank is in the name.
+  const auto hosts = gather_text(comm, host_name());
+  const auto at = std::ranges::find(hosts, host_name()) - hosts.begin();
+  const std::string name = broadcast_text(comm, random_name()) + "-" + std::to_string(at);
+  std::string problem;
+  const auto map = [&](int flags) {
+    const int fd = shm_open(name.c_str(), flags, 0600);
+    if (fd < 0 || ((flags & O_CREAT) != 0 && ftruncate(fd, static_cast<off_t>(bytes_)) != 0)) {
+      problem = std::strerror(errno);
+    } else {
+      void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      if (memory == MAP_FAILED)
+        problem = std::strerror(errno);
+      else
+        memory_ = static_cast<std::byte*>(memory);
+    }
+    if (fd >= 0) close(fd);
+  };
+  if (own_ == 0) map(O_RDWR | O_CREAT | O_EXCL);
+  if (own_ == 0 && memory_ != nullptr) {
+    new (memory_) std::atomic<int>(0);
+    for (int i = 0; i < count_; ++i)
+      new (memory_ + kLine + static_cast<std::size_t>(i) * sizeof(Slot)) Slot();
+  }
+  comm.barrier();
+  if (own_ != 0) map(O_RDWR);
+  comm.barrier();
+  if (own_ == 0) shm_unlink(name.c_str());
+  if (any_rank(comm, memory_ == nullptr))
+    throw DeviceError("[watchdog] /dev/shm" + name + ": no shared memory (" +
+                      (problem.empty() ? "on another rank" : problem) +
+                      "). Hint: is /dev/shm mounted and not full?");
+  verdict_ = std::launder(reinterpret_cast<std::atomic<int>*>(memory_));
+  slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
+  own().pid = getpid();
+  own().rank = comm.rank();
+  own().beat_s = now_s();
+}
+
+HostBoard::~HostBoard() { munmap(memory_, bytes_); }
+
+}  // namespace chexnet

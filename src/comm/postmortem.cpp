@@ -1,0 +1,83 @@
+#include "chexnet/comm/postmortem.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+namespace {
+std::filesystem::path file_of(const std::filesystem::path& run_folder) {
+  return run_folder / "postmortem.json";
+}
+}  // namespace
+
+std::string PostMortem::sentence() const {
+  return what + "; last good checkpoint: " + (checkpoint.empty() ? "none" : checkpoint) +
+         "; resume with: " + resume;
+}
+
+std::string postmortem_json(const PostMortem& report) {
+  nlohmann::ordered_json json = {{"time", report.time},
+                                 {"cause", report.cause},
+                                 {"ranks", report.ranks},
+                                 {"exit_code", report.exit_code},
+                                 {"what", report.what},
+                                 {"checkpoint", report.checkpoint},
+                                 {"resume", report.resume},
+                                 {"sentence", report.sentence()}};
+  json["all_ranks"] = nlohmann::ordered_json::array();
+  for (const auto& view : report.views)
+    json["all_ranks"].push_back({{"rank", view.rank},
+                                 {"host", view.host},
+                                 {"gpu", view.gpu},
+                                 {"pid", view.pid},
+                                 {"step", view.step},
+                                 {"operation", operation_name(view.operation)},
+                                 {"operation_s", view.operation_age_s},
+                                 {"sequence", view.sequence},
+                                 {"silent_s", std::max(view.beat_age_s, view.host_silent_s)},
+                                 {"gone", view.gone},
+                                 {"ended", view.ended}});
+  return json.dump(1) + "\n";
+}
+
+void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report) {
+  write_atomically(file_of(run_folder), postmortem_json(report));
+}
+
+double system_time_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder,
+                                              double since) {
+  struct stat info {};
+  const auto path = file_of(run_folder);
+  if (stat(path.c_str(), &info) != 0) return std::nullopt;
+  const double written =
+      static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
+  // File servers' clocks may lag a little.
+  constexpr double kSlack = 0.5;
+  if (written + kSlack < since) return std::nullopt;
+  const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
+  if (json.is_discarded() || !json.contains("sentence")) return std::nullopt;
+  PostMortemNote note;
+  note.cause = json.value("cause", "");
+  note.sentence = json.value("sentence", "");
+  note.exit_code = json.value("exit_code", 0);
+  for (const auto& view : json.value("all_ranks", nlohmann::json::array()))
+    note.step = std::max(note.step, view.value("step", std::int64_t{0}));
+  return note;
+}
+
+std::string last_checkpoint(const std::filesystem::path& run_folder) {
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(run_folder / "checkpoints" / "last", error);
+  return error ? "" : target.filename().string();
+}
+
+}  // namespace chexnet

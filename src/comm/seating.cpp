@@ -1,0 +1,124 @@
+#include "chexnet/comm/seating.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/core/table.hpp"
+#include "chexnet/launch/affinity.hpp"
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/binding.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+using nlohmann::json;
+
+std::vector<json> gather_json(Communicator& comm, const json& mine) {
+  std::vector<json> all;
+  for (const auto& text : gather_text(comm, mine.dump())) all.push_back(json::parse(text));
+  return all;
+}
+
+// Processes on this rank's GPU that are no ranks of ours on this host.
+std::vector<std::string> strangers(const std::vector<GpuState>& gpus, const std::string& uuid,
+                                   const std::set<unsigned>& ours) {
+  std::vector<std::string> found;
+  for (const auto& gpu : gpus) {
+    if (gpu.uuid != uuid) continue;
+    for (const auto& process : gpu.processes)
+      if (!ours.contains(process.pid))
+        found.push_back("process " + std::to_string(process.pid) + " also uses GPU " + gpu.uuid +
+                        " on " + host_name() + " (" + readable_bytes(process.bytes) +
+                        "): it takes time and memory from this run");
+  }
+  return found;
+}
+
+}  // namespace
+
+Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
+                   bool started_by_launcher) {
+  const auto nvml = gpu.uuid.empty() ? nullptr : Nvml::open();
+  const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
+  const Machine machine = read_machine(gpus);
+
+  const std::string host = host_name();
+  const auto everyone = gather_json(comm, {{"host", host},
+                                           {"cpus", allowed_cpus()},
+                                           {"gpu", gpu.uuid},
+                                           {"pid", static_cast<unsigned>(getpid())}});
+  std::vector<RankPlace> neighbours;
+  std::set<unsigned> pids;
+  std::size_t me = 0;
+  for (std::size_t r = 0; r < everyone.size(); ++r) {
+    if (everyone[r]["host"] != host) continue;
+    if (static_cast<int>(r) == comm.rank()) me = neighbours.size();
+    neighbours.push_back({everyone[r]["cpus"].get<std::vector<int>>(), everyone[r]["gpu"]});
+    pids.insert(everyone[r]["pid"].get<unsigned>());
+  }
+  const BatchJob job = batch_job(process_environment());
+  const bool whole_host =
+      started_by_launcher && (job.kind == BatchJob::Kind::kNone ||
+                              job.host_cpus >= static_cast<int>(machine.cpus.size()));
+  const Seat seat = decide_seats(machine, neighbours, whole_host)[me];
+
+  Seating seating;
+  seating.cpus = neighbours[me].cpus;
+  std::string verdict = "good";
+  if (bind == "off") {
+    verdict = "not checked";
+  } else if (seat.found != Binding::kGood) {
+    verdict = seat.reason;
+    if (bind == "fix") {
+      seating.cpus = bind_process(seat.cpus);
+      verdict += seating.cpus == seat.cpus ? ": moved to " + cpu_list_text(seat.cpus)
+                                           : ": could not be moved to " + cpu_list_text(seat.cpus);
+    }
+    if (seating.cpus != seat.cpus)
+      seating.warnings.push_back("[binding] " + host + ": " + verdict + ". Hint: " +
+                                 (bind == "fix" ? "the batch system holds this rank there"
+                                                : "launch.bind=fix moves it"));
+  }
+  std::set<std::pair<int, int>> cores;
+  for (const auto& cpu : machine.cpus)
+    if (std::ranges::binary_search(seating.cpus, cpu.id)) cores.insert({cpu.package, cpu.core});
+  const auto after = gather_json(comm, {{"cpus", seating.cpus},
+                                        {"numa", seat.numa},
+                                        {"gpu", gpu.name},
+                                        {"hca", seat.hca},
+                                        {"verdict", verdict},
+                                        {"good", seating.warnings.empty()}});
+  int sharers = 0;
+  for (std::size_t r = 0; r < after.size(); ++r) {
+    if (everyone[r]["host"] == host && after[r]["cpus"] == after[static_cast<std::size_t>(
+                                                               comm.rank())]["cpus"])
+      ++sharers;
+    const int numa = after[r]["numa"];
+    seating.table.push_back({static_cast<int>(r), everyone[r]["host"],
+                             cpu_list_text(after[r]["cpus"].get<std::vector<int>>()),
+                             numa < 0 ? "-" : std::to_string(numa), after[r]["gpu"],
+                             after[r]["hca"], after[r]["verdict"], after[r]["good"]});
+  }
+  seating.cores = threads_for(cores.empty() ? seating.cpus.size() : cores.size(), sharers);
+  for (auto& text : strangers(gpus, gpu.uuid, pids)) seating.warnings.push_back("[gpu] " + text);
+  return seating;
+}
+
+std::string seat_table(const std::vector<SeatRow>& rows) {
+  std::vector<std::vector<std::string>> lines = {
+      {"rank", "host", "cores", "NUMA node", "GPU", "HCA", "verdict"}};
+  for (const auto& row : rows)
+    lines.push_back({std::to_string(row.rank), row.host, row.cores, row.numa,
+                     row.gpu.empty() ? "-" : row.gpu, row.hca.empty() ? "-" : row.hca,
+                     row.verdict});
+  return columns(lines);
+}
+
+}  // namespace chexnet

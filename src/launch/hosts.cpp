@@ -1,0 +1,57 @@
+#include "chexnet/launch/hosts.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+
+std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file)
+    throw ConfigError("[launch] " + path.string() +
+                      ": cannot be read. Hint: a host file has a line for each host, "
+                      "e.g. `node1 slots=4`");
+  std::vector<HostSlots> hosts;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name, word;
+    if (!(words >> name)) continue;
+    int slots = 1;
+    const auto bad = [&](const std::string& what) {
+      return ConfigError("[launch] " + path.string() + ":" + std::to_string(number) + ": " + what +
+                         ". Hint: `node1 slots=4`, or `node1` once for each rank");
+    };
+    const auto count = [&](const std::string& text) {
+      if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos ||
+          std::atoi(text.c_str()) < 1)
+        throw bad("'" + text + "' is no number of slots");
+      return std::atoi(text.c_str());
+    };
+    if (const auto colon = name.find(':'); colon != std::string::npos) {
+      slots = count(name.substr(colon + 1));
+      name.resize(colon);
+    }
+    while (words >> word) {
+      if (word.starts_with("slots=")) {
+        slots = count(word.substr(6));
+      } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
+        throw bad("'" + word + "' is not known");
+      }
+    }
+    const auto known = std::ranges::find(hosts, name, &HostSlots::name);
+    if (known == hosts.end())
+      hosts.push_back({name, slots});
+    else
+      known->slots += slots;
+  }
+  if (hosts.empty())
+    throw ConfigError("[launch] " + path.string() + ": names no host. Hint: a line for each host");
+  return hosts;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,185 @@
+#include "chexnet/launch/nvml.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+namespace chexnet {
+namespace {
+
+using Device = void*;
+using EventSet = void*;
+constexpr int kSuccess = 0;
+constexpr unsigned kClockSm = 1, kTemperatureGpu = 0, kEccUncorrected = 1, kEccVolatile = 0;
+constexpr unsigned long long kEventXid = 8;
+constexpr unsigned kTextSize = 96;
+
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32];
+};
+struct MemoryInfo {
+  unsigned long long total, free, used;
+};
+struct Utilisation {
+  unsigned gpu, memory;
+};
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long used_bytes;
+  unsigned gpu_instance, compute_instance;
+};
+struct EventData {
+  Device device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+
+// "00000000:18:00.0" as Linux writes it: a domain of four digits.
+std::string linux_bus_id(const char* nvml) {
+  unsigned domain = 0, bus = 0, device = 0, function = 0;
+  if (std::sscanf(nvml, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4) return nvml;
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", domain, bus, device, function);
+  return text.data();
+}
+
+}  // namespace
+
+std::string throttle_text(std::uint64_t reasons) {
+  // nvmlClocksThrottleReasons; idle (1) and the applications' own clocks (2) are no trouble.
+  static constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6> kReasons = {{
+      {0x04, "power cap"},
+      {0x08, "hardware slowdown"},
+      {0x20, "software thermal"},
+      {0x40, "hardware thermal"},
+      {0x80, "power brake"},
+      {0x10, "sync boost"},
+  }};
+  std::string text;
+  for (const auto& [bit, name] : kReasons)
+    if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+struct Nvml::Calls {
+  void* library = nullptr;
+  EventSet events = nullptr;
+
+  template <class F>
+  F find(const char* name) const {
+    return reinterpret_cast<F>(dlsym(library, name));
+  }
+  // Calls a function of the library; false when it is absent or fails.
+  template <class... Arguments>
+  bool call(const char* name, Arguments... arguments) const {
+    const auto function = find<int (*)(Arguments...)>(name);
+    return function != nullptr && function(arguments...) == kSuccess;
+  }
+  std::string text(const char* name, Device device) const {
+    std::array<char, kTextSize> value{};
+    return call(name, device, value.data(), kTextSize) ? value.data() : "";
+  }
+  double number(const char* name, Device device, double scale = 1) const {
+    unsigned value = 0;
+    return call(name, device, &value) ? scale * value : -1;
+  }
+  std::vector<Device> devices() const {
+    unsigned count = 0;
+    call("nvmlDeviceGetCount_v2", &count);
+    std::vector<Device> found;
+    for (unsigned i = 0; i < count; ++i) {
+      Device device = nullptr;
+      if (call("nvmlDeviceGetHandleByIndex_v2", i, &device)) found.push_back(device);
+    }
+    return found;
+  }
+};
+
+Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {
+  if (!calls_->call("nvmlEventSetCreate", &calls_->events)) calls_->events = nullptr;
+  if (calls_->events == nullptr) return;
+  for (Device device : calls_->devices())
+    calls_->call("nvmlDeviceRegisterEvents", device, kEventXid, calls_->events);
+}
+
+std::unique_ptr<Nvml> Nvml::open() {
+  auto calls = std::make_unique<Calls>();
+  calls->library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  if (calls->library == nullptr || !calls->call("nvmlInit_v2")) return nullptr;
+  return std::unique_ptr<Nvml>(new Nvml(std::move(calls)));
+}
+
+Nvml::~Nvml() {
+  if (calls_->events != nullptr) calls_->call("nvmlEventSetFree", calls_->events);
+  calls_->call("nvmlShutdown");
+}
+
+std::string Nvml::driver_version() const {
+  std::array<char, kTextSize> value{};
+  return calls_->call("nvmlSystemGetDriverVersion", value.data(), kTextSize) ? value.data() : "";
+}
+
+std::vector<GpuState> Nvml::gpus() const {
+  std::vector<GpuState> states;
+  for (Device device : calls_->devices()) {
+    GpuState& gpu = states.emplace_back();
+    gpu.index = static_cast<int>(states.size()) - 1;
+    gpu.name = calls_->text("nvmlDeviceGetName", device);
+    gpu.uuid = calls_->text("nvmlDeviceGetUUID", device);
+    PciInfo pci{};
+    if (calls_->call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.bus_id = linux_bus_id(pci.bus_id);
+    MemoryInfo memory{};
+    if (calls_->call("nvmlDeviceGetMemoryInfo", device, &memory)) {
+      gpu.memory_bytes = static_cast<double>(memory.total);
+      gpu.memory_used_bytes = static_cast<double>(memory.used);
+    }
+    Utilisation busy{};
+    if (calls_->call("nvmlDeviceGetUtilizationRates", device, &busy))
+      gpu.utilisation_percent = busy.gpu;
+    gpu.power_w = calls_->number("nvmlDeviceGetPowerUsage", device, 1e-3);
+    unsigned value = 0;
+    if (calls_->call("nvmlDeviceGetClockInfo", device, kClockSm, &value)) gpu.sm_clock_mhz = value;
+    if (calls_->call("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value))
+      gpu.temperature_c = value;
+    unsigned long long wide = 0;
+    if (calls_->call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected, kEccVolatile, &wide))
+      gpu.uncorrected_ecc = static_cast<std::int64_t>(wide);
+    if (calls_->call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &wide))
+      gpu.throttle_reasons = wide;
+    gpu.persistence = static_cast<int>(calls_->number("nvmlDeviceGetPersistenceMode", device));
+    gpu.compute_mode = static_cast<int>(calls_->number("nvmlDeviceGetComputeMode", device));
+    unsigned now = 0, pending = 0;
+    gpu.mig = calls_->call("nvmlDeviceGetMigMode", device, &now, &pending) && now == 1;
+    unsigned slots = 0;
+    if (gpu.mig && calls_->call("nvmlDeviceGetMaxMigDeviceCount", device, &slots))
+      for (unsigned i = 0; i < slots; ++i) {
+        Device part = nullptr;
+        if (calls_->call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part))
+          gpu.mig_uuids.push_back(calls_->text("nvmlDeviceGetUUID", part));
+      }
+    std::array<ProcessInfo, 64> processes{};
+    unsigned count = processes.size();
+    if (calls_->call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, processes.data()))
+      for (unsigned i = 0; i < count; ++i)
+        gpu.processes.push_back(
+            {processes[i].pid, static_cast<double>(processes[i].used_bytes)});
+  }
+  return states;
+}
+
+std::vector<std::string> Nvml::new_xids() {
+  std::vector<std::string> found;
+  EventData event{};
+  constexpr unsigned kNoWait = 0;
+  while (calls_->events != nullptr &&
+         calls_->call("nvmlEventSetWait_v2", calls_->events, &event, kNoWait))
+    found.push_back(calls_->text("nvmlDeviceGetUUID", event.device) + " Xid " +
+                    std::to_string(event.data));
+  return found;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,110 @@
+#include "chexnet/comm/judgement.hpp"
+
+#include "chexnet/comm/postmortem.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// Four ranks on two hosts in the middle of backward.
+std::vector<RankView> healthy() {
+  std::vector<RankView> ranks(4);
+  for (int r = 0; r < 4; ++r) {
+    auto& view = ranks[static_cast<std::size_t>(r)];
+    view.rank = r;
+    view.host = r < 2 ? "node1" : "node2";
+    view.gpu = "Tesla V100";
+    view.pid = 100 + r;
+    view.operation = Operation::kBackward;
+    view.operation_age_s = 0.2;
+    view.sequence = 812;
+    view.step = 40;
+  }
+  return ranks;
+}
+constexpr Patience kPatience{5, 5};
+
+}  // namespace
+
+TEST_CASE("who is to blame for a halt") {
+  auto ranks = healthy();
+  const auto wait_all = [&] {
+    for (auto& r : ranks) {
+      r.operation = Operation::kAllReduceWait;
+      r.operation_age_s = 5.5;
+    }
+  };
+  const auto verdict = [&] {
+    const auto v = judge(ranks, kPatience);
+    if (!v) return std::string("nobody");
+    std::string text = cause_name(v->cause);
+    for (const int rank : v->ranks) text += " " + std::to_string(rank);
+    return text + " -> " + std::to_string(v->exit_code());
+  };
+  CHECK(verdict() == "nobody");
+  SECTION("a process that is gone") {
+    wait_all();
+    ranks[3].gone = true;
+    ranks[1].beat_age_s = 9;
+    CHECK(verdict() == "died 3 -> 5");
+    CHECK(verdict_text(*judge(ranks, kPatience), ranks).find("Rank 3 on node2 (Tesla V100) died") ==
+          0);
+  }
+  SECTION("a silent host") {
+    ranks[2].host_silent_s = ranks[3].host_silent_s = 6;
+    ranks[2].beat_age_s = ranks[3].beat_age_s = 6;
+    CHECK(verdict() == "cut off 2 3 -> 5");
+    CHECK(verdict_text(*judge(ranks, kPatience), ranks).find("Host node2 (rank 2, 3) has not") == 0);
+  }
+  SECTION("a rank whose threads do not run, rank 0 included") {
+    ranks[0].beat_age_s = 5.1;
+    CHECK(verdict() == "stopped 0 -> 7");
+    CHECK(verdict_text(*judge(ranks, kPatience), ranks)
+              .find("stopped answering 5.1 s ago during backward of step 40") != std::string::npos);
+  }
+  SECTION("a rank that lets the others wait") {
+    wait_all();
+    ranks[1].operation = Operation::kDataWait;
+    CHECK(verdict() == "stuck 1 -> 7");
+  }
+  SECTION("a rank that waits in an earlier collective") {
+    wait_all();
+    ranks[2].sequence = 811;
+    CHECK(verdict() == "stuck 2 -> 7");
+  }
+  SECTION("all wait in the same collective") {
+    wait_all();
+    CHECK(verdict() == "network 0 1 2 3 -> 7");
+  }
+  SECTION("long work without anybody waiting is no halt, nor is an ended rank") {
+    for (auto& r : ranks) r.operation_age_s = 500;
+    ranks[3].ended = ranks[3].gone = true;
+    ranks[2].ended = true;
+    ranks[2].host_silent_s = 99;
+    CHECK(verdict() == "nobody");
+  }
+}
+
+TEST_CASE("a post-mortem can be read back, and an old one is not taken for new") {
+  const ScratchFolder folder;
+  PostMortem report;
+  report.cause = "stopped";
+  report.ranks = {0};
+  report.exit_code = 7;
+  report.what = "Rank 0 stopped";
+  report.resume = "chexnet-train train c.yaml --resume auto";
+  report.views = healthy();
+  const double start = system_time_s();
+  CHECK_FALSE(read_postmortem(folder.path(), start));
+  write_postmortem(folder.path(), report);
+  const auto note = read_postmortem(folder.path(), start);
+  REQUIRE(note);
+  CHECK(note->exit_code == 7);
+  CHECK(note->step == 40);
+  CHECK(note->sentence ==
+        "Rank 0 stopped; last good checkpoint: none; resume with: chexnet-train train c.yaml "
+        "--resume auto");
+  CHECK_FALSE(read_postmortem(folder.path(), start + 60));
+}

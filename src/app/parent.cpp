@@ -53,8 +53,8 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
     const int code = run_as_parent(mpirun_command(launch), overdue);
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
     auto note = read_postmortem(task.run_folder, start);
-    const bool own_code = code == static_cast<int>(ExitCode::kDevice) ||
-                          code == static_cast<int>(ExitCode::kHang);
+    const bool own_code =
+        code == static_cast<int>(ExitCode::kDevice) || code == static_cast<int>(ExitCode::kHang);
     // With 5 or 7 of its own a rank has said what happened.
     if (!note && !own_code) note = launcher_note(code, task);
     const int reported = note ? note->exit_code : code;

@@ -4,12 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <sstream>
 
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/network.hpp"
@@ -92,6 +94,8 @@ Launch enter_world(const LaunchConfig& config, Invocation& invocation, const Par
     refuse_singletons(launch.comm->size());
   } else {
     refuse_singletons(1);
+    // Tells ranks who started them, and when first.
+    setenv("CHEXNET_PARENT", fixed(system_time_s() - process_age_s(), 3).c_str(), 0);
     const SelfLaunch ranks = self_launch(config, batch_job(process_environment()), invocation);
     if (task.dry_run) {
       std::cout << (ranks.layout.ranks > 1

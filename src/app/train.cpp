@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files, set;
-  std::string out, resume;
+  std::string out, resume, timeline;
   LaunchOptions launch;
   bool print_config = false, json = false;
 };
@@ -49,7 +49,8 @@ int run(const Options& options, Invocation& invocation) {
   Launch launch = enter_world(config.launch, invocation, parent);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const bool first = launch.comm->rank() == 0;
-  const TrainRequest request{resume, resume_command(invocation, launch.comm->size())};
+  const TrainRequest request{resume, resume_command(invocation, launch.comm->size()),
+                             options.timeline};
   const TrainOutcome outcome = train(config, request, std::move(launch.comm));
   invocation.abort = nullptr;
   if (!first) return static_cast<int>(outcome.code);
@@ -90,6 +91,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
           "go on from the last whole checkpoint: yes, or auto (start afresh where there is none)")
       ->expected(0, 1)
       ->default_str("yes");
+  command->add_option("--timeline", options->timeline,
+                      "write what every rank did and when (Chrome trace, also for Perfetto)");
   command->add_flag("--print-config", options->print_config, "print the resolved config and stop");
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->footer("Config keys:\n" + knobs_help());

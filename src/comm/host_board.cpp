@@ -31,7 +31,8 @@ HostBoard::HostBoard(Communicator& comm)
     : count_(comm.world().local_size),
       own_(comm.world().local_rank),
       bytes_(kLine + static_cast<std::size_t>(count_) * sizeof(Slot)) {
-  // Each host has its own /dev/shm; test hosts may share one, so a host's first rank is in the name.
+  // Each host has its own /dev/shm; test hosts may share one, so a host's first rank is in the
+  // name.
   const auto hosts = gather_text(comm, host_name());
   const auto at = std::ranges::find(hosts, host_name()) - hosts.begin();
   const std::string name = broadcast_text(comm, random_name()) + "-" + std::to_string(at);

@@ -69,8 +69,8 @@ std::optional<Verdict> judge(const std::vector<RankView>& ranks, const Patience&
     return !r.ended && waits(r) && r.operation_age_s > patience.collective_s;
   });
   if (!too_long) return std::nullopt;
-  if (auto v = verdict(Cause::kStuck,
-                       ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
+  if (auto v =
+          verdict(Cause::kStuck, ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
     return v;
   std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;
   for (const auto& r : ranks) {

@@ -67,7 +67,8 @@ std::optional<std::vector<std::string>> LineSocket::receive() {
   return lines;
 }
 
-LineListener::LineListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+LineListener::LineListener()
+    : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   socklen_t size = sizeof any;

@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/resources.hpp"
 
 namespace chexnet {
 namespace {
@@ -21,14 +21,10 @@ std::string PostMortem::sentence() const {
 }
 
 std::string postmortem_json(const PostMortem& report) {
-  nlohmann::ordered_json json = {{"time", report.time},
-                                 {"cause", report.cause},
-                                 {"ranks", report.ranks},
-                                 {"exit_code", report.exit_code},
-                                 {"what", report.what},
-                                 {"checkpoint", report.checkpoint},
-                                 {"resume", report.resume},
-                                 {"sentence", report.sentence()}};
+  nlohmann::ordered_json json = {{"time", report.time},     {"cause", report.cause},
+                                 {"ranks", report.ranks},   {"exit_code", report.exit_code},
+                                 {"what", report.what},     {"checkpoint", report.checkpoint},
+                                 {"resume", report.resume}, {"sentence", report.sentence()}};
   json["all_ranks"] = nlohmann::ordered_json::array();
   for (const auto& view : report.views)
     json["all_ranks"].push_back({{"rank", view.rank},
@@ -47,10 +43,6 @@ std::string postmortem_json(const PostMortem& report) {
 
 void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report) {
   write_atomically(file_of(run_folder), postmortem_json(report));
-}
-
-double system_time_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder,

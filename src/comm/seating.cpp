@@ -65,8 +65,8 @@ Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& g
   }
   const BatchJob job = batch_job(process_environment());
   const bool whole_host =
-      started_by_launcher && (job.kind == BatchJob::Kind::kNone ||
-                              job.host_cpus >= static_cast<int>(machine.cpus.size()));
+      started_by_launcher &&
+      (job.kind == BatchJob::Kind::kNone || job.host_cpus >= static_cast<int>(machine.cpus.size()));
   const Seat seat = decide_seats(machine, neighbours, whole_host)[me];
 
   Seating seating;
@@ -82,9 +82,9 @@ Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& g
                                            : ": could not be moved to " + cpu_list_text(seat.cpus);
     }
     if (seating.cpus != seat.cpus)
-      seating.warnings.push_back("[binding] " + host + ": " + verdict + ". Hint: " +
-                                 (bind == "fix" ? "the batch system holds this rank there"
-                                                : "launch.bind=fix moves it"));
+      seating.warnings.push_back(
+          "[binding] " + host + ": " + verdict + ". Hint: " +
+          (bind == "fix" ? "the batch system holds this rank there" : "launch.bind=fix moves it"));
   }
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus)
@@ -97,8 +97,8 @@ Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& g
                                         {"good", seating.warnings.empty()}});
   int sharers = 0;
   for (std::size_t r = 0; r < after.size(); ++r) {
-    if (everyone[r]["host"] == host && after[r]["cpus"] == after[static_cast<std::size_t>(
-                                                               comm.rank())]["cpus"])
+    if (everyone[r]["host"] == host &&
+        after[r]["cpus"] == after[static_cast<std::size_t>(comm.rank())]["cpus"])
       ++sharers;
     const int numa = after[r]["numa"];
     seating.table.push_back({static_cast<int>(r), everyone[r]["host"],

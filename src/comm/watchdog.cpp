@@ -92,8 +92,8 @@ class Watchdog::Thread {
     // Keeps strangers' connections out.
     token_ = broadcast_text(comm, std::to_string(random()) + std::to_string(random()));
     observers_ = {0};
-    const auto other = std::ranges::find_if(
-        peers_, [&](const Peer& peer) { return peer.host != peers_[0].host; });
+    const auto other =
+        std::ranges::find_if(peers_, [&](const Peer& peer) { return peer.host != peers_[0].host; });
     if (other != peers_.end())
       observers_.push_back(static_cast<int>(other - peers_.begin()));
     else if (peers_.size() > 1)
@@ -322,11 +322,11 @@ class Watchdog::Thread {
   std::string token_;
   std::vector<int> observers_;
   bool observes_ = false;
-  std::vector<Link> links_;           // of a rank that reports
-  std::vector<LineSocket> reports_;   // of an observer
-  std::vector<RankView> views_;       // [rank], as last reported
-  mutable std::vector<char> seen_;    // [local rank], its process once existed
-  std::vector<double> heard_s_;       // [rank]
+  std::vector<Link> links_;          // of a rank that reports
+  std::vector<LineSocket> reports_;  // of an observer
+  std::vector<RankView> views_;      // [rank], as last reported
+  mutable std::vector<char> seen_;   // [local rank], its process once existed
+  std::vector<double> heard_s_;      // [rank]
   double start_s_ = 0, reported_s_ = 0, suspected_s_ = 0;
   std::jthread thread_;
 };

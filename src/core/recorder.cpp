@@ -6,10 +6,17 @@ namespace chexnet {
 
 const char* operation_name(Operation operation) {
   static constexpr std::array<const char*, kOperations> kNames = {
-      "other work",  "waiting for data", "copying to the GPU",
-      "forward",     "backward",         "waiting for gradients of other ranks",
-      "agreeing with other ranks",       "optimiser",
-      "evaluation",  "checkpoint",       "ended"};
+      "other work",
+      "waiting for data",
+      "copying to the GPU",
+      "forward",
+      "backward",
+      "waiting for gradients of other ranks",
+      "agreeing with other ranks",
+      "optimiser",
+      "evaluation",
+      "checkpoint",
+      "ended"};
   const auto index = static_cast<std::size_t>(operation);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

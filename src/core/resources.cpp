@@ -76,6 +76,10 @@ std::uint64_t available_memory_bytes() {
   return available;
 }
 
+double system_time_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 std::string utc_time() {
   const std::time_t t = std::time(nullptr);
   std::tm parts{};

@@ -104,8 +104,8 @@ void judge(Seat& seat, const std::vector<RankPlace>& ranks, std::size_t rank,
   for (std::size_t other = 0; other < ranks.size() && enough_cores; ++other) {
     if (other == rank || !intersects(mine, ranks[other].cpus)) continue;
     seat.found = Binding::kShared;
-    seat.reason = "shares cores " + cpu_list_text(mine) + " with local rank " +
-                  std::to_string(other);
+    seat.reason =
+        "shares cores " + cpu_list_text(mine) + " with local rank " + std::to_string(other);
     return;
   }
   if (!near.empty() && !includes(near, mine)) {

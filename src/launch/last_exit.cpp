@@ -31,9 +31,8 @@ void exit_and_end_launcher(int exit_code, int patience_s) {
   std::fflush(nullptr);
   const pid_t launcher = getppid();
   // A handle of the process, not its number, which may be another's by then.
-  const int handle = is_mpi_launcher(launcher)
-                         ? static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U))
-                         : -1;
+  const int handle =
+      is_mpi_launcher(launcher) ? static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U)) : -1;
   if (handle >= 0 && fork() == 0) {
     // Only system calls here: the parent had other threads.
     setsid();

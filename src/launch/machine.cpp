@@ -90,10 +90,9 @@ Machine read_machine(const std::vector<GpuState>& gpus) {
   machine.numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
   hwloc_obj_t unit = nullptr;
   while ((unit = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, unit)) != nullptr)
-    machine.cpus.push_back({static_cast<int>(unit->os_index),
-                            ancestor_index(t, unit, HWLOC_OBJ_CORE),
-                            std::max(0, numa_of(t, unit->cpuset)),
-                            ancestor_index(t, unit, HWLOC_OBJ_PACKAGE)});
+    machine.cpus.push_back(
+        {static_cast<int>(unit->os_index), ancestor_index(t, unit, HWLOC_OBJ_CORE),
+         std::max(0, numa_of(t, unit->cpuset)), ancestor_index(t, unit, HWLOC_OBJ_PACKAGE)});
   std::ranges::sort(machine.cpus, {}, &Cpu::id);
 
   hwloc_obj_t device = nullptr;

@@ -131,7 +131,8 @@ std::vector<GpuState> Nvml::gpus() const {
     gpu.name = calls_->text("nvmlDeviceGetName", device);
     gpu.uuid = calls_->text("nvmlDeviceGetUUID", device);
     PciInfo pci{};
-    if (calls_->call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.bus_id = linux_bus_id(pci.bus_id);
+    if (calls_->call("nvmlDeviceGetPciInfo_v3", device, &pci))
+      gpu.bus_id = linux_bus_id(pci.bus_id);
     MemoryInfo memory{};
     if (calls_->call("nvmlDeviceGetMemoryInfo", device, &memory)) {
       gpu.memory_bytes = static_cast<double>(memory.total);
@@ -165,8 +166,7 @@ std::vector<GpuState> Nvml::gpus() const {
     unsigned count = processes.size();
     if (calls_->call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, processes.data()))
       for (unsigned i = 0; i < count; ++i)
-        gpu.processes.push_back(
-            {processes[i].pid, static_cast<double>(processes[i].used_bytes)});
+        gpu.processes.push_back({processes[i].pid, static_cast<double>(processes[i].used_bytes)});
   }
   return states;
 }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -41,8 +40,8 @@ RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
     layout.ranks_per_host = layout.ranks / layout.hosts;
   // Fewer ranks than would fill the hosts stay on the first ones.
   if (layout.ranks_per_host > 0)
-    layout.hosts = std::min(layout.hosts,
-                            (layout.ranks + layout.ranks_per_host - 1) / layout.ranks_per_host);
+    layout.hosts =
+        std::min(layout.hosts, (layout.ranks + layout.ranks_per_host - 1) / layout.ranks_per_host);
   return layout;
 }
 
@@ -54,8 +53,7 @@ std::vector<std::string> mpirun_command(const SelfLaunch& launch) {
     if (static_cast<std::size_t>(layout.ranks) > launch.cpus)
       command.emplace_back("--oversubscribe");
   } else {
-    if (!launch.hostfile.empty())
-      command.insert(command.end(), {"--hostfile", launch.hostfile});
+    if (!launch.hostfile.empty()) command.insert(command.end(), {"--hostfile", launch.hostfile});
     // Two ranks would be bound to a core each; each rank finds its own seat (launch.bind).
     command.insert(command.end(), {"--bind-to", "none"});
     if (layout.ranks_per_host > 0)
@@ -75,7 +73,7 @@ std::vector<std::string> forwarded_variables(const char* const* environment,
                                              const std::vector<std::string>& wanted) {
   // mpirun itself passes OMPI_MCA_… on.
   static constexpr std::array<std::string_view, 12> kOurs = {
-      "AWS_",  "CHEXNET_", "CUDA_", "HWLOC_",   "LD_LIBRARY_PATH", "NCCL_",
+      "AWS_", "CHEXNET_", "CUDA_", "HWLOC_",   "LD_LIBRARY_PATH", "NCCL_",
       "OMP_", "PATH",     "PSM2_", "PYTORCH_", "TORCH_",          "UCX_"};
   std::vector<std::string> names;
   for (const char* const* entry = environment; *entry != nullptr; ++entry) {
@@ -93,9 +91,9 @@ std::string command_text(const std::vector<std::string>& command) {
   std::string text;
   for (const auto& word : command) {
     const bool plain =
-        !word.empty() &&
-        word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "-_./=:,@%+^") == std::string::npos;
+        !word.empty() && word.find_first_not_of(
+                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                             "-_./=:,@%+^") == std::string::npos;
     text += text.empty() ? "" : " ";
     if (plain) {
       text += word;
@@ -136,7 +134,6 @@ int run_as_parent(const std::vector<std::string>& command,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    setenv("CHEXNET_PARENT", "1", 1);  // tells ranks who started them
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0)
       dup2(null, STDIN_FILENO);  // a background group that reads the terminal would be stopped

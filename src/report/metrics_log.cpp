@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_writer.hpp>
@@ -10,6 +9,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -24,10 +24,6 @@ enum EventField : protozero::pbf_tag_type {
 };
 enum SummaryField : protozero::pbf_tag_type { kValue = 1 };
 enum ValueField : protozero::pbf_tag_type { kTag = 1, kSimpleValue = 2 };
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 nlohmann::json json_of(const MetricValue& value) {
   return std::visit(
@@ -61,15 +57,16 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t resume_
   const auto path = folder / "metrics.jsonl";
   if (resume_step >= 0) cut_after(path, resume_step);
   lines_.open(path, std::ios::app);
-  const auto events = "events.out.tfevents." + std::to_string(static_cast<long long>(wall_time())) +
-                      "." + host_name() + "." + std::to_string(getpid());
+  const auto events = "events.out.tfevents." +
+                      std::to_string(static_cast<long long>(system_time_s())) + "." + host_name() +
+                      "." + std::to_string(getpid());
   events_.open(folder / events, std::ios::binary);
   if (!lines_ || !events_)
     throw CheckpointError("[report] " + path.string() +
                           ": cannot be written. Hint: is the run folder writable?");
   std::string version;
   protozero::pbf_writer event(version);
-  event.add_double(kWallTime, wall_time());
+  event.add_double(kWallTime, system_time_s());
   event.add_string(kFileVersion, "brain.Event:2");
   tensorboard_record(version);
 }
@@ -99,7 +96,7 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
   std::string record;
   {
     protozero::pbf_writer writer(record);
-    writer.add_double(kWallTime, wall_time());
+    writer.add_double(kWallTime, system_time_s());
     writer.add_int64(kStep, step);
     protozero::pbf_writer summary(writer, kSummary);
     const auto scalar = [&](const std::string& name, double v) {

@@ -1,15 +1,12 @@
 #include "chexnet/storage/stores.hpp"
 
-
 namespace chexnet {
 
 Stores::Stores(S3Options s3) : s3_options_(std::move(s3)), local_(local_store()) {}
 
 Store& Stores::of(const std::string& path) {
   if (!is_s3(path)) return *local_;
-  std::call_once(s3_once_, [&] {
-    s3_ = s3_store(s3_options_, process_environment());
-  });
+  std::call_once(s3_once_, [&] { s3_ = s3_store(s3_options_, process_environment()); });
   return *s3_;
 }
 

@@ -64,9 +64,9 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
   if (!narrow.empty()) log_warning(narrow);
   device.cores = seating.cores;
   const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
-  device.threads = config.threads > 0                   ? static_cast<int>(config.threads)
+  device.threads = config.threads > 0                     ? static_cast<int>(config.threads)
                    : omp != nullptr && std::atoi(omp) > 0 ? std::atoi(omp)
-                                                        : device.cores;
+                                                          : device.cores;
   at::set_num_threads(device.threads);
   const std::string cpus = cpu_list_text(seating.cpus);
   if (device.cuda == nullptr)

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <torch/headeronly/version.h>
+#include <unistd.h>
 
 #include "chexnet/comm/watchdog.hpp"
 #include "chexnet/config/load.hpp"
@@ -11,7 +12,10 @@
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/environment.hpp"
 #include "chexnet/model/weights.hpp"
+#include "chexnet/report/timeline.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
@@ -154,10 +158,24 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
   return results;
 }
 
+// What `status` needs of a run that it sees from outside.
+MetricFields start_fields(const Config& config, const Dataset& dataset, const Communicator& comm) {
+  const auto images = static_cast<std::uint64_t>(dataset.splits.train.rows.size());
+  return {{"ranks", static_cast<std::int64_t>(comm.size())},
+          {"total_steps", total_steps(config.train, images)},
+          {"batch", config.train.batch},
+          {"train_images", static_cast<std::int64_t>(images)},
+          {"host", host_name()},
+          {"pid", static_cast<std::int64_t>(getpid())},
+          {"job", batch_job(process_environment()).id}};
+}
+
 // Lends the recorder to the communicator, which outlives it.
 class RecordedBy {
  public:
-  RecordedBy(Communicator& comm, Recorder& recorder) : comm_(comm) { comm_.set_recorder(&recorder); }
+  RecordedBy(Communicator& comm, Recorder& recorder) : comm_(comm) {
+    comm_.set_recorder(&recorder);
+  }
   ~RecordedBy() { comm_.set_recorder(nullptr); }
   RecordedBy(const RecordedBy&) = delete;
   RecordedBy& operator=(const RecordedBy&) = delete;
@@ -175,11 +193,13 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   const Device device = choose_device(config.launch, *host);
   const auto comm = gradient_communicator(std::move(host), device, config.launch);
   Recorder recorder;
+  constexpr std::size_t kTimelineEvents = 200'000;  // a rank; some thousand steps
+  if (!request.timeline.empty()) recorder.start_timeline(kTimelineEvents);
   const RecordedBy recorded(*comm, recorder);
   RunFolder folder(config, request.resume, *comm);
-  const Watchdog watchdog(*comm, recorder,
-                          {config.launch.timeout_s, folder.path(), request.resume_command,
-                           device.gpu.name});
+  const Watchdog watchdog(
+      *comm, recorder,
+      {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
   outcome.run_folder = folder.path().string();
   const Dataset dataset = load_dataset(config.data, *comm);
   check_packs(*dataset.images, training_preprocessing(config.data));
@@ -223,14 +243,14 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
     folder.claim(config);
     write_atomically(folder.path() / "split.csv", splits_csv(dataset.manifest, dataset.splits));
     metrics = std::make_unique<MetricsLog>(folder.path(), resumed ? state.step : -1);
-    if (resumed)
-      metrics->write("restart", state.step, {{"ranks", static_cast<std::int64_t>(comm->size())}});
+    metrics->write(resumed ? "restart" : "start", state.step, start_fields(config, dataset, *comm));
   }
   log_info("host and cores: " + device.description + "\n" + seat_table(device.seats));
 
   const double start = now_s();
   TrainingLoop loop(
-      {config, dataset, network, *comm, device, folder, metrics.get(), weights, recorder}, step, state);
+      {config, dataset, network, *comm, device, folder, metrics.get(), weights, recorder}, step,
+      state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
   outcome.step = loop.state().step;
@@ -243,6 +263,8 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
     if (comm->rank() == 0)
       write_report(folder.path(), "chexnet-train: " + config.run.name, settings, outcome.results);
   }
+  if (!request.timeline.empty())
+    write_timeline(*comm, recorder, clock_offset_s(*comm), request.timeline);
   auto peak = static_cast<double>(peak_rss_bytes());
   comm->all_reduce(std::span(&peak, 1), ReduceOp::kMax);
   outcome.peak_bytes = static_cast<std::uint64_t>(peak);

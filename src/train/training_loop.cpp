@@ -48,7 +48,11 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       step_(step),
       state_(std::move(state)),
       total_steps_(0),
-      progress_(parts.comm.rank() == 0) {}
+      progress_(parts.comm.rank() == 0),
+      watch_(parts.comm, parts.recorder, parts.metrics, parts.device.seats, parts.device.gpu.uuid,
+             parts.device.cuda == nullptr ? parts.device.threads : 0) {
+  if (parts_.comm.rank() == 0) clock_ = std::make_unique<JobClock>(parts_.config.launch);
+}
 
 ExitCode TrainingLoop::run() {
   const Config& config = parts_.config;
@@ -79,7 +83,7 @@ ExitCode TrainingLoop::run() {
       progress_.clear();
       checkpoint();
       if (parts_.comm.rank() == 0)
-        log_info("stopped on request at step " + std::to_string(state_.step) +
+        log_info(stop_reason_ + " at step " + std::to_string(state_.step) +
                  ": checkpoint written, exit 75; go on with --resume auto");
       return ExitCode::kRequeue;
     }
@@ -102,6 +106,7 @@ ExitCode TrainingLoop::run() {
     ++state_.step;
     state_.position += batch;
     state_.loss_scale = step_.loss_scale();
+    watch_.step_done(state_.step);
 
     const bool last = state_.step == total_steps_;
     const std::int64_t epoch = epochs_complete(state_.step, config.train.batch, images);
@@ -114,9 +119,11 @@ ExitCode TrainingLoop::run() {
       interval_.data_wait_before_s = loader.wait_s();
       interval_.stalls_before = loader.stats().stalls;
       interval_.start_s = now_s();
+      watch_.skip();
     } else if (config.checkpoint.every_steps > 0 &&
                state_.step % config.checkpoint.every_steps == 0) {
       checkpoint();
+      watch_.skip();
     }
     if (config.train.early_stop_epochs > 0 &&
         state_.evaluations_without_best >= config.train.early_stop_epochs) {
@@ -127,6 +134,8 @@ ExitCode TrainingLoop::run() {
     }
   }
   progress_.clear();
+  const std::string summary = watch_.summary(state_.step);
+  if (!summary.empty()) log_info(summary);
   return ExitCode::kDone;
 }
 
@@ -136,11 +145,10 @@ const Batch& TrainingLoop::next_batch(Loader& loader) {
 }
 
 TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
-  const Config& config = parts_.config;
   bool stop = stop_requested();
   if (parts_.comm.rank() == 0) {
-    stop = stop || parts_.folder.stop_file_exists();
-    stop = stop || (config.train.max_seconds > 0 && now_s() - start_s_ > config.train.max_seconds);
+    stop_reason_ = stop ? "stopped on request" : reason_to_stop();
+    stop = !stop_reason_.empty();
   }
   const auto labelled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
   std::array<double, 3> votes = {static_cast<double>(labelled), static_cast<double>(batch.damaged),
@@ -148,6 +156,16 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
   if (votes[1] > 0) refuse_damaged(batch, votes[1]);
   return {votes[0], votes[2] > 0};
+}
+
+std::string TrainingLoop::reason_to_stop() const {
+  const Config& config = parts_.config;
+  if (parts_.folder.stop_file_exists()) return "stopped by the STOP file";
+  if (config.train.max_seconds > 0 && now_s() - start_s_ > config.train.max_seconds)
+    return "stopped by train.max_seconds";
+  const auto left = clock_->left_s();
+  if (!left || *left > config.launch.stop_margin_s + longest_checkpoint_s_) return "";
+  return "stopped with " + readable_s(std::max(0.0, *left)) + " left of the job's time";
 }
 
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is
@@ -280,6 +298,7 @@ void TrainingLoop::evaluate() {
 
 void TrainingLoop::checkpoint() {
   const Recorder::Span span(&parts_.recorder, Operation::kCheckpoint);
+  const double start = now_s();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint does not have
   if (parts_.comm.rank() == 0) {
     const std::string description = model_description(parts_.config, parts_.dataset);
@@ -293,6 +312,7 @@ void TrainingLoop::checkpoint() {
         {{"epoch", state_.epoch}, {"best", std::string(is_best_ ? "yes" : "no")}});
   }
   parts_.comm.barrier();
+  longest_checkpoint_s_ = std::max(longest_checkpoint_s_, now_s() - start);
 }
 
 }  // namespace chexnet

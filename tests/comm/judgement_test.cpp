@@ -1,6 +1,7 @@
 #include "chexnet/comm/judgement.hpp"
 
 #include "chexnet/comm/postmortem.hpp"
+#include "chexnet/core/resources.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -56,7 +57,8 @@ TEST_CASE("who is to blame for a halt") {
     ranks[2].host_silent_s = ranks[3].host_silent_s = 6;
     ranks[2].beat_age_s = ranks[3].beat_age_s = 6;
     CHECK(verdict() == "cut off 2 3 -> 5");
-    CHECK(verdict_text(*judge(ranks, kPatience), ranks).find("Host node2 (rank 2, 3) has not") == 0);
+    CHECK(verdict_text(*judge(ranks, kPatience), ranks).find("Host node2 (rank 2, 3) has not") ==
+          0);
   }
   SECTION("a rank whose threads do not run, rank 0 included") {
     ranks[0].beat_age_s = 5.1;

@@ -23,9 +23,8 @@ Machine made_up(int packages, int cores, int threads = 1, int nodes = 1) {
 }
 void add_gpu(Machine& machine, int package, std::vector<std::string> uuids, int numa = -2) {
   const auto index = std::to_string(machine.gpus.size());
-  machine.gpus.push_back(
-      {"cuda" + index, "0000:" + index + "8:00.0", std::move(uuids), numa == -2 ? package : numa,
-       package});
+  machine.gpus.push_back({"cuda" + index, "0000:" + index + "8:00.0", std::move(uuids),
+                          numa == -2 ? package : numa, package});
 }
 std::vector<int> range(int first, int last) {
   std::vector<int> cpus(static_cast<std::size_t>(last - first + 1));
@@ -71,8 +70,8 @@ TEST_CASE("where ranks belong on machines of many kinds") {
           "shared 0-9 mlx5_0 | far 10-19 mlx5_0 | far 20-29 mlx5_0 | shared 30-39 mlx5_0");
     CHECK(text_of(decide_seats(m, four({all(39)}), false)) ==
           "shared 0-9 mlx5_0 | shared 10-19 mlx5_0 | shared 20-29 mlx5_0 | shared 30-39 mlx5_0");
-    CHECK(text_of(decide_seats(
-              m, four({range(0, 9), range(10, 19), range(20, 29), range(30, 39)}), false)) ==
+    CHECK(text_of(decide_seats(m, four({range(0, 9), range(10, 19), range(20, 29), range(30, 39)}),
+                               false)) ==
           "good 0-9 mlx5_0 | good 10-19 mlx5_0 | good 20-29 mlx5_0 | good 30-39 mlx5_0");
   }
   SECTION("C4140, all four GPUs behind a switch on one socket") {

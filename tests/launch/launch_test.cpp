@@ -89,15 +89,15 @@ TEST_CASE("how many ranks start, and where") {
   slurm_nodes_only.tasks = 0;
   const std::vector<HostSlots> two = {{"node1", 2}, {"node3", 4}};
   const std::vector<Case> cases = {
-      {{}, {}, {}, 1, 1, 1},                       // a laptop
-      {{0, 0, 4}, {}, {}, 4, 1, 4},                // a node with four GPUs
-      {{2, 0, 4}, {}, {}, 2, 1, 2},                // two ranks wanted there
-      {{}, {}, two, 6, 2, 0},                      // CPU ranks by the slots of a host file
-      {{0, 0, 4}, {}, two, 8, 2, 4},               // GPUs go before slots
-      {{0, 2, 4}, {}, two, 4, 2, 2},               // --ranks-per-node goes before GPUs
-      {{3, 0, 0}, {}, two, 3, 2, 0},               // three ranks fill the slots in order
-      {{2, 2, 0}, {}, two, 2, 1, 2},               // two of them fit one host
-      {{}, slurm, {}, 6, 3, 0},                    // --ntasks
+      {{}, {}, {}, 1, 1, 1},                        // a laptop
+      {{0, 0, 4}, {}, {}, 4, 1, 4},                 // a node with four GPUs
+      {{2, 0, 4}, {}, {}, 2, 1, 2},                 // two ranks wanted there
+      {{}, {}, two, 6, 2, 0},                       // CPU ranks by the slots of a host file
+      {{0, 0, 4}, {}, two, 8, 2, 4},                // GPUs go before slots
+      {{0, 2, 4}, {}, two, 4, 2, 2},                // --ranks-per-node goes before GPUs
+      {{3, 0, 0}, {}, two, 3, 2, 0},                // three ranks fill the slots in order
+      {{2, 2, 0}, {}, two, 2, 1, 2},                // two of them fit one host
+      {{}, slurm, {}, 6, 3, 0},                     // --ntasks
       {{0, 0, 4}, slurm_nodes_only, {}, 12, 3, 4},  // one for each GPU of three nodes
       {{}, slurm_nodes_only, {}, 3, 3, 1},
   };
@@ -118,8 +118,7 @@ TEST_CASE("the mpirun command") {
   here.mpi_args = {"-q"};
   here.program = "/bin/x";
   here.arguments = {"train", "a b"};
-  CHECK(command_text(mpirun_command(here)) ==
-        "mpirun --map-by socket -np 2 -q /bin/x train 'a b'");
+  CHECK(command_text(mpirun_command(here)) == "mpirun --map-by socket -np 2 -q /bin/x train 'a b'");
   here.cpus = 1;
   here.as_root = true;
   CHECK(command_text(mpirun_command(here)) ==
@@ -132,9 +131,10 @@ TEST_CASE("the mpirun command") {
   there.arguments = {"it's"};
   CHECK(command_text(mpirun_command(there)) ==
         "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np 4 x 'it'\\''s'");
-  const char* const environment[] = {"NIH=/d", "PWD=/x", "_=x", "SLURM_JOB_ID=1", "AWS_PROFILE=p",
-                                     "OMPI_MCA_btl=x", nullptr};
-  CHECK(forwarded_variables(environment, {"NIH"}) == std::vector<std::string>{"AWS_PROFILE", "NIH"});
+  const char* const environment[] = {"NIH=/d",        "PWD=/x",         "_=x",  "SLURM_JOB_ID=1",
+                                     "AWS_PROFILE=p", "OMPI_MCA_btl=x", nullptr};
+  CHECK(forwarded_variables(environment, {"NIH"}) ==
+        std::vector<std::string>{"AWS_PROFILE", "NIH"});
   CHECK(forwarded_variables(environment, {}) == std::vector<std::string>{"AWS_PROFILE"});
 }
 
@@ -147,8 +147,7 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
       found += host.name + "=" + std::to_string(host.slots) + " ";
     return found;
   };
-  CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") ==
-        "node1=2 node2=3 ");
+  CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") == "node1=2 node2=3 ");
   CHECK(hosts_of("node1:4\nnode2\n") == "node1=4 node2=1 ");
   CHECK(hosts_of("n2\nn2\nn1\nn2\n") == "n2=3 n1=1 ");
   CHECK(error_of<ConfigError>([&] { hosts_of("n1\nn2 slot=2\n"); }).find("hosts:2: 'slot=2'") !=
@@ -219,7 +218,8 @@ TEST_CASE("a batch job knows its id, shape and time left") {
       {array, slurm, "UNLIMITED\n", -1},
       {array, slurm, "", -1},
       {job, pbs,
-       "Job Id: 12\n    Resource_List.walltime = 02:00:00\n    resources_used.walltime = 00:30:00\n",
+       "Job Id: 12\n    Resource_List.walltime = 02:00:00\n    resources_used.walltime = "
+       "00:30:00\n",
        5400},
       {job, pbs, "    Resource_List.walltime = 02:00:00\n", 7100},
       {job, pbs, "", 500},

@@ -14,9 +14,9 @@ struct RankView {
   int rank = 0;
   std::string host, gpu;
   int pid = 0;
-  bool ended = false;       // it said that nothing more is to come
-  bool gone = false;        // its process does not exist
-  double beat_age_s = 0;    // since its own watchdog thread last ran
+  bool ended = false;        // it said that nothing more is to come
+  bool gone = false;         // its process does not exist
+  double beat_age_s = 0;     // since its own watchdog thread last ran
   double host_silent_s = 0;  // since its host was last heard
   Operation operation = Operation::kOther;
   double operation_age_s = 0;

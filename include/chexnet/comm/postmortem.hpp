@@ -11,15 +11,15 @@
 namespace chexnet {
 
 struct PostMortem {
-  std::string time;                // UTC
-  std::string cause;               // of cause_name, or "launcher"
-  std::vector<int> ranks;          // guilty ones
+  std::string time;        // UTC
+  std::string cause;       // of cause_name, or "launcher"
+  std::vector<int> ranks;  // guilty ones
   int exit_code = 0;
-  std::string what;                // verdict_text
-  std::string checkpoint;          // the last whole one; empty: none
-  std::string resume;              // the command to go on with
-  std::vector<RankView> views;     // of every rank
-  std::string sentence() const;    // all of it for a person, one line
+  std::string what;              // verdict_text
+  std::string checkpoint;        // the last whole one; empty: none
+  std::string resume;            // the command to go on with
+  std::vector<RankView> views;   // of every rank
+  std::string sentence() const;  // all of it for a person, one line
 };
 
 std::string postmortem_json(const PostMortem& report);
@@ -33,7 +33,6 @@ struct PostMortemNote {
 };
 std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder,
                                               double since);
-double system_time_s();
 
 // Name of what checkpoints/last points to; empty when there is none.
 std::string last_checkpoint(const std::filesystem::path& run_folder);

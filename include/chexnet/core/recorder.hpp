@@ -39,10 +39,11 @@ struct OperationBoard {
   std::atomic<std::int64_t> step{0};
   std::atomic<double> since_s{0};
 };
-static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<double>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
 
 struct TimelineEvent {
-  const char* name = "";  // of static life
+  const char* name = "";     // of static life
   std::int32_t number = -1;  // of a block or bucket; -1 = none
   std::uint8_t track = 0;    // 0 the main thread, 1 communication
   double begin_s = 0, end_s = 0;

@@ -14,6 +14,7 @@ std::uint64_t peak_rss_bytes();  // largest resident set so far
 // Memory this process may still take: what the system calls available, or less where a control
 // group limits it. 0 = not known.
 std::uint64_t available_memory_bytes();
+double system_time_s();  // since 1970, by the system's clock
 std::string utc_time();  // 2026-11-21T09:00:00Z
 
 // A size for people: "1.5 GiB".

@@ -14,12 +14,12 @@ namespace chexnet {
 struct BatchJob {
   enum class Kind { kNone, kSlurm, kPbs };
   Kind kind = Kind::kNone;
-  std::string id;     // as its commands take it: of an array, "123_4" (Slurm), "123[4].server" (PBS)
-  int nodes = 1;      // of the job
-  int tasks = 0;      // ranks the user asked for; 0 = not said
-  int host_cpus = 0;  // of this host that are the job's; 0 = not said
-  int host_gpus = 0;  // the same of GPUs
-  int restarts = 0;   // how often the batch system started it again
+  std::string id;  // as its commands take it: of an array, "123_4" (Slurm), "123[4].server" (PBS)
+  int nodes = 1;   // of the job
+  int tasks = 0;   // ranks the user asked for; 0 = not said
+  int host_cpus = 0;     // of this host that are the job's; 0 = not said
+  int host_gpus = 0;     // the same of GPUs
+  int restarts = 0;      // how often the batch system started it again
   std::string nodefile;  // PBS: hosts, a line for each rank
 };
 BatchJob batch_job(const Environment& env);

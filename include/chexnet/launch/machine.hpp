@@ -24,9 +24,9 @@ struct DevicePlace {
 };
 
 struct Machine {
-  std::vector<Cpu> cpus;           // those this process's control group permits; ascending id
-  std::vector<DevicePlace> gpus;   // in order of bus id
-  std::vector<DevicePlace> hcas;   // InfiniBand, RoCE and Omni-Path adapters
+  std::vector<Cpu> cpus;          // those this process's control group permits; ascending id
+  std::vector<DevicePlace> gpus;  // in order of bus id
+  std::vector<DevicePlace> hcas;  // InfiniBand, RoCE and Omni-Path adapters
   int packages = 1, numa_nodes = 1;
   const DevicePlace* gpu_of(const std::string& uuid) const;  // null when unknown
 };

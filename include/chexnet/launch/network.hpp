@@ -15,8 +15,8 @@ struct NetworkSettings {
 };
 
 // "auto" (libraries choose), "ib" or "ib:mlx5_0" (InfiniBand and RoCE by UCX), "opa" (Omni-Path by
-// PSM2), "tcp" or "tcp:eth0" (that interface, or "10.1.0.0/16"), "ucx" (UCX over whatever there is).
-// ConfigError for others.
+// PSM2), "tcp" or "tcp:eth0" (that interface, or "10.1.0.0/16"), "ucx" (UCX over whatever there
+// is). ConfigError for others.
 NetworkSettings network_settings(const std::string& network);
 
 // Sets what is not set yet.

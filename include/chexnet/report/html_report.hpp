@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/eval/predictions.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/eval/predictions.hpp"
 
 namespace chexnet {
 

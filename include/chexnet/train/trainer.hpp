@@ -28,6 +28,7 @@ struct TrainOutcome {
 struct TrainRequest {
   Resume resume = Resume::kNo;
   std::string resume_command;  // for a post-mortem
+  std::string timeline;        // file for the spans of all ranks; empty: none
 };
 
 // Collective: call on every rank with the same arguments.

@@ -3,6 +3,7 @@
 // Collective.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "chexnet/core/error.hpp"
@@ -11,7 +12,9 @@
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
+#include "chexnet/train/job_clock.hpp"
 #include "chexnet/train/run_folder.hpp"
+#include "chexnet/train/run_watch.hpp"
 #include "chexnet/train/step.hpp"
 #include "chexnet/train/train_state.hpp"
 
@@ -53,6 +56,7 @@ class TrainingLoop {
   std::uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
   const Batch& next_batch(Loader& loader);
   Agreement agree(const Batch& batch);
+  std::string reason_to_stop() const;  // rank 0; empty: none
   void refuse_damaged(const Batch& batch, double damaged);
   void count_skipped(bool applied);
   void log(const Loader& loader, double lr);
@@ -67,6 +71,10 @@ class TrainingLoop {
   std::int64_t total_steps_;
   Interval interval_;
   Progress progress_;
+  RunWatch watch_;
+  std::unique_ptr<JobClock> clock_;  // rank 0
+  std::string stop_reason_;          // rank 0
+  double longest_checkpoint_s_ = 0;
   bool is_best_ = false;
   int skipped_in_a_row_ = 0;
   double start_s_ = 0, images_per_s_ = 0;

@@ -1,0 +1,41 @@
+// A rank that is slower than the others for long enough, and why. Pure. In data-parallel training
+// everybody waits for the slowest, so what tells is a rank's own time a step: all but waiting for
+// others.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+// Of one rank over a window of steps; seconds are medians of a step.
+struct RankPace {
+  double own_s = 0;      // computing and waiting for data
+  double data_s = 0;     // of that, waiting for data
+  double cpu_share = 1;  // CPU time used of what its threads could in that time (CPU runs); 1 = all
+  double throttled = 0;  // 1: its GPU's clock was held down
+};
+
+class StragglerWatch {
+ public:
+  struct Options {
+    double ratio = 1.3;            // own time against the median of the others
+    double least_excess_s = 1e-3;  // smaller differences are noise of the clock
+    int windows = 3;               // in a row
+  };
+  explicit StragglerWatch(Options options) : options_(options) {}
+
+  struct Alarm {
+    int rank = 0;
+    double ratio = 0, own_s = 0, others_s = 0;
+    std::string cause;
+  };
+  // `paces` by rank. Returns those that just became stragglers; one that recovered may again.
+  std::vector<Alarm> add(const std::vector<RankPace>& paces);
+
+ private:
+  Options options_;
+  std::vector<int> slow_windows_;  // [rank]
+};
+
+}  // namespace chexnet

@@ -1,0 +1,21 @@
+// What every rank did and when, as a file that chrome://tracing and Perfetto open (Trace Event
+// Format, JSON): a process for each rank, with a row for its main thread and one for each gradient
+// bucket on the network; on rank 0 also when each rank was ready for the last gradients.
+#pragma once
+
+#include <filesystem>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/recorder.hpp"
+
+namespace chexnet {
+
+// Seconds to add to this rank's steady clock to get rank 0's, to within the skew of a barrier.
+// Collective.
+double clock_offset_s(Communicator& comm);
+
+// Gathers the recorders of all ranks and writes `path` on rank 0. Collective.
+void write_timeline(Communicator& comm, const Recorder& recorder, double offset_s,
+                    const std::filesystem::path& path);
+
+}  // namespace chexnet

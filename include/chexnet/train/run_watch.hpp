@@ -1,0 +1,55 @@
+// Watches a run's pace: each rank's own time a step, waits, use of GPU and host. Names a straggler
+// and its cause while the run goes on, and draws the table of ranks at its end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/seating.hpp"
+#include "chexnet/comm/straggler.hpp"
+#include "chexnet/core/recorder.hpp"
+#include "chexnet/launch/usage_monitor.hpp"
+#include "chexnet/report/metrics_log.hpp"
+
+namespace chexnet {
+
+class RunWatch {
+ public:
+  // `metrics` is null but on rank 0; `seats` of all ranks; `threads`: compute threads of this rank,
+  // 0 where it computes on a GPU.
+  RunWatch(Communicator& comm, const Recorder& recorder, MetricsLog* metrics,
+           const std::vector<SeatRow>& seats, const std::string& gpu_uuid, int threads);
+
+  // After each step. Collective every tenth time.
+  void step_done(std::int64_t step);
+  // What lies between two steps (evaluation, checkpoint) is nobody's pace.
+  void skip();
+
+  // Shares of the time since the start that this rank waited.
+  double data_wait_share() const;
+  double allreduce_wait_share() const;
+  // Collective: the table of ranks, and the rule for GPU utilisation; on rank 0, else empty.
+  std::string summary(std::int64_t step);
+
+ private:
+  struct Mark {
+    Recorder::Seconds seconds{};
+    double cpu_s = 0;
+  };
+  Mark mark() const;
+  void exchange(std::int64_t step);
+  Communicator& comm_;
+  const Recorder& recorder_;
+  MetricsLog* metrics_;
+  const std::vector<SeatRow>& seats_;
+  int threads_;
+  UsageMonitor monitor_;
+  StragglerWatch watch_;
+  Mark start_, last_, window_start_;
+  std::vector<double> own_s_, data_s_;  // of this window's steps
+  double first_s_, written_s_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,52 @@
+#include "chexnet/comm/straggler.hpp"
+
+#include <algorithm>
+
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+namespace {
+
+double median_without(const std::vector<RankPace>& paces, std::size_t left_out,
+                      double RankPace::*value) {
+  std::vector<double> values;
+  for (std::size_t r = 0; r < paces.size(); ++r)
+    if (r != left_out) values.push_back(paces[r].*value);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, double excess_s) {
+  const RankPace& pace = paces[rank];
+  const double more_data = pace.data_s - median_without(paces, rank, &RankPace::data_s);
+  if (more_data > excess_s / 2)
+    return "it waits for data (" + fixed(1e3 * pace.data_s, 1) +
+           " ms a step): look at its disk, its cache and data.workers";
+  if (pace.throttled > 0) return "its GPU's clock is held down: see doctor";
+  constexpr double kTaken = 0.85;
+  if (pace.cpu_share < kTaken)
+    return "its threads got " + fixed(100 * pace.cpu_share, 0) +
+           " % of the CPU time they could use: another process is on its cores";
+  return "it computes more slowly: a lower clock, other work on the same memory, or a damaged GPU";
+}
+
+}  // namespace
+
+std::vector<StragglerWatch::Alarm> StragglerWatch::add(const std::vector<RankPace>& paces) {
+  std::vector<Alarm> alarms;
+  slow_windows_.resize(paces.size());
+  if (paces.size() < 2) return alarms;
+  for (std::size_t r = 0; r < paces.size(); ++r) {
+    const double others = median_without(paces, r, &RankPace::own_s);
+    const double excess = paces[r].own_s - others;
+    const bool slow = paces[r].own_s > options_.ratio * others && excess > options_.least_excess_s;
+    slow_windows_[r] = slow ? slow_windows_[r] + 1 : 0;
+    if (slow_windows_[r] == options_.windows)
+      alarms.push_back({static_cast<int>(r), paces[r].own_s / others, paces[r].own_s, others,
+                        cause_of(paces, r, excess)});
+  }
+  return alarms;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,189 @@
+#include "chexnet/train/run_watch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/core/table.hpp"
+
+namespace chexnet {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kWindow = 10;  // steps
+constexpr double kWriteEvery = 10;   // seconds between two `system` lines of the metrics
+
+double of(const Recorder::Seconds& seconds, Operation operation) {
+  return seconds[static_cast<std::size_t>(operation)];
+}
+// All but waiting for other ranks.
+double own_of(const Recorder::Seconds& seconds) {
+  double own = 0;
+  for (int o = 0; o < kOperations; ++o)
+    if (const auto operation = static_cast<Operation>(o); !is_collective(operation) &&
+                                                          operation != Operation::kEvaluate &&
+                                                          operation != Operation::kCheckpoint)
+      own += of(seconds, operation);
+  return own;
+}
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+json usage_json(const Usage& usage) {
+  return {{"cpu", usage.host_cpu_percent},
+          {"gpu", usage.gpu_percent},
+          {"memory", usage.gpu_memory_bytes},
+          {"power", usage.gpu_power_w},
+          {"clock", usage.gpu_clock_mhz},
+          {"temperature", usage.gpu_temperature_c},
+          {"throttled", usage.throttled_share},
+          {"reasons", usage.throttle_reasons},
+          {"xids", usage.xids},
+          {"rss", peak_rss_bytes()}};
+}
+
+}  // namespace
+
+RunWatch::RunWatch(Communicator& comm, const Recorder& recorder, MetricsLog* metrics,
+                   const std::vector<SeatRow>& seats, const std::string& gpu_uuid, int threads)
+    : comm_(comm),
+      recorder_(recorder),
+      metrics_(metrics),
+      seats_(seats),
+      threads_(threads),
+      monitor_(gpu_uuid),
+      watch_({}),
+      start_(mark()),
+      last_(start_),
+      window_start_(start_),
+      first_s_(now_s()) {}
+
+RunWatch::Mark RunWatch::mark() const { return {recorder_.seconds(), cpu_s()}; }
+
+void RunWatch::skip() { last_ = mark(); }
+
+void RunWatch::step_done(std::int64_t step) {
+  const Mark now = mark();
+  own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
+  data_s_.push_back(of(now.seconds, Operation::kDataWait) -
+                    of(last_.seconds, Operation::kDataWait));
+  last_ = now;
+  ++steps_;
+  if (own_s_.size() < kWindow) return;
+  exchange(step);
+  last_ = window_start_ = mark();
+  own_s_.clear();
+  data_s_.clear();
+}
+
+void RunWatch::exchange(std::int64_t step) {
+  // CPU time of the whole process (loader threads too) against what the compute threads could use
+  // in the time this rank did not wait: little means that others are on its cores.
+  const double own = own_of(last_.seconds) - own_of(window_start_.seconds);
+  const double cpu_share =
+      threads_ > 0 && own > 0
+          ? std::min(1.0, (last_.cpu_s - window_start_.cpu_s) / (own * threads_))
+          : 1.0;
+  const Usage usage = monitor_.take();
+  const json mine = {{"own", median(own_s_)},
+                     {"data", median(data_s_)},
+                     {"cpu_share", cpu_share},
+                     {"usage", usage_json(usage)}};
+  const auto all = gather_text(comm_, mine.dump());
+  if (comm_.rank() != 0) return;
+  std::vector<RankPace> paces;
+  std::map<std::string, double> own_ms, gpu, gpu_memory, gpu_power, gpu_clock, host_cpu, rss;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const auto rank = json::parse(all[r]);
+    const auto& use = rank["usage"];
+    paces.push_back({rank["own"], rank["data"], rank["cpu_share"],
+                     use["throttled"].get<double>() > 0.5 ? 1.0 : 0.0});
+    const std::string name = std::to_string(r);
+    const auto note = [&](std::map<std::string, double>& into, double value) {
+      if (value >= 0) into[name] = value;
+    };
+    note(own_ms, 1e3 * rank["own"].get<double>());
+    note(gpu, use["gpu"]);
+    note(gpu_memory, use["memory"]);
+    note(gpu_power, use["power"]);
+    note(gpu_clock, use["clock"]);
+    note(host_cpu, use["cpu"]);
+    note(rss, use["rss"]);
+    for (const auto& xid : use["xids"])
+      log_warning("[gpu] rank " + name + " on " + seats_[r].host + ": " + xid.get<std::string>() +
+                  ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID Errors guide");
+  }
+  for (const auto& alarm : watch_.add(paces)) {
+    const auto r = static_cast<std::size_t>(alarm.rank);
+    log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + seats_[r].host +
+                (seats_[r].gpu.empty() ? "" : " (" + seats_[r].gpu + ")") + " is " +
+                fixed(alarm.ratio, 2) + " times slower than the others (" +
+                fixed(1e3 * alarm.own_s, 1) + " ms a step against " +
+                fixed(1e3 * alarm.others_s, 1) + "): " + alarm.cause);
+    metrics_->write("straggler", step,
+                    {{"rank", static_cast<std::int64_t>(alarm.rank)},
+                     {"host", seats_[r].host},
+                     {"ratio", alarm.ratio},
+                     {"cause", alarm.cause}});
+  }
+  if (now_s() - written_s_ < kWriteEvery) return;
+  written_s_ = now_s();
+  MetricFields fields = {
+      {"own_ms_per_step", own_ms}, {"host_cpu_percent", host_cpu}, {"rss_bytes", rss}};
+  if (!gpu.empty()) {
+    fields.emplace_back("gpu_utilisation", gpu);
+    fields.emplace_back("gpu_memory_bytes", gpu_memory);
+    fields.emplace_back("gpu_power_w", gpu_power);
+    fields.emplace_back("gpu_clock_mhz", gpu_clock);
+  }
+  metrics_->write("system", step, fields);
+}
+
+double RunWatch::data_wait_share() const {
+  const Recorder::Seconds now = recorder_.seconds();
+  return (of(now, Operation::kDataWait) - of(start_.seconds, Operation::kDataWait)) /
+         std::max(1e-9, now_s() - first_s_);
+}
+
+double RunWatch::allreduce_wait_share() const {
+  const Recorder::Seconds now = recorder_.seconds();
+  return (of(now, Operation::kAllReduceWait) - of(start_.seconds, Operation::kAllReduceWait)) /
+         std::max(1e-9, now_s() - first_s_);
+}
+
+std::string RunWatch::summary(std::int64_t step) {
+  const Recorder::Seconds now = recorder_.seconds();
+  std::vector<double> mine;
+  const double steps = std::max<double>(1, static_cast<double>(steps_));
+  const auto ms_of = [&](Operation o) {
+    return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps;
+  };
+  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps, ms_of(Operation::kDataWait),
+          ms_of(Operation::kAllReduceWait), ms_of(Operation::kControl)};
+  const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
+  if (comm_.rank() != 0) return "";
+  std::vector<std::vector<std::string>> lines = {
+      {"rank", "host", "own ms a step", "of that data wait", "all-reduce wait", "other waits"}};
+  std::map<std::string, double> own;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::memcpy(mine.data(), all[r].data(), all[r].size());
+    lines.push_back({std::to_string(r), seats_[r].host, fixed(mine[0], 1), fixed(mine[1], 1),
+                     fixed(mine[2], 1), fixed(mine[3], 1)});
+    own[std::to_string(r)] = mine[0];
+  }
+  metrics_->write("ranks", step, {{"own_ms_per_step", own}});
+  std::string text = comm_.size() > 1 ? columns(lines) : "";
+  const std::string rule =
+      utilisation_verdict(monitor_.whole(), data_wait_share(), allreduce_wait_share());
+  if (!rule.empty()) text += rule + "\n";
+  return text;
+}
+
+}  // namespace chexnet

@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
   chexnet::add_diagnose(app, invocation);
   chexnet::add_inspect(app, invocation);
   chexnet::add_bench(app, invocation);
+  chexnet::add_submit(app, invocation);
+  chexnet::add_status(app, invocation);
   chexnet::add_config(app, invocation);
   try {
     app.parse(argc, argv);

@@ -260,6 +260,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
     outcome.results = final_evaluation(config, dataset, network, *comm, device, weights, folder,
                                        metrics.get(), outcome.step);
     outcome.evaluate_s = now_s() - evaluation_start;
+    if (metrics != nullptr) metrics->write("end", outcome.step, {});
     if (comm->rank() == 0)
       write_report(folder.path(), "chexnet-train: " + config.run.name, settings, outcome.results);
   }

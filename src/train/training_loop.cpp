@@ -82,6 +82,8 @@ ExitCode TrainingLoop::run() {
     if (agreed.stop) {
       progress_.clear();
       checkpoint();
+      if (parts_.metrics != nullptr)
+        parts_.metrics->write("stop", state_.step, {{"reason", stop_reason_}});
       if (parts_.comm.rank() == 0)
         log_info(stop_reason_ + " at step " + std::to_string(state_.step) +
                  ": checkpoint written, exit 75; go on with --resume auto");
@@ -216,10 +218,10 @@ void TrainingLoop::log(const Loader& loader, double lr) {
   const double rate = batch * static_cast<double>(interval_.steps) / elapsed;
   images_per_s_ =
       batch * static_cast<double>(state_.step - start_step_) / std::max(now_s() - start_s_, 1e-9);
-  if (parts_.metrics != nullptr)
-    parts_.metrics->write("train", state_.step,
-                          {{"epoch", state_.epoch},
+  if (parts_.metrics != nullptr) {
+    MetricFields fields = {{"epoch", state_.epoch},
                            {"images", static_cast<std::int64_t>(state_.position)},
+                           {"steps", interval_.steps},
                            {"loss", loss},
                            {"lr", lr},
                            {"images_per_s", rate},
@@ -228,7 +230,10 @@ void TrainingLoop::log(const Loader& loader, double lr) {
                            {"loader_workers", static_cast<std::int64_t>(waits[3])},
                            {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
                            {"allreduce_wait_s", waits[1]},
-                           {"gradient_norm", interval_.gradient_norm}});
+                           {"gradient_norm", interval_.gradient_norm}};
+    if (const auto left = clock_->left_s()) fields.emplace_back("job_seconds_left", *left);
+    parts_.metrics->write("train", state_.step, fields);
+  }
   stalls_ += static_cast<std::uint64_t>(waits[2]);
   progress_.show(progress_text(loss, rate, waits[0] / elapsed));
   interval_ = {};

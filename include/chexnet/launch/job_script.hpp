@@ -1,0 +1,46 @@
+// Batch scripts for Slurm and PBS. The script starts the program, which starts its ranks itself;
+// passes USR1 on; and asks for another start after exit codes that may pass (75, 5, 7), at most
+// `max_requeues` times and not after two restarts at the same checkpoint. A host that fails is
+// requeued by Slurm itself.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+enum class Scheduler { kSlurm, kPbs };
+
+// One task of an array: a run of its own.
+struct SweepPoint {
+  std::string run_folder;
+  std::vector<std::string> assignments;  // key=value
+};
+// The product of "key=v1,v2" lists and seeds 1..`seeds` (0: the config's own), each with a folder
+// below `folder` named after what differs. ConfigError for a list without key or value.
+std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int seeds,
+                                     const std::filesystem::path& folder);
+
+// What a centre writes down once ($CHEXNET_SITE), and the command line overrides. 0 and empty: not
+// said.
+struct JobRequest {
+  Scheduler scheduler = Scheduler::kSlurm;
+  std::string name = "chexnet", account, partition, time = "24:00:00";
+  int nodes = 1, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0, max_requeues = 20;
+  std::string launcher = "mpirun";  // or srun
+  std::vector<std::string> lines;   // further #SBATCH or #PBS lines, or their options
+  std::vector<std::string> setup;   // shell lines before the program: module load …
+  std::string program = "chexnet-train";
+  std::vector<std::string> arguments;  // of `train`: config files, --set …
+  std::string run_folder;              // of a single run
+  std::vector<SweepPoint> points;      // not empty: an array
+};
+
+// A site file (YAML): scheduler, account, partition, time, nodes, ranks_per_node, gpus_per_node,
+// cpus_per_rank, max_requeues, launcher, program, lines, setup. ConfigError with file and line.
+void read_site_file(const std::filesystem::path& path, JobRequest& request);
+
+std::string job_script(const JobRequest& request);
+
+}  // namespace chexnet

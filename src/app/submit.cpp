@@ -1,0 +1,191 @@
+// submit: a batch job, an array of a sweep, or a sweep on this machine.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/job_script.hpp"
+#include "chexnet/launch/self_launch.hpp"
+#include "chexnet/report/run_summary.hpp"
+#include "chexnet/train/run_folder.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Options {
+  std::vector<std::string> files, set, sweep, lines, setup;
+  bool slurm = false, pbs = false, local = false, dry_run = false;
+  int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0, max_requeues = -1,
+      seeds = 0;
+  std::string account, partition, time, name, site, launcher, out;
+};
+
+void override_with(const Options& options, JobRequest& request) {
+  const auto text = [](const std::string& given, std::string& into) {
+    if (!given.empty()) into = given;
+  };
+  const auto count = [](int given, int& into) {
+    if (given > 0) into = given;
+  };
+  text(options.account, request.account);
+  text(options.partition, request.partition);
+  text(options.time, request.time);
+  text(options.launcher, request.launcher);
+  count(options.nodes, request.nodes);
+  count(options.ranks_per_node, request.ranks_per_node);
+  count(options.gpus_per_node, request.gpus_per_node);
+  count(options.cpus_per_rank, request.cpus_per_rank);
+  if (options.max_requeues >= 0) request.max_requeues = options.max_requeues;
+  request.lines.insert(request.lines.end(), options.lines.begin(), options.lines.end());
+  request.setup.insert(request.setup.end(), options.setup.begin(), options.setup.end());
+  if (options.slurm) request.scheduler = Scheduler::kSlurm;
+  if (options.pbs) request.scheduler = Scheduler::kPbs;
+}
+
+// The points one after another on this machine; the others go on when one fails.
+int run_here(const JobRequest& request) {
+  int failed = 0, worst = 0;
+  std::vector<RunSummary> runs;
+  for (std::size_t i = 0; i < request.points.size(); ++i) {
+    const auto& point = request.points[i];
+    std::vector<std::string> command = {request.program, "train"};
+    command.insert(command.end(), request.arguments.begin(), request.arguments.end());
+    for (const auto& assignment : point.assignments)
+      command.insert(command.end(), {"--set", assignment});
+    command.insert(command.end(), {"--out", point.run_folder, "--resume", "auto"});
+    log_info("run " + std::to_string(i + 1) + " of " + std::to_string(request.points.size()) +
+             ": " + point.run_folder);
+    const int code = run_as_parent(command);
+    if (code == static_cast<int>(ExitCode::kRequeue) || parent_was_asked_to_stop()) return code;
+    if (code != 0) {
+      log_error("[submit] " + point.run_folder + " ended with exit code " + std::to_string(code));
+      ++failed;
+      worst = std::max(worst, code);
+      continue;
+    }
+    runs.push_back(summarise_run(point.run_folder));
+  }
+  if (!runs.empty()) std::cout << comparison_text(runs) << std::flush;
+  if (failed > 0)
+    log_error("[submit] " + std::to_string(failed) + " of " +
+              std::to_string(request.points.size()) +
+              " runs failed. Hint: the same command goes on with those that are not complete");
+  return worst;
+}
+
+int hand_over(const JobRequest& request, const std::string& script) {
+  const bool pbs = request.scheduler == Scheduler::kPbs;
+  std::string path = (std::filesystem::temp_directory_path() / "chexnet-job-XXXXXX").string();
+  const int fd = mkstemp(path.data());
+  if (fd < 0)
+    throw ConfigError("[submit] " + path + ": cannot be written. Hint: TMPDIR names a folder");
+  close(fd);
+  write_atomically(path, script);
+  const ChildOutput result =
+      output_of(pbs ? std::vector<std::string>{"qsub", path}
+                    : std::vector<std::string>{"sbatch", "--parsable", path},
+                60);
+  std::filesystem::remove(path);
+  if (result.exit_code != 0)
+    throw DeviceError(std::string("[submit] ") + (pbs ? "qsub" : "sbatch") +
+                      " refused the job, see above. Hint: --dry-run shows the script; account, "
+                      "partition and the like belong into $CHEXNET_SITE");
+  std::cout << result.output << std::flush;
+  return 0;
+}
+
+int run(const Options& options, Invocation& invocation) {
+  const Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  check_for_training(config);
+  JobRequest request;
+  request.program = invocation.program;
+  const char* site = std::getenv("CHEXNET_SITE");
+  const std::string site_file = !options.site.empty() ? options.site : site != nullptr ? site : "";
+  if (!site_file.empty()) read_site_file(site_file, request);
+  override_with(options, request);
+  request.name = options.name.empty() ? config.run.name : options.name;
+  if (!duration_s(request.time))
+    throw ConfigError("[submit] --time " + request.time + " is no time. Hint: 24:00:00");
+  request.arguments = options.files;
+  for (const auto& assignment : options.set)
+    request.arguments.insert(request.arguments.end(), {"--set", assignment});
+  request.run_folder = options.out.empty() ? run_folder_of(config).string() : options.out;
+  if (!options.sweep.empty() || options.seeds > 0) {
+    request.points = sweep_points(options.sweep, options.seeds, request.run_folder);
+    // A value that no run would take is found here and not by each job.
+    for (const auto& point : request.points) {
+      auto set = options.set;
+      set.insert(set.end(), point.assignments.begin(), point.assignments.end());
+      check_for_training(load_config({options.files.begin(), options.files.end()}, set));
+    }
+  } else if (options.local) {
+    throw ConfigError("[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
+  }
+  if (options.local && !options.dry_run) return run_here(request);
+  const std::string script = job_script(request);
+  if (options.dry_run) {
+    std::cout << script << std::flush;
+    return 0;
+  }
+  return hand_over(request, script);
+}
+
+}  // namespace
+
+void add_submit(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "submit", "train as a batch job of Slurm or PBS, or a sweep of runs as an array");
+  auto options = std::make_shared<Options>();
+  command->add_option("config", options->files, "YAML files, as of train")->required();
+  add_set_option(*command, options->set, "the files");
+  auto* slurm = command->add_flag("--slurm", options->slurm, "a Slurm job (the default)");
+  auto* pbs = command->add_flag("--pbs", options->pbs, "a PBS job")->excludes(slurm);
+  command
+      ->add_flag("--local", options->local, "the runs of a sweep one after another on this machine")
+      ->excludes(slurm)
+      ->excludes(pbs);
+  command->add_flag("--dry-run", options->dry_run, "print the script and submit nothing");
+  const auto count = [&](const char* name, int& into, const char* text) {
+    command->add_option(name, into, text)->check(CLI::Range(1, 100000));
+  };
+  count("--nodes", options->nodes, "hosts");
+  count("--ranks-per-node,--ppn", options->ranks_per_node, "ranks on each; default: one for each GPU");
+  count("--gpus-per-node,--gpus", options->gpus_per_node, "GPUs of each");
+  count("--cpus-per-rank", options->cpus_per_rank, "cores of a rank, for compute and loader threads");
+  count("--seeds", options->seeds, "runs of each setting, with run.seed 1, 2, …");
+  command->add_option("--max-requeues", options->max_requeues,
+                      "further starts after exit codes 75, 5 and 7; default 20");
+  command->add_option("--sweep", options->sweep, "key=value,value,…: a run for each; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--time", options->time, "limit of the job, e.g. 24:00:00");
+  command->add_option("--account", options->account, "account or project to charge");
+  command->add_option("--partition,--queue", options->partition, "partition or queue");
+  command->add_option("--name", options->name, "of the job; default: run.name");
+  command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs");
+  command->add_option("--launcher", options->launcher, "mpirun (the program starts it) or srun")
+      ->check(CLI::IsMember({"mpirun", "srun"}));
+  command->add_option("--line", options->lines, "further line for the script's head; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--setup", options->setup, "shell line before the program; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--site", options->site, "site file; default: $CHEXNET_SITE");
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return run(*options, invocation); };
+  });
+}
+
+}  // namespace chexnet

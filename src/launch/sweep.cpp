@@ -1,0 +1,58 @@
+#include "chexnet/config/knobs.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/launch/job_script.hpp"
+
+namespace chexnet {
+
+std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int seeds,
+                                     const std::filesystem::path& folder) {
+  std::vector<SweepPoint> points = {{"", {}}};
+  const auto multiply = [&](const std::string& key, const std::vector<std::string>& values) {
+    const std::string short_key = key.substr(key.rfind('.') + 1);
+    std::vector<SweepPoint> next;
+    for (const auto& point : points)
+      for (const auto& value : values) {
+        SweepPoint& more = next.emplace_back(point);
+        more.assignments.push_back(key + "=" + value);
+        more.run_folder += (more.run_folder.empty() ? "" : "_") + short_key + "=" + value;
+      }
+    points = std::move(next);
+  };
+  for (const auto& list : lists) {
+    const auto equals = list.find('=');
+    const std::string key = list.substr(0, equals);
+    if (equals == std::string::npos || find_knob(key) == nullptr)
+      throw ConfigError("[submit] --sweep " + list + ": " +
+                        (equals == std::string::npos
+                             ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
+                             : "unknown key '" + key + "'. Hint: nearest are " +
+                                   nearest_names(key, knob_keys())));
+    std::vector<std::string> values;
+    std::string value;
+    // Commas inside brackets belong to a list value.
+    int depth = 0;
+    for (const char c : list.substr(equals + 1) + ",") {
+      depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+      if (c != ',' || depth > 0) {
+        value += c;
+        continue;
+      }
+      if (value.empty())
+        throw ConfigError("[submit] --sweep " + list +
+                          ": an empty value. Hint: --sweep train.lr=1e-3,3e-4");
+      values.push_back(value);
+      value.clear();
+    }
+    multiply(key, values);
+  }
+  if (seeds > 0) {
+    std::vector<std::string> values;
+    for (int s = 1; s <= seeds; ++s) values.push_back(std::to_string(s));
+    multiply("run.seed", values);
+  }
+  for (auto& point : points)
+    point.run_folder = (folder / (point.run_folder.empty() ? "run" : point.run_folder)).string();
+  return points;
+}
+
+}  // namespace chexnet

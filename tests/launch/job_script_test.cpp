@@ -1,0 +1,97 @@
+#include "chexnet/launch/job_script.hpp"
+
+#include <fstream>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/launch/child_process.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("a sweep is the product of its lists and seeds") {
+  const auto points = sweep_points({"train.lr=1e-3,3e-4", "data.findings=[Mass,Nodule],[Edema]"}, 2,
+                                   "runs/s");
+  REQUIRE(points.size() == 8);
+  CHECK(points[0].run_folder == "runs/s/lr=1e-3_findings=[Mass,Nodule]_seed=1");
+  CHECK(points[7].assignments == std::vector<std::string>{"train.lr=3e-4", "data.findings=[Edema]",
+                                                          "run.seed=2"});
+  CHECK(error_of<ConfigError>([] { sweep_points({"train.lrr=1"}, 0, "r"); }).find("train.lr") !=
+        std::string::npos);
+  CHECK(has(error_of<ConfigError>([] { sweep_points({"train.lr=1,,2"}, 0, "r"); }), "empty value"));
+  CHECK(has(error_of<ConfigError>([] { sweep_points({"train.lr"}, 0, "r"); }), "no '='"));
+}
+
+TEST_CASE("a site file fills a request and is strict") {
+  const ScratchFolder folder;
+  const auto read = [&](const std::string& text) {
+    std::ofstream(folder.path() / "site.yaml") << text;
+    JobRequest request;
+    read_site_file(folder.path() / "site.yaml", request);
+    return request;
+  };
+  const JobRequest request = read(
+      "scheduler: pbs\naccount: chest\npartition: gpu\ngpus_per_node: 4\ncpus_per_rank: 10\n"
+      "setup: ['module load openmpi']\nlines: ['-l place=excl']\nlauncher: srun\n");
+  CHECK(request.scheduler == Scheduler::kPbs);
+  CHECK(request.gpus_per_node == 4);
+  CHECK(request.setup == std::vector<std::string>{"module load openmpi"});
+  CHECK(has(error_of<ConfigError>([&] { read("acount: x\n"); }), "site.yaml:1: 'acount' is unknown"));
+  CHECK(has(error_of<ConfigError>([&] { read("nodes: two\n"); }), "no count"));
+  CHECK(has(error_of<ConfigError>([&] { read("setup: x\n"); }), "is no list"));
+}
+
+TEST_CASE("job scripts say what was asked for") {
+  JobRequest request;
+  request.nodes = 2;
+  request.gpus_per_node = 4;
+  request.cpus_per_rank = 10;
+  request.account = "chest";
+  request.partition = "gpu";
+  request.arguments = {"a b.yaml", "--set", "train.lr=1e-3"};
+  request.run_folder = "runs/x";
+  const std::string slurm = job_script(request);
+  for (const char* part :
+       {"#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=4\n", "#SBATCH --cpus-per-task=10\n",
+        "#SBATCH --gpus-per-node=4\n", "#SBATCH --account=chest\n", "#SBATCH --partition=gpu\n",
+        "#SBATCH --open-mode=append\n", "arguments=(train 'a b.yaml' --set train.lr=1e-3)\n",
+        "run=runs/x\n"})
+    CHECK(has(slurm, part));
+  CHECK_FALSE(has(slurm, "--array"));
+  request.launcher = "srun";
+  CHECK(has(job_script(request), "srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\""));
+
+  request.scheduler = Scheduler::kPbs;
+  request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
+  const std::string pbs = job_script(request);
+  for (const char* part :
+       {"#PBS -l select=2:ncpus=40:mpiprocs=4:ompthreads=10:ngpus=4\n", "#PBS -J 0-1\n",
+        "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
+        "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
+    CHECK(has(pbs, part));
+}
+
+TEST_CASE("the scripts/slurm and scripts/pbs of the project are what submit writes") {
+  JobRequest request;
+  request.name = "chexnet";
+  request.nodes = 2;
+  request.gpus_per_node = 4;
+  request.cpus_per_rank = 10;
+  request.arguments = {"configs/chexnet_densenet121.yaml"};
+  request.run_folder = "runs/chexnet_densenet121";
+  for (const auto& [scheduler, file] :
+       {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
+        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
+    request.scheduler = scheduler;
+    std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    INFO(file << " is made by: chexnet-train submit --dry-run, see docs/cluster.md");
+    CHECK(text == job_script(request));
+  }
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# A real Slurm of one node on this machine: jobs by mpirun and by srun that are signalled, requeued and end with the weights
+# of an uninterrupted run; a sweep as an array; a job that stops itself before its time is over.
+command -v slurmctld >/dev/null && command -v munged >/dev/null || { echo "skipped: no Slurm (scripts/setup --cluster-tests)"; exit 77; }
+source tests/lib.sh
+cluster=$source_folder/tests/cluster
+# cred_expire is how long Slurm makes a requeued job wait: two minutes by default.
+SLURM_PORT0=${SLURM_PORT0:-27817} CRED_EXPIRE=5 "$cluster/slurm_up.sh" -d "$scratch/slurm" -n 1 -c 2 -m ports >"$scratch/up" 2>&1 || { cat "$scratch/up"; exit 1; }
+trap '"$cluster/slurm_down.sh" -d "$scratch/slurm"; rm -rf "$scratch"' EXIT
+. "$scratch/slurm/env"
+cd "$scratch" || exit 1
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
+submit() { "$program" submit --slurm "$small" "${quick[@]}" --ranks-per-node 2 "$@"; }
+wait_for_step() { for _ in $(seq 900); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done; echo "FAILED: $1 never reached step $2"; cat ./*.out; exit 1; }
+wait_for_end() { for _ in $(seq 900); do [ -z "$(timeout 10 squeue -h -o %i)" ] && return; sleep 0.1; done; echo "FAILED: jobs do not end"; timeout 10 squeue; cat ./*.out; exit 1; }
+same() {
+  check "$1" cmp "$(weights whole)" "$(weights "$2")"
+  check "$1: optimiser too" cmp whole/checkpoints/last/optimizer.safetensors "$2/checkpoints/last/optimizer.safetensors"
+}
+"$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
+
+for launcher in mpirun srun; do
+  job=$(submit --launcher "$launcher" --time 10 --name "$launcher" --out "$launcher-run") || exit 1
+  wait_for_step "$launcher-run" 8
+  timeout 20 scancel --signal=USR1 --batch "$job"
+  wait_for_end
+  check "$launcher: the signalled job was requeued with 75" grep -q "exit 75 at checkpoint .*: job $job is requeued" "$launcher-$job.out"
+  check "$launcher: it went on" grep -q '"event":"restart"' "$launcher-run/metrics.jsonl"
+  same "$launcher: weights after signal, requeue and finish" "$launcher-run"
+  check "$launcher: each rank found a seat" grep -Eq "^ *1 +[a-z0-9.-]+ +[01]" "$launcher-$job.out"
+done
+
+# The wrong srun gets the right command, not two runs.
+sbatch --wait -n 2 -o wrong.out --wrap "srun --mpi=none '$program' train '$small' --out wrong" >/dev/null 2>&1
+check "srun without PMIx is told what to do" grep -q "srun --mpi=pmix" wrong.out
+
+# A sweep is one array; status compares its runs.
+submit --time 10 --name sweep --out sweep --sweep train.lr=1e-3,3e-4 --seeds 2 --set train.max_steps=6 --set eval.every_epochs=1 >sweep.id || exit 1
+wait_for_end
+check "a sweep of four runs as one array" [ "$(ls -d sweep/lr=*_seed=* | wc -l)" = 4 ]
+"$program" status sweep >sweep.txt
+check "status lists four finished runs" [ "$(grep -c ' finished ' sweep.txt)" = 4 ]
+check "status compares two settings over two seeds each" [ "$(grep -cE '^train.lr=[0-9.e-]+ +2 +0\.[0-9]+ ± 0\.[0-9]+$' sweep.txt)" = 2 ]
+cat sweep.txt
+
+# One minute of time, forty seconds of margin: the program asks squeue and stops itself.
+submit --time 1 --max-requeues 0 --line --signal=B:USR1@5 --name short --out short --set train.max_steps=1000000 --set launch.stop_margin_s=40 >short.id || exit 1
+wait_for_end
+check "the job stopped itself in time" grep -q '"event":"stop".*left of the job' short/metrics.jsonl
+check "it says so, and that no restart was allowed" grep -q "no restart: 0 were allowed" "short-$(cat short.id).out"
+check "its last step is in the checkpoint" [ "$(readlink short/checkpoints/last)" = "step-$(printf %08d "$(grep '"event":"stop"' short/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/')")" ]
+finish

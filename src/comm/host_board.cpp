@@ -68,7 +68,7 @@ HostBoard::HostBoard(Communicator& comm)
   slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
   own().pid = getpid();
   own().rank = comm.rank();
-  own().beat_s = now_s();
+  own().beat_s = own().operation.since_s = now_s();
 }
 
 HostBoard::~HostBoard() { munmap(memory_, bytes_); }

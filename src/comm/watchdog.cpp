@@ -33,9 +33,12 @@ constexpr double kLongestSilence = 60;
 constexpr double kLeaderSilence = 1;
 // The second observer lets the first one speak.
 constexpr double kSecondsAfterFirst = 0.6;
+// A rank that does not run also lets the others wait: what is known more exactly is said.
+constexpr double kSilenceFirst = 0.3;
 // While the launcher ends the job there is a second to find out why.
 constexpr double kSilenceWhileEnding = 1;
 constexpr int kLauncherPatience = 3;
+constexpr double kNever = -1e9;  // on the steady clock
 
 // What every rank tells all others once, at the start.
 struct Peer {
@@ -44,7 +47,7 @@ struct Peer {
   std::vector<std::string> addresses;
 };
 
-double age(double since) { return since == 0 ? 0 : std::max(0.0, now_s() - since); }
+double age(double since) { return std::max(0.0, now_s() - since); }
 
 }  // namespace
 
@@ -54,7 +57,8 @@ class Watchdog::Thread {
       : options_(std::move(options)),
         rank_(comm.rank()),
         board_(comm),
-        patience_{options_.timeout_s, std::min(options_.timeout_s, kLongestSilence)} {
+        patience_{options_.timeout_s + kSilenceFirst,
+                  std::min(options_.timeout_s, kLongestSilence)} {
     exchange(comm);
     start_s_ = now_s();
     for (int r = 0; r < static_cast<int>(peers_.size()); ++r) views_.push_back(first_view(r));
@@ -72,7 +76,7 @@ class Watchdog::Thread {
   struct Link {
     int rank;
     std::optional<LineSocket> socket;
-    double tried_s = 0, answered_s = 0;
+    double tried_s = kNever, answered_s = 0;
     std::size_t attempts = 0;
   };
 
@@ -100,7 +104,7 @@ class Watchdog::Thread {
       observers_.push_back(1);
     for (const int observer : observers_)
       if (peers_[static_cast<std::size_t>(observer)].host != own().host)
-        links_.push_back({observer, std::nullopt, 0, now_s(), 0});
+        links_.push_back({observer, std::nullopt, kNever, now_s(), 0});
     observes_ = std::ranges::find(observers_, rank_) != observers_.end();
   }
 
@@ -142,11 +146,16 @@ class Watchdog::Thread {
         close_log();
         exit_and_end_launcher(code, kLauncherPatience);
       }
-      if (leads()) report();
+      const bool led = leads();
+      // A rank that takes over has heard nothing yet, and gives its observers time.
+      if (led && !led_)
+        for (auto& link : links_) link.answered_s = now_s();
+      led_ = led;
+      if (led) report();
       if (observes_) observe();
       rest();
     }
-    reported_s_ = 0;
+    reported_s_ = kNever;
     if (leads()) report();  // that this rank ended
   }
 
@@ -168,7 +177,7 @@ class Watchdog::Thread {
   }
 
   void report() {
-    if (age(reported_s_) < kReportEvery && reported_s_ != 0) return;
+    if (age(reported_s_) < kReportEvery) return;
     reported_s_ = now_s();
     json message = {{"token", token_}, {"ranks", json::array()}};
     for (int i = 0; i < board_.size(); ++i) {
@@ -259,7 +268,8 @@ class Watchdog::Thread {
     std::vector<RankView> now = views_;
     for (auto& view : now) {
       view.host_silent_s = age(heard_s_[static_cast<std::size_t>(view.rank)]);
-      view.beat_age_s += view.host_silent_s;
+      // Of a silent host nobody knows whether its ranks still run.
+      if (view.host_silent_s < kLeaderSilence) view.beat_age_s += view.host_silent_s;
       view.operation_age_s += view.host_silent_s;
     }
     return now;
@@ -272,10 +282,10 @@ class Watchdog::Thread {
     if (launcher_ends_job()) patience.silence_s = std::min(patience.silence_s, kSilenceWhileEnding);
     const auto verdict = judge(now, patience);
     if (!verdict) {
-      suspected_s_ = 0;
+      suspected_s_ = kNever;
       return;
     }
-    if (suspected_s_ == 0) suspected_s_ = now_s();
+    if (suspected_s_ == kNever) suspected_s_ = now_s();
     const bool about_first =
         std::ranges::find(verdict->ranks, observers_.front()) != verdict->ranks.end();
     const bool first = rank_ == observers_.front();
@@ -321,13 +331,13 @@ class Watchdog::Thread {
   std::vector<Peer> peers_;  // [rank]
   std::string token_;
   std::vector<int> observers_;
-  bool observes_ = false;
+  bool observes_ = false, led_ = false;
   std::vector<Link> links_;          // of a rank that reports
   std::vector<LineSocket> reports_;  // of an observer
   std::vector<RankView> views_;      // [rank], as last reported
   mutable std::vector<char> seen_;   // [local rank], its process once existed
   std::vector<double> heard_s_;      // [rank]
-  double start_s_ = 0, reported_s_ = 0, suspected_s_ = 0;
+  double start_s_ = 0, reported_s_ = kNever, suspected_s_ = kNever;
   std::jthread thread_;
 };
 

@@ -43,16 +43,16 @@ PostMortemNote launcher_note(int exit_code, const ParentTask& task) {
 int run_ranks(SelfLaunch launch, const ParentTask& task) {
   RestartPolicy policy(task.restarts);
   for (;;) {
-    const double start = system_time_s();
+    if (!task.run_folder.empty()) put_postmortem_aside(task.run_folder);
     double explained_s = 0;
     const auto overdue = [&] {
-      if (task.run_folder.empty() || !read_postmortem(task.run_folder, start)) return false;
+      if (task.run_folder.empty() || !read_postmortem(task.run_folder)) return false;
       if (explained_s == 0) explained_s = now_s();
       return now_s() - explained_s > kPatienceAfterPostmortem;
     };
     const int code = run_as_parent(mpirun_command(launch), overdue);
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
-    auto note = read_postmortem(task.run_folder, start);
+    auto note = read_postmortem(task.run_folder);
     const bool own_code =
         code == static_cast<int>(ExitCode::kDevice) || code == static_cast<int>(ExitCode::kHang);
     // With 5 or 7 of its own a rank has said what happened.

@@ -39,9 +39,8 @@ void add_status(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   command->add_option("folders", options->folders, "run folders, or folders of runs")->required();
   command->add_flag("--json", options->json, "a JSON array on stdout (docs/json.md)");
-  command->callback([&invocation, options] {
-    invocation.run = [options] { return run(*options); };
-  });
+  command->callback(
+      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
 }
 
 }  // namespace chexnet

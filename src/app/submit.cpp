@@ -92,10 +92,9 @@ int hand_over(const JobRequest& request, const std::string& script) {
     throw ConfigError("[submit] " + path + ": cannot be written. Hint: TMPDIR names a folder");
   close(fd);
   write_atomically(path, script);
-  const ChildOutput result =
-      output_of(pbs ? std::vector<std::string>{"qsub", path}
-                    : std::vector<std::string>{"sbatch", "--parsable", path},
-                60);
+  const ChildOutput result = output_of(pbs ? std::vector<std::string>{"qsub", path}
+                                           : std::vector<std::string>{"sbatch", "--parsable", path},
+                                       60);
   std::filesystem::remove(path);
   if (result.exit_code != 0)
     throw DeviceError(std::string("[submit] ") + (pbs ? "qsub" : "sbatch") +
@@ -160,13 +159,16 @@ void add_submit(CLI::App& app, Invocation& invocation) {
     command->add_option(name, into, text)->check(CLI::Range(1, 100000));
   };
   count("--nodes", options->nodes, "hosts");
-  count("--ranks-per-node,--ppn", options->ranks_per_node, "ranks on each; default: one for each GPU");
+  count("--ranks-per-node,--ppn", options->ranks_per_node,
+        "ranks on each; default: one for each GPU");
   count("--gpus-per-node,--gpus", options->gpus_per_node, "GPUs of each");
-  count("--cpus-per-rank", options->cpus_per_rank, "cores of a rank, for compute and loader threads");
+  count("--cpus-per-rank", options->cpus_per_rank,
+        "cores of a rank, for compute and loader threads");
   count("--seeds", options->seeds, "runs of each setting, with run.seed 1, 2, …");
   command->add_option("--max-requeues", options->max_requeues,
                       "further starts after exit codes 75, 5 and 7; default 20");
-  command->add_option("--sweep", options->sweep, "key=value,value,…: a run for each; may be repeated")
+  command
+      ->add_option("--sweep", options->sweep, "key=value,value,…: a run for each; may be repeated")
       ->expected(1)
       ->take_all();
   command->add_option("--time", options->time, "limit of the job, e.g. 24:00:00");
@@ -176,7 +178,8 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs");
   command->add_option("--launcher", options->launcher, "mpirun (the program starts it) or srun")
       ->check(CLI::IsMember({"mpirun", "srun"}));
-  command->add_option("--line", options->lines, "further line for the script's head; may be repeated")
+  command
+      ->add_option("--line", options->lines, "further line for the script's head; may be repeated")
       ->expected(1)
       ->take_all();
   command->add_option("--setup", options->setup, "shell line before the program; may be repeated")

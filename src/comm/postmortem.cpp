@@ -1,12 +1,9 @@
 #include "chexnet/comm/postmortem.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/resources.hpp"
 
 namespace chexnet {
 namespace {
@@ -45,16 +42,22 @@ void write_postmortem(const std::filesystem::path& run_folder, const PostMortem&
   write_atomically(file_of(run_folder), postmortem_json(report));
 }
 
-std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder,
-                                              double since) {
-  struct stat info {};
+void put_postmortem_aside(const std::filesystem::path& run_folder) {
+  std::error_code error;
   const auto path = file_of(run_folder);
-  if (stat(path.c_str(), &info) != 0) return std::nullopt;
-  const double written =
-      static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
-  // File servers' clocks may lag a little.
-  constexpr double kSlack = 0.5;
-  if (written + kSlack < since) return std::nullopt;
+  if (!std::filesystem::exists(path, error)) return;
+  for (int n = 1;; ++n) {
+    const auto aside = run_folder / ("postmortem-" + std::to_string(n) + ".json");
+    if (std::filesystem::exists(aside, error)) continue;
+    std::filesystem::rename(path, aside, error);
+    return;
+  }
+}
+
+std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder) {
+  const auto path = file_of(run_folder);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
   if (json.is_discarded() || !json.contains("sentence")) return std::nullopt;
   PostMortemNote note;

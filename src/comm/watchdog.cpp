@@ -60,9 +60,8 @@ class Watchdog::Thread {
         patience_{options_.timeout_s + kSilenceFirst,
                   std::min(options_.timeout_s, kLongestSilence)} {
     exchange(comm);
-    start_s_ = now_s();
     for (int r = 0; r < static_cast<int>(peers_.size()); ++r) views_.push_back(first_view(r));
-    heard_s_.assign(peers_.size(), start_s_);
+    heard_s_.assign(peers_.size(), now_s());
     seen_.assign(static_cast<std::size_t>(board_.size()), 0);
     // Beats begin on all ranks before anyone judges.
     comm.barrier();
@@ -301,7 +300,7 @@ class Watchdog::Thread {
     // A file system that hangs must not keep us.
     signal(SIGALRM, SIG_DFL);
     alarm(5);
-    if (!read_postmortem(options_.run_folder, system_time_s() - age(start_s_))) {
+    if (!read_postmortem(options_.run_folder)) {
       PostMortem report;
       report.time = utc_time();
       report.cause = cause_name(verdict.cause);
@@ -337,7 +336,7 @@ class Watchdog::Thread {
   std::vector<RankView> views_;      // [rank], as last reported
   mutable std::vector<char> seen_;   // [local rank], its process once existed
   std::vector<double> heard_s_;      // [rank]
-  double start_s_ = 0, reported_s_ = kNever, suspected_s_ = kNever;
+  double reported_s_ = kNever, suspected_s_ = kNever;
   std::jthread thread_;
 };
 

@@ -29,7 +29,8 @@ std::vector<std::string> slurm_options(const JobRequest& request) {
   std::vector<std::string> options = {"--job-name=" + request.name,
                                       "--nodes=" + number(request.nodes),
                                       "--ntasks-per-node=" + number(ranks_per_node(request))};
-  if (request.cpus_per_rank > 0) options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
+  if (request.cpus_per_rank > 0)
+    options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
   if (request.gpus_per_node > 0)
     options.push_back("--gpus-per-node=" + number(request.gpus_per_node));
   options.push_back("--time=" + request.time);
@@ -49,8 +50,8 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
   std::string select = "select=" + number(request.nodes) + ":ncpus=" + number(ranks * cpus) +
                        ":mpiprocs=" + number(ranks) + ":ompthreads=" + number(cpus);
   if (request.gpus_per_node > 0) select += ":ngpus=" + number(request.gpus_per_node);
-  std::vector<std::string> options = {"-N " + request.name, "-l " + select,
-                                      "-l place=scatter", "-l walltime=" + request.time, "-j oe"};
+  std::vector<std::string> options = {"-N " + request.name, "-l " + select, "-l place=scatter",
+                                      "-l walltime=" + request.time, "-j oe"};
   if (!request.account.empty()) options.push_back("-A " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);
   return options;
@@ -61,8 +62,7 @@ std::string task_lines(const JobRequest& request, const std::string& index) {
   std::string text = "arguments=(train";
   for (const auto& word : request.arguments) text += " " + shell(word);
   text += ")\n";
-  if (request.points.empty())
-    return text + "run=" + shell(request.run_folder) + "\n";
+  if (request.points.empty()) return text + "run=" + shell(request.run_folder) + "\n";
   text += "case " + index + " in\n";
   for (std::size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
@@ -72,7 +72,8 @@ std::string task_lines(const JobRequest& request, const std::string& index) {
       text += (a == 0 ? "--set " : " --set ") + shell(point.assignments[a]);
     text += ") ;;\n";
   }
-  return text + "  *) echo \"no task of number " + index + " in this sweep\" >&2; exit 2 ;;\nesac\n";
+  return text + "  *) echo \"no task of number " + index +
+         " in this sweep\" >&2; exit 2 ;;\nesac\n";
 }
 
 constexpr const char* kStart = R"SH(
@@ -113,17 +114,19 @@ std::string slurm_script(const JobRequest& request) {
   std::string text = "#!/bin/bash\n";
   for (const auto& option : slurm_options(request)) text += directive("#SBATCH", option);
   for (const auto& line : request.lines) text += directive("#SBATCH", line);
-  text += "# Written by `chexnet-train submit --slurm`; options of sbatch's command line go before "
-          "those above.\n# --signal is a safety net: the program asks Slurm for the time left and "
-          "stops itself before it ends.\nset -u\n";
+  text +=
+      "# Written by `chexnet-train submit --slurm`; options of sbatch's command line go before "
+      "those above.\n# --signal is a safety net: the program asks Slurm for the time left and "
+      "stops itself before it ends.\nset -u\n";
   for (const auto& line : request.setup) text += line + "\n";
   text += "\nprogram=" + shell(request.program) + "\n";
   text += task_lines(request, "${SLURM_ARRAY_TASK_ID:-}");
   text += "max_requeues=" + number(request.max_requeues) + "\n";
   if (request.launcher == "srun")
-    text += "# A step does not inherit -c from Slurm 22.05 on.\n"
-            "command=(srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\" \"$program\" "
-            "\"${arguments[@]}\" --out \"$run\" --resume auto)\n";
+    text +=
+        "# A step does not inherit -c from Slurm 22.05 on.\n"
+        "command=(srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\" \"$program\" "
+        "\"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   else
     text += "command=(\"$program\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   text += kStart;
@@ -150,9 +153,10 @@ std::string pbs_script(const JobRequest& request) {
   if (!request.points.empty())
     text += "#PBS -J 0-" + std::to_string(request.points.size() - 1) + "\n";
   for (const auto& line : request.lines) text += directive("#PBS", line);
-  text += "# Written by `chexnet-train submit --pbs`. The program asks PBS for the time left and "
-          "stops itself before it ends:\n# TERM at the end of the walltime never reaches the ranks "
-          "of other hosts.\nset -u\ncd \"${PBS_O_WORKDIR:-.}\" || exit 2\n";
+  text +=
+      "# Written by `chexnet-train submit --pbs`. The program asks PBS for the time left and "
+      "stops itself before it ends:\n# TERM at the end of the walltime never reaches the ranks "
+      "of other hosts.\nset -u\ncd \"${PBS_O_WORKDIR:-.}\" || exit 2\n";
   for (const auto& line : request.setup) text += line + "\n";
   text += "\nprogram=" + shell(request.program) + "\n";
   // A resubmitted task of an array is a job of its own.
@@ -168,7 +172,9 @@ std::string pbs_script(const JobRequest& request) {
 fi
 )SH";
   text += kHistory;
-  text += "echo \"$place\" >>\"$history\"\n# The options of the head, given by hand, because an array's -J must not come again.\noptions=(";
+  text +=
+      "echo \"$place\" >>\"$history\"\n# The options of the head, given by hand, because an "
+      "array's -J must not come again.\noptions=(";
   for (std::size_t i = 0; i < options.size(); ++i) text += (i == 0 ? "" : " ") + options[i];
   for (const auto& line : request.lines)
     text += " " + (line.starts_with("#PBS ") ? line.substr(5) : line);
@@ -191,9 +197,8 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
   std::stringstream text;
   text << file.rdbuf();
   const std::vector<std::string> known = {
-      "account",      "cpus_per_rank", "gpus_per_node",  "launcher",  "lines", "max_requeues",
-      "nodes",        "partition",     "program",        "ranks_per_node", "scheduler", "setup",
-      "time"};
+      "account",   "cpus_per_rank", "gpus_per_node",  "launcher",  "lines", "max_requeues", "nodes",
+      "partition", "program",       "ranks_per_node", "scheduler", "setup", "time"};
   for (const auto& [key, value] : read_strict_yaml(path.string(), text.str())) {
     const std::string first = value.items.empty() ? "" : value.items.front();
     const auto fail = [&, &key = key, &value = value](const std::string& what) {

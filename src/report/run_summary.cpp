@@ -34,8 +34,7 @@ double age_of(const fs::path& path) {
 
 void read_ranks(RunSummary& run, const json& own) {
   std::vector<std::pair<double, int>> times;
-  for (const auto& [rank, ms] : own.items())
-    times.emplace_back(ms.get<double>(), std::stoi(rank));
+  for (const auto& [rank, ms] : own.items()) times.emplace_back(ms.get<double>(), std::stoi(rank));
   if (times.size() < 2) return;
   std::ranges::sort(times);
   run.slowest_rank = times.back().second;
@@ -108,9 +107,7 @@ RunSummary summarise_run(const fs::path& folder) {
   if (!run.checkpoint.empty())
     run.checkpoint_age_s = age_of(folder / "checkpoints" / run.checkpoint / "state.json");
   if (run.state == "running") {
-    // A post-mortem that is as new as the last line of the metrics is of this start.
-    const auto note = read_postmortem(folder, system_time_s() - run.written_age_s - 1);
-    if (note) {
+    if (const auto note = read_postmortem(folder)) {
       run.state = "halted";
       run.last_words = note->sentence;
     } else if (run.written_age_s > kSilent) {
@@ -144,24 +141,24 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("to go", readable_s(*run.seconds_to_go));
   if (run.state == "running" && run.job_seconds_left)
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
-  rows.emplace_back("images/s", fixed(run.images_per_s, 1) + " on " + std::to_string(run.ranks) +
-                                    " ranks");
+  rows.emplace_back("images/s",
+                    fixed(run.images_per_s, 1) + " on " + std::to_string(run.ranks) + " ranks");
   rows.emplace_back("waiting for data", percent(run.data_wait_share));
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
                                           fixed(run.slowest_ratio, 2) + " x the median)");
   if (run.loss) rows.emplace_back("loss", fixed(*run.loss, 4));
   if (run.best_auroc) rows.emplace_back("best validation AUROC", fixed(*run.best_auroc, 4));
-  rows.emplace_back("checkpoint", run.checkpoint.empty() ? "none"
-                                                         : run.checkpoint + ", " +
-                                                               readable_s(run.checkpoint_age_s) +
-                                                               " ago");
-  if (run.written_age_s >= 0) rows.emplace_back("last word", readable_s(run.written_age_s) + " ago");
-  rows.emplace_back("started on", run.host + (run.job.empty() ? "" : ", job " + run.job) +
-                                      (run.restarts > 0 ? ", resumed " +
-                                                              std::to_string(run.restarts) +
-                                                              " times"
-                                                        : ""));
+  rows.emplace_back("checkpoint",
+                    run.checkpoint.empty()
+                        ? "none"
+                        : run.checkpoint + ", " + readable_s(run.checkpoint_age_s) + " ago");
+  if (run.written_age_s >= 0)
+    rows.emplace_back("last word", readable_s(run.written_age_s) + " ago");
+  rows.emplace_back(
+      "started on",
+      run.host + (run.job.empty() ? "" : ", job " + run.job) +
+          (run.restarts > 0 ? ", resumed " + std::to_string(run.restarts) + " times" : ""));
   for (const auto& text : run.stragglers) rows.emplace_back("straggler", text);
   if (!run.last_words.empty()) rows.emplace_back("post-mortem", run.last_words);
   return aligned(rows);
@@ -224,8 +221,8 @@ std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
       if (run->best_auroc) scores.push_back(*run->best_auroc);
     group.scored = static_cast<int>(scores.size());
     if (scores.empty()) continue;
-    group.mean_auroc = std::accumulate(scores.begin(), scores.end(), 0.0) /
-                       static_cast<double>(scores.size());
+    group.mean_auroc =
+        std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
     double squares = 0;
     for (const double s : scores) squares += (s - group.mean_auroc) * (s - group.mean_auroc);
     if (scores.size() > 1)
@@ -250,9 +247,8 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
                       std::to_string(group.runs.size()),
                       group.scored == 0 ? std::string("-")
                                         : fixed(group.mean_auroc, 4) +
-                                              (group.scored > 1
-                                                   ? " ± " + fixed(group.sd_auroc, 4)
-                                                   : std::string(" (one run)"))});
+                                              (group.scored > 1 ? " ± " + fixed(group.sd_auroc, 4)
+                                                                : std::string(" (one run)"))});
   return text + "\n" + columns(groups);
 }
 

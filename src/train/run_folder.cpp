@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "chexnet/comm/postmortem.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -61,6 +62,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
                         "\nHint: resume with the old values, or start a new run with --out");
     }
   }
+  put_postmortem_aside(path_);
   fs::remove(path_ / "STOP", error);  // it asked the run before this one
 }
 

@@ -16,12 +16,12 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("a sweep is the product of its lists and seeds") {
-  const auto points = sweep_points({"train.lr=1e-3,3e-4", "data.findings=[Mass,Nodule],[Edema]"}, 2,
-                                   "runs/s");
+  const auto points =
+      sweep_points({"train.lr=1e-3,3e-4", "data.findings=[Mass,Nodule],[Edema]"}, 2, "runs/s");
   REQUIRE(points.size() == 8);
   CHECK(points[0].run_folder == "runs/s/lr=1e-3_findings=[Mass,Nodule]_seed=1");
-  CHECK(points[7].assignments == std::vector<std::string>{"train.lr=3e-4", "data.findings=[Edema]",
-                                                          "run.seed=2"});
+  CHECK(points[7].assignments ==
+        std::vector<std::string>{"train.lr=3e-4", "data.findings=[Edema]", "run.seed=2"});
   CHECK(error_of<ConfigError>([] { sweep_points({"train.lrr=1"}, 0, "r"); }).find("train.lr") !=
         std::string::npos);
   CHECK(has(error_of<ConfigError>([] { sweep_points({"train.lr=1,,2"}, 0, "r"); }), "empty value"));
@@ -42,7 +42,8 @@ TEST_CASE("a site file fills a request and is strict") {
   CHECK(request.scheduler == Scheduler::kPbs);
   CHECK(request.gpus_per_node == 4);
   CHECK(request.setup == std::vector<std::string>{"module load openmpi"});
-  CHECK(has(error_of<ConfigError>([&] { read("acount: x\n"); }), "site.yaml:1: 'acount' is unknown"));
+  CHECK(
+      has(error_of<ConfigError>([&] { read("acount: x\n"); }), "site.yaml:1: 'acount' is unknown"));
   CHECK(has(error_of<ConfigError>([&] { read("nodes: two\n"); }), "no count"));
   CHECK(has(error_of<ConfigError>([&] { read("setup: x\n"); }), "is no list"));
 }
@@ -70,10 +71,9 @@ TEST_CASE("job scripts say what was asked for") {
   request.scheduler = Scheduler::kPbs;
   request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
   const std::string pbs = job_script(request);
-  for (const char* part :
-       {"#PBS -l select=2:ncpus=40:mpiprocs=4:ompthreads=10:ngpus=4\n", "#PBS -J 0-1\n",
-        "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
-        "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
+  for (const char* part : {"#PBS -l select=2:ncpus=40:mpiprocs=4:ompthreads=10:ngpus=4\n",
+                           "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
+                           "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
     CHECK(has(pbs, part));
 }
 
@@ -85,9 +85,8 @@ TEST_CASE("the scripts/slurm and scripts/pbs of the project are what submit writ
   request.cpus_per_rank = 10;
   request.arguments = {"configs/chexnet_densenet121.yaml"};
   request.run_folder = "runs/chexnet_densenet121";
-  for (const auto& [scheduler, file] :
-       {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
-        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
+  for (const auto& [scheduler, file] : {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
+                                        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
     request.scheduler = scheduler;
     std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};

@@ -36,9 +36,9 @@ for i in $(seq "$stops"); do
   "$program" train "$small" "${quick[@]}" --set launch.restarts=1 --out "$run" >"$run.log" 2>&1 & job=$!
   stopped=$(python3 "$scratch/stop.py" "$run" "$step" "$rank")
   wait $job; rc=$?
-  after=$(python3 -c "import os;print(round(os.stat('$run/postmortem.json').st_mtime - float('${stopped% *}'), 1))")
+  after=$(python3 -c "import os;print(round(os.stat('$run/postmortem-1.json').st_mtime - float('${stopped% *}'), 1))")
   text="stop $i: rank $rank at step $step, named after $after s"
-  check "$text" python3 - "$run/postmortem.json" "$rank" "${stopped#* }" "$after" <<'PY'
+  check "$text" python3 - "$run/postmortem-1.json" "$rank" "${stopped#* }" "$after" <<'PY'
 import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["cause"] == "stopped" and report["ranks"] == [int(sys.argv[2])], report["what"]

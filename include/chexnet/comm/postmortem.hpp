@@ -25,14 +25,16 @@ struct PostMortem {
 std::string postmortem_json(const PostMortem& report);
 // Replaces an older one. CheckpointError when it cannot be written.
 void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report);
-// Nothing when there is none, or none since `since` (system clock, seconds since 1970).
+// At the start of a run that goes on: what ended the one before becomes postmortem-1.json, -2, …
+void put_postmortem_aside(const std::filesystem::path& run_folder);
+
 struct PostMortemNote {
   std::string cause, sentence;
   int exit_code = 0;
   std::int64_t step = 0;  // of the guilty rank
 };
-std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder,
-                                              double since);
+// Nothing when there is none.
+std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder);
 
 // Name of what checkpoints/last points to; empty when there is none.
 std::string last_checkpoint(const std::filesystem::path& run_folder);

@@ -23,8 +23,8 @@ struct RunSummary {
   std::string host, job, checkpoint;
   double checkpoint_age_s = -1, written_age_s = -1;  // -1: none
   std::optional<double> seconds_to_go, job_seconds_left;
-  std::string last_words;  // of a post-mortem
-  std::vector<std::string> stragglers;  // "rank 3 on node2: cause"
+  std::string last_words;                     // of a post-mortem
+  std::vector<std::string> stragglers;        // "rank 3 on node2: cause"
   std::map<std::string, std::string> config;  // by key, as text
 };
 
@@ -40,7 +40,7 @@ std::string summary_json(const RunSummary& run);
 struct RunGroup {
   std::string settings;  // "train.lr=0.001 train.lr_scaling=linear": what differs between groups
   std::vector<const RunSummary*> runs;
-  int scored = 0;  // runs with a validation AUROC
+  int scored = 0;                       // runs with a validation AUROC
   double mean_auroc = 0, sd_auroc = 0;  // best of each run; sd of the sample, 0 for one run
 };
 std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs);

@@ -45,9 +45,11 @@ Unlabelled all_images(const std::vector<std::string>& places, Stores& stores) {
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   auto* bench = app.add_subcommand(
-      "bench", "measure a training step, the loader or the input pipelines on this machine");
+      "bench",
+      "measure a training step, the loader, the input pipelines or the links on this machine");
   bench->require_subcommand(1);
   add_bench_step(*bench, invocation);
+  add_bench_allreduce(*bench, invocation);
   add_bench_loader(*bench, invocation);
   add_bench_pipelines(*bench, invocation);
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -83,7 +84,7 @@ int measure(const Options& options, Invocation& invocation) {
   network.parameters().initialize(1);
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  const TrainStep::Options with{config.train, weights, config.launch.bucket_mb,
+  const TrainStep::Options with{config.train, weights, std::abs(config.launch.bucket_mb),
                                 wire_of(config.launch.wire)};
   TrainStep::Options without = with;
   without.communicate = false;

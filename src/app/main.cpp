@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   chexnet::add_bench(app, invocation);
   chexnet::add_submit(app, invocation);
   chexnet::add_plan(app, invocation);
+  chexnet::add_doctor(app, invocation);
   chexnet::add_status(app, invocation);
   chexnet::add_config(app, invocation);
   try {

@@ -121,7 +121,7 @@ std::vector<Knob> make_knobs() {
     {"launch.bind", FIELD(launch.bind), "ranks on the wrong cores (far from their GPU, shared, unbound): fix (each moves itself, its loader threads and its memory), check (only says so), off", {"fix", "check", "off"}, 0, 0, kPlain, true},
     {"launch.network", FIELD(launch.network), "network for MPI and NCCL: auto, ib[:mlx5_0] (InfiniBand, RoCE), opa (Omni-Path), tcp[:eth0 or :10.1.0.0/16], ucx (UCX over whatever there is); settings made by hand stay", {}, 0, 0, kPlain, true},
     {"launch.wire", FIELD(launch.wire), "format of gradients on the network; fp32 means the gradient's own type", {"fp32", "fp16", "bf16"}},
-    {"launch.bucket_mb", FIELD(launch.bucket_mb), "gradient bucket, MB of 10^6 bytes", {}, 0.001, 1e4},
+    {"launch.bucket_mb", FIELD(launch.bucket_mb), "gradient bucket, MB of 10^6 bytes; auto = the best of 1 to 32, tried by all ranks over the first 48 steps and kept in the checkpoint (which sizes win is a matter of time, so two such runs need not be equal to the last bit)", {}, 0.001, 1e4, kPlain, false, true},
     {"launch.timeout_s", FIELD(launch.timeout_s), "a collective that takes longer ends the run with exit 7, seconds", {}, 0.1, 1e6, kPlain, true},
     {"launch.time_limit", FIELD(launch.time_limit), "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted from the program's start; empty = what Slurm or PBS says", {}, 0, 0, kPlain, true},
     {"launch.stop_margin_s", FIELD(launch.stop_margin_s), "checkpoint and exit 75 when less than this (and the time of a checkpoint) is left of the job's time, seconds", {}, 0, 1e6, kPlain, true},
@@ -188,16 +188,18 @@ std::vector<std::string> knob_keys() {
 
 std::string knob_text(const Knob& knob, const Config& config) {
   Config copy = config;
-  return std::visit(Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
-                               [&](std::int64_t* v) {
-                                 return knob.has_auto && *v < 0 ? std::string("auto")
-                                                                : std::to_string(*v);
-                               },
-                               [](double* v) { return number_text(*v); },
-                               [](std::string* v) { return quoted(*v); },
-                               [](Strings* v) { return flow_list(*v, quoted); },
-                               [](Doubles* v) { return flow_list(*v, number_text); }},
-                    knob.field(copy));
+  return std::visit(
+      Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
+                 [&](std::int64_t* v) {
+                   return knob.has_auto && *v < 0 ? std::string("auto") : std::to_string(*v);
+                 },
+                 [&](double* v) {
+                   return knob.has_auto && *v < 0 ? std::string("auto") : number_text(*v);
+                 },
+                 [](std::string* v) { return quoted(*v); },
+                 [](Strings* v) { return flow_list(*v, quoted); },
+                 [](Doubles* v) { return flow_list(*v, number_text); }},
+      knob.field(copy));
 }
 
 std::string knob_type(const Knob& knob) {
@@ -205,8 +207,8 @@ std::string knob_type(const Knob& knob) {
   return std::visit(
       Overloaded{[](bool*) { return "true/false"; },
                  [&](std::int64_t*) { return knob.has_auto ? "integer or auto" : "integer"; },
-                 [](double*) { return "number"; }, [](std::string*) { return "text"; },
-                 [](Strings*) { return "list of text"; },
+                 [&](double*) { return knob.has_auto ? "number or auto" : "number"; },
+                 [](std::string*) { return "text"; }, [](Strings*) { return "list of text"; },
                  [](Doubles*) { return "list of numbers"; }},
       knob.field(scratch));
 }

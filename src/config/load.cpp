@@ -76,8 +76,12 @@ void assign(Config& config, const Knob& knob, const YamlValue& value) {
       in_range(static_cast<double>(**integer));
     }
   } else if (auto* const* number = std::get_if<double*>(&field)) {
-    if (!parse_number(first, **number)) wrong(first);
-    in_range(**number);
+    if (knob.has_auto && first == "auto") {
+      **number = -1;
+    } else {
+      if (!parse_number(first, **number)) wrong(first);
+      in_range(**number);
+    }
   } else if (auto* const* text = std::get_if<std::string*>(&field)) {
     **text = text_of(first);
   } else if (auto* const* list = std::get_if<Strings*>(&field)) {

@@ -53,11 +53,15 @@ double gflops_of(Team& team) {
 
 }  // namespace
 
+double fma_gflops(Arithmetic arithmetic, Team& team) {
+  return arithmetic == Arithmetic::kFp64   ? gflops_of<double>(team)
+         : arithmetic == Arithmetic::kBf16 ? gflops_of<Bf16>(team)
+                                           : gflops_of<float>(team);
+}
+
 Ceilings measure_ceilings(Arithmetic arithmetic, Team& team) {
   Ceilings ceilings;
-  ceilings.gflops = arithmetic == Arithmetic::kFp64   ? gflops_of<double>(team)
-                    : arithmetic == Arithmetic::kBf16 ? gflops_of<Bf16>(team)
-                                                      : gflops_of<float>(team);
+  ceilings.gflops = fma_gflops(arithmetic, team);
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   const auto threads = static_cast<std::size_t>(team.size());
   Arena memory;

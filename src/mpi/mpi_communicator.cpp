@@ -37,6 +37,22 @@ void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) b[i] = To(From(a[i]) + From(b[i]));
 }
 
+// Open MPI's point-to-point layer in use: after MPI_Init only the chosen one still has its control
+// variables.
+std::string messaging_layer() {
+  int provided = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return "";
+  std::string found;
+  for (const char* name : {"ob1", "ucx", "cm"}) {
+    int index = 0;
+    if (MPI_T_cvar_get_index(("pml_" + std::string(name) + "_priority").c_str(), &index) ==
+        MPI_SUCCESS)
+      found = name;
+  }
+  MPI_T_finalize();
+  return found;
+}
+
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(const MpiOptions& options) : timeout_s_(options.timeout_s) {
@@ -193,8 +209,16 @@ class MpiCommunicator final : public Communicator {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(text, &length);
-    const std::string version(text, static_cast<std::size_t>(length));
-    return "MPI on host memory, " + version.substr(0, version.find(','));
+    std::string version(text, static_cast<std::size_t>(length));
+    version = version.substr(0, version.find(','));
+#ifdef OMPI_MAJOR_VERSION
+    const std::string built = std::to_string(OMPI_MAJOR_VERSION) + "." +
+                              std::to_string(OMPI_MINOR_VERSION) + "." +
+                              std::to_string(OMPI_RELEASE_VERSION);
+    if (version.find(built) == std::string::npos) version += " (built with " + built + ")";
+#endif
+    const std::string pml = messaging_layer();
+    return "MPI on host memory, " + version + (pml.empty() ? "" : ", PML " + pml);
   }
 
  private:

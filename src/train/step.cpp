@@ -45,17 +45,25 @@ double norm_of(const at::Tensor& flat) {
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
+// fp64 gradients travel as they are.
+Wire wire_for(const Parameters& parameters, const TrainStep::Options& options) {
+  return parameters.flat_values().scalar_type() == at::kDouble ? Wire::kExact : options.wire;
+}
+
+std::vector<Bucket> buckets_of(Parameters& parameters, const TrainStep::Options& options) {
+  const at::Tensor& flat = parameters.flat_gradients_and_tail();
+  return plan_buckets(parameters.ends(), static_cast<std::size_t>(flat.numel()),
+                      flat.element_size(), static_cast<std::size_t>(options.bucket_mb * 1e6),
+                      wire_for(parameters, options));
+}
+
 BucketedReducer make_reducer(Network& network, Communicator& comm,
                              const TrainStep::Options& options) {
   Parameters& p = network.parameters();
   const at::Tensor& flat = p.flat_gradients_and_tail();
-  const auto type = flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
-  const Wire wire = type == ElementType::kF64 ? Wire::kExact : options.wire;
-  comm.set_wire(wire);
-  return {comm,
-          plan_buckets(p.ends(), static_cast<std::size_t>(flat.numel()), element_bytes(type),
-                       static_cast<std::size_t>(options.bucket_mb * 1e6), wire),
-          flat.mutable_data_ptr(), type};
+  comm.set_wire(wire_for(p, options));
+  return {comm, buckets_of(p, options), flat.mutable_data_ptr(),
+          flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32};
 }
 
 }  // namespace
@@ -70,6 +78,11 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       reducer_(make_reducer(network, comm, options_)),
       scale_(network.options().precision == Precision::kFp16 ? LossScale::for_fp16()
                                                              : LossScale{}) {}
+
+void TrainStep::set_bucket_mb(double bucket_mb) {
+  options_.bucket_mb = bucket_mb;
+  reducer_.set_buckets(buckets_of(network_.parameters(), options_));
+}
 
 TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels,
                                  double labelled, double lr) {

@@ -35,7 +35,8 @@ std::string TrainState::to_json() const {
        {{"ranks", order.ranks},
         {"threads", order.threads},
         {"wire", order.wire},
-        {"versions", order.versions}}},
+        {"versions", order.versions},
+        {"bucket_mb", order.bucket_mb}}},
       {"config", config}};
   return json.dump(1);
 }
@@ -60,7 +61,8 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
     s.best_step = json.at("best_step");
     s.evaluations_without_best = json.at("evaluations_without_best");
     const auto& order = json.at("summation_order");
-    s.order = {order.at("ranks"), order.at("threads"), order.at("wire"), order.at("versions")};
+    s.order = {order.at("ranks"), order.at("threads"), order.at("wire"), order.at("versions"),
+               order.value("bucket_mb", 0.0)};
     s.config = json.at("config");
     return s;
   } catch (const nlohmann::json::exception& e) {

@@ -4,6 +4,8 @@
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
+#include <cmath>
+
 #include "chexnet/comm/watchdog.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
@@ -119,7 +121,10 @@ TrainState start_state(const Config& config, const RunFolder& folder, const Summ
     changed("wire format", state.order.wire, order.wire);
     changed("libraries", state.order.versions, order.versions);
   }
+  const double tuned_mb = state.order.bucket_mb;
   state.order = order;
+  // launch.bucket_mb: auto goes on with what it chose.
+  if (order.bucket_mb == 0) state.order.bucket_mb = tuned_mb;
   state.config = config_yaml(config);
   return state;
 }
@@ -222,7 +227,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   const Wire wire = wire_of(config.launch.wire);
   network.set_recorder(&recorder);
   TrainStep step(network, *comm,
-                 {config.train, weights, config.launch.bucket_mb, wire, true, &recorder});
+                 {config.train, weights, std::abs(config.launch.bucket_mb), wire, true, &recorder});
   const std::string origin = start_weights(config, folder, dataset, network, step, *comm);
   const std::int64_t own_batch =
       config.train.batch / (std::int64_t{comm->size()} * config.train.accumulate);
@@ -230,9 +235,11 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   const SummationOrder order{
       comm->size(), network.depends_on_threads(config.data.crop) ? device.threads : 0,
       config.launch.wire,
-      std::string("torch ") + TORCH_VERSION + ", " + (device.cuda ? device.gpu.name : engine)};
+      std::string("torch ") + TORCH_VERSION + ", " + (device.cuda ? device.gpu.name : engine),
+      std::max(0.0, config.launch.bucket_mb)};
   TrainState state = start_state(config, folder, order, *comm);
   if (state.step > 0) step.loss_scale() = state.loss_scale;
+  if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
   const bool resumed = state.step > 0;
 
   const Rows settings =

@@ -51,6 +51,10 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       progress_(parts.comm.rank() == 0),
       watch_(parts.comm, parts.recorder, parts.metrics, parts.device.seats, parts.device.gpu.uuid,
              parts.device.cuda == nullptr ? parts.device.threads : 0) {
+  if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
+    tuner_.emplace();
+    step_.set_bucket_mb(tuner_->bucket_mb());
+  }
   if (parts_.comm.rank() == 0) clock_ = std::make_unique<JobClock>(parts_.config.launch);
 }
 
@@ -97,7 +101,9 @@ ExitCode TrainingLoop::run() {
         const_cast<float*>(data.labels.data()),
         {data.size, static_cast<std::int64_t>(parts_.dataset.manifest.finding_count())},
         at::kFloat);
+    const double step_start = now_s();
     const TrainStep::Result result = step_.run(x, y, agreed.labelled, lr);
+    if (tuner_) tune_buckets(now_s() - step_start);
     count_skipped(result.applied);
     const at::Tensor loss = result.loss_sum.detach().to(at::kDouble);
     interval_.loss = interval_.loss.defined() ? interval_.loss + loss : loss;
@@ -184,6 +190,17 @@ void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
         damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)" : "";
     throw DataError(text + more + "; data.corrupt=skip leaves such images out");
   }
+}
+
+void TrainingLoop::tune_buckets(double step_s) {
+  if (!tuner_->step(step_s, parts_.comm)) return;
+  step_.set_bucket_mb(tuner_->bucket_mb());
+  if (!tuner_->done()) return;
+  state_.order.bucket_mb = tuner_->bucket_mb();
+  if (parts_.comm.rank() == 0)
+    log_info("gradient buckets of " + fixed(tuner_->bucket_mb(), 0) +
+             " MB (launch.bucket_mb: auto)");
+  tuner_.reset();
 }
 
 void TrainingLoop::count_skipped(bool applied) {

@@ -32,6 +32,8 @@ class BucketedReducer {
   // Seconds the host waited in finish() of the step that ended last.
   double wait_s() const { return wait_s_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  // Between two steps.
+  void set_buckets(std::vector<Bucket> buckets) { buckets_ = std::move(buckets); }
 
  private:
   void start_ready(std::size_t end);

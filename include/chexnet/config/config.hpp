@@ -127,7 +127,7 @@ struct LaunchConfig {
   std::string bind = "fix";
   std::string network = "auto";
   std::string wire = "fp32";
-  double bucket_mb = 4;
+  double bucket_mb = 4;  // -1 = auto
   double timeout_s = 600;
   std::string time_limit;
   double stop_margin_s = 120;

@@ -22,7 +22,7 @@ struct Knob {
   double min = 0, max = 0;  // both 0 = unlimited
   Kind kind = Kind::kPlain;
   bool may_change_on_resume = false;
-  bool has_auto = false;  // an integer that may be "auto", kept as -1
+  bool has_auto = false;  // a number that may be "auto", kept as -1
 };
 
 const std::vector<Knob>& knobs();

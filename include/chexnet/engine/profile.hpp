@@ -39,6 +39,7 @@ struct Profile {
 struct Ceilings {
   double gflops = 0, gb_per_s = 0;
 };
+double fma_gflops(Arithmetic arithmetic, Team& team);  // some tens of milliseconds
 Ceilings measure_ceilings(Arithmetic arithmetic, Team& team);
 
 // Adds the time from construction to destruction. Nothing without a profile.

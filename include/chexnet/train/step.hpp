@@ -37,6 +37,9 @@ class TrainStep {
   // cells in the global batch of all ranks. n is a multiple of train.accumulate.
   Result run(const at::Tensor& images, const at::Tensor& labels, double labelled, double lr);
 
+  // Other gradient buckets from the next step on; every rank alike.
+  void set_bucket_mb(double bucket_mb);
+
   Optimizer& optimizer() { return optimizer_; }
   LossScale& loss_scale() { return scale_; }
   BucketedReducer& reducer() { return reducer_; }

@@ -15,6 +15,7 @@ namespace chexnet {
 struct SummationOrder {
   std::int64_t ranks = 1, threads = 1;
   std::string wire, versions;
+  double bucket_mb = 0;  // 0 = not yet chosen (launch.bucket_mb: auto)
 };
 
 struct TrainState {

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
+#include "chexnet/train/bucket_tuner.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/job_clock.hpp"
@@ -58,6 +60,7 @@ class TrainingLoop {
   Agreement agree(const Batch& batch);
   std::string reason_to_stop() const;  // rank 0; empty: none
   void refuse_damaged(const Batch& batch, double damaged);
+  void tune_buckets(double step_s);
   void count_skipped(bool applied);
   void log(const Loader& loader, double lr);
   void end_of_epoch(bool evaluate_now);
@@ -72,8 +75,9 @@ class TrainingLoop {
   Interval interval_;
   Progress progress_;
   RunWatch watch_;
-  std::unique_ptr<JobClock> clock_;  // rank 0
-  std::string stop_reason_;          // rank 0
+  std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
+  std::unique_ptr<JobClock> clock_;   // rank 0
+  std::string stop_reason_;           // rank 0
   double longest_checkpoint_s_ = 0;
   bool is_best_ = false;
   int skipped_in_a_row_ = 0;

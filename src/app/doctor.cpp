@@ -1,0 +1,375 @@
+// doctor: is this machine, these ranks and these links fit for training? A list of findings with
+// what to do, in less than a minute; alone, under mpirun or srun, also on a login node.
+#include <ATen/Version.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <sys/quota.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/nccl_log.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/core/team.hpp"
+#include "chexnet/engine/profile.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/health.hpp"
+#include "chexnet/launch/machine.hpp"
+#include "chexnet/report/help_bundle.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/link_bench.hpp"
+
+namespace chexnet {
+namespace {
+
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+struct Options {
+  LaunchOptions launch;
+  std::string device = "auto", network = "auto", folder = ".", collect;
+  bool json = false;
+};
+
+// As the loaded libtorch_cpu.so tells it; TORCH_VERSION is of the headers.
+std::string loaded_torch_version() {
+  const std::string config = at::show_config();
+  static const std::string kKey = "TORCH_VERSION=";
+  const auto at = config.find(kKey);
+  if (at == std::string::npos) return "";
+  const auto begin = at + kKey.size();
+  return config.substr(begin, config.find_first_not_of("0123456789.", begin) - begin);
+}
+
+double limit_of(int resource) {
+  rlimit limit{};
+  getrlimit(resource, &limit);
+  return limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<double>(limit.rlim_cur);
+}
+
+// Bytes left of this user's quota on the file system of `folder`; -1 where there is none.
+double quota_left(const fs::path& folder) {
+  std::ifstream mounts("/proc/self/mounts");
+  std::string device, best_device, where, best, rest;
+  const std::string path = fs::absolute(folder).string();
+  while (mounts >> device >> where && std::getline(mounts, rest))
+    if (path.starts_with(where) && where.size() >= best.size()) {
+      best = where;
+      best_device = device;
+    }
+  dqblk quota{};
+  if (best_device.empty() ||
+      quotactl(QCMD(Q_GETQUOTA, USRQUOTA), best_device.c_str(), static_cast<int>(getuid()),
+               reinterpret_cast<caddr_t>(&quota)) != 0 ||
+      quota.dqb_bhardlimit == 0)
+    return -1;
+  constexpr double kBlock = 1024;  // of dqb_bhardlimit
+  return std::max(0.0, kBlock * static_cast<double>(quota.dqb_bhardlimit) -
+                           static_cast<double>(quota.dqb_curspace));
+}
+
+// Writes a file, drops it from the page cache and reads it back, MB/s. Network file systems answer
+// from their servers' caches, so this is a best case.
+double read_rate(const fs::path& folder) {
+  constexpr std::size_t kBytes = 64 << 20;
+  std::string path = (folder / ".chexnet-doctor-XXXXXX").string();
+  const int fd = mkstemp(path.data());
+  if (fd < 0)
+    throw CheckpointError("[doctor] " + folder.string() + ": " + std::strerror(errno) +
+                          ". Hint: --folder names one that can be written");
+  std::vector<std::byte> block(1 << 20, std::byte{0x5a});
+  bool good = true;
+  for (std::size_t at = 0; at < kBytes && good; at += block.size()) {
+    std::memcpy(block.data(), &at, sizeof at);  // nothing to compress
+    good = ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size());
+  }
+  fsync(fd);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  const double start = now_s();
+  for (std::size_t at = 0; at < kBytes && good; at += block.size())
+    good = read_at(fd, at, block) == static_cast<std::ptrdiff_t>(block.size());
+  const double seconds = now_s() - start;
+  ::close(fd);
+  fs::remove(path);
+  if (!good)
+    throw CheckpointError("[doctor] " + folder.string() +
+                          ": a file of 64 MiB cannot be written and read. Hint: is it full?");
+  return 1e-6 * kBytes / seconds;
+}
+
+// What one process of each host can say.
+std::vector<Finding> of_this_host(const Options& options, const Device& device, int ranks_here) {
+  std::vector<Finding> found;
+  const auto nvml = Nvml::open();
+  const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
+  found.push_back(judge_driver(CHEXNET_LANE, nvml ? nvml->driver_version() : ""));
+  for (const auto& gpu : gpus)
+    for (auto& finding : judge_gpu(gpu, {static_cast<unsigned>(getpid())}))
+      found.push_back(std::move(finding));
+  found.push_back(judge_visible_gpus(gpus.size(), CudaLibrary::visible_gpus(), ranks_here));
+  const Machine machine = read_machine(gpus);
+  found.push_back({Level::kPass, "machine", machine_text(machine), ""});
+  found.push_back(judge_locked_memory(limit_of(RLIMIT_MEMLOCK),
+                                      device.cuda != nullptr || !machine.hcas.empty()));
+  found.push_back(judge_open_files(limit_of(RLIMIT_NOFILE)));
+  struct statvfs shm {};
+  if (statvfs("/dev/shm", &shm) == 0)
+    found.push_back(judge_shared_memory(
+        static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_frsize), ranks_here));
+  struct statvfs disk {};
+  if (statvfs(options.folder.c_str(), &disk) == 0)
+    found.push_back(judge_room(
+        options.folder, static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize),
+        disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail), quota_left(options.folder)));
+  try {
+    found.push_back(judge_read_rate(options.folder, read_rate(options.folder)));
+  } catch (const CheckpointError& e) {
+    found.push_back({Level::kFail, "file system", e.what(), "another folder with --folder"});
+  }
+  return found;
+}
+
+// Equal work on every rank at the same time; the shortest of some rounds of each, seconds.
+std::vector<double> paces(Communicator& comm, const Device& device) {
+  constexpr int kRounds = 5;
+  Team team(device.threads);
+  double mine = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    comm.barrier();
+    const double start = now_s();
+    fma_gflops(Arithmetic::kFp32, team);
+    mine = std::min(mine, now_s() - start);
+  }
+  std::vector<double> all;
+  for (const auto& bytes : comm.all_gather(std::as_bytes(std::span(&mine, 1)))) {
+    double value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    all.push_back(value);
+  }
+  return all;
+}
+
+// Largest difference of the hosts' clocks, seconds: read right after a barrier.
+double clock_skew(Communicator& comm) {
+  comm.barrier();
+  const double mine = system_time_s();
+  std::array<double, 2> extremes = {mine, -mine};
+  comm.all_reduce(extremes, ReduceOp::kMax);
+  return extremes[0] + extremes[1];
+}
+
+std::vector<Finding> of_links(Communicator& comm, const Device& device) {
+  std::vector<Finding> found;
+  if (comm.size() == 1) {
+    found.push_back({Level::kSkip, "links", "one rank: start doctor with --ranks or mpirun", ""});
+    return found;
+  }
+  const double latency = barrier_us(comm, 50);
+  found.push_back(
+      {latency < 1000 ? Level::kPass : Level::kWarn, "MPI",
+       comm.description() + ", barrier " + fixed(latency, 1) + " us",
+       latency < 1000 ? "" : "is it on the fast network? launch.network=ib or tcp:IFACE"});
+  const auto rows = measure_allreduce(comm, device, {4096, 262144, 4194304, 28e6}, 5);
+  std::string text;
+  for (const auto& row : rows)
+    text +=
+        (text.empty() ? "" : ", ") + readable_bytes(row.bytes) + " " + fixed(row.bus_gb_per_s, 2);
+  // DenseNet-121's fp32 gradients in a quarter of a second would show behind no backward.
+  const bool slow = rows.back().us > 250e3;
+  found.push_back({slow ? Level::kWarn : Level::kPass, "all-reduce", text + " GB/s (bus bandwidth)",
+                   slow ? "compare with the link's figure; see `bench allreduce` and the "
+                          "transports above"
+                        : ""});
+  return found;
+}
+
+// NCCL's transports of all ranks, from its own log.
+std::vector<Finding> of_nccl(Communicator& comm, const Device& device, const std::string& log) {
+  if (device.cuda == nullptr || comm.size() == 1)
+    return {{Level::kSkip, "NCCL transports", "no GPUs, or one rank", ""}};
+  std::vector<std::string> lines;
+  std::ifstream file(log);
+  std::string text;
+  for (std::string line; std::getline(file, line);) text += line + "\n";
+  for (const auto& of_rank : gather_text(comm, text)) {
+    std::istringstream stream(of_rank);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  }
+  std::vector<Finding> found;
+  const NcclReport report = read_nccl_log(lines);
+  std::size_t good = 0;
+  for (const auto& pair : report.pairs) {
+    if (pair.concern.empty()) {
+      ++good;
+      continue;
+    }
+    const auto colon = pair.concern.find(": ");
+    found.push_back({Level::kWarn,
+                     "NCCL " + std::to_string(pair.from) + " -> " + std::to_string(pair.to),
+                     pair.via + ": " + pair.concern.substr(0, colon),
+                     colon == std::string::npos ? pair.concern : pair.concern.substr(colon + 2)});
+  }
+  found.push_back({report.links > 0 ? Level::kPass : Level::kWarn, "NCCL transports",
+                   std::to_string(good) + " of " + std::to_string(report.pairs.size()) +
+                       " pairs as good as they get, " + std::to_string(report.unknown) +
+                       " lines of unknown form",
+                   report.links > 0 ? "" : "NCCL_DEBUG_FILE was not written"});
+  return found;
+}
+
+ordered_json json_of(const std::vector<Finding>& findings) {
+  ordered_json list = ordered_json::array();
+  for (const auto& f : findings)
+    list.push_back(
+        {{"level", level_name(f.level)}, {"name", f.name}, {"text", f.text}, {"advice", f.advice}});
+  return list;
+}
+std::vector<Finding> findings_of(const ordered_json& list) {
+  std::vector<Finding> findings;
+  for (const auto& f : list)
+    for (const Level level : {Level::kPass, Level::kWarn, Level::kFail, Level::kSkip})
+      if (f["level"] == level_name(level))
+        findings.push_back({level, f["name"], f["text"], f["advice"]});
+  return findings;
+}
+
+std::vector<Finding> of_build() {
+  const auto version_of = [](unsigned api) {
+    return std::to_string(api >> 16) + "." + std::to_string((api >> 8) & 255);
+  };
+  return {
+      {Level::kPass, "chexnet-train", CHEXNET_VERSION " of lane " CHEXNET_LANE, ""},
+      judge_versions("LibTorch", TORCH_VERSION, loaded_torch_version()),
+      judge_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
+}
+
+std::string text_of(const std::vector<Finding>& findings) {
+  std::size_t width = 0;
+  for (const auto& f : findings) width = std::max(width, f.name.size());
+  std::string text;
+  for (const auto& f : findings) {
+    text += std::string(level_name(f.level)) + "  " + f.name +
+            std::string(width - f.name.size() + 2, ' ') + f.text + "\n";
+    if (!f.advice.empty()) text += std::string(width + 8, ' ') + "-> " + f.advice + "\n";
+  }
+  return text;
+}
+
+int run(const Options& options, Invocation& invocation) {
+  const double start = now_s();
+  const fs::path nccl_log =
+      fs::temp_directory_path() / ("chexnet-nccl-" + std::to_string(getpid()) + ".log");
+  if (started_as_rank(process_environment())) {
+    setenv("NCCL_DEBUG", "INFO", 0);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,NET", 0);
+    setenv("NCCL_DEBUG_FILE", nccl_log.c_str(), 0);
+  }
+  LaunchConfig config;
+  config.device = options.device;
+  config.network = options.network;
+  options.launch.apply_to(config);
+  Launch launch = enter_world(config, invocation, {options.launch.dry_run, {}, {}, 0});
+  if (launch.comm == nullptr) return launch.parent_exit_code;
+  const Device device = choose_device(config, *launch.comm);
+  const auto comm = gradient_communicator(std::move(launch.comm), device, config);
+
+  std::vector<Finding> findings = of_build();
+  for (const auto& row : device.seats)
+    findings.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
+                        row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
+                            (row.gpu.empty() ? "" : ", " + row.gpu) +
+                            (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.verdict,
+                        row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
+  const bool speaks = comm->world().local_rank == 0;
+  const auto hosts = gather_text(
+      *comm,
+      speaks ? ordered_json(
+                   {{"host", host_name()},
+                    {"findings", json_of(of_this_host(options, device, comm->world().local_size))}})
+                   .dump()
+             : "");
+  std::set<std::string> names;
+  for (const auto& text : hosts) {
+    if (text.empty()) continue;
+    const auto said = ordered_json::parse(text);
+    names.insert(said["host"]);
+    for (auto& finding : findings_of(said["findings"])) {
+      if (comm->size() > comm->world().local_size)
+        finding.name = said["host"].get<std::string>() + ": " + finding.name;
+      findings.push_back(std::move(finding));
+    }
+  }
+  findings.push_back(judge_clock_skew(clock_skew(*comm), static_cast<int>(names.size())));
+  findings.push_back(judge_pace(paces(*comm, device)));
+  for (const auto& part : {of_links(*comm, device), of_nccl(*comm, device, nccl_log.string())})
+    findings.insert(findings.end(), part.begin(), part.end());
+  std::error_code error;
+  fs::remove(nccl_log, error);
+  invocation.abort = nullptr;
+  if (comm->rank() != 0) return 0;
+
+  const auto count = [&](Level level) {
+    return std::ranges::count(findings, level, &Finding::level);
+  };
+  const std::string summary =
+      std::to_string(count(Level::kPass)) + " PASS, " + std::to_string(count(Level::kWarn)) +
+      " WARN, " + std::to_string(count(Level::kFail)) + " FAIL, " +
+      std::to_string(count(Level::kSkip)) + " SKIP in " + fixed(now_s() - start, 1) + " s";
+  const std::string text = text_of(findings) + summary + "\n";
+  if (options.json)
+    std::cout << ordered_json({{"seconds", now_s() - start},
+                               {"pass", count(Level::kPass)},
+                               {"warn", count(Level::kWarn)},
+                               {"fail", count(Level::kFail)},
+                               {"skip", count(Level::kSkip)},
+                               {"findings", json_of(findings)}})
+                     .dump()
+              << std::endl;
+  else
+    std::cout << text << std::flush;
+  if (!options.collect.empty())
+    log_info("for a help desk: " + collect_for_help(options.collect, text).string() +
+             " (names of images, users and hosts are left out; look through it before it leaves "
+             "the house)");
+  return count(Level::kFail) > 0 ? static_cast<int>(ExitCode::kDevice) : 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "doctor", "check versions, binding, GPUs, limits, disks and links; exit 5 when one fails");
+  options->launch.add_to(*command);
+  command->add_option("--device", options->device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--network", options->network, "as launch.network")->capture_default_str();
+  command->add_option("--folder", options->folder, "where runs will lie")->capture_default_str();
+  command->add_option("--collect", options->collect,
+                      "pack what a help desk needs of this run folder, without ids");
+  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] { return run(*options, invocation); };
+  });
+}
+
+}  // namespace chexnet

@@ -1,0 +1,26 @@
+#include "chexnet/train/bucket_tuner.hpp"
+
+#include <algorithm>
+
+namespace chexnet {
+
+bool BucketTuner::step(double seconds, Communicator& comm) {
+  if (done_) return false;
+  constexpr int kWarmUp = 2;
+  times_.push_back(seconds);
+  if (times_.size() < kStepsEach) return false;
+  times_.erase(times_.begin(), times_.begin() + kWarmUp);
+  std::ranges::sort(times_);
+  medians_.push_back(times_[times_.size() / 2]);
+  times_.clear();
+  if (medians_.size() < candidates_.size()) {
+    ++at_;
+    return true;
+  }
+  comm.all_reduce(medians_, ReduceOp::kMax);
+  at_ = static_cast<int>(std::ranges::min_element(medians_) - medians_.begin());
+  done_ = true;
+  return true;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,78 @@
+#include "chexnet/launch/health.hpp"
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+std::string level(const Finding& finding) { return level_name(finding.level); }
+GpuState sound() {
+  GpuState gpu;
+  gpu.name = "Tesla V100";
+  gpu.memory_bytes = 16e9;
+  gpu.uncorrected_ecc = 0;
+  gpu.persistence = 1;
+  gpu.compute_mode = 0;
+  gpu.throttle_reasons = 1;  // idle
+  return gpu;
+}
+}  // namespace
+
+TEST_CASE("drivers and versions against the build") {
+  CHECK(level(judge_driver("cuda13", "580.65.06")) == "PASS");
+  CHECK(level(judge_driver("cuda13", "570.1")) == "FAIL");
+  CHECK(judge_driver("cuda13", "570.1").advice.find("cuda12") != std::string::npos);
+  CHECK(level(judge_driver("cuda12", "525.60")) == "PASS");
+  CHECK(level(judge_driver("cuda13", "")) == "SKIP");
+  CHECK(level(judge_versions("LibTorch", "2.11.0", "2.11.0")) == "PASS");
+  CHECK(level(judge_versions("LibTorch", "2.11.0", "2.10.0")) == "WARN");
+}
+
+TEST_CASE("troubles of a GPU are named one by one") {
+  const auto levels = [](const GpuState& gpu) {
+    std::string text;
+    for (const auto& f : judge_gpu(gpu, {42})) text += level(f) + " ";
+    return text;
+  };
+  CHECK(levels(sound()) == "PASS ");
+  GpuState gpu = sound();
+  gpu.processes = {{42, 1e9}};
+  CHECK(levels(gpu) == "PASS ");
+  gpu.processes.push_back({43, 2e9});
+  gpu.uncorrected_ecc = 3;
+  gpu.throttle_reasons = 0x40;
+  gpu.persistence = 0;
+  gpu.mig = true;
+  CHECK(levels(gpu) == "FAIL WARN WARN WARN WARN ");
+  gpu = sound();
+  gpu.compute_mode = 2;
+  CHECK(levels(gpu) == "FAIL ");
+  CHECK(throttle_text(0x44) == "power cap, hardware thermal");
+}
+
+TEST_CASE("limits, room and pace") {
+  CHECK(level(judge_visible_gpus(4, 4, 4)) == "PASS");
+  CHECK(level(judge_visible_gpus(4, 1, 4)) == "WARN");  // hidden from each other
+  CHECK(level(judge_visible_gpus(4, 0, 1)) == "FAIL");
+  CHECK(level(judge_visible_gpus(0, 0, 1)) == "SKIP");
+  CHECK(level(judge_locked_memory(-1, true)) == "PASS");
+  CHECK(level(judge_locked_memory(65536, true)) == "FAIL");
+  CHECK(level(judge_locked_memory(65536, false)) == "SKIP");
+  CHECK(level(judge_shared_memory(64e6, 8)) == "WARN");  // a container's default
+  CHECK(level(judge_shared_memory(1e6, 1)) == "FAIL");
+  CHECK(level(judge_shared_memory(8e9, 8)) == "PASS");
+  CHECK(level(judge_open_files(256)) == "WARN");
+  CHECK(level(judge_clock_skew(0.01, 2)) == "PASS");
+  CHECK(level(judge_clock_skew(90, 2)) == "WARN");
+  CHECK(level(judge_clock_skew(0, 1)) == "SKIP");
+  CHECK(level(judge_room("r", 1e12, 1e6, -1)) == "PASS");
+  CHECK(level(judge_room("r", 1e12, 1e6, 1e9)) == "WARN");  // the quota counts
+  CHECK(level(judge_room("r", 1e12, 50, -1)) == "FAIL");
+  CHECK(level(judge_room("r", 1e8, -1, -1)) == "FAIL");
+  CHECK(level(judge_read_rate("r", 2000)) == "PASS");
+  CHECK(level(judge_read_rate("r", 20)) == "WARN");
+  CHECK(level(judge_pace({1, 1.1, 1})) == "PASS");
+  CHECK(level(judge_pace({1, 1.6, 1})) == "WARN");
+  CHECK(judge_pace({1, 1.6, 1}).text.find("rank 1: 1.60") != std::string::npos);
+  CHECK(level(judge_pace({1})) == "SKIP");
+}

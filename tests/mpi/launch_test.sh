@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# How ranks come to be: by mpirun or by the program itself, bound to the right cores, over another messaging layer; the same
+# weights each time.
+source tests/lib.sh
+machines=$source_folder/tests/launch/machines
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6)
+rows() { python3 -c "
+import json, sys
+for f in json.load(sys.stdin)['findings']:
+    if f['name'].startswith('rank '): print(f['level'], f['name'], f['text'])"; }
+
+# Two sockets made up of this machine's two CPUs: mpirun really binds, and the table says what the kernel says.
+if [ "$(nproc)" -ge 2 ]; then
+  mpirun "${root[@]}" --mca hwloc_base_topo_file "$machines/two_sockets.xml" -x HWLOC_XMLFILE="$machines/two_sockets.xml" \
+    --map-by socket -np 2 "$program" doctor --json 2>"$scratch/log" | rows >"$scratch/bound"
+  cat "$scratch/bound"
+  check "two sockets: a rank on each, and both right" [ "$(sed -E 's/ on? ?[^ ]+, / /; s/rank ([01]) [^,]+, /rank \1 /' "$scratch/bound" | tr '\n' '|')" = "PASS rank 0 cores 0, NUMA node 0: good|PASS rank 1 cores 1, NUMA node 0: good|" ]
+  # Both ranks on one CPU: said, or mended.
+  taskset -c 0 mpirun "${root[@]}" --bind-to none --oversubscribe -np 2 "$program" doctor --json 2>"$scratch/log" | rows >"$scratch/fixed"
+  check "ranks on one core are moved apart" grep -q "rank 1 .*cores 1, .*moved to 1" "$scratch/fixed"
+  taskset -c 0 mpirun "${root[@]}" --bind-to none --oversubscribe -np 2 "$program" train "$small" "${quick[@]}" --set launch.bind=check --out "$scratch/checked" >"$scratch/log" 2>&1
+  check "launch.bind=check only says so" grep -q "shares cores 0 with local rank.*launch.bind=fix moves it" "$scratch/log"
+fi
+
+mpi 4 train "$small" "${quick[@]}" --out "$scratch/mpirun" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+"$program" train "$small" "${quick[@]}" --ranks 4 --out "$scratch/self" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "mpirun -np 4 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
+
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/ob1" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/ucx" --set launch.network=ucx 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "the same over UCX" grep -q "PML ucx" "$scratch/log"
+check "UCX and ob1 give the same weights" cmp "$(weights "$scratch/ob1")" "$(weights "$scratch/ucx")"
+"$program" train "$small" --ranks 2 --out "$scratch/dry" --dry-run >"$scratch/dry.txt"
+check "--dry-run prints mpirun's command and starts nothing" bash -c "grep -q '^mpirun --map-by socket .*-np 2 ' '$scratch/dry.txt' && [ ! -e '$scratch/dry' ]"
+
+# Buckets chosen by the ranks, and kept by the checkpoint.
+tuned=("${quick[@]}" --set launch.bucket_mb=auto --set train.max_steps=60 --set checkpoint.every_steps=50)
+"$program" train "$small" "${tuned[@]}" --ranks 2 --out "$scratch/tuned" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+chosen=$(sed -nE 's/.*gradient buckets of ([0-9]+) MB.*/\1/p' "$scratch/log")
+check "bucket size chosen by measurement (${chosen:-none} MB), kept in the checkpoint" python3 -c "
+import json, sys
+assert json.load(open('$scratch/tuned/checkpoints/last/state.json'))['summation_order']['bucket_mb'] == float('$chosen')"
+
+# What every rank did and when.
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/line" --timeline "$scratch/timeline.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "the timeline has both ranks, layers, buckets, waits, in order" python3 - "$scratch/timeline.json" <<'PY'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+spans = [e for e in events if e["ph"] == "X"]
+assert {e["pid"] for e in spans} == {0, 1}
+for rank in (0, 1):
+    names = {e["name"] for e in spans if e["pid"] == rank}
+    assert {"forward", "backward", "block 1", "stem", "waiting for data", "all-reduce of bucket 0", "optimiser", "checkpoint"} <= names, names
+    main = sorted((e for e in spans if e["pid"] == rank and e["tid"] == 0), key=lambda e: (e["ts"], -e["dur"]))
+    open_ends = []
+    for e in main:  # spans of a thread lie inside each other or apart
+        while open_ends and open_ends[-1] <= e["ts"] + 0.5: open_ends.pop()
+        assert not open_ends or e["ts"] + e["dur"] <= open_ends[-1] + 0.5, e
+        open_ends.append(e["ts"] + e["dur"])
+    steps = [e for e in main if e["name"] == "backward"]
+    assert len(steps) == 6
+    first = [e for e in spans if e["pid"] == rank and e["name"] == "all-reduce of bucket 0"]
+    inside = sum(any(b["ts"] <= e["ts"] <= b["ts"] + b["dur"] for b in steps) for e in first)
+    assert inside == 6, inside  # the first bucket leaves while backward runs
+assert sum(e["ph"] == "i" for e in events) >= 12  # each rank ready for each step's last gradients
+PY
+"$program" status "$scratch/line" --json >"$scratch/status.json"
+check "status tells a finished run" python3 -c "
+import json
+(run,) = json.load(open('$scratch/status.json'))
+assert run['state'] == 'finished' and run['step'] == run['total_steps'] == 6 and run['ranks'] == 2, run"
+"$program" doctor --ranks 2 --folder "$scratch" --collect "$scratch/line" >"$scratch/doctor.txt" 2>"$scratch/log" || true
+cat "$scratch/doctor.txt"
+check "doctor finds nothing broken here" bash -c "! grep -q '^FAIL' '$scratch/doctor.txt'"
+check "the help desk's archive names no image" bash -c "tar xzf line-help.tar.gz -C '$scratch' && [ -s '$scratch/line-help/metrics.jsonl' ] && ! grep -rqE '[0-9]{8}_[0-9]{3}' '$scratch/line-help'"
+rm -f line-help.tar.gz
+finish

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   chexnet::add_doctor(app, invocation);
   chexnet::add_status(app, invocation);
   chexnet::add_config(app, invocation);
+  chexnet::add_generate(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,6 +1,7 @@
 #include "chexnet/comm/straggler.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "chexnet/core/resources.hpp"
 
@@ -35,16 +36,29 @@ std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, doubl
 
 std::vector<StragglerWatch::Alarm> StragglerWatch::add(const std::vector<RankPace>& paces) {
   std::vector<Alarm> alarms;
-  slow_windows_.resize(paces.size());
+  ranks_.resize(paces.size());
   if (paces.size() < 2) return alarms;
+  const auto windows = static_cast<std::size_t>(options_.windows);
   for (std::size_t r = 0; r < paces.size(); ++r) {
+    Rank& rank = ranks_[r];
     const double others = median_without(paces, r, &RankPace::own_s);
+    rank.ratios.push_back(paces[r].own_s / std::max(others, 1e-9));
+    if (rank.ratios.size() > windows) rank.ratios.pop_front();
+    const double mean = std::accumulate(rank.ratios.begin(), rank.ratios.end(), 0.0) /
+                        static_cast<double>(rank.ratios.size());
+    if (rank.slow) {
+      rank.slow = mean > options_.recovered;
+      continue;
+    }
+    const auto above =
+        std::ranges::count_if(rank.ratios, [&](double ratio) { return ratio > options_.each; });
     const double excess = paces[r].own_s - others;
-    const bool slow = paces[r].own_s > options_.ratio * others && excess > options_.least_excess_s;
-    slow_windows_[r] = slow ? slow_windows_[r] + 1 : 0;
-    if (slow_windows_[r] == options_.windows)
-      alarms.push_back({static_cast<int>(r), paces[r].own_s / others, paces[r].own_s, others,
-                        cause_of(paces, r, excess)});
+    if (rank.ratios.size() < windows || mean < options_.ratio || above + 1 < options_.windows ||
+        excess < options_.least_excess_s)
+      continue;
+    rank.slow = true;
+    alarms.push_back(
+        {static_cast<int>(r), mean, paces[r].own_s, others, cause_of(paces, r, excess)});
   }
   return alarms;
 }

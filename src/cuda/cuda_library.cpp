@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <sched.h>
+#include <torch/csrc/profiler/stubs/base.h>
 
 #include <cstdio>
 #include <cstring>
@@ -203,6 +204,11 @@ class Library final : public CudaLibrary {
     return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s);
   }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
+  void mark_ranges(Recorder& recorder) override {
+    recorder.set_markers(
+        [](const char* name) { torch::profiler::impl::cudaStubs()->rangePush(name); },
+        [] { torch::profiler::impl::cudaStubs()->rangePop(); });
+  }
   void synchronize() override { check_cuda(cudaDeviceSynchronize()); }
   std::size_t peak_bytes() const override {
     int device = 0;

@@ -1,6 +1,7 @@
 #include "chexnet/launch/job_script.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <sstream>
 
@@ -14,6 +15,13 @@ namespace {
 
 std::string shell(const std::string& word) { return command_text({word}); }
 
+// What both systems take in a job's name.
+std::string job_name(std::string name) {
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  return name.empty() ? "chexnet" : name;
+}
+
 std::string number(int value) { return std::to_string(value); }
 
 int ranks_per_node(const JobRequest& request) {
@@ -26,7 +34,7 @@ std::string directive(const std::string& prefix, const std::string& line) {
 }
 
 std::vector<std::string> slurm_options(const JobRequest& request) {
-  std::vector<std::string> options = {"--job-name=" + request.name,
+  std::vector<std::string> options = {"--job-name=" + job_name(request.name),
                                       "--nodes=" + number(request.nodes),
                                       "--ntasks-per-node=" + number(ranks_per_node(request))};
   if (request.cpus_per_rank > 0)
@@ -50,8 +58,8 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
   std::string select = "select=" + number(request.nodes) + ":ncpus=" + number(ranks * cpus) +
                        ":mpiprocs=" + number(ranks) + ":ompthreads=" + number(cpus);
   if (request.gpus_per_node > 0) select += ":ngpus=" + number(request.gpus_per_node);
-  std::vector<std::string> options = {"-N " + request.name, "-l " + select, "-l place=scatter",
-                                      "-l walltime=" + request.time, "-j oe"};
+  std::vector<std::string> options = {"-N " + job_name(request.name), "-l " + select,
+                                      "-l place=scatter", "-l walltime=" + request.time, "-j oe"};
   if (!request.account.empty()) options.push_back("-A " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);
   return options;
@@ -175,9 +183,14 @@ fi
   text +=
       "echo \"$place\" >>\"$history\"\n# The options of the head, given by hand, because an "
       "array's -J must not come again.\noptions=(";
-  for (std::size_t i = 0; i < options.size(); ++i) text += (i == 0 ? "" : " ") + options[i];
+  std::string given;
+  for (const auto& option : options) given += option + " ";
   for (const auto& line : request.lines)
-    text += " " + (line.starts_with("#PBS ") ? line.substr(5) : line);
+    given += (line.starts_with("#PBS ") ? line.substr(5) : line) + " ";
+  std::istringstream words(given);
+  std::vector<std::string> quoted;
+  for (std::string word; words >> word;) quoted.push_back(word);
+  text += command_text(quoted);
   text += R"SH()
 variables=CHEXNET_SUBMISSION=$((submission + 1)),CHEXNET_TASK=${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}
 echo "exit $code at checkpoint $place: submitted again, $((submission + 1)) of $max_requeues"

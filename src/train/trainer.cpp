@@ -200,6 +200,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   Recorder recorder;
   constexpr std::size_t kTimelineEvents = 200'000;  // a rank; some thousand steps
   if (!request.timeline.empty()) recorder.start_timeline(kTimelineEvents);
+  if (device.cuda != nullptr) device.cuda->mark_ranges(recorder);
   const RecordedBy recorded(*comm, recorder);
   RunFolder folder(config, request.resume, *comm);
   const Watchdog watchdog(

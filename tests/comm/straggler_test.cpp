@@ -54,8 +54,10 @@ TEST_CASE("no false alarm in 50,000 steps of ranks that vary") {
 }
 
 TEST_CASE("causes of a slow rank, and one alarm until it recovers") {
-  const auto cause = [](RankPace slow) {
-    StragglerWatch watch({1.3, 1e-3, 1});
+  StragglerWatch::Options at_once;
+  at_once.windows = 1;
+  const auto cause = [&](RankPace slow) {
+    StragglerWatch watch(at_once);
     RankPace normal;
     normal.own_s = 0.1;
     const auto alarms = watch.add({normal, slow, normal});
@@ -65,15 +67,19 @@ TEST_CASE("causes of a slow rank, and one alarm until it recovers") {
   CHECK(cause({0.2, 0, 1, 1}) == "its GPU's clo");
   CHECK(cause({0.2, 0, 0.5, 0}) == "its threads g");
   CHECK(cause({0.12, 0, 1, 0}).empty());
-  StragglerWatch watch({1.3, 1e-3, 2});
-  const std::vector<RankPace> slow = {{0.1}, {0.2}}, even = {{0.1}, {0.1}};
-  CHECK(watch.add(slow).empty());
-  CHECK(watch.add(slow).size() == 1);
-  CHECK(watch.add(slow).empty());
-  CHECK(watch.add(even).empty());
-  CHECK(watch.add(slow).empty());
-  CHECK(watch.add(slow).size() == 1);
-  const std::vector<RankPace> tiny = {{1e-4}, {3e-4}};
-  CHECK(watch.add(tiny).empty());
-  CHECK(watch.add(tiny).empty());
+  CHECK(cause({0.0009, 0, 1, 0}).empty());
+
+  StragglerWatch watch({});
+  const auto alarms_after = [&](std::vector<double> ratios) {
+    std::size_t alarms = 0;
+    for (const double ratio : ratios) alarms += watch.add({{0.1}, {0.1 * ratio}}).size();
+    return alarms;
+  };
+  CHECK(alarms_after({1.5, 1.5, 1.5}) == 0);
+  CHECK(alarms_after({1.1}) == 1);                 // one window in which the other was disturbed
+  CHECK(alarms_after({1.5, 1.6, 1.5, 1.5}) == 0);  // said once
+  CHECK(alarms_after({1, 1, 1, 1}) == 0);          // recovered
+  CHECK(alarms_after({1.3, 1.3, 1.3, 1.3}) == 0);
+  CHECK(alarms_after({1, 1, 1, 3, 1, 1, 1}) == 0);  // a single disturbance
+  CHECK(alarms_after({1.5, 1.5, 1.5, 1.5}) == 1);
 }

@@ -3,6 +3,7 @@
 // others.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ struct RankPace {
 
 class StragglerWatch {
  public:
+  // Over the last `windows` the mean ratio of a rank's own time to the median of the others must
+  // reach `ratio`, and all windows but one `each`: a disturbance of moments, on either side,
+  // neither makes nor hides a straggler. It has recovered below `recovered`.
   struct Options {
-    double ratio = 1.3;            // own time against the median of the others
+    double ratio = 1.35, each = 1.2, recovered = 1.15;
     double least_excess_s = 1e-3;  // smaller differences are noise of the clock
-    int windows = 3;               // in a row
+    int windows = 4;
   };
   explicit StragglerWatch(Options options) : options_(options) {}
 
@@ -35,7 +39,11 @@ class StragglerWatch {
 
  private:
   Options options_;
-  std::vector<int> slow_windows_;  // [rank]
+  struct Rank {
+    std::deque<double> ratios;  // of the last windows
+    bool slow = false;
+  };
+  std::vector<Rank> ranks_;
 };
 
 }  // namespace chexnet

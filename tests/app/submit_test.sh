@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Job scripts of every kind pass shellcheck; a local sweep runs, goes on and is compared; the installation holds what it should.
+command -v shellcheck >/dev/null || { echo "skipped: no shellcheck (scripts/setup --cluster-tests)"; exit 77; }
+source tests/lib.sh
+cat >"$scratch/site.yaml" <<'YAML'
+account: chest
+partition: gpu
+gpus_per_node: 4
+cpus_per_rank: 10
+setup: ['module load openmpi', 'export NIH="$HOME/my data"']
+lines: ['--constraint=v100']
+YAML
+n=0
+for scheduler in slurm pbs; do
+  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 3"; do
+    for launcher in mpirun srun; do
+      n=$((n + 1))
+      # shellcheck disable=SC2086 # the words of $extra
+      "$program" submit --$scheduler "$small" --launcher $launcher --out "$scratch/a run" $extra --set "run.name=it's one" --dry-run >"$scratch/job-$n.sh" || exit 1
+      check "$scheduler, $launcher, '$extra' passes shellcheck" shellcheck "$scratch/job-$n.sh"
+    done
+  done
+done
+check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs
+refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
+refused 2 "is no time" submit "$small" --time soon --dry-run
+
+sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[])
+"$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_scaling=linear +1 +0\.[0-9]+ \(one run\)' "$scratch/sweep.txt"
+check "the same command again trains nothing twice" bash -c "'$program' submit ${sweep[*]} >/dev/null 2>&1 && [ \$(grep -c '\"event\":\"train\"' '$scratch/sweep/lr_scaling=none/metrics.jsonl') = 3 ]"
+
+# What plan says of Dell's cluster, through the program.
+"$program" plan configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/plan.json"
+check "plan gives 185 and 1913 images/s within 5 %" python3 -c "
+import json
+one, sixteen = (r['images_per_s'] for r in json.load(open('$scratch/plan.json'))['results'])
+assert abs(one / 185.12 - 1) < 0.05 and abs(sixteen / 1912.82 - 1) < 0.05"
+echo 'gpus: 4' >"$scratch/cluster.yaml"
+refused 2 "unknown key 'gpus'" plan "$scratch/cluster.yaml"
+
+cmake --install "$CHEXNET_BUILD" --prefix "$scratch/installed" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+check "the installed program runs where it lies" "$scratch/installed/bin/chexnet-train" --version
+check "man page" grep -q '^\.SS train' "$scratch/installed/share/man/man1/chexnet-train.1"
+check "module file" grep -q 'prepend-path PATH' "$scratch"/installed/share/modulefiles/chexnet-train/*
+check "completion completes commands, options and keys" bash -c "
+source '$scratch/installed/share/bash-completion/completions/chexnet-train'
+try() { COMP_WORDS=(\"\$@\"); COMP_CWORD=\$((\$# - 1)); _chexnet_train 2>/dev/null; echo \"\${COMPREPLY[*]}\"; }
+[ \"\$(try chexnet-train eval)\" = evaluate ] && [[ \"\$(try chexnet-train bench allr)\" = *allreduce* ]] && [[ \"\$(try chexnet-train train c.yaml --res)\" = --resume ]] && [[ \"\$(try chexnet-train train c.yaml --set launch.bi)\" = launch.bind= ]]"
+check "no file asks for a newer C library than declared" scripts/check_floor "$scratch"/installed/bin/* "$scratch"/installed/lib/*.so
+finish

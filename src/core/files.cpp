@@ -1,6 +1,7 @@
 #include "chexnet/core/files.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -43,6 +44,20 @@ std::string read_gzip(const std::filesystem::path& path) {
   }
 }
 
+// What a pipe gives until its end; a folder gives EISDIR.
+std::ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
+  constexpr std::size_t kPiece = 65536;
+  std::size_t done = 0;
+  for (;;) {
+    into.resize(done + kPiece);
+    const auto count = ::read(fd, into.data() + done, kPiece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return -1;
+    if (count == 0) return static_cast<std::ptrdiff_t>(done);
+    done += static_cast<std::size_t>(count);
+  }
+}
+
 }  // namespace
 
 std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
@@ -61,9 +76,14 @@ std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) 
 void read_bytes(const std::string& path, std::vector<std::byte>& into) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) read_failed(path, errno);
-  const auto size = ::lseek(fd, 0, SEEK_END);
-  if (size >= 0) into.resize(static_cast<std::size_t>(size));
-  const auto got = size < 0 ? size : read_at(fd, 0, into);
+  struct stat info {};
+  std::ptrdiff_t got = ::fstat(fd, &info);
+  if (got == 0 && S_ISREG(info.st_mode)) {
+    into.resize(static_cast<std::size_t>(info.st_size));
+    got = read_at(fd, 0, into);
+  } else if (got == 0) {
+    got = read_stream(fd, into);
+  }
   const int error = errno;
   ::close(fd);
   if (got < 0) read_failed(path, error);

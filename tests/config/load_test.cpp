@@ -120,6 +120,7 @@ TEST_CASE("the shipped configs load") {
   int count = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
+    if (entry.is_directory()) continue;  // clusters, for `plan`
     INFO(entry.path());
     CHECK(error_of<Error>([&] { check_for_training(load_config({entry.path()}, {})); }).empty());
     ++count;

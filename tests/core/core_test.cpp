@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
@@ -74,4 +75,14 @@ TEST_CASE("sizes and times are written for people") {
   CHECK(readable_s(3725) == "1h02m");
   CHECK(readable_s(187) == "3m07s");
   CHECK(readable_s(12.4) == "12s");
+}
+
+TEST_CASE("a pipe can be read to its end, and a folder is no file") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  REQUIRE(write(ends[1], "a: 1\n", 5) == 5);
+  close(ends[1]);
+  CHECK(read_text("/dev/fd/" + std::to_string(ends[0])) == "a: 1\n");
+  close(ends[0]);
+  CHECK(error_of<DataError>([] { read_text("/tmp"); }).find("Is a directory") != std::string::npos);
 }

@@ -1,11 +1,7 @@
 // doctor: is this machine, these ranks and these links fit for training? A list of findings with
 // what to do, in less than a minute; alone, under mpirun or srun, also on a login node.
 #include <ATen/Version.h>
-#include <fcntl.h>
 #include <hwloc.h>
-#include <sys/quota.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
@@ -23,6 +19,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/host_checks.hpp"
 #include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -32,7 +29,6 @@
 #include "chexnet/engine/profile.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/health.hpp"
-#include "chexnet/launch/machine.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/link_bench.hpp"
@@ -57,94 +53,6 @@ std::string loaded_torch_version() {
   if (at == std::string::npos) return "";
   const auto begin = at + kKey.size();
   return config.substr(begin, config.find_first_not_of("0123456789.", begin) - begin);
-}
-
-double limit_of(int resource) {
-  rlimit limit{};
-  getrlimit(resource, &limit);
-  return limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<double>(limit.rlim_cur);
-}
-
-// Bytes left of this user's quota on the file system of `folder`; -1 where there is none.
-double quota_left(const fs::path& folder) {
-  std::ifstream mounts("/proc/self/mounts");
-  std::string device, best_device, where, best, rest;
-  const std::string path = fs::absolute(folder).string();
-  while (mounts >> device >> where && std::getline(mounts, rest))
-    if (path.starts_with(where) && where.size() >= best.size()) {
-      best = where;
-      best_device = device;
-    }
-  dqblk quota{};
-  if (best_device.empty() ||
-      quotactl(QCMD(Q_GETQUOTA, USRQUOTA), best_device.c_str(), static_cast<int>(getuid()),
-               reinterpret_cast<caddr_t>(&quota)) != 0 ||
-      quota.dqb_bhardlimit == 0)
-    return -1;
-  constexpr double kBlock = 1024;  // of dqb_bhardlimit
-  return std::max(0.0, kBlock * static_cast<double>(quota.dqb_bhardlimit) -
-                           static_cast<double>(quota.dqb_curspace));
-}
-
-// Writes a file, drops it from the page cache and reads it back, MB/s. Network file systems answer
-// from their servers' caches, so this is a best case.
-double read_rate(const fs::path& folder) {
-  constexpr std::size_t kBytes = 64 << 20;
-  std::string path = (folder / ".chexnet-doctor-XXXXXX").string();
-  const int fd = mkstemp(path.data());
-  if (fd < 0)
-    throw CheckpointError("[doctor] " + folder.string() + ": " + std::strerror(errno) +
-                          ". Hint: --folder names one that can be written");
-  std::vector<std::byte> block(1 << 20, std::byte{0x5a});
-  bool good = true;
-  for (std::size_t at = 0; at < kBytes && good; at += block.size()) {
-    std::memcpy(block.data(), &at, sizeof at);  // nothing to compress
-    good = ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size());
-  }
-  fsync(fd);
-  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  const double start = now_s();
-  for (std::size_t at = 0; at < kBytes && good; at += block.size())
-    good = read_at(fd, at, block) == static_cast<std::ptrdiff_t>(block.size());
-  const double seconds = now_s() - start;
-  ::close(fd);
-  fs::remove(path);
-  if (!good)
-    throw CheckpointError("[doctor] " + folder.string() +
-                          ": a file of 64 MiB cannot be written and read. Hint: is it full?");
-  return 1e-6 * kBytes / seconds;
-}
-
-// What one process of each host can say.
-std::vector<Finding> of_this_host(const Options& options, const Device& device, int ranks_here) {
-  std::vector<Finding> found;
-  const auto nvml = Nvml::open();
-  const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
-  found.push_back(judge_driver(CHEXNET_LANE, nvml ? nvml->driver_version() : ""));
-  for (const auto& gpu : gpus)
-    for (auto& finding : judge_gpu(gpu, {static_cast<unsigned>(getpid())}))
-      found.push_back(std::move(finding));
-  found.push_back(judge_visible_gpus(gpus.size(), CudaLibrary::visible_gpus(), ranks_here));
-  const Machine machine = read_machine(gpus);
-  found.push_back({Level::kPass, "machine", machine_text(machine), ""});
-  found.push_back(judge_locked_memory(limit_of(RLIMIT_MEMLOCK),
-                                      device.cuda != nullptr || !machine.hcas.empty()));
-  found.push_back(judge_open_files(limit_of(RLIMIT_NOFILE)));
-  struct statvfs shm {};
-  if (statvfs("/dev/shm", &shm) == 0)
-    found.push_back(judge_shared_memory(
-        static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_frsize), ranks_here));
-  struct statvfs disk {};
-  if (statvfs(options.folder.c_str(), &disk) == 0)
-    found.push_back(judge_room(
-        options.folder, static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize),
-        disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail), quota_left(options.folder)));
-  try {
-    found.push_back(judge_read_rate(options.folder, read_rate(options.folder)));
-  } catch (const CheckpointError& e) {
-    found.push_back({Level::kFail, "file system", e.what(), "another folder with --folder"});
-  }
-  return found;
 }
 
 // Equal work on every rank at the same time; the shortest of some rounds of each, seconds.
@@ -300,12 +208,12 @@ int run(const Options& options, Invocation& invocation) {
                         row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
   const bool speaks = comm->world().local_rank == 0;
   const auto hosts = gather_text(
-      *comm,
-      speaks ? ordered_json(
-                   {{"host", host_name()},
-                    {"findings", json_of(of_this_host(options, device, comm->world().local_size))}})
-                   .dump()
-             : "");
+      *comm, speaks ? ordered_json({{"host", host_name()},
+                                    {"findings", json_of(check_host(options.folder, CHEXNET_LANE,
+                                                                    comm->world().local_size,
+                                                                    device.cuda != nullptr))}})
+                          .dump()
+                    : "");
   std::set<std::string> names;
   for (const auto& text : hosts) {
     if (text.empty()) continue;

@@ -11,6 +11,8 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/launch/network.hpp"
+#include "chexnet/train/job_clock.hpp"
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
@@ -43,6 +45,8 @@ int run(const Options& options, Invocation& invocation) {
   }
   // Before any rank exists, so a typo is reported once.
   check_for_training(config);
+  JobClock::configured_s(config.launch);
+  network_settings(config.launch.network);
   const Resume resume = resume_of(options.resume);
   ParentTask parent{options.launch.dry_run, run_folder_of(config), resume_command(invocation, 1),
                     static_cast<int>(config.launch.restarts)};

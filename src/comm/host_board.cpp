@@ -1,6 +1,7 @@
 #include "chexnet/comm/host_board.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,7 +31,8 @@ std::string random_name() {
 HostBoard::HostBoard(Communicator& comm)
     : count_(comm.world().local_size),
       own_(comm.world().local_rank),
-      bytes_(kLine + static_cast<std::size_t>(count_) * sizeof(Slot)) {
+      bytes_(kLine + static_cast<std::size_t>(count_) * sizeof(Slot)),
+      seen_(static_cast<std::size_t>(count_), 0) {
   // Each host has its own /dev/shm; test hosts may share one, so a host's first rank is in the
   // name.
   const auto hosts = gather_text(comm, host_name());
@@ -69,6 +71,26 @@ HostBoard::HostBoard(Communicator& comm)
   own().pid = getpid();
   own().rank = comm.rank();
   own().beat_s = own().operation.since_s = now_s();
+}
+
+RankView HostBoard::view(int local_rank) {
+  const Slot& slot = slots_[local_rank];
+  RankView view;
+  view.rank = slot.rank;
+  view.pid = slot.pid;
+  view.operation = static_cast<Operation>(slot.operation.operation.load());
+  view.ended = view.operation == Operation::kEnded;
+  // Where ranks live in containers of their own, their process numbers mean nothing here.
+  char& seen = seen_[static_cast<std::size_t>(local_rank)];
+  const bool there = kill(view.pid, 0) == 0 || errno != ESRCH;
+  seen = static_cast<char>(seen | static_cast<char>(there));
+  view.gone = !view.ended && seen != 0 && !there;
+  const double now = now_s();
+  view.beat_age_s = std::max(0.0, now - slot.beat_s);
+  view.operation_age_s = std::max(0.0, now - slot.operation.since_s);
+  view.sequence = slot.operation.sequence;
+  view.step = slot.operation.step;
+  return view;
 }
 
 HostBoard::~HostBoard() { munmap(memory_, bytes_); }

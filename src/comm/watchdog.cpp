@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -19,7 +18,7 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/last_exit.hpp"
 #include "chexnet/launch/signals.hpp"
-#include "line_socket.hpp"
+#include "observer_links.hpp"
 
 namespace chexnet {
 namespace {
@@ -27,7 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kBeatMs = 50;
-constexpr double kReportEvery = 0.25, kConnectEvery = 1;
+constexpr double kReportEvery = 0.25;
 constexpr double kLongestSilence = 60;
 // A leader this long without a beat is replaced by the next rank of its host.
 constexpr double kLeaderSilence = 1;
@@ -38,6 +37,7 @@ constexpr double kSilenceFirst = 0.3;
 // While the launcher ends the job there is a second to find out why.
 constexpr double kSilenceWhileEnding = 1;
 constexpr int kLauncherPatience = 3;
+constexpr double kPause = 2;     // a thread that did not run for so long was stopped itself
 constexpr double kNever = -1e9;  // on the steady clock
 
 // What every rank tells all others once, at the start.
@@ -62,7 +62,6 @@ class Watchdog::Thread {
     exchange(comm);
     for (int r = 0; r < static_cast<int>(peers_.size()); ++r) views_.push_back(first_view(r));
     heard_s_.assign(peers_.size(), now_s());
-    seen_.assign(static_cast<std::size_t>(board_.size()), 0);
     // Beats begin on all ranks before anyone judges.
     comm.barrier();
     thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
@@ -71,14 +70,6 @@ class Watchdog::Thread {
   OperationBoard* board() { return &board_.own().operation; }
 
  private:
-  // An observer this host reports to over the network.
-  struct Link {
-    int rank;
-    std::optional<LineSocket> socket;
-    double tried_s = kNever, answered_s = 0;
-    std::size_t attempts = 0;
-  };
-
   void exchange(Communicator& comm) {
     const std::string mine = json({{"host", host_name()},
                                    {"gpu", options_.gpu},
@@ -101,9 +92,13 @@ class Watchdog::Thread {
       observers_.push_back(static_cast<int>(other - peers_.begin()));
     else if (peers_.size() > 1)
       observers_.push_back(1);
-    for (const int observer : observers_)
-      if (peers_[static_cast<std::size_t>(observer)].host != own().host)
-        links_.push_back({observer, std::nullopt, kNever, now_s(), 0});
+    for (const int observer : observers_) {
+      const Peer& peer = peers_[static_cast<std::size_t>(observer)];
+      if (peer.host != own().host)
+        links_.add(peer.addresses, peer.port);
+      else
+        observer_here_ = true;
+    }
     observes_ = std::ranges::find(observers_, rank_) != observers_.end();
   }
 
@@ -118,27 +113,22 @@ class Watchdog::Thread {
   }
 
   // What this host's shared memory says of one of its ranks.
-  RankView look_at(int local_rank) const {
-    const HostBoard::Slot& slot = board_.slot(local_rank);
-    RankView view = first_view(slot.rank);
-    view.pid = slot.pid;
-    view.operation = static_cast<Operation>(slot.operation.operation.load());
-    view.ended = view.operation == Operation::kEnded;
-    // Where ranks live in containers of their own, their process numbers mean nothing here.
-    char& seen = seen_[static_cast<std::size_t>(local_rank)];
-    const bool there = kill(view.pid, 0) == 0 || errno != ESRCH;
-    seen |= there ? 1 : 0;
-    view.gone = !view.ended && seen && !there;
-    view.beat_age_s = age(slot.beat_s);
-    view.operation_age_s = age(slot.operation.since_s);
-    view.sequence = slot.operation.sequence;
-    view.step = slot.operation.step;
+  RankView look_at(int local_rank) {
+    RankView view = board_.view(local_rank);
+    const Peer& peer = peers_[static_cast<std::size_t>(view.rank)];
+    view.host = peer.host;
+    view.gpu = peer.gpu;
     return view;
   }
 
   void run(const std::stop_token& stop) {
+    double looked_s = now_s();
     while (!stop.stop_requested()) {
-      board_.own().beat_s = now_s();
+      // A job that was suspended as a whole (Slurm does) finds everybody silent when it goes on.
+      const bool resumed = age(looked_s) > kPause;
+      if (resumed) resumed_s_ = now_s();
+      looked_s = now_s();
+      board_.own().beat_s = looked_s;
       if (const int code = board_.verdict(); code != 0) {
         // The observer of this host, if there is one, is still telling the others.
         std::this_thread::sleep_for(std::chrono::milliseconds(2 * kBeatMs));
@@ -146,9 +136,8 @@ class Watchdog::Thread {
         exit_and_end_launcher(code, kLauncherPatience);
       }
       const bool led = leads();
-      // A rank that takes over has heard nothing yet, and gives its observers time.
-      if (led && !led_)
-        for (auto& link : links_) link.answered_s = now_s();
+      // Who takes over, or was stopped, has heard nothing lately and gives its observers time.
+      if ((led && !led_) || resumed) links_.forgive();
       led_ = led;
       if (led) report();
       if (observes_) observe();
@@ -166,7 +155,7 @@ class Watchdog::Thread {
     poll(fds.data(), fds.size(), kBeatMs);
   }
 
-  bool leads() const {
+  bool leads() {
     if (links_.empty()) return false;
     for (int i = 0; i < own().local_rank; ++i) {
       const RankView view = look_at(i);
@@ -178,38 +167,11 @@ class Watchdog::Thread {
   void report() {
     if (age(reported_s_) < kReportEvery) return;
     reported_s_ = now_s();
-    json message = {{"token", token_}, {"ranks", json::array()}};
-    for (int i = 0; i < board_.size(); ++i) {
-      const RankView v = look_at(i);
-      message["ranks"].push_back({v.rank, v.pid, static_cast<int>(v.operation), v.gone,
-                                  v.beat_age_s, v.operation_age_s, v.sequence, v.step});
-    }
-    const std::string line = message.dump();
-    bool heard = links_.size() < observers_.size();  // an observer lives on this host
-    for (auto& link : links_) {
-      const Peer& observer = peers_[static_cast<std::size_t>(link.rank)];
-      if (!link.socket && age(link.tried_s) > kConnectEvery) {
-        link.socket = LineSocket::connect(observer.addresses, observer.port, link.attempts++);
-        link.tried_s = now_s();
-      }
-      if (!link.socket) continue;
-      const auto answers = link.socket->receive();
-      if (!answers || !link.socket->send(line)) {
-        link.socket.reset();
-        continue;
-      }
-      for (const auto& answer : *answers) {
-        const auto reply = json::parse(answer, nullptr, false);
-        if (reply.is_discarded()) continue;
-        link.answered_s = now_s();
-        if (const int code = reply.value("verdict", 0); code != 0) board_.verdict() = code;
-      }
-      // Another way to the observer, when this one never answers.
-      if (age(link.answered_s) > 2 * kConnectEvery && age(link.tried_s) > 2 * kConnectEvery)
-        link.socket.reset();
-    }
-    for (const auto& link : links_) heard = heard || age(link.answered_s) < patience_.silence_s;
-    if (!heard) give_up();
+    std::vector<RankView> views;
+    for (int i = 0; i < board_.size(); ++i) views.push_back(look_at(i));
+    if (const int code = links_.exchange(report_line(token_, views)); code != 0)
+      board_.verdict() = code;
+    if (!observer_here_ && !links_.heard(patience_.silence_s)) give_up();
   }
 
   // No observer answers: this host is the one that is cut off.
@@ -227,34 +189,13 @@ class Watchdog::Thread {
       const auto lines = connection.receive();
       if (!lines) return true;
       for (const auto& line : *lines) {
-        if (!take_report(line)) return true;
-        connection.send(json({{"verdict", 0}}).dump());
+        const auto ranks = read_report(line, token_, views_);
+        if (!ranks) return true;
+        for (const int rank : *ranks) heard_s_[static_cast<std::size_t>(rank)] = now_s();
+        connection.send(answer_line(0));
       }
       return false;
     });
-  }
-
-  // False for what no rank of this run sent.
-  bool take_report(const std::string& line) {
-    try {
-      const auto message = json::parse(line);
-      if (message.at("token") != token_) return false;
-      for (const auto& r : message.at("ranks")) {
-        RankView& view = views_.at(r.at(0).get<std::size_t>());
-        view.pid = r.at(1);
-        view.operation = static_cast<Operation>(r.at(2).get<int>());
-        view.ended = view.operation == Operation::kEnded;
-        view.gone = r.at(3);
-        view.beat_age_s = r.at(4);
-        view.operation_age_s = r.at(5);
-        view.sequence = r.at(6);
-        view.step = r.at(7);
-        heard_s_[static_cast<std::size_t>(view.rank)] = now_s();
-      }
-      return true;
-    } catch (const std::exception&) {
-      return false;
-    }
   }
 
   // All ranks as they are now.
@@ -277,6 +218,7 @@ class Watchdog::Thread {
   void observe() {
     take_reports();
     const auto now = survey();
+    if (age(resumed_s_) < patience_.silence_s) return;
     Patience patience = patience_;
     if (launcher_ends_job()) patience.silence_s = std::min(patience.silence_s, kSilenceWhileEnding);
     const auto verdict = judge(now, patience);
@@ -317,8 +259,7 @@ class Watchdog::Thread {
         log_error(e.what());
       }
     }
-    const std::string order = json({{"verdict", verdict.exit_code()}}).dump();
-    for (auto& connection : reports_) connection.send(order);
+    for (auto& connection : reports_) connection.send(answer_line(verdict.exit_code()));
     board_.verdict() = verdict.exit_code();
   }
 
@@ -331,12 +272,12 @@ class Watchdog::Thread {
   std::string token_;
   std::vector<int> observers_;
   bool observes_ = false, led_ = false;
-  std::vector<Link> links_;          // of a rank that reports
+  ObserverLinks links_;              // to those on other hosts
+  bool observer_here_ = false;       // one of them is on this host
   std::vector<LineSocket> reports_;  // of an observer
   std::vector<RankView> views_;      // [rank], as last reported
-  mutable std::vector<char> seen_;   // [local rank], its process once existed
   std::vector<double> heard_s_;      // [rank]
-  double reported_s_ = kNever, suspected_s_ = kNever;
+  double reported_s_ = kNever, suspected_s_ = kNever, resumed_s_ = kNever;
   std::jthread thread_;
 };
 

@@ -1,5 +1,8 @@
 #include "chexnet/train/dataset.hpp"
 
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/data/stage.hpp"
 
 namespace chexnet {
@@ -38,6 +41,22 @@ Dataset load_dataset(const DataConfig& config, Communicator& comm) {
   dataset.stores = std::move(stores);
   dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;
+}
+
+std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset) {
+  if (config.train.order_file.empty()) return dataset.splits.train.rows;
+  std::vector<std::uint32_t> rows;
+  for (const auto& name : list_lines(read_text(config.train.order_file))) {
+    const auto found = dataset.manifest.rows.find(name);
+    if (found == dataset.manifest.rows.end() || !dataset.images->index().has(found->second))
+      throw DataError("[train] " + config.train.order_file + ": image '" + name +
+                      "' is in no split. Hint: names as in the manifest");
+    rows.push_back(found->second);
+  }
+  if (rows.empty())
+    throw DataError("[train] " + config.train.order_file +
+                    ": no names. Hint: one image name a line");
+  return rows;
 }
 
 }  // namespace chexnet

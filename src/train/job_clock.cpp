@@ -24,13 +24,17 @@ double program_age_s() {
 
 }  // namespace
 
+std::optional<double> JobClock::configured_s(const LaunchConfig& config) {
+  if (config.time_limit.empty()) return std::nullopt;
+  const auto limit = duration_s(config.time_limit);
+  if (!limit)
+    throw ConfigError("[config] launch.time_limit: '" + config.time_limit +
+                      "' is no time. Hint: 2:00:00 (hours), 90:00 (minutes) or 1-12:00:00 (days)");
+  return limit;
+}
+
 JobClock::JobClock(const LaunchConfig& config) : end_s_(std::numeric_limits<double>::infinity()) {
-  if (!config.time_limit.empty()) {
-    const auto limit = duration_s(config.time_limit);
-    if (!limit)
-      throw ConfigError(
-          "[config] launch.time_limit: '" + config.time_limit +
-          "' is no time. Hint: 2:00:00 (hours), 90:00 (minutes) or 1-12:00:00 (days)");
+  if (const auto limit = configured_s(config)) {
     end_s_ = now_s() + *limit - program_age_s();
     return;
   }

@@ -18,23 +18,6 @@
 namespace chexnet {
 namespace {
 
-// The rows training walks: the training split, or exactly those of train.order_file.
-std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset) {
-  if (config.train.order_file.empty()) return dataset.splits.train.rows;
-  std::vector<std::uint32_t> rows;
-  for (const auto& name : list_lines(read_text(config.train.order_file))) {
-    const auto found = dataset.manifest.rows.find(name);
-    if (found == dataset.manifest.rows.end() || !dataset.images->index().has(found->second))
-      throw DataError("[train] " + config.train.order_file + ": image '" + name +
-                      "' is in no split. Hint: names as in the manifest");
-    rows.push_back(found->second);
-  }
-  if (rows.empty())
-    throw DataError("[train] " + config.train.order_file +
-                    ": no names. Hint: one image name a line");
-  return rows;
-}
-
 std::string scientific(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2e", value);
@@ -48,7 +31,7 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       step_(step),
       state_(std::move(state)),
       total_steps_(0),
-      progress_(parts.comm.rank() == 0),
+      log_(parts.comm, parts.metrics, parts.config.train.batch),
       watch_(parts.comm, parts.recorder, parts.metrics, parts.device.seats, parts.device.gpu.uuid,
              parts.device.cuda == nullptr ? parts.device.threads : 0) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
@@ -77,14 +60,13 @@ ExitCode TrainingLoop::run() {
                 loader_options(config.data, per_rank, reader.source(), parts_.device.cores),
                 parts_.device.batch_memory());
 
-  start_s_ = interval_.start_s = now_s();
-  start_step_ = state_.step;
+  log_.begin(state_.step, total_steps_);
   while (state_.step < total_steps_) {
     parts_.recorder.set_step(state_.step + 1);
     const Batch& data = next_batch(loader);
     const Agreement agreed = agree(data);
     if (agreed.stop) {
-      progress_.clear();
+      log_.clear();
       checkpoint();
       if (parts_.metrics != nullptr)
         parts_.metrics->write("stop", state_.step, {{"reason", stop_reason_}});
@@ -105,12 +87,7 @@ ExitCode TrainingLoop::run() {
     const TrainStep::Result result = step_.run(x, y, agreed.labelled, lr);
     if (tuner_) tune_buckets(now_s() - step_start);
     count_skipped(result.applied);
-    const at::Tensor loss = result.loss_sum.detach().to(at::kDouble);
-    interval_.loss = interval_.loss.defined() ? interval_.loss + loss : loss;
-    interval_.labelled += agreed.labelled;
-    interval_.allreduce_wait_s += result.allreduce_wait_s;
-    interval_.gradient_norm = result.gradient_norm;
-    ++interval_.steps;
+    log_.add(result, agreed.labelled);
     ++state_.step;
     state_.position += batch;
     state_.loss_scale = step_.loss_scale();
@@ -120,13 +97,12 @@ ExitCode TrainingLoop::run() {
     const std::int64_t epoch = epochs_complete(state_.step, config.train.batch, images);
     const bool epoch_ends = epoch > state_.epoch;
     state_.epoch = epoch;
-    if (last || state_.step % config.run.log_every == 0 || epoch_ends) log(loader, lr);
+    if (last || state_.step % config.run.log_every == 0 || epoch_ends)
+      log_.write(loader, state_, lr, clock_ ? clock_->left_s() : std::nullopt);
     if (epoch_ends || last) {
       const std::int64_t every = config.eval.every_epochs;
       end_of_epoch(last || (every > 0 && epoch % every == 0));
-      interval_.data_wait_before_s = loader.wait_s();
-      interval_.stalls_before = loader.stats().stalls;
-      interval_.start_s = now_s();
+      log_.skip(loader);
       watch_.skip();
     } else if (config.checkpoint.every_steps > 0 &&
                state_.step % config.checkpoint.every_steps == 0) {
@@ -141,7 +117,7 @@ ExitCode TrainingLoop::run() {
       break;
     }
   }
-  progress_.clear();
+  log_.clear();
   const std::string summary = watch_.summary(state_.step);
   if (!summary.empty()) log_info(summary);
   return ExitCode::kDone;
@@ -169,7 +145,7 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
 std::string TrainingLoop::reason_to_stop() const {
   const Config& config = parts_.config;
   if (parts_.folder.stop_file_exists()) return "stopped by the STOP file";
-  if (config.train.max_seconds > 0 && now_s() - start_s_ > config.train.max_seconds)
+  if (config.train.max_seconds > 0 && now_s() - log_.start_s() > config.train.max_seconds)
     return "stopped by train.max_seconds";
   const auto left = clock_->left_s();
   if (!left || *left > config.launch.stop_margin_s + longest_checkpoint_s_) return "";
@@ -220,55 +196,6 @@ void TrainingLoop::count_skipped(bool applied) {
   if (parts_.comm.rank() == 0 && !scaling) log_warning(what + ", step skipped");
 }
 
-void TrainingLoop::log(const Loader& loader, double lr) {
-  const double elapsed = std::max(now_s() - interval_.start_s, 1e-9);
-  double loss = interval_.loss.item<double>();
-  parts_.comm.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
-  loss /= std::max(interval_.labelled, 1.0);
-  const Loader::Stats data = loader.stats();
-  std::array<double, 5> waits = {
-      data.wait_s - interval_.data_wait_before_s, interval_.allreduce_wait_s,
-      static_cast<double>(data.stalls - interval_.stalls_before), static_cast<double>(data.workers),
-      static_cast<double>(data.prefetch)};
-  parts_.comm.all_reduce(waits, ReduceOp::kMax);
-  const auto batch = static_cast<double>(parts_.config.train.batch);
-  const double rate = batch * static_cast<double>(interval_.steps) / elapsed;
-  images_per_s_ =
-      batch * static_cast<double>(state_.step - start_step_) / std::max(now_s() - start_s_, 1e-9);
-  if (parts_.metrics != nullptr) {
-    MetricFields fields = {{"epoch", state_.epoch},
-                           {"images", static_cast<std::int64_t>(state_.position)},
-                           {"steps", interval_.steps},
-                           {"loss", loss},
-                           {"lr", lr},
-                           {"images_per_s", rate},
-                           {"data_wait_s", waits[0]},
-                           {"data_stalls", static_cast<std::int64_t>(waits[2])},
-                           {"loader_workers", static_cast<std::int64_t>(waits[3])},
-                           {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
-                           {"allreduce_wait_s", waits[1]},
-                           {"gradient_norm", interval_.gradient_norm}};
-    if (const auto left = clock_->left_s()) fields.emplace_back("job_seconds_left", *left);
-    parts_.metrics->write("train", state_.step, fields);
-  }
-  stalls_ += static_cast<std::uint64_t>(waits[2]);
-  progress_.show(progress_text(loss, rate, waits[0] / elapsed));
-  interval_ = {};
-  interval_.data_wait_before_s = data.wait_s;
-  interval_.stalls_before = data.stalls;
-  interval_.start_s = now_s();
-}
-
-std::string TrainingLoop::progress_text(double loss, double rate, double wait_share) const {
-  const double left = static_cast<double>(total_steps_ - state_.step) *
-                      static_cast<double>(parts_.config.train.batch) / std::max(rate, 1e-9);
-  return "epoch " + std::to_string(state_.epoch + 1) + "  step " + std::to_string(state_.step) +
-         "/" + std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
-         " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %" +
-         (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") + readable_s(left) +
-         " left";
-}
-
 void TrainingLoop::end_of_epoch(bool evaluate_now) {
   const Config& config = parts_.config;
   if (parts_.metrics != nullptr)
@@ -284,7 +211,7 @@ void TrainingLoop::end_of_epoch(bool evaluate_now) {
 void TrainingLoop::evaluate() {
   const Recorder::Span span(&parts_.recorder, Operation::kEvaluate);
   const Config& config = parts_.config;
-  progress_.clear();
+  log_.clear();
   const auto result = predict_split(config, parts_.dataset, parts_.dataset.splits.val,
                                     parts_.network, parts_.comm, parts_.device, parts_.weights);
   const Scores scores = score(result.predictions);

@@ -50,4 +50,27 @@ PY
   check "$text: no process is left" no_process "$run"
   [ "$failures" = 0 ] || { tail -n 30 "$run.log"; break; }
 done
+
+# A job that is suspended as a whole, as Slurm does, longer than T: nobody is to blame, and it goes on.
+run=$scratch/suspended
+"$program" train "$small" "${quick[@]}" --out "$run" >"$run.log" 2>&1 & job=$!
+python3 - "$run" <<'PY'
+import os, signal, sys, time
+run = sys.argv[1]
+while not (os.path.exists(run + "/metrics.jsonl") and '"step":10,' in open(run + "/metrics.jsonl").read()): time.sleep(0.01)
+ranks = []
+for p in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        env, cmd = open(f"/proc/{p}/environ").read(), open(f"/proc/{p}/cmdline").read()
+    except OSError:
+        continue
+    if "OMPI_COMM_WORLD_RANK=" in env and f"--out\0{run}\0" in cmd + "\0": ranks.append(int(p))
+assert len(ranks) == 2
+for sig, pause in ((signal.SIGSTOP, 9), (signal.SIGCONT, 0)):
+    for p in ranks: os.kill(p, sig)
+    time.sleep(pause)
+PY
+wait $job; rc=$?
+check "a suspended job goes on to its end (exit $rc)" [ $rc = 0 -a ! -e "$run/postmortem.json" ]
+check "with the weights of the undisturbed run" cmp "$(weights "$scratch/whole")" "$(weights "$run")"
 finish

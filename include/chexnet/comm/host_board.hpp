@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/judgement.hpp"
 #include "chexnet/core/recorder.hpp"
 
 namespace chexnet {
@@ -26,8 +27,9 @@ class HostBoard {
   HostBoard& operator=(const HostBoard&) = delete;
 
   int size() const { return count_; }
-  Slot& slot(int local_rank) const { return slots_[local_rank]; }
   Slot& own() const { return slots_[own_]; }
+  // A rank of this host as it shows itself now; without host and GPU.
+  RankView view(int local_rank);
   // Not 0 once this host's ranks must end, with this exit code.
   std::atomic<int>& verdict() const { return *verdict_; }
 
@@ -37,6 +39,7 @@ class HostBoard {
   std::byte* memory_ = nullptr;
   std::atomic<int>* verdict_ = nullptr;
   Slot* slots_ = nullptr;
+  std::vector<char> seen_;  // [local rank], its process once existed
 };
 
 }  // namespace chexnet

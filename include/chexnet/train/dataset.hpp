@@ -22,4 +22,7 @@ struct Dataset {
 // files.
 Dataset load_dataset(const DataConfig& config, Communicator& comm);
 
+// The rows training walks: the training split, or exactly those of train.order_file.
+std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset);
+
 }  // namespace chexnet

@@ -17,6 +17,8 @@ class JobClock {
   // few minutes, on a thread of its own, because its commands may hang. ConfigError for a limit
   // that cannot be read.
   explicit JobClock(const LaunchConfig& config);
+  // The limit of the config, seconds; throws as the constructor does.
+  static std::optional<double> configured_s(const LaunchConfig& config);
   // Seconds left; nothing without a limit.
   std::optional<double> left_s() const;
 

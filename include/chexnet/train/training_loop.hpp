@@ -8,7 +8,6 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/progress.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/bucket_tuner.hpp"
@@ -18,6 +17,7 @@
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/run_watch.hpp"
 #include "chexnet/train/step.hpp"
+#include "chexnet/train/train_log.hpp"
 #include "chexnet/train/train_state.hpp"
 
 namespace chexnet {
@@ -39,7 +39,7 @@ class TrainingLoop {
 
   ExitCode run();  // kDone or kRequeue
   const TrainState& state() const { return state_; }
-  double images_per_s() const { return images_per_s_; }
+  double images_per_s() const { return log_.images_per_s(); }
 
  private:
   // What all ranks know of a step before it is computed.
@@ -47,33 +47,21 @@ class TrainingLoop {
     double labelled = 0;  // cells of the global batch
     bool stop = false;
   };
-  // Sums since the last train line.
-  struct Interval {
-    at::Tensor loss;
-    double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
-           gradient_norm = 0;
-    std::int64_t steps = 0;
-    std::uint64_t stalls_before = 0;
-  };
-  std::uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
   const Batch& next_batch(Loader& loader);
   Agreement agree(const Batch& batch);
   std::string reason_to_stop() const;  // rank 0; empty: none
   void refuse_damaged(const Batch& batch, double damaged);
   void tune_buckets(double step_s);
   void count_skipped(bool applied);
-  void log(const Loader& loader, double lr);
   void end_of_epoch(bool evaluate_now);
   void evaluate();
   void checkpoint();
-  std::string progress_text(double loss, double rate, double wait_share) const;
 
   Parts parts_;
   TrainStep& step_;
   TrainState state_;
   std::int64_t total_steps_;
-  Interval interval_;
-  Progress progress_;
+  TrainLog log_;
   RunWatch watch_;
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
   std::unique_ptr<JobClock> clock_;   // rank 0
@@ -81,8 +69,6 @@ class TrainingLoop {
   double longest_checkpoint_s_ = 0;
   bool is_best_ = false;
   int skipped_in_a_row_ = 0;
-  double start_s_ = 0, images_per_s_ = 0;
-  std::int64_t start_step_ = 0;
 };
 
 }  // namespace chexnet

@@ -1,0 +1,57 @@
+// What a run tells every run.log_every steps: a `train` line of the metrics, and the progress line.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/report/metrics_log.hpp"
+#include "chexnet/train/step.hpp"
+#include "chexnet/train/train_state.hpp"
+
+namespace chexnet {
+
+class TrainLog {
+ public:
+  // `metrics` is null but on rank 0. `batch`: images of all ranks.
+  TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch);
+  void begin(std::int64_t step, std::int64_t total_steps);
+  // After each step; `labelled` cells of the global batch.
+  void add(const TrainStep::Result& result, double labelled);
+  // Collective. `job_left_s` of rank 0.
+  void write(const Loader& loader, const TrainState& state, double lr,
+             std::optional<double> job_left_s);
+  // What happened since the last line was no training.
+  void skip(const Loader& loader);
+  // Ends the progress line, so that something else can be printed.
+  void clear() { progress_.clear(); }
+
+  double images_per_s() const { return images_per_s_; }  // since begin()
+  double start_s() const { return start_s_; }            // steady clock
+
+ private:
+  // Sums since the last line.
+  struct Interval {
+    at::Tensor loss;
+    double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
+           gradient_norm = 0;
+    std::int64_t steps = 0;
+    std::uint64_t stalls_before = 0;
+  };
+  std::string progress_text(const TrainState& state, double loss, double rate,
+                            double wait_share) const;
+  Communicator& comm_;
+  MetricsLog* metrics_;
+  double batch_;
+  Progress progress_;
+  Interval interval_;
+  std::uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
+  std::int64_t start_step_ = 0, total_steps_ = 0;
+  double start_s_ = 0, images_per_s_ = 0;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,88 @@
+#include "chexnet/train/train_log.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+
+TrainLog::TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch)
+    : comm_(comm),
+      metrics_(metrics),
+      batch_(static_cast<double>(batch)),
+      progress_(comm.rank() == 0) {}
+
+void TrainLog::begin(std::int64_t step, std::int64_t total_steps) {
+  start_s_ = interval_.start_s = now_s();
+  start_step_ = step;
+  total_steps_ = total_steps;
+}
+
+void TrainLog::add(const TrainStep::Result& result, double labelled) {
+  const at::Tensor loss = result.loss_sum.detach().to(at::kDouble);
+  interval_.loss = interval_.loss.defined() ? interval_.loss + loss : loss;
+  interval_.labelled += labelled;
+  interval_.allreduce_wait_s += result.allreduce_wait_s;
+  interval_.gradient_norm = result.gradient_norm;
+  ++interval_.steps;
+}
+
+void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
+                     std::optional<double> job_left_s) {
+  const double elapsed = std::max(now_s() - interval_.start_s, 1e-9);
+  double loss = interval_.loss.item<double>();
+  comm_.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
+  loss /= std::max(interval_.labelled, 1.0);
+  const Loader::Stats data = loader.stats();
+  std::array<double, 5> waits = {
+      data.wait_s - interval_.data_wait_before_s, interval_.allreduce_wait_s,
+      static_cast<double>(data.stalls - interval_.stalls_before), static_cast<double>(data.workers),
+      static_cast<double>(data.prefetch)};
+  comm_.all_reduce(waits, ReduceOp::kMax);
+  const double rate = batch_ * static_cast<double>(interval_.steps) / elapsed;
+  images_per_s_ =
+      batch_ * static_cast<double>(state.step - start_step_) / std::max(now_s() - start_s_, 1e-9);
+  if (metrics_ != nullptr) {
+    MetricFields fields = {{"epoch", state.epoch},
+                           {"images", static_cast<std::int64_t>(state.position)},
+                           {"steps", interval_.steps},
+                           {"loss", loss},
+                           {"lr", lr},
+                           {"images_per_s", rate},
+                           {"data_wait_s", waits[0]},
+                           {"data_stalls", static_cast<std::int64_t>(waits[2])},
+                           {"loader_workers", static_cast<std::int64_t>(waits[3])},
+                           {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
+                           {"allreduce_wait_s", waits[1]},
+                           {"gradient_norm", interval_.gradient_norm}};
+    if (job_left_s) fields.emplace_back("job_seconds_left", *job_left_s);
+    metrics_->write("train", state.step, fields);
+  }
+  stalls_ += static_cast<std::uint64_t>(waits[2]);
+  progress_.show(progress_text(state, loss, rate, waits[0] / elapsed));
+  interval_ = {};
+  skip(loader);
+}
+
+void TrainLog::skip(const Loader& loader) {
+  const Loader::Stats data = loader.stats();
+  interval_.data_wait_before_s = data.wait_s;
+  interval_.stalls_before = data.stalls;
+  interval_.start_s = now_s();
+}
+
+std::string TrainLog::progress_text(const TrainState& state, double loss, double rate,
+                                    double wait_share) const {
+  const double left =
+      static_cast<double>(total_steps_ - state.step) * batch_ / std::max(rate, 1e-9);
+  return "epoch " + std::to_string(state.epoch + 1) + "  step " + std::to_string(state.step) + "/" +
+         std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
+         " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %" +
+         (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") + readable_s(left) +
+         " left";
+}
+
+}  // namespace chexnet

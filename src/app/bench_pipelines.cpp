@@ -104,7 +104,7 @@ int run(const Options& options, Invocation& invocation) {
       pass_on("--step-ms", options.step_ms);
       SelfLaunch launch;
       launch.layout = {ranks, 1, ranks};
-      launch.cpus = allowed_cpus().size();
+      launch.oversubscribe = static_cast<std::size_t>(ranks) > allowed_cpus().size();
       launch.as_root = geteuid() == 0;
       launch.program = invocation.program;
       launch.arguments = arguments;

@@ -42,7 +42,12 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
     if (wish.host_gpus == 0 && config.device == "cuda") wish.host_gpus = job.host_gpus;
   }
   launch.layout = decide_layout(wish, job, hosts);
-  launch.cpus = allowed_cpus().size();
+  // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host, however many cores.
+  int slots = hosts.empty() ? job.tasks : 0;
+  for (const auto& host : hosts) slots += host.slots;
+  const auto ranks = static_cast<std::size_t>(launch.layout.ranks);
+  launch.oversubscribe = (slots > 0 && launch.layout.ranks > slots) ||
+                         (launch.layout.hosts == 1 && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
   launch.forwarded = forwarded_variables(environ, config.variables);
   launch.mpi_args = network_settings(config.network).mpirun;

@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/launch/affinity.hpp"

@@ -50,8 +50,6 @@ std::vector<std::string> mpirun_command(const SelfLaunch& launch) {
   std::vector<std::string> command = {"mpirun"};
   if (layout.hosts == 1) {
     command.insert(command.end(), {"--map-by", "socket"});
-    if (static_cast<std::size_t>(layout.ranks) > launch.cpus)
-      command.emplace_back("--oversubscribe");
   } else {
     if (!launch.hostfile.empty()) command.insert(command.end(), {"--hostfile", launch.hostfile});
     // Two ranks would be bound to a core each; each rank finds its own seat (launch.bind).
@@ -61,6 +59,7 @@ std::vector<std::string> mpirun_command(const SelfLaunch& launch) {
                      {"--map-by", "ppr:" + std::to_string(layout.ranks_per_host) + ":node"});
     for (const auto& name : launch.forwarded) command.insert(command.end(), {"-x", name});
   }
+  if (launch.oversubscribe) command.emplace_back("--oversubscribe");
   command.insert(command.end(), {"-np", std::to_string(layout.ranks)});
   if (launch.as_root) command.emplace_back("--allow-run-as-root");
   command.insert(command.end(), launch.mpi_args.begin(), launch.mpi_args.end());

@@ -70,8 +70,13 @@ Network::Network(const NetworkSpec& spec, std::int64_t findings, Options options
   std_ = channel(options_.std);
 }
 
+at::Tensor Network::on_device(const at::Tensor& images) const {
+  const Recorder::Span span(options_.device.is_cpu() ? nullptr : recorder_, Operation::kCopy);
+  return images.to(options_.device);
+}
+
 at::Tensor Network::normalise(const at::Tensor& images) const {
-  const at::Tensor gray = images.to(options_.device, mean_.scalar_type()).div_(255.0);
+  const at::Tensor gray = on_device(images).to(mean_.scalar_type()).div_(255.0);
   return ((gray - mean_) / std_)
       .to(compute_type(options_.precision))
       .contiguous(context_.memory_format);

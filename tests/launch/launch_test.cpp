@@ -114,12 +114,11 @@ TEST_CASE("how many ranks start, and where") {
 TEST_CASE("the mpirun command") {
   SelfLaunch here;
   here.layout = {2, 1, 2};
-  here.cpus = 4;
   here.mpi_args = {"-q"};
   here.program = "/bin/x";
   here.arguments = {"train", "a b"};
   CHECK(command_text(mpirun_command(here)) == "mpirun --map-by socket -np 2 -q /bin/x train 'a b'");
-  here.cpus = 1;
+  here.oversubscribe = true;
   here.as_root = true;
   CHECK(command_text(mpirun_command(here)) ==
         "mpirun --map-by socket --oversubscribe -np 2 --allow-run-as-root -q /bin/x train 'a b'");

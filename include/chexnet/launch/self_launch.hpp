@@ -30,8 +30,8 @@ RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
 
 struct SelfLaunch {
   RankLayout layout;
-  std::string hostfile;  // empty: this host, or those mpirun learns from the batch system
-  std::size_t cpus = 1;  // of this host; more ranks than that oversubscribe it
+  std::string hostfile;        // empty: this host, or those mpirun learns from the batch system
+  bool oversubscribe = false;  // more ranks than cores here, or than slots of the batch job
   bool as_root = false;
   std::vector<std::string> forwarded;  // environment variables for ranks on other hosts, by name
   std::vector<std::string> mpi_args;

@@ -1,6 +1,8 @@
 #include "parent.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "chexnet/comm/postmortem.hpp"
 #include "chexnet/core/error.hpp"
@@ -13,6 +15,7 @@ namespace {
 
 // Ranks end themselves and their launcher within seconds of a post-mortem; this is for the rest.
 constexpr double kPatienceAfterPostmortem = 8;
+constexpr auto kLateOutput = std::chrono::seconds(4);
 
 // The launcher ended and no rank could say why.
 PostMortemNote launcher_note(int exit_code, const ParentTask& task) {
@@ -52,6 +55,9 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
     };
     const int code = run_as_parent(mpirun_command(launch), overdue);
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
+    // Daemons on other hosts are killed seconds after the ranks ended and still write; what people
+    // should read comes last.
+    std::this_thread::sleep_for(kLateOutput);
     auto note = read_postmortem(task.run_folder);
     const bool own_code =
         code == static_cast<int>(ExitCode::kDevice) || code == static_cast<int>(ExitCode::kHang);

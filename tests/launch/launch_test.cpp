@@ -243,7 +243,7 @@ TEST_CASE("a batch job knows its id, shape and time left") {
 }
 
 TEST_CASE("a command that hangs is ended") {
-  const auto result = output_of({"sh", "-c", "echo begun; exec sleep 60"}, 0.3);
+  const auto result = output_of({"sh", "-c", "echo begun; exec sleep 60"}, 2);
   CHECK(result.exit_code == 128 + 9);
   CHECK(result.output == "begun\n");
 }

@@ -15,19 +15,15 @@ namespace chexnet {
 namespace {
 
 struct Options {
-  LaunchOptions launch;
-  std::string device = "auto", network = "auto";
+  LinkOptions links;
   double least = 4, most = 64e6;
   int rounds = 20;
   bool json = false;
 };
 
 int run(const Options& options, Invocation& invocation) {
-  LaunchConfig config;
-  config.device = options.device;
-  config.network = options.network;
-  options.launch.apply_to(config);
-  Launch launch = enter_world(config, invocation, {options.launch.dry_run, {}, {}, 0});
+  const LaunchConfig config = options.links.config();
+  Launch launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const Device device = choose_device(config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config);
@@ -66,11 +62,7 @@ void add_bench_allreduce(CLI::App& bench, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   auto* command = bench.add_subcommand(
       "allreduce", "time and bandwidth of all-reduces of growing size, as nccl-tests prints them");
-  options->launch.add_to(*command);
-  command->add_option("--device", options->device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command->add_option("--network", options->network, "as launch.network")->capture_default_str();
+  options->links.add_to(*command);
   command->add_option("--min-bytes", options->least, "smallest")->check(CLI::Range(4.0, 1e12));
   command->add_option("--max-bytes", options->most, "largest")->check(CLI::Range(4.0, 1e12));
   command->add_option("--rounds", options->rounds, "measurements of each size")

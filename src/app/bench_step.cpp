@@ -230,9 +230,7 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
       ->capture_default_str();
   step_command->add_flag("--strict", step->strict, "as train.deterministic: strict (no Winograd)");
   step_command->add_option("--threads", step->threads, "compute threads a rank; 0 = its cores");
-  step_command->add_option("--device", step->device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
+  add_device_option(*step_command, step->device);
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

@@ -40,8 +40,8 @@ using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 struct Options {
-  LaunchOptions launch;
-  std::string device = "auto", network = "auto", folder = ".", collect;
+  LinkOptions links;
+  std::string folder = ".", collect;
   bool json = false;
 };
 
@@ -190,11 +190,8 @@ int run(const Options& options, Invocation& invocation) {
     setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,NET", 0);
     setenv("NCCL_DEBUG_FILE", nccl_log.c_str(), 0);
   }
-  LaunchConfig config;
-  config.device = options.device;
-  config.network = options.network;
-  options.launch.apply_to(config);
-  Launch launch = enter_world(config, invocation, {options.launch.dry_run, {}, {}, 0});
+  const LaunchConfig config = options.links.config();
+  Launch launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const Device device = choose_device(config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config);
@@ -266,11 +263,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand(
       "doctor", "check versions, binding, GPUs, limits, disks and links; exit 5 when one fails");
-  options->launch.add_to(*command);
-  command->add_option("--device", options->device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command->add_option("--network", options->network, "as launch.network")->capture_default_str();
+  options->links.add_to(*command);
   command->add_option("--folder", options->folder, "where runs will lie")->capture_default_str();
   command->add_option("--collect", options->collect,
                       "pack what a help desk needs of this run folder, without ids");

@@ -55,14 +55,14 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
     };
     const int code = run_as_parent(mpirun_command(launch), overdue);
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
-    // Daemons on other hosts are killed seconds after the ranks ended and still write; what people
-    // should read comes last.
-    std::this_thread::sleep_for(kLateOutput);
     auto note = read_postmortem(task.run_folder);
     const bool own_code =
         code == static_cast<int>(ExitCode::kDevice) || code == static_cast<int>(ExitCode::kHang);
     // With 5 or 7 of its own a rank has said what happened.
     if (!note && !own_code) note = launcher_note(code, task);
+    // Daemons on other hosts are killed seconds after the ranks ended and still write; what people
+    // should read comes last.
+    if (note) std::this_thread::sleep_for(kLateOutput);
     const int reported = note ? note->exit_code : code;
     const std::string checkpoint = last_checkpoint(task.run_folder);
     if (parent_was_asked_to_stop() || !policy.again(code, checkpoint)) {

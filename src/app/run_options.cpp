@@ -91,6 +91,26 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
   for (std::string word; words >> word;) config.mpi_args.push_back(word);
 }
 
+void add_device_option(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+}
+
+void LinkOptions::add_to(CLI::App& command) {
+  launch.add_to(command);
+  add_device_option(command, device);
+  command.add_option("--network", network, "as launch.network")->capture_default_str();
+}
+
+LaunchConfig LinkOptions::config() const {
+  LaunchConfig config;
+  config.device = device;
+  config.network = network;
+  launch.apply_to(config);
+  return config;
+}
+
 Launch enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task) {
   Launch launch;
   if (started_as_rank(process_environment())) {

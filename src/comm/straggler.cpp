@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "chexnet/core/median.hpp"
 #include "chexnet/core/resources.hpp"
 
 namespace chexnet {
@@ -13,9 +14,7 @@ double median_without(const std::vector<RankPace>& paces, std::size_t left_out,
   std::vector<double> values;
   for (std::size_t r = 0; r < paces.size(); ++r)
     if (r != left_out) values.push_back(paces[r].*value);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  return median(std::move(values));
 }
 
 std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, double excess_s) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/child_process.hpp"
@@ -52,7 +53,9 @@ BatchJob batch_job(const Environment& env) {
     job.nodefile = text(env, "PBS_NODEFILE");
     job.host_cpus = number(env, "NCPUS");
     job.restarts = number(env, "CHEXNET_SUBMISSION");
-    if (!job.nodefile.empty()) {
+    // PBS keeps the file on the job's first host; the others know of it by name only.
+    std::error_code error;
+    if (std::filesystem::exists(job.nodefile, error)) {
       const auto hosts = read_hostfile(job.nodefile);
       job.nodes = std::max<int>(1, static_cast<int>(hosts.size()));
       for (const auto& host : hosts) job.tasks += host.slots;

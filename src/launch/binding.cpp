@@ -16,9 +16,6 @@ bool contains(const std::vector<int>& cpus, int cpu) {
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
   return std::ranges::any_of(a, [&](int cpu) { return contains(b, cpu); });
 }
-bool includes(const std::vector<int>& all, const std::vector<int>& part) {
-  return std::ranges::includes(all, part);
-}
 
 // Part `index` of `count` of a region, in whole cores; the whole region when it has fewer cores
 // than takers.
@@ -108,7 +105,7 @@ void judge(Seat& seat, const std::vector<RankPlace>& ranks, std::size_t rank,
         "shares cores " + cpu_list_text(mine) + " with local rank " + std::to_string(other);
     return;
   }
-  if (!near.empty() && !includes(near, mine)) {
+  if (!near.empty() && !std::ranges::includes(near, mine)) {
     seat.found = Binding::kWide;
     seat.reason = "cores " + cpu_list_text(mine) + " reach past its GPU's socket";
   }

@@ -118,16 +118,34 @@ if [ "$(tail -n 2 "$history" 2>/dev/null | grep -cxF -- "$place")" -ge 2 ]; then
 fi
 )SH";
 
-std::string slurm_script(const JobRequest& request) {
+// Everything before the task: directives, what the script says of itself, the site's set-up.
+std::string head(const std::string& prefix, const std::vector<std::string>& options,
+                 const JobRequest& request, const std::string& words) {
   std::string text = "#!/bin/bash\n";
-  for (const auto& option : slurm_options(request)) text += directive("#SBATCH", option);
-  for (const auto& line : request.lines) text += directive("#SBATCH", line);
-  text +=
+  for (const auto& option : options) text += directive(prefix, option);
+  for (const auto& line : request.lines) text += directive(prefix, line);
+  text += words;
+  for (const auto& line : request.setup) text += line + "\n";
+  return text + "\nprogram=" + shell(request.program) + "\n";
+}
+
+// Ends the script when `restarts` (a shell expression) are as many as allowed, or lead nowhere;
+// else writes this one down.
+std::string restart_checks(const std::string& restarts) {
+  return "if [ \"" + restarts + R"SH(" -ge "$max_requeues" ]; then
+  echo "no restart: $max_requeues were allowed" >&2
+  exit "$code"
+fi
+)SH" + kHistory +
+         "echo \"$place\" >>\"$history\"\n";
+}
+
+std::string slurm_script(const JobRequest& request) {
+  std::string text = head(
+      "#SBATCH", slurm_options(request), request,
       "# Written by `chexnet-train submit --slurm`; options of sbatch's command line go before "
       "those above.\n# --signal is a safety net: the program asks Slurm for the time left and "
-      "stops itself before it ends.\nset -u\n";
-  for (const auto& line : request.setup) text += line + "\n";
-  text += "\nprogram=" + shell(request.program) + "\n";
+      "stops itself before it ends.\nset -u\n");
   text += task_lines(request, "${SLURM_ARRAY_TASK_ID:-}");
   text += "max_requeues=" + number(request.max_requeues) + "\n";
   if (request.launcher == "srun")
@@ -138,14 +156,8 @@ std::string slurm_script(const JobRequest& request) {
   else
     text += "command=(\"$program\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   text += kStart;
-  text += R"SH(if [ "${SLURM_RESTART_COUNT:-0}" -ge "$max_requeues" ]; then
-  echo "no restart: $max_requeues were allowed" >&2
-  exit "$code"
-fi
-)SH";
-  text += kHistory;
-  text += R"SH(echo "$place" >>"$history"
-job=$SLURM_JOB_ID
+  text += restart_checks("${SLURM_RESTART_COUNT:-0}");
+  text += R"SH(job=$SLURM_JOB_ID
 [ -z "${SLURM_ARRAY_JOB_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}
 echo "exit $code at checkpoint $place: job $job is requeued"
 scontrol requeue "$job"
@@ -155,18 +167,15 @@ exit "$code"
 }
 
 std::string pbs_script(const JobRequest& request) {
-  std::string text = "#!/bin/bash\n";
   const auto options = pbs_options(request);
-  for (const auto& option : options) text += directive("#PBS", option);
+  auto directives = options;
   if (!request.points.empty())
-    text += "#PBS -J 0-" + std::to_string(request.points.size() - 1) + "\n";
-  for (const auto& line : request.lines) text += directive("#PBS", line);
-  text +=
+    directives.push_back("-J 0-" + std::to_string(request.points.size() - 1));
+  std::string text = head(
+      "#PBS", directives, request,
       "# Written by `chexnet-train submit --pbs`. The program asks PBS for the time left and "
       "stops itself before it ends:\n# TERM at the end of the walltime never reaches the ranks "
-      "of other hosts.\nset -u\ncd \"${PBS_O_WORKDIR:-.}\" || exit 2\n";
-  for (const auto& line : request.setup) text += line + "\n";
-  text += "\nprogram=" + shell(request.program) + "\n";
+      "of other hosts.\nset -u\ncd \"${PBS_O_WORKDIR:-.}\" || exit 2\n");
   // A resubmitted task of an array is a job of its own.
   text += task_lines(request, "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}");
   text += "max_requeues=" + number(request.max_requeues) +
@@ -174,14 +183,9 @@ std::string pbs_script(const JobRequest& request) {
           "\"$submission\" -gt 0 ] || cp -- \"$0\" \"$script\"\n"
           "command=(\"$program\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   text += kStart;
-  text += R"SH(if [ "$submission" -ge "$max_requeues" ]; then
-  echo "no restart: $max_requeues were allowed" >&2
-  exit "$code"
-fi
-)SH";
-  text += kHistory;
+  text += restart_checks("$submission");
   text +=
-      "echo \"$place\" >>\"$history\"\n# The options of the head, given by hand, because an "
+      "# The options of the head, given by hand, because an "
       "array's -J must not come again.\noptions=(";
   std::string given;
   for (const auto& option : options) given += option + " ";

@@ -7,6 +7,7 @@
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/median.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
@@ -35,8 +36,7 @@ double clock_offset_s(Communicator& comm) {
     comm.all_reduce(now, ReduceOp::kSum);
     offsets.push_back(now[0] - mine);
   }
-  std::ranges::sort(offsets);
-  return offsets[kRounds / 2];
+  return median(std::move(offsets));
 }
 
 void write_timeline(Communicator& comm, const Recorder& recorder, double offset_s,

@@ -1,6 +1,9 @@
 #include "chexnet/train/bucket_tuner.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "chexnet/core/median.hpp"
 
 namespace chexnet {
 
@@ -10,8 +13,7 @@ bool BucketTuner::step(double seconds, Communicator& comm) {
   times_.push_back(seconds);
   if (times_.size() < kStepsEach) return false;
   times_.erase(times_.begin(), times_.begin() + kWarmUp);
-  std::ranges::sort(times_);
-  medians_.push_back(times_[times_.size() / 2]);
+  medians_.push_back(median(std::move(times_)));
   times_.clear();
   if (medians_.size() < candidates_.size()) {
     ++at_;

@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
+#include "chexnet/core/median.hpp"
 #include "chexnet/core/resources.hpp"
 
 namespace chexnet {
@@ -22,8 +21,7 @@ double median_s(Communicator& comm, int rounds, const Work& work) {
     if (round >= 0) times.push_back(now_s() - start);
   }
   comm.all_reduce(times, ReduceOp::kMax);
-  std::ranges::sort(times);
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/median.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
 
@@ -29,11 +30,6 @@ double own_of(const Recorder::Seconds& seconds) {
                                                           operation != Operation::kCheckpoint)
       own += of(seconds, operation);
   return own;
-}
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 json usage_json(const Usage& usage) {
@@ -146,15 +142,8 @@ void RunWatch::exchange(std::int64_t step) {
   metrics_->write("system", step, fields);
 }
 
-double RunWatch::data_wait_share() const {
-  const Recorder::Seconds now = recorder_.seconds();
-  return (of(now, Operation::kDataWait) - of(start_.seconds, Operation::kDataWait)) /
-         std::max(1e-9, now_s() - first_s_);
-}
-
-double RunWatch::allreduce_wait_share() const {
-  const Recorder::Seconds now = recorder_.seconds();
-  return (of(now, Operation::kAllReduceWait) - of(start_.seconds, Operation::kAllReduceWait)) /
+double RunWatch::share_of(Operation operation) const {
+  return (of(recorder_.seconds(), operation) - of(start_.seconds, operation)) /
          std::max(1e-9, now_s() - first_s_);
 }
 
@@ -180,8 +169,8 @@ std::string RunWatch::summary(std::int64_t step) {
   }
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule =
-      utilisation_verdict(monitor_.whole(), data_wait_share(), allreduce_wait_share());
+  const std::string rule = utilisation_verdict(monitor_.whole(), share_of(Operation::kDataWait),
+                                               share_of(Operation::kAllReduceWait));
   if (!rule.empty()) text += rule + "\n";
   return text;
 }

@@ -35,6 +35,17 @@ struct LaunchOptions {
   void apply_to(LaunchConfig& config) const;
 };
 
+// --device of commands without a config file.
+void add_device_option(CLI::App& command, std::string& device);
+
+// Commands that look at ranks and links only: LaunchOptions, --device, --network.
+struct LinkOptions {
+  LaunchOptions launch;
+  std::string device = "auto", network = "auto";
+  void add_to(CLI::App& command);
+  LaunchConfig config() const;
+};
+
 // This process as one of a world of ranks, or as the parent that starts them.
 struct Launch {
   std::unique_ptr<Communicator> comm;  // set in a rank

@@ -26,9 +26,6 @@ class RunWatch {
   // What lies between two steps (evaluation, checkpoint) is nobody's pace.
   void skip();
 
-  // Shares of the time since the start that this rank waited.
-  double data_wait_share() const;
-  double allreduce_wait_share() const;
   // Collective: the table of ranks, and the rule for GPU utilisation; on rank 0, else empty.
   std::string summary(std::int64_t step);
 
@@ -39,6 +36,7 @@ class RunWatch {
   };
   Mark mark() const;
   void exchange(std::int64_t step);
+  double share_of(Operation operation) const;  // of the time since the start
   Communicator& comm_;
   const Recorder& recorder_;
   MetricsLog* metrics_;

@@ -74,7 +74,9 @@ std::string CheckpointStore::problem(const fs::path& checkpoint) {
 std::string CheckpointStore::read_state(const fs::path& checkpoint) {
   try {
     return read_text(checkpoint / "state.json");
-  } catch (const DataError& e) {
+  } catch (const OutageError&) {
+    throw;
+  } catch (const Error& e) {
     throw CheckpointError(e.what());
   }
 }
@@ -96,7 +98,7 @@ void CheckpointStore::save(std::int64_t step, const std::string& state, bool is_
                                                            {"sha256", sha256_file(entry.path())}};
       OutputFile out(partial / "state.json");
       out.write(json.dump(1) + "\n");
-      out.close();
+      out.commit();
       sync_folder(partial);
       fs::rename(partial, final_folder);
       sync_folder(folder_);

@@ -181,7 +181,7 @@ Config load_config(const std::vector<std::filesystem::path>& files,
     std::string text;
     try {
       text = read_text(file);
-    } catch (const DataError& e) {
+    } catch (const Error& e) {
       throw ConfigError(e.what());
     }
     assign_all(config, read_strict_yaml(file.string(), text));

@@ -1,17 +1,19 @@
 #include "chexnet/core/checksum.hpp"
 
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <unistd.h>
 #ifdef CHEXNET_WITH_ISAL
 #include <isa-l/crc.h>
 #endif
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <cerrno>
 #include <vector>
 
-#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 
 namespace chexnet {
 
@@ -53,15 +55,22 @@ std::string sha256_hex(std::string_view text) {
 }
 
 std::string sha256_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw DataError("[checksum] " + path.string() +
-                    ": cannot be read. Hint: check that it exists and is readable");
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw_unreadable("checksum", path.string(), errno);
   Sha256 sum;
-  std::vector<char> buffer(1 << 20);
-  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0)
-    sum.update(std::as_bytes(std::span(buffer.data(), static_cast<std::size_t>(in.gcount()))));
-  return sum.hex();
+  std::vector<std::byte> piece(1 << 20);
+  std::uint64_t at = 0;
+  for (;;) {
+    const auto count = read_at(fd, at, piece);
+    if (count <= 0) {
+      const int error = errno;
+      ::close(fd);
+      if (count < 0) throw_unreadable("checksum", path.string(), error);
+      return sum.hex();
+    }
+    sum.update(std::span(piece).first(static_cast<std::size_t>(count)));
+    at += static_cast<std::uint64_t>(count);
+  }
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {

@@ -73,13 +73,15 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   out.write(std::as_bytes(std::span(&length, 1)));
   out.write(text);
   for (const auto& array : arrays) out.write(array.data);
-  out.close();
+  out.commit();
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : origin_(path.string()) {
   try {
     read_bytes(path, bytes_);
-  } catch (const DataError& e) {
+  } catch (const OutageError&) {
+    throw;
+  } catch (const Error& e) {
     throw CheckpointError(e.what());
   }
   parse();

@@ -208,8 +208,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
       shared.done += end - begin;
       return;
     }
-    const std::string partial = (fs::path(job.out) / ("." + name + ".partial")).string();
-    OutputFile out(partial);
+    OutputFile out(path);
     std::vector<Entry> entries;
     std::uint64_t offset = 0;
     std::string record;
@@ -245,9 +244,8 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
       ++shared.written;
     }
     if (!whole) return;  // the destructor removes it; refuse_damage() tells
-    out.close();
     write_atomically(path + ".index", entries_text(entries, ContainerKind::kTfrecord, offset));
-    fs::rename(partial, path);
+    out.commit();
     sync_folder(job.out);
   };
   parallel_for(own, job.threads, write_shard, tick);

@@ -82,7 +82,7 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
             draw_phantom(options.seed, entries[i].patient, entries[i].follow_up, options.size);
         OutputFile file(options.out / "images" / entries[i].name);
         file.write(encode_gray_png(image.pixels.data(), image.size, image.size));
-        file.close();
+        file.commit();
         describe(entries[i], image);
         ++done;
       },

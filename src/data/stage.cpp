@@ -77,7 +77,7 @@ void copy(Store& store, const Container& c, const std::string& to, Progress& pro
         " % of " + readable_bytes(static_cast<double>(all)) + ", " + readable_s(now_s() - start) +
         " for " + fs::path(c.path).filename().string());
   });
-  out.close();
+  out.commit();
   // What is on the disk now, against what was read: a bad disk shows here.
   if (sum_of(*local_store(), partial, c.size, [](auto&) {}) != sums)
     throw DataError("[stage] " + to + " differs from " + c.path +

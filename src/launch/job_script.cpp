@@ -104,8 +104,8 @@ if [ "$code" -gt 128 ]; then
 fi
 trap '' USR1 TERM
 
-# Another start helps after 75 (stopped in time), 5 (device, communication) and 7 (a rank hung).
-case $code in 75 | 5 | 7) ;; *) exit "$code" ;; esac
+# Another start helps after 75 (stopped in time), 5 (device, communication), 7 (a rank hung) and 9 (storage did not answer).
+case $code in 75 | 5 | 7 | 9) ;; *) exit "$code" ;; esac
 [ "$cancelled" = no ] || exit "$code"
 )SH";
 

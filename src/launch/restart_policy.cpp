@@ -11,8 +11,10 @@ bool RestartPolicy::may_pass(int exit_code) {
     case ExitCode::kData:
     case ExitCode::kCheckpoint:
     case ExitCode::kNumeric:
+    case ExitCode::kAbsent:
     case ExitCode::kRequeue:
       return false;
+    case ExitCode::kOutage:
     case ExitCode::kDevice:
     case ExitCode::kHang:
       return true;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 
@@ -17,7 +18,7 @@ namespace chexnet {
 
 RunLock::RunLock(const std::filesystem::path& folder) {
   const auto path = folder / ".lock";
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  fd_ = open_lock_file(path);
   if (fd_ < 0)
     throw CheckpointError("[launch] " + path.string() + ": " + std::strerror(errno) +
                           ". Hint: the run folder is not writable: choose another with --out");

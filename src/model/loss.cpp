@@ -10,8 +10,8 @@ LossWeights loss_weights(const std::string& kind, const Manifest& manifest, cons
   const std::size_t findings = manifest.finding_count();
   LossWeights weights{std::vector<double>(findings, 1.0), std::vector<double>(findings, 1.0)};
   if (kind == "none") return weights;
-  if (kind != "pos_weight" && kind != "paper")
-    throw ConfigError("[loss] no weights '" + kind + "'. Hint: none, pos_weight or paper");
+  if (kind != "pos_weight" && kind != "balanced")
+    throw ConfigError("[loss] no weights '" + kind + "'. Hint: none, pos_weight or balanced");
   for (std::size_t k = 0; k < findings; ++k) {
     double positives = 0, negatives = 0;
     for (const auto row : split.rows) {

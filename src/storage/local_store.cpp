@@ -19,11 +19,6 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void failed(const std::string& path, int error) {
-  throw DataError("[files] " + path + ": cannot be read: " + std::strerror(error) +
-                  ". Hint: check the path and its permissions");
-}
-
 class LocalStore final : public Store {
  public:
   ~LocalStore() override {
@@ -34,7 +29,7 @@ class LocalStore final : public Store {
             std::vector<std::byte>& into) override {
     into.resize(count);
     const auto got = read_at(descriptor(path), offset, into);
-    if (got < 0) failed(path, errno);
+    if (got < 0) throw_unreadable("files", path, errno);
     into.resize(static_cast<std::size_t>(got));
   }
 
@@ -77,7 +72,7 @@ class LocalStore final : public Store {
     const std::unique_lock lock(mutex_);
     if (const auto found = open_.find(path); found != open_.end()) return found->second;
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) failed(path, errno);
+    if (fd < 0) throw_unreadable("files", path, errno);
     return open_[path] = fd;
   }
 

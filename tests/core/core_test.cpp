@@ -1,5 +1,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
@@ -19,7 +22,7 @@ TEST_CASE("checksums give the published values") {
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2
   const ScratchFolder folder;
   CHECK(sha256_file(folder.write("f", "abc")) == sha256_hex("abc"));
-  CHECK(error_of<DataError>([&] { sha256_file(folder / "absent"); }).find("absent") !=
+  CHECK(error_of<AbsentError>([&] { sha256_file(folder / "absent"); }).find("absent") !=
         std::string::npos);
 }
 
@@ -84,5 +87,51 @@ TEST_CASE("a pipe can be read to its end, and a folder is no file") {
   close(ends[1]);
   CHECK(read_text("/dev/fd/" + std::to_string(ends[0])) == "a: 1\n");
   close(ends[0]);
-  CHECK(error_of<DataError>([] { read_text("/tmp"); }).find("Is a directory") != std::string::npos);
+  CHECK(error_of<AbsentError>([] { read_text("/tmp"); }).find("Is a directory") !=
+        std::string::npos);
+}
+
+TEST_CASE("a planted link is replaced and not followed, and modes are final from the start") {
+  const ScratchFolder folder;
+  write_atomically(folder / "precious", "mine");
+  std::filesystem::create_symlink(folder / "precious", folder / "out");
+  write_atomically(folder / "out", "new", 0600);
+  CHECK(read_text(folder / "precious") == "mine");
+  CHECK(read_text(folder / "out") == "new");
+  CHECK_FALSE(std::filesystem::is_symlink(folder / "out"));
+  CHECK(std::filesystem::status(folder / "out").permissions() ==
+        (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+}
+
+TEST_CASE("a private folder is nobody else's, and no link") {
+  const ScratchFolder folder;
+  make_private_folder(folder / "own");
+  make_private_folder(folder / "own");
+  std::filesystem::create_directory_symlink(folder / "own", folder / "link");
+  CHECK_FALSE(error_of<CheckpointError>([&] { make_private_folder(folder / "link"); }).empty());
+  std::filesystem::permissions(folder / "own", std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::add);
+  CHECK_FALSE(error_of<CheckpointError>([&] { make_private_folder(folder / "own"); }).empty());
+}
+
+TEST_CASE("what is absent and what does not answer are two kinds of error") {
+  CHECK(error_of<AbsentError>([] { throw_unreadable("x", "p", ENOENT); }).find("[x] p") == 0);
+  CHECK_FALSE(error_of<OutageError>([] { throw_unreadable("x", "p", EIO); }).empty());
+  CHECK_FALSE(error_of<OutageError>([] { throw_unreadable("x", "p", ESTALE); }).empty());
+  CHECK(error_of<OutageError>([] { throw_unreadable("x", "p", EMFILE); }).find("ulimit") !=
+        std::string::npos);
+}
+
+TEST_CASE("a gzip table that was cut off is no shorter table") {
+  const ScratchFolder folder;
+  const std::string path = folder / "t.csv.gz";
+  gzFile file = gzopen(path.c_str(), "wb");
+  for (int i = 0; i < 5000; ++i) gzprintf(file, "%d,%d\n", i, i * 7919);
+  gzclose(file);
+  CHECK(read_text(path).ends_with("4999,39587081\n"));
+  const auto size = std::filesystem::file_size(path);
+  for (const std::uintmax_t cut : {size - 1, size - 8, size - 9, size / 2, std::uintmax_t{30}}) {
+    std::filesystem::resize_file(path, cut);
+    CHECK(error_of<DataError>([&] { read_text(path); }).find("cut off") != std::string::npos);
+  }
 }

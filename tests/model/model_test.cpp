@@ -179,7 +179,7 @@ TEST_CASE("loss weights are counted over labelled cells of the training split") 
   auto w = loss_weights("pos_weight", m, split);
   CHECK(w.positive == std::vector<double>{3, 1});
   CHECK(w.negative == std::vector<double>{1, 1});
-  w = loss_weights("paper", m, split);
+  w = loss_weights("balanced", m, split);
   CHECK(w.positive[0] == 0.75);
   CHECK(w.negative[0] == 0.25);
   CHECK(error_of<ConfigError>([&] { loss_weights("x", m, split); }).find("pos_weight") !=

@@ -48,9 +48,11 @@ struct DataConfig {
   std::int64_t split_seed = 1;
   bool allow_patient_leak = false;
   Strings findings;
-  std::string blank = "ignore", uncertain = "ignore";
+  std::string blank = "auto", uncertain = "ignore";
+  Strings uncertain_by_finding;  // "Atelectasis=one"
   std::int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   std::string resize_kind = "antialias";
+  std::string jpeg_scale = "auto";
   bool random_crop = false;
   bool random_resized_crop = false;
   double crop_area_min = 0.8;
@@ -66,6 +68,8 @@ struct DataConfig {
   bool shuffle_files = true;
   S3Config s3;
   std::string corrupt = "fail";
+  double corrupt_limit = 0.01;  // of an epoch
+  double retry_s = 60;
   std::int64_t max_pixels = 64'000'000;
 };
 
@@ -109,6 +113,8 @@ struct EvalConfig {
   std::int64_t threads = 0;  // 0 = as in training
   std::int64_t every_epochs = 1;
   Strings splits = {"val", "test"};
+  Strings findings;  // empty = all
+  std::string blank = "auto", uncertain = "ignore";
 };
 
 struct CheckpointConfig {

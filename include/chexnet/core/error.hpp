@@ -13,11 +13,13 @@ namespace chexnet {
 enum class ExitCode {
   kDone = 0,
   kUsage = 2,       // command line or config
-  kData = 3,        // manifest, images, splits
+  kData = 3,        // manifest, images, splits: wrong or damaged
   kCheckpoint = 4,  // run folder, checkpoint, weights
   kDevice = 5,      // GPU or communication
   kNumeric = 6,     // NaN, Inf
   kHang = 7,        // a deadline passed
+  kAbsent = 8,      // data that is not there, or may not be read
+  kOutage = 9,      // storage that does not answer; may pass
   kRequeue = 75,    // stopped on request with a checkpoint: please start again
 };
 
@@ -33,8 +35,17 @@ class Error : public std::runtime_error {
 struct ConfigError : Error {
   explicit ConfigError(const std::string& text) : Error(ExitCode::kUsage, text) {}
 };
+// What came does not make sense: a damaged picture, a wrong checksum, a table with an unknown label.
 struct DataError : Error {
   explicit DataError(const std::string& text) : Error(ExitCode::kData, text) {}
+};
+// Nothing came, and asking again will not help: no such file, no permission, HTTP 403 and 404.
+struct AbsentError : Error {
+  explicit AbsentError(const std::string& text) : Error(ExitCode::kAbsent, text) {}
+};
+// Nothing came, after it was asked for as often as the config says: EIO, ESTALE, no connection, 5xx.
+struct OutageError : Error {
+  explicit OutageError(const std::string& text) : Error(ExitCode::kOutage, text) {}
 };
 struct CheckpointError : Error {
   explicit CheckpointError(const std::string& text) : Error(ExitCode::kCheckpoint, text) {}

@@ -1,11 +1,16 @@
-// Whole-file reads, and writes that are either complete or absent: temporary name, fsync, rename,
-// fsync of the folder. Failures carry the path, the system's reason (disk full, quota, read-only)
-// and a hint.
+// Whole-file reads, and writes that are either complete or absent. Failures carry the path, the
+// system's reason (disk full, quota, read-only) and a hint.
+//
+// Every file this program creates comes from here: without a name until it is complete (O_TMPFILE),
+// or under a name nobody can foresee where the file system has no such files; created exclusively,
+// never through a link, with its final mode from the start. So nobody who may write in the same
+// folder can have another file overwritten, and kill -9 leaves nothing behind.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,32 +18,54 @@
 
 namespace chexnet {
 
-std::string read_text(const std::filesystem::path& path);  // DataError; .gz files are unpacked
-void read_bytes(const std::string& path, std::vector<std::byte>& into);  // DataError
+// Throws OutageError where errno `error` may pass (EIO, ESTALE, no descriptors …), else
+// AbsentError.
+[[noreturn]] void throw_unreadable(const std::string& origin, const std::string& path, int error);
+bool may_pass(int error);
+
+// AbsentError, OutageError; DataError for damaged gzip data. .gz files are unpacked.
+std::string read_text(const std::filesystem::path& path);
+void read_bytes(const std::string& path, std::vector<std::byte>& into);
 // Fills `into` from `offset` on; returns the bytes read, fewer only at the end of the file, or -1
 // with errno set.
 std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 
-// CheckpointError on failure; nothing half-written stays under `path`.
-void write_atomically(const std::filesystem::path& path, std::string_view text);
-void sync_file(const std::filesystem::path& path);
-void sync_folder(const std::filesystem::path& path);
-
-// A file written in pieces, closed and fsynced by close(); errors at any step throw
-// CheckpointError. Removed by the destructor when close() was not reached.
+// A file written in pieces, which replaces `path` at commit(). Without commit() nothing stays and
+// `path` is as it was. A `path` that is a device or a pipe is written directly. CheckpointError at
+// any step.
 class OutputFile {
  public:
-  explicit OutputFile(std::filesystem::path path);
+  // `mode`: exactly these permissions; else those the umask leaves.
+  explicit OutputFile(std::filesystem::path path, std::optional<unsigned> mode = {});
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  void close();
+  // fsync, then the name. The folder is not synced.
+  void commit();
 
  private:
   std::filesystem::path path_;
-  int fd_;
+  std::filesystem::path temporary_;  // empty while the file has no name, or is a device
+  bool direct_ = false;
+  int fd_ = -1;
 };
+
+// An OutputFile of one piece, and fsync of its folder.
+void write_atomically(const std::filesystem::path& path, std::string_view text,
+                      std::optional<unsigned> mode = {});
+void sync_file(const std::filesystem::path& path);
+void sync_folder(const std::filesystem::path& path);
+
+// ".NAME.<random>" beside `path`: a name nobody can foresee.
+std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
+
+// A folder for this user alone (mode 0700), made where it is absent. CheckpointError when it is a
+// link, belongs to somebody else, or others may write or read in it.
+void make_private_folder(const std::filesystem::path& path);
+
+// A file to lock (flock), made where it is absent, never through a link; -1 with errno set.
+int open_lock_file(const std::filesystem::path& path);
 
 }  // namespace chexnet

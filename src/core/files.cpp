@@ -247,6 +247,13 @@ void make_private_folder(const fs::path& path) {
         "Hint: remove it, chmod 700, or choose another place");
 }
 
+AppendName::AppendName(const fs::path& path)
+    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) write_failed(path, "cannot be opened", errno);
+}
+
+AppendName::~AppendName() { ::close(fd_); }
+
 int open_lock_file(const fs::path& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 }

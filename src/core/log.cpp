@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#include "chexnet/core/files.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -58,8 +60,9 @@ void set_log_rank(int rank, int world_size) {
 void set_log_file(const std::string& path) {
   Logs& l = logs();
   const std::lock_guard lock(l.mutex);
+  const AppendName file(path);
   l.file = std::make_shared<spdlog::logger>(
-      "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
+      "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.name()));
   l.file->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
 }
 

@@ -103,6 +103,18 @@ TEST_CASE("a planted link is replaced and not followed, and modes are final from
         (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
 }
 
+TEST_CASE("what is appended never goes through a planted link") {
+  const ScratchFolder folder;
+  for (const char* text : {"one\n", "two\n"}) {
+    const AppendName file(folder / "log");
+    std::ofstream(file.name(), std::ios::app) << text;
+  }
+  CHECK(read_text(folder / "log") == "one\ntwo\n");
+  std::filesystem::create_symlink(folder / "log", folder / "link");
+  CHECK(error_of<CheckpointError>([&] { AppendName{folder / "link"}; }).find("link") !=
+        std::string::npos);
+}
+
 TEST_CASE("a private folder is nobody else's, and no link") {
   const ScratchFolder folder;
   make_private_folder(folder / "own");

@@ -65,6 +65,20 @@ std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
 // link, belongs to somebody else, or others may write or read in it.
 void make_private_folder(const std::filesystem::path& path);
 
+// For libraries that open by name: the name, while this object lives, of a file opened to append,
+// made where it is absent, never through a link. CheckpointError.
+class AppendName {
+ public:
+  explicit AppendName(const std::filesystem::path& path);
+  ~AppendName();
+  AppendName(const AppendName&) = delete;
+  AppendName& operator=(const AppendName&) = delete;
+  std::string name() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
 // A file to lock (flock), made where it is absent, never through a link; -1 with errno set.
 int open_lock_file(const std::filesystem::path& path);
 

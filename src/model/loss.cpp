@@ -6,6 +6,24 @@
 
 namespace chexnet {
 
+namespace {
+
+struct Counts {
+  double positives = 0, negatives = 0;
+};
+
+Counts count(const Manifest& manifest, const Split& split, std::size_t finding) {
+  Counts counts;
+  for (const auto row : split.rows) {
+    const float label = manifest.label_row(row)[finding];
+    if (label == 1) ++counts.positives;
+    if (label == 0) ++counts.negatives;
+  }
+  return counts;
+}
+
+}  // namespace
+
 LossWeights loss_weights(const std::string& kind, const Manifest& manifest, const Split& split) {
   const std::size_t findings = manifest.finding_count();
   LossWeights weights{std::vector<double>(findings, 1.0), std::vector<double>(findings, 1.0)};
@@ -13,18 +31,15 @@ LossWeights loss_weights(const std::string& kind, const Manifest& manifest, cons
   if (kind != "pos_weight" && kind != "balanced")
     throw ConfigError("[loss] no weights '" + kind + "'. Hint: none, pos_weight or balanced");
   for (std::size_t k = 0; k < findings; ++k) {
-    double positives = 0, negatives = 0;
-    for (const auto row : split.rows) {
-      const float label = manifest.label_row(row)[k];
-      if (label == 1) ++positives;
-      if (label == 0) ++negatives;
-    }
-    if (positives == 0 || negatives == 0) continue;
-    if (kind == "pos_weight") {
+    const auto [positives, negatives] = count(manifest, split, k);
+    const double cells = positives + negatives;
+    if (cells == 0 || (kind == "pos_weight" && positives == 0)) {
+      weights.positive[k] = weights.negative[k] = 0;
+    } else if (kind == "pos_weight") {
       weights.positive[k] = negatives / positives;
     } else {
-      weights.positive[k] = negatives / (positives + negatives);
-      weights.negative[k] = positives / (positives + negatives);
+      weights.positive[k] = negatives / cells;
+      weights.negative[k] = positives / cells;
     }
   }
   return weights;

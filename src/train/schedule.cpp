@@ -19,21 +19,31 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
   return true;
 }
 
-double learning_rate(const TrainConfig& config, double epochs, const Plateau& plateau) {
+double learning_rate(const TrainConfig& config, std::uint64_t position, std::uint64_t images,
+                     const Plateau& plateau) {
   double lr = config.lr;
   const double growth =
       static_cast<double>(config.batch) / static_cast<double>(config.lr_base_batch);
   if (config.lr_scaling == "linear") lr *= growth;
   if (config.lr_scaling == "sqrt") lr *= std::sqrt(growth);
-  if (epochs < config.warmup_epochs) return lr * epochs / config.warmup_epochs;
+
+  const auto seen = static_cast<double>(position);
+  const auto batch = static_cast<double>(config.batch);
+  const double warmup = config.warmup_epochs * static_cast<double>(images);
+  if (seen < warmup) return lr * std::min(1.0, (seen + batch) / warmup);
+
+  const double epochs = (seen - warmup) / static_cast<double>(images);  // since the warm-up
   if (config.schedule == "plateau") return lr * plateau.factor;
   if (config.schedule == "cosine") {
     const double span = std::max(config.epochs - config.warmup_epochs, 1e-9);
-    const double done = std::clamp((epochs - config.warmup_epochs) / span, 0.0, 1.0);
+    const double done = std::clamp(epochs / span, 0.0, 1.0);
     return lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
   }
-  if (config.schedule == "step")
-    return lr * std::pow(config.step_factor, std::floor(epochs / config.step_epochs));
+  if (config.schedule == "step") {
+    constexpr double kRounding = 1e-9;  // 0.1 + 2.9 epochs are 3
+    const double steps = std::floor(epochs / config.step_epochs + kRounding);
+    return lr * std::pow(config.step_factor, steps);
+  }
   return lr;
 }
 

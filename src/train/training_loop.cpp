@@ -75,8 +75,7 @@ ExitCode TrainingLoop::run() {
                  ": checkpoint written, exit 75; go on with --resume auto");
       return ExitCode::kRequeue;
     }
-    const double epochs = static_cast<double>(state_.position) / static_cast<double>(images);
-    const double lr = learning_rate(config.train, epochs, state_.plateau);
+    const double lr = learning_rate(config.train, state_.position, images, state_.plateau);
     const std::int64_t side = config.data.crop;
     const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
     const at::Tensor y = at::from_blob(

@@ -127,3 +127,24 @@ TEST_CASE("the shipped configs load") {
   }
   CHECK(count >= 4);
 }
+
+TEST_CASE("the config with CheXNet's name trains what its paper trains for 14 findings") {
+  const Config c =
+      load_config({std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"}, {});
+  CHECK(c.model.arch == "densenet121");
+  CHECK(c.train.loss_weights == "none");
+  CHECK(c.checkpoint.best == "loss");
+  CHECK((c.train.optimizer == "adam" && c.train.beta1 == 0.9 && c.train.beta2 == 0.999));
+  CHECK((c.train.weight_decay == 0 && c.train.warmup_epochs == 0));
+  CHECK((c.train.batch == 16 && c.train.lr == 1e-3 && c.train.lr_scaling == "none"));
+  CHECK((c.train.schedule == "plateau" && c.train.plateau_factor == 0.1));
+  CHECK((c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));
+  CHECK((c.data.flip && !c.data.random_crop && !c.data.random_resized_crop));
+  CHECK((c.data.rotate_deg == 0 && c.data.scale_jitter == 0 && c.data.contrast_jitter == 0));
+}
+
+TEST_CASE("a shipped config that scales the rate of Adam's family does so by the square root") {
+  const Config c =
+      load_config({std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_resnet50.yaml"}, {});
+  CHECK((c.train.optimizer == "adamw" && c.train.lr_scaling == "sqrt"));
+}

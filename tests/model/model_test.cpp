@@ -177,13 +177,35 @@ TEST_CASE("loss weights are counted over labelled cells of the training split") 
   m.labels = {1, 0, 0, 0, 0, 0, 0, NAN};
   Split split{"train", {0, 1, 2, 3}, ""};
   auto w = loss_weights("pos_weight", m, split);
-  CHECK(w.positive == std::vector<double>{3, 1});
-  CHECK(w.negative == std::vector<double>{1, 1});
+  CHECK(w.positive[0] == 3);
+  CHECK(w.negative[0] == 1);
   w = loss_weights("balanced", m, split);
   CHECK(w.positive[0] == 0.75);
   CHECK(w.negative[0] == 0.25);
   CHECK(error_of<ConfigError>([&] { loss_weights("x", m, split); }).find("pos_weight") !=
         std::string::npos);
+}
+
+TEST_CASE("a finding without positives or negatives has no weighted loss on the training split") {
+  Manifest m;
+  m.findings = {"no positive", "no negative", "no label", "both"};
+  m.labels = {0, 1, NAN, 1, 0, 1, NAN, 0};
+  const Split split{"train", {0, 1}, ""};
+  auto w = loss_weights("none", m, split);
+  CHECK(w.positive == std::vector<double>{1, 1, 1, 1});
+  CHECK(w.negative == std::vector<double>{1, 1, 1, 1});
+  w = loss_weights("balanced", m, split);
+  CHECK(w.positive == std::vector<double>{1, 0, 0, 0.5});
+  CHECK(w.negative == std::vector<double>{0, 1, 0, 0.5});
+  w = loss_weights("pos_weight", m, split);
+  CHECK(w.positive == std::vector<double>{0, 0, 0, 1});
+  CHECK(w.negative == std::vector<double>{0, 1, 0, 1});
+
+  // pos_weight: the loss is that of the fourth finding alone.
+  const at::Tensor z = at::zeros({2, 4}, at::kDouble);
+  const at::Tensor y = at::tensor(m.labels).view({2, 4}).to(at::kDouble);
+  const BinaryCrossEntropy loss(w, z.options());
+  CHECK(loss(z, y, 1, 6).sum.item<double>() == Approx(2 * std::log(2)));
 }
 
 TEST_CASE("weights travel through safetensors, and what does not fit is named") {

@@ -14,34 +14,67 @@
 
 using namespace chexnet;
 
-TEST_CASE("the learning rate follows warm-up, scaling and schedule in images") {
+TEST_CASE("the learning rate follows scaling and schedule in images") {
   TrainConfig c;
   c.lr = 1;
   c.batch = 64;
   c.lr_base_batch = 16;
   c.epochs = 10;
   const Plateau flat;
-  CHECK(learning_rate(c, 5, flat) == 1);
+  const auto rate = [&](std::uint64_t position) { return learning_rate(c, position, 640, flat); };
+  CHECK(rate(3200) == 1);
   c.lr_scaling = "linear";
-  CHECK(learning_rate(c, 5, flat) == 4);
+  CHECK(rate(3200) == 4);
   c.lr_scaling = "sqrt";
-  CHECK(learning_rate(c, 5, flat) == 2);
+  CHECK(rate(3200) == 2);
   c.lr_scaling = "none";
-  c.warmup_epochs = 2;
-  CHECK(learning_rate(c, 0, flat) == 0);
-  CHECK(learning_rate(c, 1, flat) == 0.5);
   c.schedule = "cosine";
-  CHECK(learning_rate(c, 2, flat) == Approx(1));
-  CHECK(learning_rate(c, 6, flat) == Approx(0.5));
-  CHECK(learning_rate(c, 10, flat) == Approx(0).margin(1e-15));
+  CHECK(rate(0) == 1);
+  CHECK(rate(3200) == Approx(0.5));
+  CHECK(rate(6400) == Approx(0).margin(1e-15));
   c.schedule = "step";
   c.step_epochs = 3;
   c.step_factor = 0.1;
-  CHECK(learning_rate(c, 2.9, flat) == Approx(1));
-  CHECK(learning_rate(c, 3, flat) == Approx(0.1));
-  CHECK(learning_rate(c, 6.1, flat) == Approx(0.01));
+  CHECK(rate(3 * 640 - 64) == Approx(1));
+  CHECK(rate(3 * 640) == Approx(0.1));
+  CHECK(rate(6 * 640) == Approx(0.01));
   c.schedule = "plateau";
-  CHECK(learning_rate(c, 4, Plateau{.factor = 0.25}) == 0.25);
+  CHECK(learning_rate(c, 2560, 640, Plateau{.factor = 0.25}) == 0.25);
+}
+
+TEST_CASE("warm-up starts above 0, ends at the full rate, and schedules count from its end") {
+  TrainConfig c;
+  c.lr = 1;
+  c.batch = 64;
+  c.epochs = 10;
+  c.warmup_epochs = 2;
+  const Plateau flat;
+  const auto rate = [&](std::uint64_t position) { return learning_rate(c, position, 640, flat); };
+  CHECK(rate(0) == 0.05);
+  CHECK(rate(64) == 0.1);
+  CHECK(rate(1280 - 64) == 1);
+  CHECK(rate(1280) == 1);
+  c.schedule = "cosine";
+  CHECK(rate(1280) == Approx(1));
+  CHECK(rate(1280 + 2560) == Approx(0.5));
+  CHECK(rate(6400) == Approx(0).margin(1e-15));
+  c.schedule = "step";
+  c.step_epochs = 3;
+  c.step_factor = 0.1;
+  CHECK(rate(5 * 640 - 64) == Approx(1));
+  CHECK(rate(5 * 640) == Approx(0.1));
+
+  c.schedule = "constant";
+  c.warmup_epochs = 0.05;  // half a batch: over within the first step
+  CHECK(rate(0) == 1);
+  c.warmup_epochs = 0.15;  // one and a half
+  CHECK(rate(0) == Approx(2.0 / 3));
+  CHECK(rate(64) == 1);
+
+  c.schedule = "step";
+  c.warmup_epochs = 0.1;
+  c.step_epochs = 0.3;  // 0.4 - 0.1 is a little less than 0.3 in binary
+  CHECK(rate(256) == Approx(0.1));
 }
 
 TEST_CASE("a plateau lowers the rate when the loss stops falling") {

@@ -15,9 +15,12 @@ namespace chexnet {
 struct LossWeights {
   std::vector<double> positive, negative;  // [K]
 };
-// "none"; "pos_weight": positive = negatives/positives (PyTorch's pos_weight); "paper": positive =
-// |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2). Counted over
-// labelled cells of the split. Findings without a positive keep weight 1.
+// "none"; "pos_weight": positive = negatives/positives (PyTorch's pos_weight); "balanced":
+// positive = |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2.1, for
+// the single output of pneumonia). Counted over labelled cells of the split. A finding without
+// positives or without negatives has by these formulas no loss on the split; where pos_weight has
+// no value (no positive), and where nothing is labelled, both weights are 0. Cells of weight 0 stay
+// in the number of cells that the mean is over.
 LossWeights loss_weights(const std::string& kind, const Manifest& manifest, const Split& split);
 
 struct LossResult {

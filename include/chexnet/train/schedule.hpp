@@ -19,8 +19,11 @@ struct Plateau {
   bool observe(double loss, const TrainConfig& config);
 };
 
-// lr x scaling(batch) x warm-up x schedule at `epochs` = images seen / images of an epoch.
-double learning_rate(const TrainConfig& config, double epochs, const Plateau& plateau);
+// lr x scaling(batch) x warm-up x schedule, for the step that follows `position` images of epochs
+// of `images`. Warm-up rises with the images at the end of the step, so no step has rate 0; the
+// schedules after it count from its end.
+double learning_rate(const TrainConfig& config, std::uint64_t position, std::uint64_t images,
+                     const Plateau& plateau);
 
 // Steps of the whole run for `images` training images.
 std::int64_t total_steps(const TrainConfig& config, std::uint64_t images);

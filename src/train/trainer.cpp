@@ -23,6 +23,7 @@
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
+#include "chexnet/train/recipe.hpp"
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/training_loop.hpp"
 
@@ -64,6 +65,8 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
                             (config.train.precision == "auto" ? " (auto)" : "")},
           {"global batch", std::to_string(config.train.batch) + " images on " +
                                std::to_string(comm.size()) + " ranks"},
+          {"a BatchNorm sees", batchnorm_text(config, comm.size())},
+          {"loss", loss_text(config.train)},
           {"optimiser", config.train.optimizer + ", schedule " + config.train.schedule},
           {"device", device.description},
           {"computed by", engine},
@@ -217,12 +220,14 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(dataset.manifest.finding_count()),
                   network_options(config, device, *comm));
+  bool chose_batch = false;
   if (config.train.batch < 0) {
+    chose_batch = folder.batch() <= 0;
     config.train.batch =
-        folder.batch() > 0 ? folder.batch()
-                           : auto_batch(config, network, *comm,
-                                        static_cast<std::int64_t>(dataset.splits.train.rows.size()),
-                                        available_memory_bytes());
+        chose_batch ? auto_batch(config, network, *comm,
+                                 static_cast<std::int64_t>(dataset.splits.train.rows.size()),
+                                 available_memory_bytes())
+                    : folder.batch();
     check_batch(config, comm->size());
   }
   const Wire wire = wire_of(config.launch.wire);
@@ -248,6 +253,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   std::unique_ptr<MetricsLog> metrics;
   if (comm->rank() == 0) {
     log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));
+    warn_of_recipe(config, comm->size(), chose_batch);
     folder.claim(config);
     write_atomically(folder.path() / "split.csv", splits_csv(dataset.manifest, dataset.splits));
     metrics = std::make_unique<MetricsLog>(folder.path(), resumed ? state.step : -1);

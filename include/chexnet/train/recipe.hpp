@@ -1,0 +1,18 @@
+// What a config means for learning beside its keys, in words for the settings and the log.
+#pragma once
+
+#include <string>
+
+#include "chexnet/config/config.hpp"
+
+namespace chexnet {
+
+// Over how many images a BatchNorm takes its mean and variance in training. config.train.batch is
+// set.
+std::string batchnorm_text(const Config& config, int ranks);
+std::string loss_text(const TrainConfig& config);
+
+// Logs a warning where a BatchNorm sees few images, and where the program chose the batch itself.
+void warn_of_recipe(const Config& config, int ranks, bool chose_batch);
+
+}  // namespace chexnet

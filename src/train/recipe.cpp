@@ -1,0 +1,54 @@
+#include "chexnet/train/recipe.hpp"
+
+#include <cstdint>
+
+#include "chexnet/core/log.hpp"
+
+namespace chexnet {
+namespace {
+
+// With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
+constexpr std::int64_t kFewForBatchNorm = 8;
+
+std::int64_t images_a_batchnorm(const Config& config, int ranks) {
+  const std::int64_t micro_batch = config.train.batch / config.train.accumulate;
+  return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
+}
+
+void warn_of_small_batchnorm(const Config& config, int ranks) {
+  const std::int64_t images = images_a_batchnorm(config, ranks);
+  if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
+  log_warning(
+      "[train] a BatchNorm normalises over " + std::to_string(images) +
+      " images only, so this run learns otherwise than one with more. Hint: "
+      "model.sync_batchnorm=true, a larger train.batch (with train.lr_scaling), fewer ranks, or a "
+      "smaller train.accumulate");
+}
+
+void warn_of_chosen_batch(const std::string& batch) {
+  log_warning("[train] train.batch: auto chose " + batch +
+              " images by the memory that is free here and now; elsewhere it chooses others, so "
+              "this config alone does not repeat the run. Hint: set train.batch=" +
+              batch + " to repeat it; train.lr_scaling lets the rate follow a batch");
+}
+
+}  // namespace
+
+std::string batchnorm_text(const Config& config, int ranks) {
+  if (config.model.freeze_backbone) return "running statistics (frozen backbone)";
+  return std::to_string(images_a_batchnorm(config, ranks)) + " images" +
+         (config.model.sync_batchnorm ? " (synchronised)" : " of its rank");
+}
+
+std::string loss_text(const TrainConfig& config) {
+  if (config.loss_weights == "none") return "unweighted binary cross-entropy";
+  return "binary cross-entropy, weights " + config.loss_weights +
+         ": scores are shifted away from prevalence, so they are no probabilities";
+}
+
+void warn_of_recipe(const Config& config, int ranks, bool chose_batch) {
+  if (chose_batch) warn_of_chosen_batch(std::to_string(config.train.batch));
+  warn_of_small_batchnorm(config, ranks);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The settings say over how many images a BatchNorm normalises and what the loss is; few images are warned of where the backbone trains.
+source tests/lib.sh
+run() { "$program" train "$small" --out "$scratch/$1" --set train.max_steps=1 "${@:2}" 2>"$scratch/log"; }
+sees() { grep -Eq "a BatchNorm sees +$1" "$scratch/log"; }
+warned() { grep -q "a BatchNorm normalises over $1 images only" "$scratch/log"; }
+
+check "a batch of 8 on one rank" run whole
+check "the settings say 8 images" sees "8 images of its rank"
+check "no warning at 8" eval '! warned 8'
+check "the loss is named" grep -Eq "loss +unweighted" "$scratch/log"
+check "an unweighted report says nothing of shifted scores" eval '! grep -q "away from prevalence" "$scratch/whole/report.html"'
+
+check "the same in four micro-batches, weighted" run micro --set train.accumulate=4 --set train.loss_weights=balanced
+check "the settings say 2 images" sees "2 images of its rank"
+check "a warning below 8" warned 2
+check "a weighted report says that scores are no probabilities" grep -q "weights balanced: scores are shifted away from prevalence" "$scratch/micro/report.html"
+
+check "a frozen backbone" run frozen --set train.accumulate=4 --set model.freeze_backbone=true
+check "it normalises by running statistics" sees "running statistics"
+check "without a warning" eval '! warned 2'
+
+check "two ranks with statistics of their own" run two --ranks 2
+check "the settings say 4 images" sees "4 images of its rank"
+check "and warn" warned 4
+check "two ranks that share them" run shared --ranks 2 --set model.sync_batchnorm=true
+check "the settings say 8 images" sees "8 images .synchronised."
+check "without a warning" eval "! grep -q 'images only' \"$scratch/log\""
+finish

@@ -31,8 +31,9 @@ def preprocess(path, description):
     size, crop = p["eval_resize"] or p["resize"], p["crop"]
     gray = torch.from_numpy(np.asarray(Image.open(path).convert("L")).copy())[None, None]
     x = torch.nn.functional.interpolate(gray, size=(size, size), mode="bilinear", antialias=True).float() / 255
-    at = (size - crop) // 2
-    x = x[..., at:at + crop, at:at + crop].expand(-1, 3, -1, -1)
+    if p.get("eval_crop_begin", (size - crop) // 2) != int(round((size - crop) / 2.0)):
+        raise SystemExit("this checkpoint was evaluated with another centre crop than torchvision's")
+    x = torchvision.transforms.functional.center_crop(x, [crop, crop]).expand(-1, 3, -1, -1)
     return (x - torch.tensor(p["mean"]).view(1, 3, 1, 1)) / torch.tensor(p["std"]).view(1, 3, 1, 1)
 
 

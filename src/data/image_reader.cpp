@@ -121,7 +121,7 @@ void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint
   }
 
   const int slack = size - crop;
-  int x0 = slack / 2, y0 = slack / 2;
+  int x0 = center_crop_begin(size, crop), y0 = x0;
   if (augmentation_.random_crop) {
     x0 = static_cast<int>(at_x * (slack + 1));
     y0 = static_cast<int>(at_y * (slack + 1));

@@ -9,6 +9,8 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/image/crop.hpp"
 #include "chexnet/model/weights.hpp"
 
 namespace chexnet {
@@ -24,10 +26,15 @@ void share(Communicator& comm, at::Tensor tensor) {
   if (!host.is_same(tensor)) tensor.copy_(host);
 }
 
+// Where evaluation's crop begins, pixels from the left and the top.
+constexpr const char* kCropBegin = "eval_crop_begin";
+
 nlohmann::json preprocessing_json(const DataConfig& data) {
+  const Preprocessing evaluated = evaluation_preprocessing(data);
   return {{"resize", data.resize},
           {"eval_resize", data.eval_resize},
           {"crop", data.crop},
+          {kCropBegin, center_crop_begin(evaluated.resize, evaluated.crop)},
           {"resize_kind", data.resize_kind},
           {"jpeg", "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"},
           {"mean", data.mean},
@@ -117,8 +124,11 @@ void read_network(const std::filesystem::path& folder, const Config& config,
   if (json["findings"] != nlohmann::json(findings))
     differs("list of findings", json["findings"].dump(), nlohmann::json(findings).dump());
   const auto wanted = preprocessing_json(config.data);
-  if (json["preprocessing"] != wanted)
-    differs("preprocessing", json["preprocessing"].dump(), wanted.dump());
+  auto saved = json.value("preprocessing", nlohmann::json::object());
+  // Checkpoints that do not say where the crop begins were made when half pixels were cut off.
+  const Preprocessing evaluated = evaluation_preprocessing(config.data);
+  if (!saved.contains(kCropBegin)) saved[kCropBegin] = (evaluated.resize - evaluated.crop) / 2;
+  if (saved != wanted) differs("preprocessing", saved.dump(), wanted.dump());
   load_weights(file, path.string(), parameters);
 }
 

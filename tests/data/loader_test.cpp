@@ -217,6 +217,25 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
   }
 }
 
+TEST_CASE("evaluation sees the centre of the resized image as torchvision cuts it") {
+  auto& p = phantom();
+  const auto pixels = [&](int crop) {
+    const ImageReader reader(*p.source, {35, crop, ResizeKind::kAntialias, 1'000'000},
+                             Augmentation::none(), 5);
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(crop * crop));
+    ImageReader::Scratch scratch;
+    reader.read({.row = p.rows[0]}, out.data(), scratch);
+    return out;
+  };
+  const auto whole = pixels(35), centre = pixels(32);
+  for (std::size_t y = 0; y < 32; ++y) {
+    INFO("row " << y);
+    CHECK(std::equal(centre.begin() + static_cast<std::ptrdiff_t>(32 * y),
+                     centre.begin() + static_cast<std::ptrdiff_t>(32 * (y + 1)),
+                     whole.begin() + static_cast<std::ptrdiff_t>(35 * (y + 2) + 2)));
+  }
+}
+
 TEST_CASE("a phantom set is a function of its seed, and says what it is") {
   const PhantomImage a = draw_phantom(1, 5, 0, 64), b = draw_phantom(1, 5, 0, 64),
                      c = draw_phantom(2, 5, 0, 64);

@@ -1,9 +1,13 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/model/weights.hpp"
 #include "chexnet/train/auto_batch.hpp"
+#include "chexnet/train/dataset.hpp"
+#include "chexnet/train/network_state.hpp"
 #include "chexnet/train/optimizer.hpp"
 #include "chexnet/train/schedule.hpp"
 #include "chexnet/train/step.hpp"
@@ -206,6 +210,29 @@ TEST_CASE("the state of a run survives JSON") {
   CHECK(std::isinf(TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
   CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") !=
         std::string::npos);
+}
+
+TEST_CASE("a checkpoint that was evaluated with another centre crop is refused") {
+  const ScratchFolder folder;
+  Network network(network_spec("densenet121"), 1, {});
+  network.parameters().initialize(1);
+  Dataset dataset;
+  dataset.manifest.findings = {"A"};
+  Config config;
+  // The description of a checkpoint from before it said where the crop begins.
+  const auto read_older = [&](std::int64_t size) {
+    config.data.resize = size;
+    config.data.crop = 32;
+    auto description = nlohmann::json::parse(model_description(config, dataset));
+    CHECK(description["preprocessing"].erase("eval_crop_begin") == 1);
+    save_weights(folder / "model.safetensors", network.parameters(), 1,
+                 {{"format", "pt"}, {"chexnet", description.dump()}});
+    return error_of<CheckpointError>(
+        [&] { read_network(folder.path(), config, {"A"}, network.parameters()); });
+  };
+  CHECK(read_older(36).empty());
+  CHECK(read_older(33).empty());
+  CHECK(read_older(35).find("\"eval_crop_begin\":1") != std::string::npos);
 }
 
 TEST_CASE("the automatic batch is the largest whose memory plan fits") {

@@ -6,6 +6,14 @@
 
 namespace chexnet {
 
+// Where the centre crop of a square begins, pixels from the left and the top: torchvision's
+// int(round((size - crop) / 2)), which rounds a half to the even number. crop <= size.
+constexpr int center_crop_begin(int size, int crop) {
+  const int slack = size - crop;
+  const bool up = slack % 4 == 3;  // k + 1/2 with k odd
+  return slack / 2 + (up ? 1 : 0);
+}
+
 // into [height, width] = the rectangle whose rows begin at `from`, `stride` bytes apart.
 void copy_crop(const std::uint8_t* from, std::size_t stride, std::size_t width, std::size_t height,
                std::uint8_t* into);

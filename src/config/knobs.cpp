@@ -42,7 +42,7 @@ std::vector<Knob> make_knobs() {
     {"data.uncertain_by_finding", FIELD(data.uncertain_by_finding), "another choice for single findings: [Atelectasis=one, Edema=one]", {}},
     {"data.resize", FIELD(data.resize), "side of the square an image is resized to, pixels", {}, 8, 4096},
     {"data.eval_resize", FIELD(data.eval_resize), "the same for evaluation, pixels; 0 = data.resize", {}, 0, 4096},
-    {"data.crop", FIELD(data.crop), "side of the square the network sees, pixels; evaluation takes the centre", {}, 8, 4096},
+    {"data.crop", FIELD(data.crop), "side of the square the network sees, pixels; evaluation takes the centre, where torchvision's center_crop does", {}, 8, 4096},
     {"data.resize_kind", FIELD(data.resize_kind), "antialias: torchvision's bilinear antialias kernel for uint8, bit for bit; area: exact box mean", {"antialias", "area"}},
     {"data.jpeg_scale", FIELD(data.jpeg_scale), "auto: a JPEG much larger than data.resize is decoded at 1/2, 1/4 or 1/8 of its size, scaled in its DCT; off: always at full size, as other programs do", {"auto", "off"}},
     {"data.random_crop", FIELD(data.random_crop), "training takes a random crop instead of the centre", {}},
@@ -75,7 +75,7 @@ std::vector<Knob> make_knobs() {
 
     {"model.arch", FIELD(model.arch), "network", {"densenet121", "densenet169", "densenet201", "resnet50", "resnet101"}},
     {"model.weights", FIELD(model.weights), "initial weights: a .safetensors file with torchvision's names, or none for a random start (required: no silent default)", {}, 0, 0, kPath},
-    {"model.sync_batchnorm", FIELD(model.sync_batchnorm), "share batch statistics over all ranks", {}},
+    {"model.sync_batchnorm", FIELD(model.sync_batchnorm), "share batch statistics over all ranks, so that a config means the same on any number of them; else a BatchNorm sees train.batch / (ranks x train.accumulate) images", {}},
     {"model.freeze_backbone", FIELD(model.freeze_backbone), "train the classifier only", {}},
 
     {"train.batch", FIELD(train.batch), "images of one optimiser step, all ranks together; auto = the most whose memory plan fits this machine (own engine only; a resume keeps the run's)", {}, 1, 1e7, kPlain, false, true},

@@ -10,6 +10,7 @@ namespace {
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
 constexpr std::int64_t kFewForBatchNorm = 8;
 
+// Over how many images a BatchNorm takes its mean and variance.
 std::int64_t images_a_batchnorm(const Config& config, int ranks) {
   const std::int64_t micro_batch = config.train.batch / config.train.accumulate;
   return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
@@ -49,6 +50,17 @@ std::string loss_text(const TrainConfig& config) {
 void warn_of_recipe(const Config& config, int ranks, bool chose_batch) {
   if (chose_batch) warn_of_chosen_batch(std::to_string(config.train.batch));
   warn_of_small_batchnorm(config, ranks);
+}
+
+void warn_of_other_ranks(const Config& config, int before, int now) {
+  const std::int64_t was = images_a_batchnorm(config, before);
+  const std::int64_t is = images_a_batchnorm(config, now);
+  if (config.model.freeze_backbone || was == is) return;
+  log_warning("[resume] on " + std::to_string(now) + " ranks a BatchNorm normalises over " +
+              std::to_string(is) + " images, on the run's " + std::to_string(before) + " it was " +
+              std::to_string(was) +
+              ": from here the run learns otherwise, not only up to rounding. Hint: resume on as "
+              "many ranks; model.sync_batchnorm=true makes runs independent of their number");
 }
 
 }  // namespace chexnet

@@ -120,6 +120,7 @@ TrainState start_state(const Config& config, const RunFolder& folder, const Summ
                     "to the last bit");
     };
     changed("number of ranks", std::to_string(state.order.ranks), std::to_string(order.ranks));
+    if (comm.rank() == 0) warn_of_other_ranks(config, state.order.ranks, order.ranks);
     changed("threads a rank", std::to_string(state.order.threads), std::to_string(order.threads));
     changed("wire format", state.order.wire, order.wire);
     changed("libraries", state.order.versions, order.versions);

@@ -23,6 +23,8 @@ check "without a warning" eval '! warned 2'
 check "two ranks with statistics of their own" run two --ranks 2
 check "the settings say 4 images" sees "4 images of its rank"
 check "and warn" warned 4
+check "the run on one rank goes on on two" run whole --ranks 2 --resume yes --set train.max_steps=2
+check "and says that its BatchNorms see 4 images, not 8" grep -q "normalises over 4 images, on the run's 1 it was 8" "$scratch/log"
 check "two ranks that share them" run shared --ranks 2 --set model.sync_batchnorm=true
 check "the settings say 8 images" sees "8 images .synchronised."
 check "without a warning" eval "! grep -q 'images only' \"$scratch/log\""

@@ -15,4 +15,7 @@ std::string loss_text(const TrainConfig& config);
 // Logs a warning where a BatchNorm sees few images, and where the program chose the batch itself.
 void warn_of_recipe(const Config& config, int ranks, bool chose_batch);
 
+// The same after a resume on `now` ranks of a run that had `before`.
+void warn_of_other_ranks(const Config& config, int before, int now);
+
 }  // namespace chexnet

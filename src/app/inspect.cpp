@@ -42,6 +42,15 @@ void list(const char* what, const std::vector<std::string>& items, const char* g
     std::cout << "    and " << items.size() - kShown << " more (--json has all)\n";
 }
 
+std::vector<std::string> joined(const std::vector<std::vector<std::string>>& groups,
+                                const std::string& sign) {
+  std::vector<std::string> lines;
+  for (const auto& names : groups)
+    lines.push_back(names[0] + sign + names[1] +
+                    (names.size() > 2 ? " and " + std::to_string(names.size() - 2) + " more" : ""));
+  return lines;
+}
+
 void print_page(const Audit& a, const Manifest& m) {
   std::cout << "table                 " << m.path << ", " << m.size() << " images, sha256 "
             << m.sha256.substr(0, 12) << "\n";
@@ -58,9 +67,8 @@ void print_page(const Audit& a, const Manifest& m) {
   std::cout << (a.sizes.size() > 4 ? ", …" : "") << "\n";
   list("odd-sized", a.odd_sized, "none");
   list("of one gray", a.flat, "none");
-  std::vector<std::string> pairs;
-  for (const auto& names : a.duplicates) pairs.push_back(names[0] + " = " + names[1]);
-  list("the same picture", pairs, "none");
+  list("the same picture", joined(a.duplicates, " = "), "none");
+  list("nearly the same one", joined(a.near_duplicates, " ~ "), "none");
   list("leaks between splits", a.leaks, "none");
 
   std::cout << "\n" << padded("positives", 28);
@@ -119,6 +127,7 @@ Json as_json(const Audit& a, const Manifest& m) {
           {"odd_sized", a.odd_sized},
           {"one_gray", a.flat},
           {"same_picture", a.duplicates},
+          {"nearly_same_picture", a.near_duplicates},
           {"leaks", a.leaks},
           {"splits", std::move(splits)}};
 }

@@ -12,6 +12,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parallel.hpp"
+#include "chexnet/data/near_duplicates.hpp"
 
 namespace chexnet {
 namespace {
@@ -123,6 +124,7 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
 struct Seen {
   std::string error, size;
   std::string pixels_sha256;
+  PictureSketch sketch;
   bool flat = false;
 };
 
@@ -147,7 +149,50 @@ Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixe
     sum.update(std::as_bytes(line));
   }
   seen.pixels_sha256 = sum.hex();
+  if (!seen.flat) seen.sketch = sketch_of(image);
   return seen;
+}
+
+using SplitOf = std::unordered_map<std::uint32_t, const char*>;
+
+// Pictures that are the same or nearly so; a leak where they are in two splits.
+std::vector<std::string> alike(const Manifest& m, const std::vector<std::uint32_t>& rows,
+                               const SplitOf& split_of, const std::string& what, Audit& audit) {
+  std::vector<std::string> names;
+  for (const auto row : rows) names.push_back(m.images[row]);
+  const std::string first = split_of.at(rows[0]);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::string other = split_of.at(rows[i]);
+    if (other == first) continue;
+    audit.leaks.push_back(names[0] + " (" + first + ") and " + names[i] + " (" + other + ") are " +
+                          what);
+    break;
+  }
+  return names;
+}
+
+// `same`: rows by the checksum of their pixels. Of each only one picture is compared, so what is
+// the same is not nearly the same too.
+void find_near_duplicates(const Manifest& m, const std::vector<std::uint32_t>& rows,
+                          const std::vector<Seen>& seen,
+                          const std::unordered_map<std::string, std::vector<std::uint32_t>>& same,
+                          const SplitOf& split_of, Audit& audit) {
+  std::vector<PictureSketch> sketches;
+  std::vector<const std::vector<std::uint32_t>*> pictures;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!seen[i].error.empty() || seen[i].flat) continue;
+    const auto& equal = same.at(seen[i].pixels_sha256);
+    if (equal[0] != rows[i]) continue;
+    sketches.push_back(seen[i].sketch);
+    pictures.push_back(&equal);
+  }
+  for (const auto& group : nearly_same_groups(sketches)) {
+    std::vector<std::uint32_t> of_group;
+    for (const auto i : group)
+      of_group.insert(of_group.end(), pictures[i]->begin(), pictures[i]->end());
+    audit.near_duplicates.push_back(alike(m, of_group, split_of, "nearly the same picture", audit));
+  }
+  std::ranges::sort(audit.near_duplicates);
 }
 
 }  // namespace
@@ -155,7 +200,7 @@ Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixe
 Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, Stores& stores,
             int threads, const std::function<void(std::size_t, std::size_t)>& progress) {
   Audit audit;
-  std::unordered_map<std::uint32_t, const char*> split_of;
+  SplitOf split_of;
   for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
     if (split->rows.empty()) continue;
     audit.splits.push_back(count(m, split->name, split->rows));
@@ -210,19 +255,11 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
 
   // The same pixels twice, and what crosses a split.
   for (const auto& [sum, rows] : same) {
-    if (rows.size() < 2) continue;
-    std::vector<std::string> alike;
-    std::set<std::string> in;
-    for (const auto row : rows) {
-      alike.push_back(m.images[row]);
-      in.insert(split_of[row]);
-    }
-    if (in.size() > 1)
-      audit.leaks.push_back(alike[0] + " (" + split_of[rows[0]] + ") and " + alike[1] + " (" +
-                            split_of[rows[1]] + ") are the same picture");
-    audit.duplicates.push_back(std::move(alike));
+    if (rows.size() > 1)
+      audit.duplicates.push_back(alike(m, rows, split_of, "the same picture", audit));
   }
   std::ranges::sort(audit.duplicates);
+  find_near_duplicates(m, present, seen, same, split_of, audit);
   std::unordered_map<std::string, std::set<std::string>> patient_in;
   for (const auto& [row, name] : split_of) patient_in[m.patients[row]].insert(name);
   for (const auto& [patient, in] : patient_in) {

@@ -31,7 +31,9 @@ struct Audit {
   std::vector<std::string> odd_sized;                // not of the usual size
   std::vector<std::string> flat;                     // all pixels equal
   std::vector<std::vector<std::string>> duplicates;  // names of images with the same pixels
-  std::vector<std::string> leaks;  // patients or pixels in two splits, one sentence each
+  // Names of images that are nearly the same, re-encoded or resized, by near_duplicates.hpp.
+  std::vector<std::vector<std::string>> near_duplicates;
+  std::vector<std::string> leaks;  // patients or pictures in two splits, one sentence each
   std::vector<std::string> known;  // comparison with the published numbers of NIH's releases
   bool known_differs = false;
 

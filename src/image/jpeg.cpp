@@ -86,11 +86,14 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   struct Closer {
     void operator()(void* handle) const { tjDestroy(handle); }
   };
-  thread_local const std::unique_ptr<void, Closer> handle(tjInitDecompress());
+  thread_local std::unique_ptr<void, Closer> handle;
+  if (handle == nullptr) handle.reset(tjInitDecompress());
   const auto check = [&](int rc) {
-    if (rc != 0)
-      decode_failed(origin, std::string("damaged JPEG: ") + tjGetErrorStr2(handle.get()),
-                    "fetch the file again");
+    if (rc == 0) return;
+    const std::string what = tjGetErrorStr2(handle.get());
+    // After an error inside the header the decoder would go on there with the next file, for ever.
+    handle.reset();
+    decode_failed(origin, "damaged JPEG: " + what, "fetch the file again");
   };
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto size = static_cast<unsigned long>(bytes.size());

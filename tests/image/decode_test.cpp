@@ -1,5 +1,7 @@
 #include "chexnet/image/decode.hpp"
 
+#include <turbojpeg.h>
+
 #include <cmath>
 
 #include "chexnet/core/csv.hpp"
@@ -79,6 +81,32 @@ TEST_CASE("what is no PNG or JPEG is named") {
         std::string::npos);
   CHECK(refused("RIFFxxxxWEBPVP8 ").find("WebP") != std::string::npos);
   CHECK(refused("\xFF\xD8\xFF\xE0 no more").find("damaged") != std::string::npos);
+}
+
+TEST_CASE("a damaged JPEG does not spoil the next one") {
+  const std::vector<unsigned char> pixels(64 * 48, 90);
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;
+  const tjhandle codec = tjInitCompress();
+  REQUIRE(tjCompress2(codec, pixels.data(), 64, 0, 48, TJPF_GRAY, &memory, &size, TJSAMP_GRAY, 90,
+                      0) == 0);
+  const auto file = std::as_bytes(std::span(memory, size));
+  const std::vector<std::byte> good(file.begin(), file.end());
+  tjFree(memory);
+  tjDestroy(codec);
+  // After its first two bytes, conditions of arithmetic coding (marker DAC) for a table 255.
+  std::vector<std::byte> damaged = good;
+  const auto bytes = {std::byte{0xFF}, std::byte{0xCC}, std::byte{0},
+                      std::byte{4},    std::byte{255},  std::byte{0}};
+  damaged.insert(damaged.begin() + 2, bytes);
+
+  GrayImage image;
+  CHECK(error_of<DataError>([&] {
+          decode_image(damaged, DecodeLimits{}, "x.jpg", image);
+        }).find("damaged JPEG") != std::string::npos);
+  decode_image(good, DecodeLimits{}, "y.jpg", image);
+  CHECK((image.width() == 64 && image.height() == 48));
+  CHECK(mean(image) == Approx(90).margin(1));
 }
 
 TEST_CASE("files as found in the wild decode or are refused as their list says") {

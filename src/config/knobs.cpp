@@ -78,7 +78,7 @@ std::vector<Knob> make_knobs() {
     {"model.sync_batchnorm", FIELD(model.sync_batchnorm), "share batch statistics over all ranks, so that a config means the same on any number of them; else a BatchNorm sees train.batch / (ranks x train.accumulate) images", {}},
     {"model.freeze_backbone", FIELD(model.freeze_backbone), "train the classifier only", {}},
 
-    {"train.batch", FIELD(train.batch), "images of one optimiser step, all ranks together; auto = the most whose memory plan fits this machine (own engine only; a resume keeps the run's)", {}, 1, 1e7, kPlain, false, true},
+    {"train.batch", FIELD(train.batch), "images of one optimiser step, all ranks together; auto = the most whose memory plan fits the memory that is free, so another machine or day chooses another (own engine only; a resume keeps the run's)", {}, 1, 1e7, kPlain, false, true},
     {"train.epochs", FIELD(train.epochs), "passes over the training images", {}, 0, 1e6, kPlain, true},
     {"train.max_steps", FIELD(train.max_steps), "stop after this many steps; 0 = no limit", {}, 0, kBig, kPlain, true},
     {"train.max_seconds", FIELD(train.max_seconds), "checkpoint and exit 75 after this many seconds; 0 = no limit", {}, 0, 1e9, kPlain, true},

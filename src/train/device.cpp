@@ -95,7 +95,7 @@ Precision resolve_precision(const std::string& name, const Device& device) {
 Network::Options network_options(const Config& config, const Device& device, Communicator& comm) {
   return {.device = device.where,
           .precision = resolve_precision(config.train.precision, device),
-          .sync_batchnorm = config.model.sync_batchnorm ? &comm : nullptr,
+          .sync_batchnorm = config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
           .own_engine = config.train.engine != "aten",
           .winograd = config.train.deterministic != "strict",

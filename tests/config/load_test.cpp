@@ -138,6 +138,7 @@ TEST_CASE("the config with CheXNet's name trains what its paper trains for 14 fi
   CHECK((c.train.weight_decay == 0 && c.train.warmup_epochs == 0));
   CHECK((c.train.batch == 16 && c.train.lr == 1e-3 && c.train.lr_scaling == "none"));
   CHECK((c.train.schedule == "plateau" && c.train.plateau_factor == 0.1));
+  CHECK(c.model.sync_batchnorm);
   CHECK((c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));
   CHECK((c.data.flip && !c.data.random_crop && !c.data.random_resized_crop));
   CHECK((c.data.rotate_deg == 0 && c.data.scale_jitter == 0 && c.data.contrast_jitter == 0));

@@ -37,19 +37,19 @@ struct Options {
   bool json = false;
 };
 
-void print(const Verdict& verdict, const Rows& evidence, nlohmann::ordered_json json,
+void print(const LimitReport& report, const Rows& evidence, nlohmann::ordered_json json,
            bool as_json) {
   if (as_json) {
-    json["limit"] = limit_name(verdict.limit);
-    json["reason"] = verdict.reason;
-    json["advice"] = verdict.advice;
-    if (verdict.workers > 0) json["workers"] = verdict.workers;
+    json["limit"] = limit_name(report.limit);
+    json["reason"] = report.reason;
+    json["advice"] = report.advice;
+    if (report.workers > 0) json["workers"] = report.workers;
     std::cout << json.dump() << std::endl;
     return;
   }
-  std::cout << aligned(evidence) << "\nlimited by: " << limit_name(verdict.limit) << "\n  "
-            << verdict.reason << "\nwhat to change:\n";
-  for (const auto& text : verdict.advice) std::cout << "  - " << text << "\n";
+  std::cout << aligned(evidence) << "\nlimited by: " << limit_name(report.limit) << "\n  "
+            << report.reason << "\nwhat to change:\n";
+  for (const auto& text : report.advice) std::cout << "  - " << text << "\n";
   std::cout.flush();
 }
 
@@ -166,9 +166,9 @@ int measure(const Options& options, Invocation& invocation) {
   progress.clear();
   invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
-  const Verdict verdict = judge(rates);
+  const LimitReport report = limit_of(rates);
   const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s a rank" : "-"; };
-  print(verdict,
+  print(report,
         {{"as configured (" + std::to_string(workers) + " workers)", shown(rates.whole)},
          {"reading, no preprocessing", shown(rates.read)},
          {"loading alone", shown(rates.load)},
@@ -217,7 +217,7 @@ int read_run(const Options& options) {
                     " has no train lines. Hint: name a run folder that has trained");
   shares.data = data / seconds;
   shares.allreduce = allreduce / seconds;
-  print(judge(shares),
+  print(limit_of(shares),
         {{"training time", readable_s(seconds)},
          {"waiting for data", fixed(100 * shares.data, 1) + " %"},
          {"waiting for gradients", fixed(100 * shares.allreduce, 1) + " %"},

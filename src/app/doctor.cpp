@@ -84,8 +84,8 @@ double clock_skew(Communicator& comm) {
   return extremes[0] + extremes[1];
 }
 
-std::vector<Finding> of_links(Communicator& comm, const Device& device) {
-  std::vector<Finding> found;
+std::vector<HealthCheck> of_links(Communicator& comm, const Device& device) {
+  std::vector<HealthCheck> found;
   if (comm.size() == 1) {
     found.push_back({Level::kSkip, "links", "one rank: start doctor with --ranks or mpirun", ""});
     return found;
@@ -110,7 +110,7 @@ std::vector<Finding> of_links(Communicator& comm, const Device& device) {
 }
 
 // NCCL's transports of all ranks, from its own log.
-std::vector<Finding> of_nccl(Communicator& comm, const Device& device, const std::string& log) {
+std::vector<HealthCheck> of_nccl(Communicator& comm, const Device& device, const std::string& log) {
   if (device.cuda == nullptr || comm.size() == 1)
     return {{Level::kSkip, "NCCL transports", "no GPUs, or one rank", ""}};
   std::vector<std::string> lines;
@@ -121,7 +121,7 @@ std::vector<Finding> of_nccl(Communicator& comm, const Device& device, const std
     std::istringstream stream(of_rank);
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
   }
-  std::vector<Finding> found;
+  std::vector<HealthCheck> found;
   const NcclReport report = read_nccl_log(lines);
   std::size_t good = 0;
   for (const auto& pair : report.pairs) {
@@ -143,15 +143,15 @@ std::vector<Finding> of_nccl(Communicator& comm, const Device& device, const std
   return found;
 }
 
-ordered_json json_of(const std::vector<Finding>& findings) {
+ordered_json json_of(const std::vector<HealthCheck>& findings) {
   ordered_json list = ordered_json::array();
   for (const auto& f : findings)
     list.push_back(
         {{"level", level_name(f.level)}, {"name", f.name}, {"text", f.text}, {"advice", f.advice}});
   return list;
 }
-std::vector<Finding> findings_of(const ordered_json& list) {
-  std::vector<Finding> findings;
+std::vector<HealthCheck> findings_of(const ordered_json& list) {
+  std::vector<HealthCheck> findings;
   for (const auto& f : list)
     for (const Level level : {Level::kPass, Level::kWarn, Level::kFail, Level::kSkip})
       if (f["level"] == level_name(level))
@@ -159,7 +159,7 @@ std::vector<Finding> findings_of(const ordered_json& list) {
   return findings;
 }
 
-std::vector<Finding> of_build() {
+std::vector<HealthCheck> of_build() {
   const auto version_of = [](unsigned api) {
     return std::to_string(api >> 16) + "." + std::to_string((api >> 8) & 255);
   };
@@ -169,7 +169,7 @@ std::vector<Finding> of_build() {
       judge_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
 }
 
-std::string text_of(const std::vector<Finding>& findings) {
+std::string text_of(const std::vector<HealthCheck>& findings) {
   std::size_t width = 0;
   for (const auto& f : findings) width = std::max(width, f.name.size());
   std::string text;
@@ -196,7 +196,7 @@ int run(const Options& options, Invocation& invocation) {
   const Device device = choose_device(config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config);
 
-  std::vector<Finding> findings = of_build();
+  std::vector<HealthCheck> findings = of_build();
   for (const auto& row : device.seats)
     findings.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
                         row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
@@ -232,7 +232,7 @@ int run(const Options& options, Invocation& invocation) {
   if (comm->rank() != 0) return 0;
 
   const auto count = [&](Level level) {
-    return std::ranges::count(findings, level, &Finding::level);
+    return std::ranges::count(findings, level, &HealthCheck::level);
   };
   const std::string summary =
       std::to_string(count(Level::kPass)) + " PASS, " + std::to_string(count(Level::kWarn)) +

@@ -80,9 +80,9 @@ double read_rate(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<Finding> check_host(const std::string& folder, const std::string& lane, int ranks_here,
-                                bool pins_memory) {
-  std::vector<Finding> found;
+std::vector<HealthCheck> check_host(const std::string& folder, const std::string& lane,
+                                    int ranks_here, bool pins_memory) {
+  std::vector<HealthCheck> found;
   const auto nvml = Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
   found.push_back(judge_driver(lane, nvml ? nvml->driver_version() : ""));

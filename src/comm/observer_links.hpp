@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/comm/judgement.hpp"
+#include "chexnet/comm/halt.hpp"
 #include "line_socket.hpp"
 
 namespace chexnet {

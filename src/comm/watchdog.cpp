@@ -221,7 +221,7 @@ class Watchdog::Thread {
     if (age(resumed_s_) < patience_.silence_s) return;
     Patience patience = patience_;
     if (launcher_ends_job()) patience.silence_s = std::min(patience.silence_s, kSilenceWhileEnding);
-    const auto verdict = judge(now, patience);
+    const auto verdict = halt_of(now, patience);
     if (!verdict) {
       suspected_s_ = kNever;
       return;
@@ -230,15 +230,15 @@ class Watchdog::Thread {
     const bool about_first =
         std::ranges::find(verdict->ranks, observers_.front()) != verdict->ranks.end();
     const bool first = rank_ == observers_.front();
-    const bool first_cannot =
-        about_first && (verdict->cause == Cause::kDied || verdict->cause == Cause::kStopped);
+    const bool first_cannot = about_first && (verdict->cause == HaltCause::kDied ||
+                                              verdict->cause == HaltCause::kStopped);
     // In all else the second observer lets the first speak: it cannot tell a host that is down from
     // a link of its own that is cut.
     if (!first && !first_cannot && age(suspected_s_) < kSecondsAfterFirst) return;
     pronounce(*verdict, now);
   }
 
-  void pronounce(const Verdict& verdict, const std::vector<RankView>& views) {
+  void pronounce(const Halt& verdict, const std::vector<RankView>& views) {
     // A file system that hangs must not keep us.
     signal(SIGALRM, SIG_DFL);
     alarm(5);
@@ -248,7 +248,7 @@ class Watchdog::Thread {
       report.cause = cause_name(verdict.cause);
       report.ranks = verdict.ranks;
       report.exit_code = verdict.exit_code();
-      report.what = verdict_text(verdict, views);
+      report.what = halt_text(verdict, views);
       report.checkpoint = last_checkpoint(options_.run_folder);
       report.resume = options_.resume_command;
       report.views = views;

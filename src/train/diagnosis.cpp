@@ -64,7 +64,7 @@ const char* limit_name(Limit limit) {
   return "";
 }
 
-Verdict judge(const StageRates& r) {
+LimitReport limit_of(const StageRates& r) {
   const double compute = std::max({r.same_batch, r.no_copy, r.alone});
   const int workers =
       r.load_one > 0 ? static_cast<int>(std::ceil(1.1 * r.same_batch / r.load_one)) : 0;
@@ -100,7 +100,7 @@ Verdict judge(const StageRates& r) {
   return {Limit::kCompute, reason, compute_advice(), workers};
 }
 
-Verdict judge(const WaitShares& s) {
+LimitReport limit_of(const WaitShares& s) {
   const std::string shares = "waiting for data took " + fixed(100 * s.data, 1) +
                              " % of the time (" + std::to_string(s.stalls) + " stalls in " +
                              std::to_string(s.steps) + " steps), for gradients " +

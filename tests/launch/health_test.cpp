@@ -5,7 +5,7 @@
 using namespace chexnet;
 
 namespace {
-std::string level(const Finding& finding) { return level_name(finding.level); }
+std::string level(const HealthCheck& finding) { return level_name(finding.level); }
 GpuState sound() {
   GpuState gpu;
   gpu.name = "Tesla V100";

@@ -4,7 +4,7 @@
 
 using namespace chexnet;
 
-TEST_CASE("the verdict follows the tests of the articles") {
+TEST_CASE("the limit follows the tests of the articles") {
   struct Case {
     StageRates rates;
     Limit limit;
@@ -53,17 +53,17 @@ TEST_CASE("the verdict follows the tests of the articles") {
        1},
   };
   for (const auto& c : cases) {
-    const Verdict verdict = judge(c.rates);
-    INFO(verdict.reason);
-    CHECK(std::string(limit_name(verdict.limit)) == limit_name(c.limit));
-    CHECK(verdict.workers == c.workers);
-    CHECK_FALSE(verdict.advice.empty());
+    const LimitReport report = limit_of(c.rates);
+    INFO(report.reason);
+    CHECK(std::string(limit_name(report.limit)) == limit_name(c.limit));
+    CHECK(report.workers == c.workers);
+    CHECK_FALSE(report.advice.empty());
   }
 }
 
 TEST_CASE("a finished run is judged by what it waited for") {
-  CHECK(judge(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kDecode);
-  CHECK(judge(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kNetwork);
-  CHECK(judge(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kNetwork);
-  CHECK(judge(WaitShares{0.01, 0.02, 0, 100}).limit == Limit::kCompute);
+  CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kDecode);
+  CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kNetwork);
+  CHECK(limit_of(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kNetwork);
+  CHECK(limit_of(WaitShares{0.01, 0.02, 0, 100}).limit == Limit::kCompute);
 }

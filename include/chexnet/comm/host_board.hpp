@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/comm/judgement.hpp"
+#include "chexnet/comm/halt.hpp"
 #include "chexnet/core/recorder.hpp"
 
 namespace chexnet {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/comm/judgement.hpp"
+#include "chexnet/comm/halt.hpp"
 
 namespace chexnet {
 
@@ -15,7 +15,7 @@ struct PostMortem {
   std::string cause;       // of cause_name, or "launcher"
   std::vector<int> ranks;  // guilty ones
   int exit_code = 0;
-  std::string what;              // verdict_text
+  std::string what;              // halt_text
   std::string checkpoint;        // the last whole one; empty: none
   std::string resume;            // the command to go on with
   std::vector<RankView> views;   // of every rank

@@ -13,33 +13,33 @@ namespace chexnet {
 enum class Level { kPass, kWarn, kFail, kSkip };
 const char* level_name(Level level);  // "PASS", …
 
-struct Finding {
+struct HealthCheck {
   Level level = Level::kPass;
   std::string name, text, advice;  // advice: empty for kPass and kSkip
 };
 
 // `lane`: cuda13 or cuda12; `driver`: "580.65.06", empty without one.
-Finding judge_driver(const std::string& lane, const std::string& driver);
+HealthCheck judge_driver(const std::string& lane, const std::string& driver);
 // Two versions of a library that must agree.
-Finding judge_versions(const std::string& library, const std::string& built,
-                       const std::string& found);
+HealthCheck judge_versions(const std::string& library, const std::string& built,
+                           const std::string& found);
 // One finding for each trouble of a GPU, or one PASS. `own_pids`: processes of this job.
-std::vector<Finding> judge_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids);
+std::vector<HealthCheck> judge_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids);
 // GPUs of the host against those this process may use.
-Finding judge_visible_gpus(std::size_t on_host, int visible, int ranks_here);
+HealthCheck judge_visible_gpus(std::size_t on_host, int visible, int ranks_here);
 // `bytes`: ulimit -l, -1 = unlimited. `needed`: RDMA or GPUs pin memory.
-Finding judge_locked_memory(double bytes, bool needed);
+HealthCheck judge_locked_memory(double bytes, bool needed);
 // Free bytes of /dev/shm for MPI, NCCL and the loader's ring.
-Finding judge_shared_memory(double free_bytes, int ranks_here);
-Finding judge_open_files(double limit);
+HealthCheck judge_shared_memory(double free_bytes, int ranks_here);
+HealthCheck judge_open_files(double limit);
 // Seconds between the clocks of hosts.
-Finding judge_clock_skew(double seconds, int hosts);
+HealthCheck judge_clock_skew(double seconds, int hosts);
 // Room in the folder of the runs; inodes -1 = the file system does not count them; quota_bytes -1 =
 // no quota known.
-Finding judge_room(const std::string& folder, double free_bytes, double free_inodes,
-                   double quota_bytes);
-Finding judge_read_rate(const std::string& folder, double mb_per_s);
+HealthCheck judge_room(const std::string& folder, double free_bytes, double free_inodes,
+                       double quota_bytes);
+HealthCheck judge_read_rate(const std::string& folder, double mb_per_s);
 // Own time of equal work on each rank, seconds; named by rank.
-Finding judge_pace(const std::vector<double>& seconds);
+HealthCheck judge_pace(const std::vector<double>& seconds);
 
 }  // namespace chexnet

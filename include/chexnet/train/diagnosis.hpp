@@ -1,4 +1,4 @@
-// What limits a run, judged from measured rates: the tests of Dell's and NVIDIA's articles (leave
+// What limits a run, told from measured rates: the tests of Dell's and NVIDIA's articles (leave
 // out the preprocessing, use the same batch again, leave out the copy, compute alone), as pure
 // functions over their results.
 #pragma once
@@ -23,7 +23,7 @@ struct StageRates {
   bool shared_cores = false;  // loader and network compute on the same cores
 };
 
-struct Verdict {
+struct LimitReport {
   Limit limit;
   std::string reason;               // one sentence with the figures it rests on
   std::vector<std::string> advice;  // what to change, most promising first
@@ -32,13 +32,13 @@ struct Verdict {
 // The limit is the first of these that holds: loading slower than 1.1 x computing -> disk (leaving
 // out the preprocessing gains under 30 %) or decode; the copy takes over 10 % of the step;
 // gradients take over 10 %; else compute.
-Verdict judge(const StageRates& rates);
+LimitReport limit_of(const StageRates& rates);
 
 // From a finished run's metrics: shares of the time spent waiting.
 struct WaitShares {
   double data = 0, allreduce = 0;
   long stalls = 0, steps = 0;
 };
-Verdict judge(const WaitShares& shares);
+LimitReport limit_of(const WaitShares& shares);
 
 }  // namespace chexnet

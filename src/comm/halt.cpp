@@ -1,4 +1,4 @@
-#include "chexnet/comm/judgement.hpp"
+#include "chexnet/comm/halt.hpp"
 
 #include <algorithm>
 #include <set>
@@ -28,50 +28,51 @@ std::string list_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-const char* cause_name(Cause cause) {
+const char* cause_name(HaltCause cause) {
   switch (cause) {
-    case Cause::kDied:
+    case HaltCause::kDied:
       return "died";
-    case Cause::kCutOff:
+    case HaltCause::kCutOff:
       return "cut off";
-    case Cause::kStopped:
+    case HaltCause::kStopped:
       return "stopped";
-    case Cause::kStuck:
+    case HaltCause::kStuck:
       return "stuck";
-    case Cause::kNetwork:
+    case HaltCause::kNetwork:
       return "network";
   }
   return "";
 }
 
-int Verdict::exit_code() const {
-  const bool lost = cause == Cause::kDied || cause == Cause::kCutOff;
+int Halt::exit_code() const {
+  const bool lost = cause == HaltCause::kDied || cause == HaltCause::kCutOff;
   return static_cast<int>(lost ? ExitCode::kDevice : ExitCode::kHang);
 }
 
-std::optional<Verdict> judge(const std::vector<RankView>& ranks, const Patience& patience) {
-  const auto verdict = [](Cause cause, std::vector<int> guilty) -> std::optional<Verdict> {
-    if (guilty.empty()) return std::nullopt;
-    return Verdict{cause, std::move(guilty)};
+std::optional<Halt> halt_of(const std::vector<RankView>& ranks, const Patience& patience) {
+  const auto made = [](HaltCause cause, std::vector<int> named) -> std::optional<Halt> {
+    if (named.empty()) return std::nullopt;
+    return Halt{cause, std::move(named)};
   };
-  if (auto v = verdict(Cause::kDied, ranks_where(ranks, [](const RankView& r) { return r.gone; })))
-    return v;
-  if (auto v = verdict(Cause::kCutOff, ranks_where(ranks, [&](const RankView& r) {
+  if (auto halt =
+          made(HaltCause::kDied, ranks_where(ranks, [](const RankView& r) { return r.gone; })))
+    return halt;
+  if (auto halt = made(HaltCause::kCutOff, ranks_where(ranks, [&](const RankView& r) {
                          return r.host_silent_s > patience.silence_s;
                        })))
-    return v;
-  if (auto v = verdict(Cause::kStopped, ranks_where(ranks, [&](const RankView& r) {
+    return halt;
+  if (auto halt = made(HaltCause::kStopped, ranks_where(ranks, [&](const RankView& r) {
                          return r.beat_age_s > patience.silence_s;
                        })))
-    return v;
+    return halt;
   const auto waits = [](const RankView& r) { return is_collective(r.operation); };
   const bool too_long = std::ranges::any_of(ranks, [&](const RankView& r) {
     return !r.ended && waits(r) && r.operation_age_s > patience.collective_s;
   });
   if (!too_long) return std::nullopt;
-  if (auto v =
-          verdict(Cause::kStuck, ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
-    return v;
+  if (auto halt =
+          made(HaltCause::kStuck, ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
+    return halt;
   std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;
   for (const auto& r : ranks) {
     if (r.ended) continue;
@@ -79,43 +80,41 @@ std::optional<Verdict> judge(const std::vector<RankView>& ranks, const Patience&
     highest = std::max(highest, r.sequence);
   }
   if (lowest != highest)
-    return verdict(Cause::kStuck,
-                   ranks_where(ranks, [&](const RankView& r) { return r.sequence == lowest; }));
-  return verdict(Cause::kNetwork, ranks_where(ranks, [](const RankView&) { return true; }));
+    return made(HaltCause::kStuck,
+                ranks_where(ranks, [&](const RankView& r) { return r.sequence == lowest; }));
+  return made(HaltCause::kNetwork, ranks_where(ranks, [](const RankView&) { return true; }));
 }
 
-std::string verdict_text(const Verdict& verdict, const std::vector<RankView>& ranks) {
-  const auto found = std::ranges::find(ranks, verdict.ranks.front(), &RankView::rank);
-  if (found == ranks.end()) return cause_name(verdict.cause);
+std::string halt_text(const Halt& halt, const std::vector<RankView>& ranks) {
+  const auto found = std::ranges::find(ranks, halt.ranks.front(), &RankView::rank);
+  if (found == ranks.end()) return cause_name(halt.cause);
   const RankView& r = *found;
   const std::string doing = std::string(operation_name(r.operation)) + " of step " +
                             std::to_string(r.step) + " (operation " + std::to_string(r.sequence) +
                             ")";
   const std::string place = " on " + r.host + (r.gpu.empty() ? "" : " (" + r.gpu + ")");
-  const std::string who = (verdict.ranks.size() == 1 ? "Rank " : "Ranks ") +
-                          list_text(verdict.ranks) +
-                          (verdict.ranks.size() == 1 ? place : ", first" + place);
-  switch (verdict.cause) {
-    case Cause::kDied:
+  const std::string who = (halt.ranks.size() == 1 ? "Rank " : "Ranks ") + list_text(halt.ranks) +
+                          (halt.ranks.size() == 1 ? place : ", first" + place);
+  switch (halt.cause) {
+    case HaltCause::kDied:
       return who + " died (process " + std::to_string(r.pid) + ") during " + doing;
-    case Cause::kCutOff: {
+    case HaltCause::kCutOff: {
       std::set<std::string> hosts;
       for (const auto& rank : ranks)
-        if (std::ranges::find(verdict.ranks, rank.rank) != verdict.ranks.end())
-          hosts.insert(rank.host);
+        if (std::ranges::find(halt.ranks, rank.rank) != halt.ranks.end()) hosts.insert(rank.host);
       std::string names;
       for (const auto& host : hosts) names += (names.empty() ? "" : ", ") + host;
-      return "Host " + names + " (rank " + list_text(verdict.ranks) + ") has not been heard for " +
+      return "Host " + names + " (rank " + list_text(halt.ranks) + ") has not been heard for " +
              fixed(r.host_silent_s, 1) + " s: it is down or its network is cut; it was last seen " +
              "in " + doing;
     }
-    case Cause::kStopped:
+    case HaltCause::kStopped:
       return who + " stopped answering " + fixed(r.beat_age_s, 1) + " s ago during " + doing +
              " (process " + std::to_string(r.pid) + " is there but does not run)";
-    case Cause::kStuck:
+    case HaltCause::kStuck:
       return who + " has been in " + doing + " for " + fixed(r.operation_age_s, 1) +
              " s while others wait for it";
-    case Cause::kNetwork:
+    case HaltCause::kNetwork:
       return "All ranks have waited " + fixed(r.operation_age_s, 1) + " s for each other in " +
              doing + ": the network between them does not pass data";
   }

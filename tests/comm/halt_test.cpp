@@ -1,4 +1,4 @@
-#include "chexnet/comm/judgement.hpp"
+#include "chexnet/comm/halt.hpp"
 
 #include "chexnet/comm/postmortem.hpp"
 #include "support/catch.hpp"
@@ -28,7 +28,7 @@ constexpr Patience kPatience{5, 5};
 
 }  // namespace
 
-TEST_CASE("who is to blame for a halt") {
+TEST_CASE("which ranks a run halts through") {
   auto ranks = healthy();
   const auto wait_all = [&] {
     for (auto& r : ranks) {
@@ -36,55 +36,54 @@ TEST_CASE("who is to blame for a halt") {
       r.operation_age_s = 5.5;
     }
   };
-  const auto verdict = [&] {
-    const auto v = judge(ranks, kPatience);
-    if (!v) return std::string("nobody");
-    std::string text = cause_name(v->cause);
-    for (const int rank : v->ranks) text += " " + std::to_string(rank);
-    return text + " -> " + std::to_string(v->exit_code());
+  const auto found = [&] {
+    const auto halt = halt_of(ranks, kPatience);
+    if (!halt) return std::string("nobody");
+    std::string text = cause_name(halt->cause);
+    for (const int rank : halt->ranks) text += " " + std::to_string(rank);
+    return text + " -> " + std::to_string(halt->exit_code());
   };
-  CHECK(verdict() == "nobody");
+  CHECK(found() == "nobody");
   SECTION("a process that is gone") {
     wait_all();
     ranks[3].gone = true;
     ranks[1].beat_age_s = 9;
-    CHECK(verdict() == "died 3 -> 5");
-    CHECK(verdict_text(*judge(ranks, kPatience), ranks).find("Rank 3 on node2 (Tesla V100) died") ==
+    CHECK(found() == "died 3 -> 5");
+    CHECK(halt_text(*halt_of(ranks, kPatience), ranks).find("Rank 3 on node2 (Tesla V100) died") ==
           0);
   }
   SECTION("a silent host") {
     ranks[2].host_silent_s = ranks[3].host_silent_s = 6;
     ranks[2].beat_age_s = ranks[3].beat_age_s = 6;
-    CHECK(verdict() == "cut off 2 3 -> 5");
-    CHECK(verdict_text(*judge(ranks, kPatience), ranks).find("Host node2 (rank 2, 3) has not") ==
-          0);
+    CHECK(found() == "cut off 2 3 -> 5");
+    CHECK(halt_text(*halt_of(ranks, kPatience), ranks).find("Host node2 (rank 2, 3) has not") == 0);
   }
   SECTION("a rank whose threads do not run, rank 0 included") {
     ranks[0].beat_age_s = 5.1;
-    CHECK(verdict() == "stopped 0 -> 7");
-    CHECK(verdict_text(*judge(ranks, kPatience), ranks)
+    CHECK(found() == "stopped 0 -> 7");
+    CHECK(halt_text(*halt_of(ranks, kPatience), ranks)
               .find("stopped answering 5.1 s ago during backward of step 40") != std::string::npos);
   }
   SECTION("a rank that lets the others wait") {
     wait_all();
     ranks[1].operation = Operation::kDataWait;
-    CHECK(verdict() == "stuck 1 -> 7");
+    CHECK(found() == "stuck 1 -> 7");
   }
   SECTION("a rank that waits in an earlier collective") {
     wait_all();
     ranks[2].sequence = 811;
-    CHECK(verdict() == "stuck 2 -> 7");
+    CHECK(found() == "stuck 2 -> 7");
   }
   SECTION("all wait in the same collective") {
     wait_all();
-    CHECK(verdict() == "network 0 1 2 3 -> 7");
+    CHECK(found() == "network 0 1 2 3 -> 7");
   }
   SECTION("long work without anybody waiting is no halt, nor is an ended rank") {
     for (auto& r : ranks) r.operation_age_s = 500;
     ranks[3].ended = ranks[3].gone = true;
     ranks[2].ended = true;
     ranks[2].host_silent_s = 99;
-    CHECK(verdict() == "nobody");
+    CHECK(found() == "nobody");
   }
 }
 

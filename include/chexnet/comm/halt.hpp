@@ -1,4 +1,4 @@
-// Who is to blame when a run halts: decided from what every rank last said of itself. Pure.
+// Why a run halts, and through which ranks: decided from what every rank last said of itself. Pure.
 #pragma once
 
 #include <optional>
@@ -24,12 +24,12 @@ struct RankView {
   std::int64_t step = 0;       // that it works on
 };
 
-enum class Cause { kDied, kCutOff, kStopped, kStuck, kNetwork };
-const char* cause_name(Cause cause);  // "died", "cut off", …
+enum class HaltCause { kDied, kCutOff, kStopped, kStuck, kNetwork };
+const char* cause_name(HaltCause cause);  // "died", "cut off", …
 
-struct Verdict {
-  Cause cause;
-  std::vector<int> ranks;  // the guilty ones; all for kNetwork
+struct Halt {
+  HaltCause cause;
+  std::vector<int> ranks;  // through which it halts; all for kNetwork
   int exit_code() const;   // 5 for a death or a lost host, 7 for what only hangs
 };
 
@@ -40,9 +40,9 @@ struct Patience {
 
 // In this order: a process that is gone; a host that is silent; a rank whose threads do not run;
 // ranks that let the others wait in a collective; a collective all ranks wait in.
-std::optional<Verdict> judge(const std::vector<RankView>& ranks, const Patience& patience);
+std::optional<Halt> halt_of(const std::vector<RankView>& ranks, const Patience& patience);
 
 // "Rank 3 on node2 (Tesla V100) stopped answering 5.1 s ago during backward of step 812".
-std::string verdict_text(const Verdict& verdict, const std::vector<RankView>& ranks);
+std::string halt_text(const Halt& halt, const std::vector<RankView>& ranks);
 
 }  // namespace chexnet

@@ -41,15 +41,18 @@ HostBoard::HostBoard(Communicator& comm)
   std::string problem;
   const auto map = [&](int flags) {
     const int fd = shm_open(name.c_str(), flags, 0600);
-    if (fd < 0 || ((flags & O_CREAT) != 0 && ftruncate(fd, static_cast<off_t>(bytes_)) != 0)) {
-      problem = std::strerror(errno);
-    } else {
+    int error = fd < 0 ? errno : 0;
+    // ftruncate() would take no memory: a full /dev/shm were a SIGBUS at the first write.
+    if (error == 0 && (flags & O_CREAT) != 0)
+      error = posix_fallocate(fd, 0, static_cast<off_t>(bytes_));
+    if (error == 0) {
       void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
       if (memory == MAP_FAILED)
-        problem = std::strerror(errno);
+        error = errno;
       else
         memory_ = static_cast<std::byte*>(memory);
     }
+    if (error != 0) problem = std::strerror(error);
     if (fd >= 0) close(fd);
   };
   if (own_ == 0) map(O_RDWR | O_CREAT | O_EXCL);
@@ -66,7 +69,7 @@ HostBoard::HostBoard(Communicator& comm)
     throw DeviceError("[watchdog] /dev/shm" + name + ": no shared memory (" +
                       (problem.empty() ? "on another rank" : problem) +
                       "). Hint: is /dev/shm mounted and not full?");
-  verdict_ = std::launder(reinterpret_cast<std::atomic<int>*>(memory_));
+  end_code_ = std::launder(reinterpret_cast<std::atomic<int>*>(memory_));
   slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
   own().pid = getpid();
   own().rank = comm.rank();

@@ -1,13 +1,8 @@
 #include "chexnet/comm/watchdog.hpp"
 
 #include <poll.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <nlohmann/json.hpp>
-#include <random>
 #include <thread>
 
 #include "chexnet/comm/host_board.hpp"
@@ -15,17 +10,18 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/last_exit.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "observer_links.hpp"
+#include "peers.hpp"
+#include "report_receiver.hpp"
 
 namespace chexnet {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kBeatMs = 50;
+// The least between two looks, so that who sends without end does not keep a core busy.
+constexpr int kLookEveryMs = 10;
 constexpr double kReportEvery = 0.25;
 constexpr double kLongestSilence = 60;
 // A leader this long without a beat is replaced by the next rank of its host.
@@ -36,16 +32,10 @@ constexpr double kSecondsAfterFirst = 0.6;
 constexpr double kSilenceFirst = 0.3;
 // While the launcher ends the job there is a second to find out why.
 constexpr double kSilenceWhileEnding = 1;
-constexpr int kLauncherPatience = 3;
 constexpr double kPause = 2;     // a thread that did not run for so long was stopped itself
 constexpr double kNever = -1e9;  // on the steady clock
 
-// What every rank tells all others once, at the start.
-struct Peer {
-  std::string host, gpu;
-  int local_rank = 0, port = 0;
-  std::vector<std::string> addresses;
-};
+constexpr int kPatienceWithFiles = 5;  // a file system or a log that hangs must not keep us
 
 double age(double since) { return std::max(0.0, now_s() - since); }
 
@@ -58,11 +48,14 @@ class Watchdog::Thread {
         rank_(comm.rank()),
         board_(comm),
         patience_{options_.timeout_s + kSilenceFirst,
-                  std::min(options_.timeout_s, kLongestSilence)} {
-    exchange(comm);
+                  std::min(options_.timeout_s, kLongestSilence)},
+        peers_(gather_peers(comm, options_.gpu)),
+        observers_(choose_observers(peers_)),
+        observes_(std::ranges::find(observers_, rank_) != observers_.end()) {
+    link_hosts(comm);
     for (int r = 0; r < static_cast<int>(peers_.size()); ++r) views_.push_back(first_view(r));
     heard_s_.assign(peers_.size(), now_s());
-    // Beats begin on all ranks before anyone judges.
+    // Beats begin on all ranks before anyone looks at them.
     comm.barrier();
     thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
   }
@@ -70,36 +63,23 @@ class Watchdog::Thread {
   OperationBoard* board() { return &board_.own().operation; }
 
  private:
-  void exchange(Communicator& comm) {
-    const std::string mine = json({{"host", host_name()},
-                                   {"gpu", options_.gpu},
-                                   {"local_rank", comm.world().local_rank},
-                                   {"port", listener_.port()},
-                                   {"addresses", own_addresses()}})
-                                 .dump();
-    for (const auto& text : gather_text(comm, mine)) {
-      const auto peer = json::parse(text);
-      peers_.push_back({peer["host"], peer["gpu"], peer["local_rank"], peer["port"],
-                        peer["addresses"].get<std::vector<std::string>>()});
-    }
-    std::random_device random;
-    // Keeps strangers' connections out.
-    token_ = broadcast_text(comm, std::to_string(random()) + std::to_string(random()));
-    observers_ = {0};
-    const auto other =
-        std::ranges::find_if(peers_, [&](const Peer& peer) { return peer.host != peers_[0].host; });
-    if (other != peers_.end())
-      observers_.push_back(static_cast<int>(other - peers_.begin()));
-    else if (peers_.size() > 1)
-      observers_.push_back(1);
+  // On one host all is said through shared memory, and nobody listens. Else the observers listen,
+  // and every other host learns where.
+  void link_hosts(Communicator& comm) {
+    if (on_one_host(peers_)) return;
+    tokens_.report = shared_token(comm);
+    tokens_.answer = shared_token(comm);
+    links_.set_tokens(tokens_);
+    if (observes_) receiver_.emplace(addresses_to_listen_on(peers_, rank_), tokens_.report);
+    const auto endpoints =
+        gather_endpoints(comm, receiver_ ? receiver_->endpoints() : std::vector<Endpoint>{});
     for (const int observer : observers_) {
-      const Peer& peer = peers_[static_cast<std::size_t>(observer)];
-      if (peer.host != own().host)
-        links_.add(peer.addresses, peer.port);
-      else
+      const auto at = static_cast<std::size_t>(observer);
+      if (peers_[at].host == own().host)
         observer_here_ = true;
+      else
+        links_.add(endpoints[at]);
     }
-    observes_ = std::ranges::find(observers_, rank_) != observers_.end();
   }
 
   const Peer& own() const { return peers_[static_cast<std::size_t>(rank_)]; }
@@ -122,37 +102,54 @@ class Watchdog::Thread {
   }
 
   void run(const std::stop_token& stop) {
-    double looked_s = now_s();
+    looked_s_ = now_s();
     while (!stop.stop_requested()) {
-      // A job that was suspended as a whole (Slurm does) finds everybody silent when it goes on.
-      const bool resumed = age(looked_s) > kPause;
-      if (resumed) resumed_s_ = now_s();
-      looked_s = now_s();
-      board_.own().beat_s = looked_s;
-      if (const int code = board_.verdict(); code != 0) {
-        // The observer of this host, if there is one, is still telling the others.
-        std::this_thread::sleep_for(std::chrono::milliseconds(2 * kBeatMs));
-        close_log();
-        exit_and_end_launcher(code, kLauncherPatience);
-      }
-      const bool led = leads();
-      // Who takes over, or was stopped, has heard nothing lately and gives its observers time.
-      if ((led && !led_) || resumed) links_.forgive();
-      led_ = led;
-      if (led) report();
-      if (observes_) observe();
+      guarded([&] { beat(); });
       rest();
     }
     reported_s_ = kNever;
-    if (leads()) report();  // that this rank ended
+    guarded([&] {
+      if (leads()) report();  // that this rank ended
+    });
+  }
+
+  // The next beat may do better; without one this rank would be taken for dead.
+  template <class Action>
+  void guarded(Action action) {
+    try {
+      action();
+    } catch (const std::exception& e) {
+      if (!warned_) log_warning(std::string("[watchdog] ") + e.what());
+      warned_ = true;
+    }
+  }
+
+  void beat() {
+    // A job that was suspended as a whole (Slurm does) finds everybody silent when it goes on.
+    const bool resumed = age(looked_s_) > kPause;
+    if (resumed) resumed_s_ = now_s();
+    looked_s_ = now_s();
+    board_.own().beat_s = looked_s_;
+    if (const int code = board_.end_code(); code != 0) {
+      // The observer of this host, if there is one, is still telling the others.
+      std::this_thread::sleep_for(std::chrono::milliseconds(2 * kBeatMs));
+      exit_and_end_launcher(code);
+    }
+    const bool led = leads();
+    // Who takes over, or was stopped, has heard nothing lately and gives its observers time.
+    if ((led && !led_) || resumed) links_.forgive();
+    led_ = led;
+    if (led) report();
+    if (observes_) observe();
   }
 
   // Until a message comes or it is time for the next beat.
   void rest() {
     std::vector<pollfd> fds;
-    if (observes_ && listener_.fd() >= 0) fds.push_back({listener_.fd(), POLLIN, 0});
-    for (const auto& connection : reports_) fds.push_back({connection.fd(), POLLIN, 0});
-    poll(fds.data(), fds.size(), kBeatMs);
+    if (receiver_)
+      for (const int fd : receiver_->descriptors(now_s())) fds.push_back({fd, POLLIN, 0});
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLookEveryMs));
+    poll(fds.data(), fds.size(), kBeatMs - kLookEveryMs);
   }
 
   bool leads() {
@@ -169,32 +166,28 @@ class Watchdog::Thread {
     reported_s_ = now_s();
     std::vector<RankView> views;
     for (int i = 0; i < board_.size(); ++i) views.push_back(look_at(i));
-    if (const int code = links_.exchange(report_line(token_, views)); code != 0)
-      board_.verdict() = code;
+    if (const int code = links_.exchange(report_line(views)); code != 0) board_.end_code() = code;
     if (!observer_here_ && !links_.heard(patience_.silence_s)) give_up();
   }
 
   // No observer answers: this host is the one that is cut off.
   void give_up() {
+    const int code = static_cast<int>(ExitCode::kDevice);
+    exit_within(kPatienceWithFiles, code);
     log_error("[watchdog] " + own().host + ": no word from ranks " +
               std::to_string(observers_.front()) + " and " + std::to_string(observers_.back()) +
               " for " + fixed(patience_.silence_s, 0) +
               " s: this host is cut off from them and ends its ranks");
-    board_.verdict() = static_cast<int>(ExitCode::kDevice);
+    board_.end_code() = code;
   }
 
   void take_reports() {
-    while (auto connection = listener_.accept()) reports_.push_back(std::move(*connection));
-    std::erase_if(reports_, [&](LineSocket& connection) {
-      const auto lines = connection.receive();
-      if (!lines) return true;
-      for (const auto& line : *lines) {
-        const auto ranks = read_report(line, token_, views_);
-        if (!ranks) return true;
-        for (const int rank : *ranks) heard_s_[static_cast<std::size_t>(rank)] = now_s();
-        connection.send(answer_line(0));
-      }
-      return false;
+    if (!receiver_) return;
+    receiver_->take(now_s(), [&](const std::string& line) -> std::string {
+      const auto ranks = read_report(line, views_);
+      if (!ranks) return "";
+      for (const int rank : *ranks) heard_s_[static_cast<std::size_t>(rank)] = now_s();
+      return answer_line(tokens_.answer, 0);
     });
   }
 
@@ -221,63 +214,62 @@ class Watchdog::Thread {
     if (age(resumed_s_) < patience_.silence_s) return;
     Patience patience = patience_;
     if (launcher_ends_job()) patience.silence_s = std::min(patience.silence_s, kSilenceWhileEnding);
-    const auto verdict = halt_of(now, patience);
-    if (!verdict) {
+    const auto halt = halt_of(now, patience);
+    if (!halt) {
       suspected_s_ = kNever;
       return;
     }
     if (suspected_s_ == kNever) suspected_s_ = now_s();
     const bool about_first =
-        std::ranges::find(verdict->ranks, observers_.front()) != verdict->ranks.end();
+        std::ranges::find(halt->ranks, observers_.front()) != halt->ranks.end();
     const bool first = rank_ == observers_.front();
-    const bool first_cannot = about_first && (verdict->cause == HaltCause::kDied ||
-                                              verdict->cause == HaltCause::kStopped);
+    const bool first_cannot =
+        about_first && (halt->cause == HaltCause::kDied || halt->cause == HaltCause::kStopped);
     // In all else the second observer lets the first speak: it cannot tell a host that is down from
     // a link of its own that is cut.
     if (!first && !first_cannot && age(suspected_s_) < kSecondsAfterFirst) return;
-    pronounce(*verdict, now);
+    announce(*halt, now);
   }
 
-  void pronounce(const Halt& verdict, const std::vector<RankView>& views) {
-    // A file system that hangs must not keep us.
-    signal(SIGALRM, SIG_DFL);
-    alarm(5);
-    if (!read_postmortem(options_.run_folder)) {
-      PostMortem report;
-      report.time = utc_time();
-      report.cause = cause_name(verdict.cause);
-      report.ranks = verdict.ranks;
-      report.exit_code = verdict.exit_code();
-      report.what = halt_text(verdict, views);
-      report.checkpoint = last_checkpoint(options_.run_folder);
-      report.resume = options_.resume_command;
-      report.views = views;
-      log_error("[watchdog] " + report.sentence());
-      try {
-        write_postmortem(options_.run_folder, report);
-      } catch (const Error& e) {
-        log_error(e.what());
-      }
+  void announce(const Halt& halt, const std::vector<RankView>& views) {
+    exit_within(kPatienceWithFiles, halt.exit_code());
+    try {
+      if (!read_postmortem(options_.run_folder)) explain(halt, views);
+    } catch (const std::exception& e) {
+      log_error(e.what());
     }
-    for (auto& connection : reports_) connection.send(answer_line(verdict.exit_code()));
-    board_.verdict() = verdict.exit_code();
+    if (receiver_) receiver_->tell_all(answer_line(tokens_.answer, halt.exit_code()));
+    board_.end_code() = halt.exit_code();
+  }
+
+  void explain(const Halt& halt, const std::vector<RankView>& views) {
+    PostMortem report;
+    report.time = utc_time();
+    report.cause = cause_name(halt.cause);
+    report.ranks = halt.ranks;
+    report.exit_code = halt.exit_code();
+    report.what = halt_text(halt, views);
+    report.checkpoint = last_checkpoint(options_.run_folder);
+    report.resume = options_.resume_command;
+    report.views = views;
+    log_error("[watchdog] " + report.sentence());
+    write_postmortem(options_.run_folder, report);
   }
 
   Options options_;
   int rank_;
   HostBoard board_;
   Patience patience_;
-  LineListener listener_;
   std::vector<Peer> peers_;  // [rank]
-  std::string token_;
+  RunTokens tokens_;
   std::vector<int> observers_;
-  bool observes_ = false, led_ = false;
-  ObserverLinks links_;              // to those on other hosts
-  bool observer_here_ = false;       // one of them is on this host
-  std::vector<LineSocket> reports_;  // of an observer
-  std::vector<RankView> views_;      // [rank], as last reported
-  std::vector<double> heard_s_;      // [rank]
-  double reported_s_ = kNever, suspected_s_ = kNever, resumed_s_ = kNever;
+  bool observes_ = false, led_ = false, warned_ = false;
+  ObserverLinks links_;                     // to those on other hosts
+  bool observer_here_ = false;              // one of them is on this host
+  std::optional<ReportReceiver> receiver_;  // of an observer that other hosts report to
+  std::vector<RankView> views_;             // [rank], as last reported
+  std::vector<double> heard_s_;             // [rank]
+  double reported_s_ = kNever, suspected_s_ = kNever, resumed_s_ = kNever, looked_s_ = kNever;
   std::jthread thread_;
 };
 

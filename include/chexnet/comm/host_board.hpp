@@ -31,13 +31,13 @@ class HostBoard {
   // A rank of this host as it shows itself now; without host and GPU.
   RankView view(int local_rank);
   // Not 0 once this host's ranks must end, with this exit code.
-  std::atomic<int>& verdict() const { return *verdict_; }
+  std::atomic<int>& end_code() const { return *end_code_; }
 
  private:
   int count_, own_;
   std::size_t bytes_;
   std::byte* memory_ = nullptr;
-  std::atomic<int>* verdict_ = nullptr;
+  std::atomic<int>* end_code_ = nullptr;
   Slot* slots_ = nullptr;
   std::vector<char> seen_;  // [local rank], its process once existed
 };

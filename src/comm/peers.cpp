@@ -1,0 +1,73 @@
+#include "peers.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+
+using nlohmann::json;
+
+std::vector<Peer> gather_peers(Communicator& comm, const std::string& gpu) {
+  const json mine = {{"host", host_name()},
+                     {"gpu", gpu},
+                     {"local_rank", comm.world().local_rank},
+                     {"addresses", own_addresses()}};
+  std::vector<Peer> peers;
+  for (const auto& text : gather_text(comm, mine.dump())) {
+    const auto peer = json::parse(text);
+    peers.push_back({peer["host"], peer["gpu"], peer["local_rank"],
+                     peer["addresses"].get<std::vector<std::string>>()});
+  }
+  return peers;
+}
+
+bool on_one_host(const std::vector<Peer>& peers) {
+  return std::ranges::all_of(peers, [&](const Peer& p) { return p.host == peers.front().host; });
+}
+
+std::vector<int> choose_observers(const std::vector<Peer>& peers) {
+  if (peers.size() == 1) return {0};
+  const auto other = std::ranges::find_if(
+      peers, [&](const Peer& peer) { return peer.host != peers.front().host; });
+  return {0, other == peers.end() ? 1 : static_cast<int>(other - peers.begin())};
+}
+
+std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers, int rank) {
+  const Peer& own = peers[static_cast<std::size_t>(rank)];
+  std::set<std::string> ways;
+  std::vector<std::string> ours = own.addresses;
+  for (const auto& peer : peers) {
+    if (peer.host == own.host) continue;
+    ours = without_own(ours, peer.addresses);
+    for (const auto& address : without_own(peer.addresses, own.addresses))
+      if (const auto way = address_towards(address)) ways.insert(*way);
+  }
+  std::erase_if(ours, [&](const std::string& address) { return !ways.contains(address); });
+  return ours;
+}
+
+std::vector<std::vector<Endpoint>> gather_endpoints(Communicator& comm,
+                                                    const std::vector<Endpoint>& own) {
+  json mine = json::array();
+  for (const auto& endpoint : own) mine.push_back({endpoint.address, endpoint.port});
+  std::vector<std::vector<Endpoint>> all;
+  for (const auto& text : gather_text(comm, mine.dump())) {
+    auto& of_rank = all.emplace_back();
+    for (const auto& endpoint : json::parse(text))
+      of_rank.push_back({endpoint.at(0), endpoint.at(1)});
+  }
+  return all;
+}
+
+std::string shared_token(Communicator& comm) {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) token += std::to_string(random()) + "-";
+  return broadcast_text(comm, token);
+}
+
+}  // namespace chexnet

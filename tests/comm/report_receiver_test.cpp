@@ -1,0 +1,212 @@
+#include "comm/report_receiver.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "chexnet/core/resources.hpp"
+#include "comm/observer_links.hpp"
+#include "comm/peers.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+const RunTokens kTokens = {"report-token", "answer-token"};
+
+// Whoever reaches the port.
+class Stranger {
+ public:
+  explicit Stranger(const Endpoint& to) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(to.port));
+    inet_pton(AF_INET, to.address.c_str(), &address.sin_addr);
+    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  ~Stranger() { close(fd_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  void say(const std::string& text) const {
+    for (std::size_t at = 0; at < text.size();) {
+      const auto sent = send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent <= 0) return;
+      at += static_cast<std::size_t>(sent);
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+// An observer on the loopback, and a host that reports to it.
+struct Bed {
+  ReportReceiver receiver{{"127.0.0.1"}, kTokens.report};
+  ObserverLinks links;
+  std::vector<RankView> views = std::vector<RankView>(2);
+  int reports = 0;
+
+  Bed() {
+    REQUIRE(receiver.endpoints().size() == 1);
+    links.set_tokens(kTokens);
+    links.add(receiver.endpoints());
+    views[1].rank = 1;
+  }
+  Endpoint endpoint() const { return receiver.endpoints().front(); }
+  void look(double now) {
+    receiver.take(now, [&](const std::string& line) -> std::string {
+      if (!read_report(line, views)) return "";
+      ++reports;
+      return answer_line(kTokens.answer, 0);
+    });
+  }
+  // Exchanges until a report has arrived.
+  void report_once() {
+    RankView view;
+    view.rank = 1;
+    view.step = 7;
+    const int before = reports;
+    for (int i = 0; i < 400 && reports == before; ++i) {
+      links.exchange(report_line({view}));
+      look(now_s());
+      usleep(5000);
+    }
+    REQUIRE(reports > before);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a host's report arrives and is answered") {
+  Bed bed;
+  bed.report_once();
+  CHECK(bed.views[1].step == 7);
+  CHECK(bed.receiver.connections() == 1);
+  bed.receiver.tell_all(answer_line(kTokens.answer, 7));
+  int code = 0;
+  for (int i = 0; i < 400 && code == 0; ++i, usleep(5000)) code = bed.links.exchange("{}");
+  CHECK(code == 7);
+  CHECK(bed.links.heard(60));
+}
+
+TEST_CASE("strangers who say something else are gone after one look") {
+  Bed bed;
+  bed.report_once();
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  const std::vector<std::string> attacks = {std::string(1 << 20, '\n'),
+                                            std::string(1 << 20, 'x'),
+                                            "garbage\n",
+                                            "wrong-token\n{}\n",
+                                            R"({"token":"report-token","ranks":[]})"
+                                            "\n",
+                                            kTokens.answer + "\n"};
+  for (const auto& attack : attacks)
+    strangers.push_back(std::make_unique<Stranger>(bed.endpoint())), strangers.back()->say(attack);
+  usleep(20000);
+  bed.look(now_s());
+  CHECK(bed.receiver.connections() <= 2);  // the host, and the line without an end
+  strangers[1]->say(std::string(1 << 20, 'x'));
+  bed.look(now_s());
+  bed.look(now_s());
+  CHECK(bed.receiver.connections() == 1);
+  bed.report_once();
+}
+
+TEST_CASE("who knows the token and then sends no report is shown out, and changes nothing") {
+  Bed bed;
+  bed.report_once();
+  const std::vector<std::string> reports = {"[]", "{}", R"({"ranks":[[9,1,0,false,0,0,0,0]]})",
+                                            R"({"ranks":[[1,1,99,false,0,0,0,0]]})",
+                                            R"({"ranks":[[1,1,0,false,0,0,0,3],[0]]})"};
+  for (const auto& report : reports) {
+    const Stranger stranger(bed.endpoint());
+    stranger.say(kTokens.report + "\n" + report + "\n");
+    usleep(5000);
+    bed.look(now_s());
+    CHECK(bed.receiver.connections() == 1);
+  }
+  CHECK(bed.views[1].step == 7);
+}
+
+TEST_CASE("hundreds of idle connections leave descriptors, and room for hosts") {
+  Bed bed;
+  std::vector<std::unique_ptr<Stranger>> idle;
+  for (int i = 0; i < 300; ++i) {
+    idle.push_back(std::make_unique<Stranger>(bed.endpoint()));
+    if (i % 40 == 0) bed.look(now_s());
+  }
+  bed.look(now_s());
+  CHECK(bed.receiver.connections() <= ReportReceiver::kMostOfAddress);
+  bed.report_once();
+  // Two seconds without a word are enough.
+  bed.look(now_s() + ReportReceiver::kGreeting_s + 1);
+  CHECK(bed.receiver.connections() == 1);
+}
+
+TEST_CASE("a look at one host's flood ends") {
+  Bed bed;
+  const Stranger flood(bed.endpoint());
+  flood.say(kTokens.report + "\n");
+  std::string reports;
+  for (int i = 0; i < 20000; ++i) reports += "{\"ranks\":[]}\n";
+  flood.say(reports);
+  usleep(20000);
+  bed.look(now_s());
+  bed.look(now_s());
+  // A look takes what a greeting brought along, and one call's bytes.
+  CHECK(bed.reports <= static_cast<int>(4 * (LineSocket::kLongestLine + 8192) / 13));
+}
+
+TEST_CASE("who is no observer of this run is not believed") {
+  LineListener impostor("127.0.0.1");
+  ObserverLinks links;
+  links.set_tokens(kTokens);
+  links.add({impostor.endpoint()});
+  std::optional<LineSocket> connection;
+  const double begun = now_s();
+  for (int i = 0; i < 400 && !connection; ++i, usleep(5000)) {
+    CHECK(links.exchange("{}") == 0);
+    connection = impostor.accept();
+  }
+  REQUIRE(connection);
+  for (const char* answer :
+       {R"({"end":7})", R"({"token":"report-token","end":7})", "[]", "7", "nonsense", "\"x\"",
+        R"({"token":"answer-token"})", R"({"token":"answer-token","end":"x"})"}) {
+    connection->send(answer);
+    usleep(2000);
+    CHECK(links.exchange("{}") == 0);
+  }
+  CHECK_FALSE(links.heard(now_s() - begun - 0.001));
+  CHECK(read_answer(R"({"token":"answer-token","end":7})", kTokens.answer) == 7);
+}
+
+TEST_CASE("a listener is bound to its address alone, of both families") {
+  CHECK(LineListener("127.0.0.2").endpoint().address == "127.0.0.2");
+  CHECK(LineListener("10.255.255.1").endpoint().port == 0);  // not ours
+  const LineListener v6("::1");
+  if (v6.endpoint().port == 0) {
+    WARN("skipped: no IPv6 here");
+    return;
+  }
+  CHECK(v6.endpoint().address == "::1");
+  CHECK(LineSocket::connect(v6.endpoint(), "x"));
+}
+
+TEST_CASE("a host is never told an address that leads back to itself") {
+  CHECK(without_own({"172.17.0.1", "10.0.0.2"}, {"10.0.0.1", "172.17.0.1"}) ==
+        std::vector<std::string>{"10.0.0.2"});
+  for (const auto& address : own_addresses()) {
+    CHECK_FALSE(address.starts_with("127."));
+    CHECK(address != "::1");
+    CHECK_FALSE(address.starts_with("fe80"));
+  }
+  // Rank 0's host has a bridge that the other one has too, and an address that leads nowhere.
+  const std::vector<Peer> peers = {{"a", "", 0, {"127.0.0.1", "172.17.0.1", "10.200.0.1"}},
+                                   {"a", "", 1, {"127.0.0.1", "172.17.0.1", "10.200.0.1"}},
+                                   {"b", "", 0, {"127.0.0.2", "172.17.0.1"}}};
+  CHECK(addresses_to_listen_on(peers, 0) == std::vector<std::string>{"127.0.0.1"});
+  CHECK(choose_observers(peers) == std::vector<int>{0, 2});
+  CHECK_FALSE(on_one_host(peers));
+  CHECK(choose_observers({peers[0], peers[1]}) == std::vector<int>{0, 1});
+}

@@ -1,4 +1,5 @@
 // Parses, runs one subcommand, catches once.
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,8 @@ int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet
 
 int main(int argc, char** argv) {
   using chexnet::ExitCode;
+  // Who started us may ignore it, and the kernel would throw away how our children end.
+  signal(SIGCHLD, SIG_DFL);
   if (chexnet::started_as_rank(chexnet::process_environment()) && !chexnet::die_with_parent())
     return static_cast<int>(ExitCode::kDevice);
 
@@ -45,7 +48,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
   app.footer(
       "Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 "
-      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 stopped with a "
+      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 stopped with "
+      "a "
       "checkpoint");
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);

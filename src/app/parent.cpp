@@ -1,13 +1,12 @@
 #include "parent.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
+#include <cstdlib>
 
 #include "chexnet/comm/postmortem.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 
 namespace chexnet {
@@ -15,7 +14,7 @@ namespace {
 
 // Ranks end themselves and their launcher within seconds of a post-mortem; this is for the rest.
 constexpr double kPatienceAfterPostmortem = 8;
-constexpr auto kLateOutput = std::chrono::seconds(4);
+constexpr double kLateOutput_s = 4;
 
 // The launcher ended and no rank could say why.
 PostMortemNote launcher_note(int exit_code, const ParentTask& task) {
@@ -41,11 +40,26 @@ PostMortemNote launcher_note(int exit_code, const ParentTask& task) {
   return {report.cause, report.sentence(), report.exit_code, 0};
 }
 
+bool stop_file_exists(const ParentTask& task) {
+  std::error_code error;
+  return std::filesystem::exists(task.run_folder / "STOP", error);
+}
+
+// Ranks that go on, and know that they do.
+void prepare_restart(SelfLaunch& launch, int restarts) {
+  if (!has_option(launch.arguments, "--resume"))
+    launch.arguments.insert(launch.arguments.end(), {"--resume", "auto"});
+  setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
+  if (restarts == 1) launch.forwarded.emplace_back(kRestartsVariable);
+}
+
 }  // namespace
 
 int run_ranks(SelfLaunch launch, const ParentTask& task) {
   RestartPolicy policy(task.restarts);
-  for (;;) {
+  // For the whole of it: a signal between two starts asks for a stop too.
+  ParentSignals signals;
+  for (int starts = 1;; ++starts) {
     if (!task.run_folder.empty()) put_postmortem_aside(task.run_folder);
     double explained_s = 0;
     const auto overdue = [&] {
@@ -53,29 +67,31 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
       if (explained_s == 0) explained_s = now_s();
       return now_s() - explained_s > kPatienceAfterPostmortem;
     };
-    const int code = run_as_parent(mpirun_command(launch), overdue);
+    const int code = run_as_parent(mpirun_command(launch), signals, overdue);
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
+    const bool stop_before = signals.asked_to_stop();
     auto note = read_postmortem(task.run_folder);
-    const bool own_code =
-        code == static_cast<int>(ExitCode::kDevice) || code == static_cast<int>(ExitCode::kHang);
-    // With 5 or 7 of its own a rank has said what happened.
-    if (!note && !own_code) note = launcher_note(code, task);
+    if (!note && !RestartPolicy::is_explained(code)) note = launcher_note(code, task);
     // Daemons on other hosts are killed seconds after the ranks ended and still write; what people
     // should read comes last.
-    if (note) std::this_thread::sleep_for(kLateOutput);
+    if (note) signals.stop_within(kLateOutput_s);
     const int reported = note ? note->exit_code : code;
     const std::string checkpoint = last_checkpoint(task.run_folder);
-    if (parent_was_asked_to_stop() || !policy.again(code, checkpoint)) {
+    if (stop_before || !policy.again(code, checkpoint)) {
       if (note) log_error(note->sentence);
       return reported;
     }
+    const double pause_s = RestartPolicy::pause_s(code);
     log_warning("[launch] starting the ranks again from " +
                 (checkpoint.empty() ? std::string("the beginning") : checkpoint) + " (" +
                 std::to_string(policy.left()) + " restarts left)" +
+                (pause_s > 0 ? " in " + fixed(pause_s, 0) + " s" : "") +
                 (note ? ": " + note->sentence : std::string()));
-    auto& words = launch.arguments;
-    const auto resume = std::ranges::find(words, "--resume");
-    if (resume == words.end()) words.insert(words.end(), {"--resume", "auto"});
+    if (signals.stop_within(pause_s) || stop_file_exists(task)) {
+      log_warning("[launch] a stop was requested between two starts of the ranks: none follows");
+      return static_cast<int>(ExitCode::kRequeue);
+    }
+    prepare_restart(launch, starts);
   }
 }
 

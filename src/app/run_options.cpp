@@ -46,8 +46,11 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   int slots = hosts.empty() ? job.tasks : 0;
   for (const auto& host : hosts) slots += host.slots;
   const auto ranks = static_cast<std::size_t>(launch.layout.ranks);
-  launch.oversubscribe = (slots > 0 && launch.layout.ranks > slots) ||
-                         (launch.layout.hosts == 1 && ranks > allowed_cpus().size());
+  // Where all ranks are ours mpirun needs no host file, and may bind them.
+  const bool here = launch.layout.hosts == 1 && (hosts.empty() || is_this_host(hosts.front().name));
+  if (here) launch.hostfile.clear();
+  launch.oversubscribe =
+      (slots > 0 && launch.layout.ranks > slots) || (here && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
   launch.forwarded = forwarded_variables(environ, config.variables);
   launch.mpi_args = network_settings(config.network).mpirun;
@@ -151,8 +154,7 @@ std::string resume_command(const Invocation& invocation, int ranks) {
     words = {"mpirun", "--map-by", "socket", "-np", std::to_string(ranks)};
   words.push_back(invocation.program);
   words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
-  if (std::ranges::find(words, "--resume") == words.end())
-    words.insert(words.end(), {"--resume", "auto"});
+  if (!has_option(words, "--resume")) words.insert(words.end(), {"--resume", "auto"});
   return command_text(words);
 }
 

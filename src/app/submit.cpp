@@ -57,6 +57,7 @@ void override_with(const Options& options, JobRequest& request) {
 int run_here(const JobRequest& request) {
   int failed = 0, worst = 0;
   std::vector<RunSummary> runs;
+  ParentSignals signals;
   for (std::size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
     std::vector<std::string> command = {request.program, "train"};
@@ -66,8 +67,8 @@ int run_here(const JobRequest& request) {
     command.insert(command.end(), {"--out", point.run_folder, "--resume", "auto"});
     log_info("run " + std::to_string(i + 1) + " of " + std::to_string(request.points.size()) +
              ": " + point.run_folder);
-    const int code = run_as_parent(command);
-    if (code == static_cast<int>(ExitCode::kRequeue) || parent_was_asked_to_stop()) return code;
+    const int code = run_as_parent(command, signals);
+    if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop()) return code;
     if (code != 0) {
       log_error("[submit] " + point.run_folder + " ended with exit code " + std::to_string(code));
       ++failed;

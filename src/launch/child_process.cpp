@@ -58,8 +58,10 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
   }
   close(ends[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      throw DeviceError("[launch] nobody knows how " + command[0] + " ended: " +
+                        std::strerror(errno) + ". Hint: does its caller ignore SIGCHLD?");
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }

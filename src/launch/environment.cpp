@@ -23,6 +23,8 @@ bool started_as_rank(const Environment& env) {
   return false;
 }
 
+int restarts_by_parent(const Environment& env) { return number(env(kRestartsVariable)); }
+
 std::string singleton_problem(const Environment& env, int world_size) {
   if (world_size > 1) return {};
   const auto several = [&](const char* name) { return number(env(name)) > 1; };

@@ -1,13 +1,46 @@
 #include "chexnet/launch/hosts.hpp"
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
+namespace {
+
+std::string without_domain(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// Only an own address can be bound.
+bool is_own(const addrinfo& address) {
+  const int probe = socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return false;
+  const bool own = bind(probe, address.ai_addr, address.ai_addrlen) == 0;
+  close(probe);
+  return own;
+}
+
+}  // namespace
+
+bool is_this_host(const std::string& name) {
+  const bool number = name.find_first_not_of("0123456789.") == std::string::npos;
+  if (!number && (name == "localhost" || without_domain(name) == without_domain(host_name())))
+    return true;
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name.c_str(), nullptr, &wanted, &found) != 0) return false;
+  bool own = false;
+  for (const addrinfo* at = found; at != nullptr && !own; at = at->ai_next) own = is_own(*at);
+  freeaddrinfo(found);
+  return own;
+}
 
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
   std::ifstream file(path);

@@ -6,24 +6,41 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
 
-RunLock::RunLock(const std::filesystem::path& folder) {
+namespace {
+
+// 0, or the errno of the last try.
+int lock(int fd, double patience_s) {
+  constexpr double kTryEvery_s = 0.1;
+  const double end = now_s() + patience_s;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || now_s() >= end) return errno;
+    std::this_thread::sleep_for(std::chrono::duration<double>(kTryEvery_s));
+  }
+  return 0;
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::filesystem::path& folder, double patience_s) {
   const auto path = folder / ".lock";
   fd_ = open_lock_file(path);
   if (fd_ < 0)
     throw CheckpointError("[launch] " + path.string() + ": " + std::strerror(errno) +
                           ". Hint: the run folder is not writable: choose another with --out");
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
+  if (const int error = lock(fd_, patience_s); error != 0) {
     if (error == EWOULDBLOCK) {
       std::array<char, 256> holder{};
       [[maybe_unused]] const auto count = ::pread(fd_, holder.data(), holder.size() - 1, 0);

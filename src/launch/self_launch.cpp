@@ -10,10 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
 
 namespace chexnet {
 
@@ -48,7 +50,7 @@ RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
 std::vector<std::string> mpirun_command(const SelfLaunch& launch) {
   const RankLayout& layout = launch.layout;
   std::vector<std::string> command = {"mpirun"};
-  if (layout.hosts == 1) {
+  if (layout.hosts == 1 && launch.hostfile.empty()) {
     command.insert(command.end(), {"--map-by", "socket"});
   } else {
     if (!launch.hostfile.empty()) command.insert(command.end(), {"--hostfile", launch.hostfile});
@@ -105,20 +107,81 @@ std::string command_text(const std::vector<std::string>& command) {
   return text;
 }
 
-namespace {
-bool asked_to_stop = false;  // by a signal; one run a process
+bool has_option(const std::vector<std::string>& words, const std::string& name) {
+  return std::ranges::any_of(
+      words, [&](const std::string& word) { return word == name || word.starts_with(name + "="); });
 }
 
-bool parent_was_asked_to_stop() { return asked_to_stop; }
+ParentSignals::ParentSignals() {
+  // Who ignores it (some daemons do) would have the kernel throw away how our children ended.
+  signal(SIGCHLD, SIG_DFL);
+  sigemptyset(&waited_for_);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&waited_for_, signal);
+  sigprocmask(SIG_BLOCK, &waited_for_, &before_);
+}
+ParentSignals::~ParentSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-int run_as_parent(const std::vector<std::string>& command,
+int ParentSignals::next(double seconds) {
+  const auto whole = static_cast<time_t>(seconds);
+  const timespec time{whole, static_cast<long>(1e9 * (seconds - static_cast<double>(whole)))};
+  const int signal = sigtimedwait(&waited_for_, nullptr, &time);
+  if (signal > 0 && signal != SIGCHLD) ++asked_;
+  return std::max(signal, 0);
+}
+
+bool ParentSignals::stop_within(double seconds) {
+  const double end = now_s() + seconds;
+  while (!asked_to_stop() && now_s() < end) next(end - now_s());
+  return asked_to_stop();
+}
+
+namespace {
+
+// The exit code of `child`, as a shell has it; nothing while it runs.
+std::optional<int> ended(pid_t child) {
+  int status = 0;
+  const pid_t found = waitpid(child, &status, WNOHANG);
+  if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;
+  if (found < 0)
+    throw DeviceError(std::string("[launch] nobody knows how the command ended: ") +
+                      std::strerror(errno) +
+                      ". Hint: something else in this process waited for it");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// In the child, between fork and exec.
+[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent, const sigset_t& mask) {
+  // A group of its own: Ctrl-C reaches only the parent, which decides what mpirun gets.
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  const int null = open("/dev/null", O_RDONLY);
+  if (null >= 0)
+    dup2(null, STDIN_FILENO);  // a background group that reads the terminal would be stopped
+  execvp(argv[0], argv.data());
+  static constexpr char kMessage[] =
+      "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or use --ranks 1\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  _exit(static_cast<int>(ExitCode::kDevice));
+}
+
+// The first TERM or INT lets the ranks write a checkpoint, the second ends them.
+void pass_on(int signal, pid_t child, bool first) {
+  if (signal == SIGUSR1 || first) kill(child, SIGUSR1);
+  if (signal == SIGUSR1) return;
+  if (first)
+    log_info(
+        "stop requested: the ranks write a checkpoint and exit with 75 (once more ends them at "
+        "once)");
+  else
+    kill(child, SIGTERM);
+}
+
+}  // namespace
+
+int run_as_parent(const std::vector<std::string>& command, ParentSignals& signals,
                   const std::function<bool()>& once_a_second) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&signals, signal);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &signals, &before);
-
   std::vector<char*> argv;
   for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -127,48 +190,21 @@ int run_as_parent(const std::vector<std::string>& command,
   const pid_t child = fork();
   if (child < 0)
     throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
-  if (child == 0) {
-    // A group of its own: Ctrl-C reaches only the parent, which decides what mpirun gets.
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    const int null = open("/dev/null", O_RDONLY);
-    if (null >= 0)
-      dup2(null, STDIN_FILENO);  // a background group that reads the terminal would be stopped
-    execvp(argv[0], argv.data());
-    static constexpr char kMessage[] =
-        "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or use --ranks 1\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
-    _exit(static_cast<int>(ExitCode::kDevice));
-  }
+  if (child == 0) become(argv, parent, signals.before());
 
-  int asked = 0;
+  int stops = 0;
+  double looked_s = now_s();
   for (;;) {
-    const timespec second{1, 0};
-    const int signal = sigtimedwait(&signals, nullptr, &second);
-    if (signal < 0) {
-      if (once_a_second && once_a_second()) kill(-child, SIGKILL);
-      continue;
+    const int signal = signals.next(1);
+    // Asked each time: a SIGCHLD may be lost among others, or never come.
+    if (const auto code = ended(child)) return *code;
+    if (signal != 0 && signal != SIGCHLD) {
+      if (signal != SIGUSR1) ++stops;
+      pass_on(signal, child, stops == 1);
     }
-    if (signal == SIGCHLD) {
-      int status = 0;
-      const pid_t ended = waitpid(child, &status, WNOHANG);
-      if (ended == 0 || (ended < 0 && errno == EINTR)) continue;
-      sigprocmask(SIG_SETMASK, &before, nullptr);
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-    asked_to_stop = true;
-    if (signal == SIGUSR1) {
-      kill(child, SIGUSR1);
-    } else if (++asked == 1) {
-      log_info(
-          "stop requested: the ranks write a checkpoint and exit with 75 (once more ends them at "
-          "once)");
-      kill(child, SIGUSR1);
-    } else {
-      kill(child, SIGTERM);
-    }
+    if (!once_a_second || now_s() - looked_s < 1) continue;
+    looked_s = now_s();
+    if (once_a_second()) kill(-child, SIGKILL);
   }
 }
 

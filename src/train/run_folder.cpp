@@ -10,6 +10,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -36,7 +37,10 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   if (error)
     throw CheckpointError("[run] " + path_.string() + ": cannot be created: " + error.message() +
                           ". Hint: choose a writable folder with --out");
-  lock_ = std::make_unique<RunLock>(path_);
+  // Ranks that our parent starts again may meet rank 0 of before, still dying.
+  const bool restarted = restarts_by_parent(process_environment()) > 0;
+  constexpr double kPatience_s = 30;
+  lock_ = std::make_unique<RunLock>(path_, restarted ? kPatience_s : 0);
   const bool used = fs::exists(path_ / "config.yaml");
   if (used && resume == Resume::kNo)
     throw CheckpointError(
@@ -63,7 +67,8 @@ void RunFolder::prepare(const Config& config, Resume resume) {
     }
   }
   put_postmortem_aside(path_);
-  fs::remove(path_ / "STOP", error);  // it asked the run before this one
+  // It asked the run before this one; while ranks are started again it asks this one.
+  if (!restarted) fs::remove(path_ / "STOP", error);
 }
 
 void RunFolder::claim(const Config& config) const {

@@ -1,6 +1,10 @@
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/batch_system.hpp"
@@ -130,6 +134,10 @@ TEST_CASE("the mpirun command") {
   there.arguments = {"it's"};
   CHECK(command_text(mpirun_command(there)) ==
         "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np 4 x 'it'\\''s'");
+  // One other host: its ranks are not to run here.
+  there.layout = {2, 1, 2};
+  CHECK(command_text(mpirun_command(there)) ==
+        "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np 2 x 'it'\\''s'");
   const char* const environment[] = {"NIH=/d",        "PWD=/x",         "_=x",  "SLURM_JOB_ID=1",
                                      "AWS_PROFILE=p", "OMPI_MCA_btl=x", nullptr};
   CHECK(forwarded_variables(environment, {"NIH"}) ==
@@ -155,6 +163,22 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
         std::string::npos);
   CHECK(error_of<ConfigError>([&] { hosts_of("# none\n"); }).find("names no host") !=
         std::string::npos);
+}
+
+TEST_CASE("a host knows its own names") {
+  CHECK(is_this_host("localhost"));
+  CHECK(is_this_host("127.0.0.1"));
+  CHECK(is_this_host("127.0.0.9"));
+  CHECK(is_this_host(host_name()));
+  CHECK(is_this_host(host_name() + ".some.domain"));
+  CHECK_FALSE(is_this_host("192.0.2.7"));
+  CHECK_FALSE(is_this_host("no-such-host.invalid"));
+}
+
+TEST_CASE("an option counts as given in both spellings") {
+  CHECK(has_option({"train", "--resume", "auto"}, "--resume"));
+  CHECK(has_option({"train", "--resume=auto"}, "--resume"));
+  CHECK_FALSE(has_option({"train", "--resumed", "resume", "--set", "x=--resume"}, "--resume"));
 }
 
 TEST_CASE("networks become settings of Open MPI and NCCL") {
@@ -249,10 +273,33 @@ TEST_CASE("a command that hangs is ended") {
 }
 
 TEST_CASE("a parent passes on the exit code of its command") {
-  CHECK(run_as_parent({"sh", "-c", "exit 75"}) == 75);
-  CHECK(run_as_parent({"sh", "-c", "kill -9 $$"}) == 137);
-  CHECK(run_as_parent({"/no/such/program"}) == static_cast<int>(ExitCode::kDevice));
-  CHECK(run_as_parent({"sleep", "60"}, [] { return true; }) == 137);
+  // Also of one that ignores the signal of ending children, as some daemons do.
+  for (const auto handler : {SIG_DFL, SIG_IGN}) {
+    signal(SIGCHLD, handler);
+    ParentSignals signals;
+    CHECK(run_as_parent({"sh", "-c", "exit 75"}, signals) == 75);
+    CHECK(run_as_parent({"sh", "-c", "kill -9 $$"}, signals) == 137);
+    CHECK(run_as_parent({"/no/such/program"}, signals) == static_cast<int>(ExitCode::kDevice));
+  }
+  ParentSignals signals;
+  CHECK(run_as_parent({"sleep", "60"}, signals, [] { return true; }) == 137);
+}
+
+TEST_CASE("a command whose end the kernel hides is an error, not a success") {
+  signal(SIGCHLD, SIG_IGN);
+  CHECK(error_of<DeviceError>([] { output_of({"false"}); }).find("SIGCHLD") != std::string::npos);
+  signal(SIGCHLD, SIG_DFL);
+}
+
+TEST_CASE("a signal between two commands waits until it is looked at") {
+  ParentSignals signals;
+  CHECK_FALSE(signals.stop_within(0));
+  CHECK(run_as_parent({"true"}, signals) == 0);
+  kill(getpid(), SIGUSR1);
+  CHECK(signals.stop_within(60));
+  CHECK(signals.asked_to_stop());
+  // A command of its own has the mask from before.
+  CHECK(run_as_parent({"sh", "-c", "kill -TERM $$; exit 3"}, signals) == 128 + SIGTERM);
 }
 
 TEST_CASE("a run folder has one user at a time") {
@@ -266,6 +313,16 @@ TEST_CASE("a run folder has one user at a time") {
   CHECK(error_of<CheckpointError>([&] { RunLock again(folder.path()); }).empty());
 }
 
+TEST_CASE("ranks that start again wait for a lock of ranks that still end") {
+  const ScratchFolder folder;
+  auto dying = std::make_unique<RunLock>(folder.path());
+  std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    dying.reset();
+  });
+  CHECK(error_of<CheckpointError>([&] { RunLock next(folder.path(), 30); }).empty());
+}
+
 TEST_CASE("an absent plug-in is named") {
   CHECK_FALSE(Plugin::exists("libno_such_thing.so"));
   CHECK(error_of<DeviceError>([] { Plugin("libno_such_thing.so"); }).find("libno_such_thing.so") !=
@@ -275,6 +332,11 @@ TEST_CASE("an absent plug-in is named") {
 TEST_CASE("a run starts again while that may help") {
   for (const int code : {0, 2, 3, 4, 6, 75}) CHECK_FALSE(RestartPolicy::may_pass(code));
   for (const int code : {5, 7, 137, 205, 139}) CHECK(RestartPolicy::may_pass(code));
+  CHECK(RestartPolicy::may_pass(9));
+  CHECK(RestartPolicy::is_explained(9));
+  CHECK_FALSE(RestartPolicy::is_explained(137));
+  CHECK(RestartPolicy::pause_s(9) > 0);
+  CHECK(RestartPolicy::pause_s(5) == 0);
   RestartPolicy policy(5);
   CHECK_FALSE(policy.again(3, "step-1"));
   CHECK(policy.again(7, ""));

@@ -13,6 +13,10 @@ Environment process_environment();                            // getenv
 // True when mpirun or a PMIx/PMI launcher started this process as a rank.
 bool started_as_rank(const Environment& env);
 
+// How often our parent has started these ranks again.
+int restarts_by_parent(const Environment& env);
+constexpr const char* kRestartsVariable = "CHEXNET_RESTARTS";
+
 // Several processes of a batch system, each of which believes to be alone: the message with the
 // right command, or empty. `world_size` is what MPI said, 1 where MPI was not started.
 std::string singleton_problem(const Environment& env, int world_size);

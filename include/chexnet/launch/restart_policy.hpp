@@ -11,9 +11,15 @@ class RestartPolicy {
   static constexpr int kSamePlace = 2;
   explicit RestartPolicy(int restarts) : left_(restarts) {}
 
-  // Exit codes that may pass: 5 (device, communication), 7 (hang), and deaths by signal, which
-  // launchers report as other numbers; not usage, data, checkpoint, numeric or a stop on request.
+  // Exit codes that may pass: 5 (device, communication), 7 (hang), 9 (storage does not answer), and
+  // deaths by signal, which launchers report as other numbers; not usage, data, checkpoint, numeric
+  // or a stop on request.
   static bool may_pass(int exit_code);
+  // With these codes a rank has said itself why it ended.
+  static bool is_explained(int exit_code);
+  // How long to wait before the next start, seconds: ranks that meet the same outage again use up
+  // their restarts for nothing.
+  static double pause_s(int exit_code);
   // Whether to start again after `exit_code`, the newest checkpoint being `checkpoint` (its name,
   // empty: none). Counts the restart.
   bool again(int exit_code, const std::string& checkpoint);

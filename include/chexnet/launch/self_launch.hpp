@@ -3,6 +3,8 @@
 // goes through as TERM.
 #pragma once
 
+#include <signal.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -49,11 +51,35 @@ std::vector<std::string> forwarded_variables(const char* const* environment,
 // As a shell would take it: words with special characters quoted.
 std::string command_text(const std::vector<std::string>& command);
 
-// Runs it to its end and returns its exit code. Call before any thread exists. `once_a_second` is
-// called meanwhile; true ends the command by force (KILL, also of what mpirun started here).
-int run_as_parent(const std::vector<std::string>& command,
+// Whether `words` give the option `name` ("--resume"), with or without its value behind a '='.
+bool has_option(const std::vector<std::string>& words, const std::string& name);
+
+// While it lives, signals that ask this process to stop (TERM, INT, USR1) wait until somebody
+// looks: also between two commands. Make it before any thread exists; one at a time.
+class ParentSignals {
+ public:
+  ParentSignals();
+  ~ParentSignals();
+  ParentSignals(const ParentSignals&) = delete;
+  ParentSignals& operator=(const ParentSignals&) = delete;
+
+  // The next signal (SIGCHLD too), or 0 after `seconds`.
+  int next(double seconds);
+  // Waits; true as soon as a signal asks to stop, or if one did before.
+  bool stop_within(double seconds);
+  bool asked_to_stop() const { return asked_ > 0; }
+  int asked() const { return asked_; }  // how often
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t waited_for_, before_;
+  int asked_ = 0;
+};
+
+// Runs a command to its end and returns its exit code. `once_a_second` is called meanwhile; true
+// ends the command by force (KILL, also of what mpirun started here). DeviceError when nobody knows
+// how it ended.
+int run_as_parent(const std::vector<std::string>& command, ParentSignals& signals,
                   const std::function<bool()>& once_a_second = {});
-// True when a signal asked that run to stop.
-bool parent_was_asked_to_stop();
 
 }  // namespace chexnet

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Ranks that are started again: with --resume in either spelling, from a caller that ignores SIGCHLD; a signal or a STOP file
+# between two starts is a stop. A host file with one other host is used.
+source tests/lib.sh
+quick=(--ranks 2 --set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=20 --set launch.restarts=3)
+wait_for_step() { for _ in $(seq 1200); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done; echo "FAILED: $1 never reached step $2"; cat "$1.log"; exit 1; }
+kill_rank() {  # RUN RANK
+  kill -9 "$(python3 -c "
+import os
+for p in filter(str.isdigit, os.listdir('/proc')):
+    try:
+        env, cmd = open(f'/proc/{p}/environ').read(), open(f'/proc/{p}/cmdline').read()
+    except OSError: continue
+    if f'OMPI_COMM_WORLD_RANK=$2\0' in env and f'--out\0$1\0' in cmd + '\0': print(p); break
+")"; }
+
+run=$scratch/again
+python3 -c "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])" \
+  "$program" train "$small" "${quick[@]}" --set train.max_steps=60 --out "$run" --resume=auto >"$run.log" 2>&1 & job=$!
+wait_for_step "$run" 10; kill_rank "$run" 1
+wait $job; rc=$?
+check "--resume=auto: the ranks start again and train to the end (exit $rc)" [ $rc = 0 ]
+check "its post-mortem's command asks for --resume once" python3 -c "
+import json
+resume = json.load(open('$run/postmortem-1.json'))['resume']
+assert resume.count('--resume') == 1, resume"
+[ "$failures" = 0 ] || tail -n 20 "$run.log"
+
+# The parent waits some seconds between two starts; its mpirun is gone then.
+between() {  # NAME COMMAND...: 75, and no further start, when COMMAND is done between two starts
+  local run=$scratch/$1 job rc; shift
+  "$program" train "$small" "${quick[@]}" --set train.max_steps=1000000 --out "$run" >"$run.log" 2>&1 & job=$!
+  wait_for_step "$run" 6; kill_rank "$run" 0
+  for _ in $(seq 600); do pgrep -P $job >/dev/null || break; sleep 0.02; done
+  parent=$job "$@"
+  wait $job; rc=$?
+  check "$(basename "$run") between two starts: exit 75 (exit $rc)" [ $rc = 75 ]
+  check "and the ranks are not started again" [ "$(grep -c '"event":"start"' "$run/metrics.jsonl")" = 1 ]
+}
+tell() { kill -USR1 "$parent"; }
+between a-signal tell
+between a-STOP-file touch "$scratch/a-STOP-file/STOP"
+
+printf 'node-of-others slots=2\n' >"$scratch/other"
+check "a host file with one other host is given to mpirun" bash -c "'$program' train '$small' --hostfile '$scratch/other' --dry-run | grep -q -- '--hostfile $scratch/other'"
+printf 'node-of-others slots=2\nnode-of-nobody slots=2\n' >"$scratch/others"
+check "and when --ranks leaves one of two" bash -c "'$program' train '$small' --hostfile '$scratch/others' --ranks 2 --ranks-per-node 2 --dry-run | grep -q -- '--hostfile $scratch/others'"
+printf 'localhost slots=2\n' >"$scratch/here"
+check "this host needs none" bash -c "'$program' train '$small' --hostfile '$scratch/here' --dry-run | grep -q '^mpirun --map-by socket '"
+finish

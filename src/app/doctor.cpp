@@ -3,7 +3,6 @@
 #include <ATen/Version.h>
 #include <hwloc.h>
 #include <torch/headeronly/version.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/host_checks.hpp"
+#include "chexnet/comm/mpi_library.hpp"
 #include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -29,9 +29,11 @@
 #include "chexnet/engine/profile.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/health.hpp"
+#include "chexnet/launch/start_checks.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/link_bench.hpp"
+#include "health_table.hpp"
 
 namespace chexnet {
 namespace {
@@ -143,22 +145,6 @@ std::vector<HealthCheck> of_nccl(Communicator& comm, const Device& device, const
   return found;
 }
 
-ordered_json json_of(const std::vector<HealthCheck>& findings) {
-  ordered_json list = ordered_json::array();
-  for (const auto& f : findings)
-    list.push_back(
-        {{"level", level_name(f.level)}, {"name", f.name}, {"text", f.text}, {"advice", f.advice}});
-  return list;
-}
-std::vector<HealthCheck> findings_of(const ordered_json& list) {
-  std::vector<HealthCheck> findings;
-  for (const auto& f : list)
-    for (const Level level : {Level::kPass, Level::kWarn, Level::kFail, Level::kSkip})
-      if (f["level"] == level_name(level))
-        findings.push_back({level, f["name"], f["text"], f["advice"]});
-  return findings;
-}
-
 std::vector<HealthCheck> of_build() {
   const auto version_of = [](unsigned api) {
     return std::to_string(api >> 16) + "." + std::to_string((api >> 8) & 255);
@@ -169,34 +155,71 @@ std::vector<HealthCheck> of_build() {
       judge_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
 }
 
-std::string text_of(const std::vector<HealthCheck>& findings) {
-  std::size_t width = 0;
-  for (const auto& f : findings) width = std::max(width, f.name.size());
-  std::string text;
-  for (const auto& f : findings) {
-    text += std::string(level_name(f.level)) + "  " + f.name +
-            std::string(width - f.name.size() + 2, ' ') + f.text + "\n";
-    if (!f.advice.empty()) text += std::string(width + 8, ' ') + "-> " + f.advice + "\n";
+// NCCL's own words of this rank go to a file whose name nobody can foresee; empty: there is no
+// folder for it.
+fs::path ask_nccl() {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  if (error) return {};
+  const fs::path log = unforeseeable_name(folder / "chexnet-nccl.log");
+  setenv("NCCL_DEBUG", "INFO", 0);
+  setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,NET", 0);
+  setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
+  return log;
+}
+
+// What ranks need before they can start. `needed`: several are wanted.
+std::vector<HealthCheck> of_start(const LaunchConfig& config, bool needed) {
+  std::vector<HealthCheck> found = {temporary_folder_check(process_environment())};
+  const Mpirun mpirun = find_mpirun();
+  found.push_back(mpirun_check(mpirun, needed));
+  std::string library, problem;
+  try {
+    library = loaded_mpi_library();
+  } catch (const DeviceError& e) {
+    problem = e.what();
   }
-  return text;
+  found.push_back(mpi_library_check(mpirun, library, problem, needed));
+  found.push_back(network_check(config.network, read_network_facts(&mpirun)));
+  return found;
+}
+
+bool wants_ranks(const LaunchConfig& config) {
+  return config.ranks > 1 || config.ranks_per_node > 1 || !config.hostfile.empty();
+}
+
+// Rows of this process alone, where ranks cannot start.
+LaunchConfig one_rank(LaunchConfig config) {
+  config.ranks = 1;
+  config.ranks_per_node = 0;
+  config.hostfile.clear();
+  return config;
 }
 
 int run(const Options& options, Invocation& invocation) {
   const double start = now_s();
-  const fs::path nccl_log =
-      fs::temp_directory_path() / ("chexnet-nccl-" + std::to_string(getpid()) + ".log");
-  if (started_as_rank(process_environment())) {
-    setenv("NCCL_DEBUG", "INFO", 0);
-    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,NET", 0);
-    setenv("NCCL_DEBUG_FILE", nccl_log.c_str(), 0);
-  }
-  const LaunchConfig config = options.links.config();
+  LaunchConfig config = options.links.config();
+  const bool is_rank = started_as_rank(process_environment());
+  const fs::path nccl_log = is_rank ? ask_nccl() : fs::path();
+  std::vector<HealthCheck> starts = of_start(config, !is_rank && wants_ranks(config));
+  const bool may_start = std::ranges::count(starts, Level::kFail, &HealthCheck::level) == 0;
+  if (!is_rank && !may_start && !options.links.launch.dry_run) config = one_rank(config);
+
   Launch launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
-  if (launch.comm == nullptr) return launch.parent_exit_code;
+  if (launch.comm == nullptr) {
+    const int code = launch.parent_exit_code;
+    if (code == 0 || code == static_cast<int>(ExitCode::kDevice)) return code;
+    // The ranks said nothing of use: what this process finds, and that.
+    starts.push_back({Level::kFail, "ranks",
+                      "mpirun ended with exit code " + std::to_string(code) + ", see above",
+                      "the rows here are of one process; `--ranks 1` asks for them alone"});
+    launch = enter_world(one_rank(config), invocation, {});
+  }
   const Device device = choose_device(config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config);
 
   std::vector<HealthCheck> findings = of_build();
+  findings.insert(findings.end(), starts.begin(), starts.end());
   for (const auto& row : device.seats)
     findings.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
                         row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
@@ -216,7 +239,7 @@ int run(const Options& options, Invocation& invocation) {
     if (text.empty()) continue;
     const auto said = ordered_json::parse(text);
     names.insert(said["host"]);
-    for (auto& finding : findings_of(said["findings"])) {
+    for (auto& finding : checks_of(said["findings"])) {
       if (comm->size() > comm->world().local_size)
         finding.name = said["host"].get<std::string>() + ": " + finding.name;
       findings.push_back(std::move(finding));
@@ -227,7 +250,7 @@ int run(const Options& options, Invocation& invocation) {
   for (const auto& part : {of_links(*comm, device), of_nccl(*comm, device, nccl_log.string())})
     findings.insert(findings.end(), part.begin(), part.end());
   std::error_code error;
-  fs::remove(nccl_log, error);
+  if (!nccl_log.empty()) fs::remove(nccl_log, error);
   invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
 

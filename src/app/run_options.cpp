@@ -17,14 +17,17 @@
 #include "chexnet/launch/network.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/launch/start_checks.hpp"
 #include "parent.hpp"
 
 namespace chexnet {
 namespace {
 
-void refuse_singletons(int world_size) {
-  const std::string problem = singleton_problem(process_environment(), world_size);
+void refuse(const std::string& problem) {
   if (!problem.empty()) throw DeviceError(problem);
+}
+void refuse_singletons(int world_size) {
+  refuse(singleton_problem(process_environment(), world_size));
 }
 
 SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
@@ -58,6 +61,18 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   launch.program = invocation.program;
   launch.arguments = invocation.arguments;
   return launch;
+}
+
+// What mpirun would only stumble over.
+std::vector<HealthCheck> start_checks(const std::string& network, const SelfLaunch& launch) {
+  const Mpirun mpirun = find_mpirun();
+  const bool asks_ucx = network.starts_with("ib") || network == "ucx";
+  NetworkFacts facts = read_network_facts(asks_ucx ? &mpirun : nullptr);
+  const bool here = launch.layout.hosts == 1 && launch.hostfile.empty();
+  if (!here) facts.adapters.reset();
+  constexpr bool kNeeded = true;
+  return {temporary_folder_check(process_environment()), mpirun_check(mpirun, kNeeded),
+          network_check(network, facts)};
 }
 
 }  // namespace
@@ -117,6 +132,8 @@ LaunchConfig LinkOptions::config() const {
 Launch enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task) {
   Launch launch;
   if (started_as_rank(process_environment())) {
+    refuse(launcher_problem(process_environment()));
+    refuse_failed({network_check(config.network, read_network_facts(nullptr))});
     apply(network_settings(config.network));
     launch.comm = open_mpi({config.timeout_s});
     refuse_singletons(launch.comm->size());
@@ -133,6 +150,7 @@ Launch enter_world(const LaunchConfig& config, Invocation& invocation, const Par
       return launch;
     }
     if (ranks.layout.ranks > 1) {
+      refuse_failed(start_checks(config.network, ranks));
       log_info("starting " + std::to_string(ranks.layout.ranks) +
                " ranks: " + command_text(mpirun_command(ranks)));
       launch.parent_exit_code = run_ranks(ranks, task);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "chexnet/comm/mpi_library.hpp"
 #include "chexnet/launch/plugin.hpp"
 
 namespace chexnet {
@@ -40,6 +41,13 @@ std::unique_ptr<Communicator> open_mpi(const MpiOptions& options) {
   using Open = Communicator* (*)(const MpiOptions*);
   const auto open = reinterpret_cast<Open>(mpi_plugin().symbol("chexnet_open_mpi"));
   return std::unique_ptr<Communicator>(open(&options));
+}
+
+std::string loaded_mpi_library() {
+  using Name = void (*)(char*, std::size_t);
+  std::string text(1024, 0);
+  reinterpret_cast<Name>(mpi_plugin().symbol("chexnet_mpi_library"))(text.data(), text.size());
+  return text.c_str();
 }
 
 void abort_mpi(int exit_code) {

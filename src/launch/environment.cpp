@@ -23,6 +23,20 @@ bool started_as_rank(const Environment& env) {
   return false;
 }
 
+std::string launcher_problem(const Environment& env) {
+  const bool known = env("OMPI_COMM_WORLD_SIZE") != nullptr || env("PMIX_RANK") != nullptr;
+  const bool other = env("PMI_FD") != nullptr || env("PMI_RANK") != nullptr;
+  // Set by who has an Open MPI that was built for Slurm's PMI.
+  const bool chosen = env("OMPI_MCA_pmix") != nullptr;
+  if (known || !other || chosen) return {};
+  if (env("SLURM_STEP_ID") != nullptr || env("SLURM_STEP_NUM_TASKS") != nullptr)
+    return "[launch] srun started this rank by PMI-1 or PMI-2, which Open MPI does not speak. "
+           "Hint: "
+           "srun --mpi=pmix, or mpirun inside the batch script";
+  return "[launch] the launcher is of another MPI (it speaks PMI, Open MPI's PMIx). Hint: use the "
+         "mpirun of the Open MPI this program was built with";
+}
+
 int restarts_by_parent(const Environment& env) { return number(env(kRestartsVariable)); }
 
 std::string singleton_problem(const Environment& env, int world_size) {

@@ -53,6 +53,15 @@ std::string messaging_layer() {
   return found;
 }
 
+// "Open MPI v4.1.4"; MPI need not be started.
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string version(text, static_cast<std::size_t>(length));
+  return version.substr(0, version.find(','));
+}
+
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(const MpiOptions& options) : timeout_s_(options.timeout_s) {
@@ -206,11 +215,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::string description() const override {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    MPI_Get_library_version(text, &length);
-    std::string version(text, static_cast<std::size_t>(length));
-    version = version.substr(0, version.find(','));
+    std::string version = library_version();
 #ifdef OMPI_MAJOR_VERSION
     const std::string built = std::to_string(OMPI_MAJOR_VERSION) + "." +
                               std::to_string(OMPI_MINOR_VERSION) + "." +
@@ -290,6 +295,11 @@ class MpiCommunicator final : public Communicator {
 
 extern "C" chexnet::Communicator* chexnet_open_mpi(const chexnet::MpiOptions* options) {
   return new chexnet::MpiCommunicator(*options);
+}
+
+extern "C" void chexnet_mpi_library(char* text, std::size_t size) {
+  const std::string version = chexnet::library_version();
+  text[version.copy(text, size - 1)] = 0;
 }
 
 extern "C" void chexnet_abort_mpi(int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }

@@ -1,0 +1,49 @@
+// What keeps mpirun and MPI from starting ranks, found before they are asked: they say it in thirty
+// lines, or not at all. Decisions are pure; the facts they rest on are read by functions beside
+// them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/health.hpp"
+
+namespace chexnet {
+
+struct Mpirun {
+  std::string path;  // empty: none in PATH
+  std::string says;  // of its version
+};
+Mpirun find_mpirun();
+
+// "4.1.4" of "mpirun (Open MPI) 4.1.4" or "Open MPI v4.1.4"; empty for another MPI's words.
+std::string open_mpi_version(const std::string& text);
+
+// `needed`: ranks are to be started by it; else what is wrong is only worth a warning.
+HealthCheck mpirun_check(const Mpirun& mpirun, bool needed);
+// `library`: how the MPI library that ranks load names itself; `problem`: why it cannot be loaded.
+HealthCheck mpi_library_check(const Mpirun& mpirun, const std::string& library,
+                              const std::string& problem, bool needed);
+
+// The folder for temporary files, where MPI keeps what ranks of a host share.
+HealthCheck temporary_folder_check(const Environment& env);
+
+struct NetworkFacts {
+  std::vector<std::string> interfaces;  // "eth0"
+  std::vector<std::string> addresses;   // of them, IPv4
+  // InfiniBand, RoCE and Omni-Path, "mlx5_0"; nothing: ranks run where we cannot look.
+  std::optional<std::vector<std::string>> adapters;
+  std::optional<bool> ucx;  // Open MPI can use it; nothing: nobody says
+};
+// `mpirun`: whose installation is asked for UCX, which takes a while; null: not asked.
+NetworkFacts read_network_facts(const Mpirun* mpirun);
+// Whether launch.network can work. ConfigError for one that is not known.
+HealthCheck network_check(const std::string& network, const NetworkFacts& facts);
+
+// Throws the first check that failed as one sentence: ConfigError where the config names what is
+// not there, else DeviceError.
+void refuse_failed(const std::vector<HealthCheck>& checks);
+
+}  // namespace chexnet

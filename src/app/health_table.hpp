@@ -1,0 +1,16 @@
+// doctor's rows as text and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "chexnet/launch/health.hpp"
+
+namespace chexnet {
+
+std::string text_of(const std::vector<HealthCheck>& checks);
+nlohmann::ordered_json json_of(const std::vector<HealthCheck>& checks);
+std::vector<HealthCheck> checks_of(const nlohmann::ordered_json& list);
+
+}  // namespace chexnet

@@ -1,0 +1,206 @@
+#include "chexnet/launch/start_checks.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/network.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kInterface = "network interface";
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+std::string list_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+// What a program prints; empty when it cannot be run.
+std::string answer_of(const std::vector<std::string>& command) {
+  constexpr double kPatience_s = 20;
+  try {
+    return output_of(command, kPatience_s).output;
+  } catch (const DeviceError&) {
+    return "";
+  }
+}
+
+std::string in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  for (const auto& folder : split(path == nullptr ? "" : path, ':')) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
+  }
+  return "";
+}
+
+// Whether `address` ("10.1.2.3") is one of `subnet` ("10.1.0.0/16"). Other forms are MPI's to know.
+bool is_in(const std::string& address, const std::string& subnet) {
+  const auto slash = subnet.find('/');
+  in_addr net{}, own{};
+  if (inet_pton(AF_INET, subnet.substr(0, slash).c_str(), &net) != 1) return true;
+  if (inet_pton(AF_INET, address.c_str(), &own) != 1) return false;
+  const int bits = std::clamp(std::atoi(subnet.c_str() + slash + 1), 0, 32);
+  const std::uint64_t mask = ~((std::uint64_t{1} << (32 - bits)) - 1);
+  return (ntohl(net.s_addr) & mask) == (ntohl(own.s_addr) & mask);
+}
+
+bool has_interface(const NetworkFacts& facts, const std::string& name) {
+  if (name.find('/') == std::string::npos)
+    return std::ranges::find(facts.interfaces, name) != facts.interfaces.end();
+  return std::ranges::any_of(facts.addresses, [&](const auto& own) { return is_in(own, name); });
+}
+
+bool has_adapter(const std::vector<std::string>& adapters, const std::string& kind,
+                 const std::string& device) {
+  return std::ranges::any_of(adapters, [&](const std::string& adapter) {
+    const bool omni_path = adapter.starts_with("hfi1");
+    if (kind == "opa") return omni_path;
+    return !omni_path && (device.empty() || adapter == device);
+  });
+}
+
+}  // namespace
+
+Mpirun find_mpirun() {
+  Mpirun found{in_path("mpirun"), ""};
+  if (found.path.empty()) return found;
+  const std::string text = answer_of({found.path, "--version"});
+  found.says = text.substr(0, text.find('\n'));
+  return found;
+}
+
+std::string open_mpi_version(const std::string& text) {
+  const auto name = text.find("Open MPI");
+  if (name == std::string::npos) return "";
+  const auto begin = text.find_first_of("0123456789", name);
+  if (begin == std::string::npos) return "";
+  const auto end = text.find_first_not_of("0123456789.", begin);
+  return text.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+HealthCheck mpirun_check(const Mpirun& mpirun, bool needed) {
+  const std::string name = "mpirun";
+  const Level bad = needed ? Level::kFail : Level::kWarn;
+  if (mpirun.path.empty())
+    return {bad, name, "there is none in PATH",
+            "install openmpi-bin, or load the module of Open MPI; one rank needs none"};
+  const std::string version = open_mpi_version(mpirun.says);
+  if (version.empty())
+    return {bad, name,
+            mpirun.path + " is not Open MPI's" +
+                (mpirun.says.empty() ? "" : " (\"" + mpirun.says + "\")"),
+            "put the bin folder of Open MPI first in PATH, or unload the other MPI's module"};
+  return {Level::kPass, name, "Open MPI " + version + ", " + mpirun.path, ""};
+}
+
+HealthCheck mpi_library_check(const Mpirun& mpirun, const std::string& library,
+                              const std::string& problem, bool needed) {
+  const std::string name = "MPI library";
+  const Level bad = needed ? Level::kFail : Level::kWarn;
+  if (library.empty())
+    return {bad, name, problem, "load the module of Open MPI; one rank needs none"};
+  const std::string starts = open_mpi_version(mpirun.says), loads = open_mpi_version(library);
+  if (starts.empty() || starts == loads) return {Level::kPass, name, library, ""};
+  return {bad, name, library + ", but mpirun is of " + starts,
+          "PATH and LD_LIBRARY_PATH must name the same installation"};
+}
+
+HealthCheck temporary_folder_check(const Environment& env) {
+  std::string folder = "/tmp";
+  for (const char* name : {"TMPDIR", "TMP", "TEMP"})
+    if (const char* value = env(name); value != nullptr && *value != 0) {
+      folder = value;
+      break;
+    }
+  const std::string name = "TMPDIR";
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    return {Level::kFail, name, folder + " is no folder",
+            "export TMPDIR=/tmp, or make that folder"};
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return {Level::kFail, name, folder + " cannot be written to", "export TMPDIR=/tmp"};
+  return {Level::kPass, name, folder, ""};
+}
+
+NetworkFacts read_network_facts(const Mpirun* mpirun) {
+  NetworkFacts facts;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) == 0) {
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      facts.interfaces.emplace_back(entry->ifa_name);
+      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+      std::array<char, INET_ADDRSTRLEN> text{};
+      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr,
+                text.data(), text.size());
+      facts.addresses.emplace_back(text.data());
+    }
+    freeifaddrs(list);
+  }
+  std::error_code error;
+  facts.adapters.emplace();
+  for (const auto& entry : fs::directory_iterator("/sys/class/infiniband", error))
+    facts.adapters->push_back(entry.path().filename().string());
+  if (mpirun == nullptr || mpirun->path.empty()) return facts;
+  const auto info = fs::path(mpirun->path).parent_path() / "ompi_info";
+  const std::string parts = answer_of({info.string(), "--parsable"});
+  if (!parts.empty()) facts.ucx = parts.find("mca:pml:ucx:") != std::string::npos;
+  return facts;
+}
+
+HealthCheck network_check(const std::string& network, const NetworkFacts& facts) {
+  network_settings(network);
+  const std::string name = "launch.network";
+  const auto colon = network.find(':');
+  const std::string kind = network.substr(0, colon);
+  const auto devices = split(colon == std::string::npos ? "" : network.substr(colon + 1), ',');
+
+  if (kind == "tcp")
+    for (const auto& device : devices)
+      if (!has_interface(facts, device))
+        return {Level::kFail, kInterface,
+                "launch.network=" + network + ": " + host_name() + " has no " + device,
+                "it has " + list_text(facts.interfaces)};
+  if (kind == "ib" || kind == "opa")
+    for (const auto& device : devices.empty() ? std::vector<std::string>{""} : devices)
+      if (facts.adapters && !has_adapter(*facts.adapters, kind, device))
+        return {Level::kFail, name,
+                network + ": " + host_name() + " has no such adapter (it has " +
+                    list_text(*facts.adapters) + ")",
+                "launch.network=auto or tcp; ibstat and the driver's modules tell why"};
+  if ((kind == "ib" || kind == "ucx") && facts.ucx && !*facts.ucx)
+    return {Level::kFail, name, network + ": this Open MPI was built without UCX",
+            "launch.network=auto or tcp, or an Open MPI with UCX (ompi_info | grep ucx)"};
+  return {Level::kPass, name, network, ""};
+}
+
+void refuse_failed(const std::vector<HealthCheck>& checks) {
+  for (const auto& check : checks) {
+    if (check.level != Level::kFail) continue;
+    const std::string text =
+        "[launch] " + check.name + ": " + check.text + ". Hint: " + check.advice;
+    if (check.name == kInterface) throw ConfigError(text);
+    throw DeviceError(text);
+  }
+}
+
+}  // namespace chexnet

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# What keeps ranks from starting is one sentence with its exit code, before mpirun is asked; doctor gives its rows all the same.
+source tests/lib.sh
+T=(train "$small" --ranks 2 --out "$scratch/run")
+mkdir "$scratch/empty" "$scratch/hydra"
+printf '#!/bin/sh\necho "HYDRA build details:"\n' >"$scratch/hydra/mpirun"; chmod +x "$scratch/hydra/mpirun"
+path=$PATH
+plain() {  # plain CODE PART ARGUMENTS...: `refused` without a program of PATH
+  local code=$1 part=$2 rc=0; shift 2
+  "$program" "$@" >"$scratch/out.txt" 2>"$scratch/err.txt" </dev/null || rc=$?
+  PATH=$path
+  check "exit $rc: $part" bash -c "[ $rc = $code ] && cat '$scratch/out.txt' '$scratch/err.txt' | grep -qF -- '$part'"
+}
+refused 2 "has no eth9. Hint: it has " "${T[@]}" --set launch.network=tcp:eth9
+[ -e /sys/class/infiniband ] || refused 5 "has no such adapter" "${T[@]}" --set launch.network=ib
+PATH=$scratch/empty plain 5 "there is none in PATH. Hint: install openmpi-bin" "${T[@]}"
+PATH=$scratch/hydra plain 5 "hydra/mpirun is not Open MPI" "${T[@]}"
+TMPDIR=$scratch/absent refused 5 "is no folder. Hint: export TMPDIR" "${T[@]}"
+(export PMI_FD=3 PMI_RANK=0 PMI_SIZE=2 SLURM_STEP_ID=0; refused 5 "srun --mpi=pmix" train "$small" --out "$scratch/run"; finish) || failures=$((failures + 1))
+
+rows() { "$program" doctor --folder "$scratch" --json "$@" >"$scratch/rows.json" 2>"$scratch/err.txt"; echo "exit $?"; }
+fails() {  # fails NAME EXIT: this row alone is a FAIL
+  check "doctor: $1 is a row (${2})" python3 -c "
+import json
+rows = json.load(open('$scratch/rows.json'))['findings']
+assert [r['name'] for r in rows if r['level'] == 'FAIL' and r['advice']] == ['$1'] and len(rows) > 12 and '$2' == 'exit 5'"
+}
+code=$(TMPDIR=$scratch/absent rows --ranks 2); fails TMPDIR "$code"
+code=$(PATH=$scratch/hydra:$path rows --ranks 2); fails mpirun "$code"
+code=$(rows --network tcp:eth9 --ranks 2); fails "network interface" "$code"
+code=$(rows)
+check "doctor of one rank says which mpirun and MPI library there are ($code)" python3 -c "
+import json
+rows = {r['name']: r for r in json.load(open('$scratch/rows.json'))['findings']}
+assert 'Open MPI' in rows['mpirun']['text'] and 'Open MPI' in rows['MPI library']['text']"
+finish

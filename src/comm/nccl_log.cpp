@@ -51,9 +51,15 @@ std::optional<NcclLink> parse_nccl_line(const std::string& line, bool& unknown) 
   unknown = false;
   if (line.find("NCCL INFO") == std::string::npos || line.find(" via ") == std::string::npos)
     return std::nullopt;
+  // The patterns take a step of the stack for each character.
+  constexpr std::size_t kLongestLine = 2048;
+  if (line.size() > kLongestLine) {
+    unknown = true;
+    return std::nullopt;
+  }
   // NCCL's sources, transport/*.cc and transport.cc, 2.4.8 to 2.30.
   static const std::regex kForm(
-      R"((Ring|Channel) (\d+)(?:/\d+)? : (\d+)(?:\[[0-9a-f]+\])? -> (\d+)(?:\[[0-9a-f]+\])?)"
+      R"((Ring|Channel) (\d{1,9})(?:/\d+)? : (\d{1,9})(?:\[[0-9a-f]+\])? -> (\d{1,9})(?:\[[0-9a-f]+\])?)"
       R"((?: \[(send|receive)\])? via )"
       R"((P2P/(?:IPC|CUMEM|MNNVL|direct pointer|common device|indirect/\d+\[[0-9a-f]+\]))"
       R"((?:/read)?(?:/CE)?|SHM/(?:direct|CE)(?:/(?:direct|CE))?|direct shared memory)"

@@ -95,3 +95,16 @@ TEST_CASE("a log is judged pair by pair") {
   CHECK(report.pairs[2].concern.empty());
   CHECK(report.pairs[3].concern.find("over TCP sockets") == 0);
 }
+
+TEST_CASE("lines that no NCCL writes are counted as unknown") {
+  const std::string head = "node1:1:2 [0] NCCL INFO ";
+  const std::string number(400, '9');
+  for (const auto& line : {head + "Channel " + number + " : 0 -> 1 via P2P/IPC",
+                           head + "Channel 0 : 0 -> " + number + " via P2P/IPC",
+                           head + "Channel 0 : 0 -> 1 via P2P/IPC" + std::string(1 << 20, ' '),
+                           head + "Channel 0 : 0 -> 1 via NET/" + std::string(1 << 20, 'x')}) {
+    bool unknown = false;
+    CHECK_FALSE(parse_nccl_line(line, unknown));
+    CHECK(unknown);
+  }
+}

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
 
   chexnet::Invocation invocation;
   invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  invocation.command = chexnet::command_words(chexnet::process_environment(), invocation.program);
   invocation.arguments.assign(argv + 1, argv + argc);
 
   CLI::App app{

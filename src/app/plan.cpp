@@ -1,5 +1,6 @@
 // plan: what training costs on 1 to 4096 GPUs of a cluster.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -84,6 +85,10 @@ int run(Options options) {
     throw ConfigError(
         "[plan] the rate of one rank is not known. Hint: --bench FILE (of `bench step --json`), "
         "--images-per-s N, or --gpu V100");
+  // A rank's share, so that any number of ranks can have it.
+  if (options.batch < 1 || options.batch != std::floor(options.batch))
+    throw ConfigError("[plan] batch = " + fixed(options.batch, 2) +
+                      " cannot be a rank's share of train.batch. Hint: a whole number of images");
   StepCosts step;
   step.compute_s = options.batch / options.images_per_s;
   constexpr std::int64_t kFindings = 14;

@@ -170,7 +170,7 @@ std::string resume_command(const Invocation& invocation, int ranks) {
   const Environment env = process_environment();
   if (started_as_rank(env) && env("CHEXNET_PARENT") == nullptr)
     words = {"mpirun", "--map-by", "socket", "-np", std::to_string(ranks)};
-  words.push_back(invocation.program);
+  words.insert(words.end(), invocation.command.begin(), invocation.command.end());
   words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
   if (!has_option(words, "--resume")) words.insert(words.end(), {"--resume", "auto"});
   return command_text(words);

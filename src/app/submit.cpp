@@ -1,6 +1,4 @@
 // submit: a batch job, an array of a sweep, or a sweep on this machine.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -19,6 +17,7 @@
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/train/run_folder.hpp"
+#include "chexnet/train/trainer.hpp"
 
 namespace chexnet {
 namespace {
@@ -60,7 +59,8 @@ int run_here(const JobRequest& request) {
   ParentSignals signals;
   for (std::size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
-    std::vector<std::string> command = {request.program, "train"};
+    std::vector<std::string> command = request.program;
+    command.emplace_back("train");
     command.insert(command.end(), request.arguments.begin(), request.arguments.end());
     for (const auto& assignment : point.assignments)
       command.insert(command.end(), {"--set", assignment});
@@ -85,38 +85,69 @@ int run_here(const JobRequest& request) {
   return worst;
 }
 
-int hand_over(const JobRequest& request, const std::string& script) {
+// A script that nobody else can read, for as long as the batch system needs it.
+class PrivateScript {
+ public:
+  explicit PrivateScript(const std::string& text) {
+    std::error_code error;
+    const auto folder = std::filesystem::temp_directory_path(error);
+    if (error)
+      throw ConfigError("[submit] " + error.message() +
+                        ": there is no folder for the script. Hint: TMPDIR names one");
+    path_ = unforeseeable_name(folder / "chexnet-job");
+    constexpr unsigned kOwnersAlone = 0600;
+    write_atomically(path_, text, kOwnersAlone);
+  }
+  ~PrivateScript() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PrivateScript(const PrivateScript&) = delete;
+  PrivateScript& operator=(const PrivateScript&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+int hand_over(const JobRequest& request, const std::string& text) {
   const bool pbs = request.scheduler == Scheduler::kPbs;
-  std::string path = (std::filesystem::temp_directory_path() / "chexnet-job-XXXXXX").string();
-  const int fd = mkstemp(path.data());
-  if (fd < 0)
-    throw ConfigError("[submit] " + path + ": cannot be written. Hint: TMPDIR names a folder");
-  close(fd);
-  write_atomically(path, script);
-  const ChildOutput result = output_of(pbs ? std::vector<std::string>{"qsub", path}
-                                           : std::vector<std::string>{"sbatch", "--parsable", path},
-                                       60);
-  std::filesystem::remove(path);
+  constexpr double kPatience_s = 60;
+  const PrivateScript script(text);
+  std::vector<std::string> command = {"sbatch", "--parsable", script.path()};
+  if (pbs) command = {"qsub", script.path()};
+  const ChildOutput result = output_of(command, kPatience_s);
   if (result.exit_code != 0)
-    throw DeviceError(std::string("[submit] ") + (pbs ? "qsub" : "sbatch") +
+    throw DeviceError("[submit] " + command.front() +
                       " refused the job, see above. Hint: --dry-run shows the script; account, "
                       "partition and the like belong into $CHEXNET_SITE");
   std::cout << result.output << std::flush;
   return 0;
 }
 
+// What train would find only once the job has its hosts.
+void check_job(const Config& config, const JobRequest& request) {
+  check_for_training(config);
+  if (config.train.batch <= 0) return;  // chosen by the ranks
+  auto ranks = static_cast<int>(config.launch.ranks);
+  if (ranks == 0) ranks = request.nodes * static_cast<int>(config.launch.ranks_per_node);
+  check_batch(config, ranks > 0 ? ranks : total_ranks(request));
+}
+
 int run(const Options& options, Invocation& invocation) {
   const Config config = load_config({options.files.begin(), options.files.end()}, options.set);
   check_for_training(config);
   JobRequest request;
-  request.program = invocation.program;
+  request.program = invocation.command;
   const char* site = std::getenv("CHEXNET_SITE");
   const std::string site_file = !options.site.empty() ? options.site : site != nullptr ? site : "";
   if (!site_file.empty()) read_site_file(site_file, request);
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;
-  if (!duration_s(request.time))
-    throw ConfigError("[submit] --time " + request.time + " is no time. Hint: 24:00:00");
+  const auto job_s = duration_s(request.time);
+  if (!job_s) throw ConfigError("[submit] --time " + request.time + " is no time. Hint: 24:00:00");
+  request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
+  if (!options.local) check_job(config, request);
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
@@ -127,7 +158,11 @@ int run(const Options& options, Invocation& invocation) {
     for (const auto& point : request.points) {
       auto set = options.set;
       set.insert(set.end(), point.assignments.begin(), point.assignments.end());
-      check_for_training(load_config({options.files.begin(), options.files.end()}, set));
+      const Config of_point = load_config({options.files.begin(), options.files.end()}, set);
+      if (options.local)
+        check_for_training(of_point);
+      else
+        check_job(of_point, request);
     }
   } else if (options.local) {
     throw ConfigError("[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
@@ -167,7 +202,7 @@ void add_submit(CLI::App& app, Invocation& invocation) {
         "cores of a rank, for compute and loader threads");
   count("--seeds", options->seeds, "runs of each setting, with run.seed 1, 2, …");
   command->add_option("--max-requeues", options->max_requeues,
-                      "further starts after exit codes 75, 5 and 7; default 20");
+                      "further starts after exit codes 75, 5, 7 and 9; default 20");
   command
       ->add_option("--sweep", options->sweep, "key=value,value,…: a run for each; may be repeated")
       ->expected(1)

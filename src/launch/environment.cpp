@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 
 namespace chexnet {
 namespace {
@@ -84,6 +85,18 @@ std::string narrow_step_problem(const Environment& env, std::size_t cpus) {
          " CPUs that the job asked for a task. Hint: from Slurm 22.05 on a step does not inherit "
          "-c: srun -c " +
          std::to_string(wanted) + " …, or export SRUN_CPUS_PER_TASK=" + std::to_string(wanted);
+}
+
+std::vector<std::string> command_words(const Environment& env, const std::string& path) {
+  namespace fs = std::filesystem;
+  const char* script = env("CHEXNET_PROGRAM");
+  const char* torch = env("CHEXNET_TORCH");
+  // Not the script of another bundle, that started what started us.
+  if (script == nullptr ||
+      fs::path(path).parent_path().parent_path() != fs::path(script).parent_path())
+    return {path};
+  if (torch == nullptr || *torch == 0) return {script};
+  return {script, "--torch", torch};
 }
 
 int threads_for(std::size_t cpus, int sharers) {

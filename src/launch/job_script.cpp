@@ -48,7 +48,8 @@ std::vector<std::string> slurm_options(const JobRequest& request) {
     options.push_back("--array=0-" + std::to_string(request.points.size() - 1));
   options.push_back(request.points.empty() ? "--output=%x-%j.out" : "--output=%x-%A_%a.out");
   // Append: a requeued job goes on in the same file.
-  options.insert(options.end(), {"--requeue", "--open-mode=append", "--signal=B:USR1@60"});
+  options.insert(options.end(), {"--requeue", "--open-mode=append",
+                                 "--signal=B:USR1@" + number(request.signal_s)});
   return options;
 }
 
@@ -126,7 +127,7 @@ std::string head(const std::string& prefix, const std::vector<std::string>& opti
   for (const auto& line : request.lines) text += directive(prefix, line);
   text += words;
   for (const auto& line : request.setup) text += line + "\n";
-  return text + "\nprogram=" + shell(request.program) + "\n";
+  return text + "\nprogram=(" + command_text(request.program) + ")\n";
 }
 
 // Ends the script when `restarts` (a shell expression) are as many as allowed, or lead nowhere;
@@ -140,6 +141,16 @@ fi
          "echo \"$place\" >>\"$history\"\n";
 }
 
+void refuse_line_breaks(const JobRequest& request) {
+  std::vector<std::string> values = {request.account, request.partition, request.time};
+  for (const auto* more : {&request.program, &request.lines, &request.setup})
+    values.insert(values.end(), more->begin(), more->end());
+  for (const auto& value : values)
+    if (value.find_first_of("\n\r") != std::string::npos)
+      throw ConfigError("[submit] '" + value.substr(0, value.find_first_of("\n\r")) +
+                        "…': a value holds a line break. Hint: one list item for each line");
+}
+
 std::string slurm_script(const JobRequest& request) {
   std::string text = head(
       "#SBATCH", slurm_options(request), request,
@@ -151,10 +162,10 @@ std::string slurm_script(const JobRequest& request) {
   if (request.launcher == "srun")
     text +=
         "# A step does not inherit -c from Slurm 22.05 on.\n"
-        "command=(srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\" \"$program\" "
+        "command=(srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\" \"${program[@]}\" "
         "\"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   else
-    text += "command=(\"$program\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
+    text += "command=(\"${program[@]}\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   text += kStart;
   text += restart_checks("${SLURM_RESTART_COUNT:-0}");
   text += R"SH(job=$SLURM_JOB_ID
@@ -181,7 +192,7 @@ std::string pbs_script(const JobRequest& request) {
   text += "max_requeues=" + number(request.max_requeues) +
           "\nsubmission=${CHEXNET_SUBMISSION:-0}\nscript=$run/job.pbs\nmkdir -p \"$run\"\n[ "
           "\"$submission\" -gt 0 ] || cp -- \"$0\" \"$script\"\n"
-          "command=(\"$program\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
+          "command=(\"${program[@]}\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   text += kStart;
   text += restart_checks("$submission");
   text +=
@@ -224,6 +235,7 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     const auto count = [&] {
       if (first.empty() || first.find_first_not_of("0123456789") != std::string::npos)
         fail("= '" + first + "' is no count. Hint: a whole number");
+      if (first.size() > 6) fail("= '" + first + "' is too large. Hint: below 1000000");
       return std::stoi(first);
     };
     if (std::ranges::find(known, key) == known.end())
@@ -233,7 +245,7 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     if (key == "account") request.account = first;
     if (key == "partition") request.partition = first;
     if (key == "time") request.time = first;
-    if (key == "program") request.program = first;
+    if (key == "program") request.program = {first};
     if (key == "lines") request.lines = value.items;
     if (key == "setup") request.setup = value.items;
     if (key == "nodes") request.nodes = count();
@@ -252,7 +264,15 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
   }
 }
 
+int total_ranks(const JobRequest& request) { return request.nodes * ranks_per_node(request); }
+
+int signal_lead_s(double job_s, double stop_margin_s) {
+  constexpr double kLongest_s = 60, kShareOfJob = 0.1;
+  return std::max(1, static_cast<int>(std::min({kLongest_s, stop_margin_s, kShareOfJob * job_s})));
+}
+
 std::string job_script(const JobRequest& request) {
+  refuse_line_breaks(request);
   return request.scheduler == Scheduler::kPbs ? pbs_script(request) : slurm_script(request);
 }
 

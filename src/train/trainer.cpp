@@ -28,16 +28,19 @@
 #include "chexnet/train/training_loop.hpp"
 
 namespace chexnet {
-namespace {
 
 void check_batch(const Config& config, int ranks) {
   const std::int64_t pieces = static_cast<std::int64_t>(ranks) * config.train.accumulate;
-  if (config.train.batch % pieces != 0)
-    throw ConfigError(
-        "[train] train.batch = " + std::to_string(config.train.batch) + " cannot be shared by " +
-        std::to_string(ranks) + " ranks x " + std::to_string(config.train.accumulate) +
-        " micro-batches. Hint: a multiple of " + std::to_string(pieces) + ", or fewer ranks");
+  const std::int64_t batch = config.train.batch;
+  if (batch % pieces == 0) return;
+  const std::int64_t next = (batch / pieces + 1) * pieces;
+  throw ConfigError("[train] train.batch = " + std::to_string(batch) + " cannot be shared by " +
+                    std::to_string(ranks) + " ranks x " + std::to_string(config.train.accumulate) +
+                    " micro-batches. Hint: train.batch=" + std::to_string(next) +
+                    ", another multiple of " + std::to_string(pieces) + ", or fewer ranks");
 }
+
+namespace {
 
 std::string split_text(const Split& split) {
   return split.rows.empty()

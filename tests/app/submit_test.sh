@@ -12,7 +12,7 @@ lines: ['--constraint=v100']
 YAML
 n=0
 for scheduler in slurm pbs; do
-  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 3"; do
+  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 2"; do
     for launcher in mpirun srun; do
       n=$((n + 1))
       # shellcheck disable=SC2086 # the words of $extra
@@ -23,6 +23,18 @@ for scheduler in slurm pbs; do
 done
 check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs
 refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
+refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
+refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
+"$program" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh"
+check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
+printf "account: \"a\\nrm -rf /\"\n" >"$scratch/evil.yaml"
+refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
+mkdir "$scratch/tmp"
+TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
+check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scratch/tmp" | /usr/bin/wc -l)" = 5/0 ]
+printf '#!/bin/sh\nstat -c %%a "$2" >%s/mode\n' "$scratch" >"$scratch/tmp/sbatch"; chmod +x "$scratch/tmp/sbatch"
+PATH=$scratch/tmp:$PATH "$program" submit "$small"
+check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
 
 sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[])

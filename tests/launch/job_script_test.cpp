@@ -45,6 +45,7 @@ TEST_CASE("a site file fills a request and is strict") {
   CHECK(
       has(error_of<ConfigError>([&] { read("acount: x\n"); }), "site.yaml:1: 'acount' is unknown"));
   CHECK(has(error_of<ConfigError>([&] { read("nodes: two\n"); }), "no count"));
+  CHECK(has(error_of<ConfigError>([&] { read("nodes: 99999999999\n"); }), "too large"));
   CHECK(has(error_of<ConfigError>([&] { read("setup: x\n"); }), "is no list"));
 }
 
@@ -75,6 +76,45 @@ TEST_CASE("job scripts say what was asked for") {
                            "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
                            "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
     CHECK(has(pbs, part));
+}
+
+TEST_CASE("Slurm's warning fits short jobs and the margin of a stop") {
+  CHECK(signal_lead_s(86400, 120) == 60);
+  CHECK(signal_lead_s(86400, 20) == 20);
+  CHECK(signal_lead_s(60, 120) == 6);
+  CHECK(signal_lead_s(60, 0) == 1);
+  JobRequest request;
+  request.signal_s = 6;
+  CHECK(has(job_script(request), "#SBATCH --signal=B:USR1@6\n"));
+}
+
+TEST_CASE("a value with a line break makes no line of a script") {
+  const std::string evil = "x\nrm -rf /";
+  const auto refused = [](const JobRequest& request) {
+    return has(error_of<ConfigError>([&] { job_script(request); }), "line break");
+  };
+  JobRequest request;
+  for (auto* value : {&request.account, &request.partition}) {
+    *value = evil;
+    CHECK(refused(request));
+    value->clear();
+  }
+  for (auto* values : {&request.lines, &request.setup, &request.program}) {
+    values->push_back(evil);
+    CHECK(refused(request));
+    values->pop_back();
+  }
+  CHECK_FALSE(refused(request));
+}
+
+TEST_CASE("a job's ranks, and a program of several words") {
+  JobRequest request;
+  request.nodes = 8;
+  request.gpus_per_node = 4;
+  CHECK(total_ranks(request) == 32);
+  request.program = {"/b/run", "--torch", "/a b/torch"};
+  CHECK(has(job_script(request), "program=(/b/run --torch '/a b/torch')\n"));
+  CHECK(has(job_script(request), "command=(\"${program[@]}\" \"${arguments[@]}\""));
 }
 
 TEST_CASE("the scripts/slurm and scripts/pbs of the project are what submit writes") {

@@ -79,6 +79,16 @@ TEST_CASE("a launcher that Open MPI does not understand is told before MPI start
   CHECK(problem(built_for_it).empty());
 }
 
+TEST_CASE("a program of a bundle is started again by the bundle's script") {
+  const auto words = [](std::map<std::string, std::string> env) {
+    return command_text(command_words(made_up(std::move(env)), "/b/bin/chexnet-train"));
+  };
+  CHECK(words({}) == "/b/bin/chexnet-train");
+  CHECK(words({{"CHEXNET_PROGRAM", "/b/run"}}) == "/b/run");
+  CHECK(words({{"CHEXNET_PROGRAM", "/b/run"}, {"CHEXNET_TORCH", "/t"}}) == "/b/run --torch /t");
+  CHECK(words({{"CHEXNET_PROGRAM", "/other/run"}}) == "/b/bin/chexnet-train");
+}
+
 TEST_CASE("habits of torchrun under srun get the fix") {
   const auto step = made_up({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_CPUS_PER_TASK", "8"}});
   CHECK(idle_gpus_problem(step, 4, 1).find("--ntasks-per-node=4 --mpi=pmix") != std::string::npos);

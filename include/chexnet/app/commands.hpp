@@ -15,6 +15,7 @@ namespace chexnet {
 
 struct Invocation {
   std::string program;                 // its full path
+  std::vector<std::string> command;    // words that start it in a fresh environment
   std::vector<std::string> arguments;  // the rest
   std::function<int()> run;            // set by the chosen subcommand
   std::function<void(int)> abort;      // ends all ranks with a code; set while there are others

@@ -31,16 +31,25 @@ struct JobRequest {
   std::string launcher = "mpirun";  // or srun
   std::vector<std::string> lines;   // further #SBATCH or #PBS lines, or their options
   std::vector<std::string> setup;   // shell lines before the program: module load …
-  std::string program = "chexnet-train";
-  std::vector<std::string> arguments;  // of `train`: config files, --set …
-  std::string run_folder;              // of a single run
-  std::vector<SweepPoint> points;      // not empty: an array
+  std::vector<std::string> program = {"chexnet-train"};  // words
+  std::vector<std::string> arguments;                    // of `train`: config files, --set …
+  std::string run_folder;                                // of a single run
+  std::vector<SweepPoint> points;                        // not empty: an array
+  int signal_s = 60;  // Slurm's warning comes so long before the end
 };
+
+// Ranks of the whole job.
+int total_ranks(const JobRequest& request);
+
+// The warning comes no earlier than the program would stop itself (`stop_margin_s`), and leaves
+// most of a short job to training.
+int signal_lead_s(double job_s, double stop_margin_s);
 
 // A site file (YAML): scheduler, account, partition, time, nodes, ranks_per_node, gpus_per_node,
 // cpus_per_rank, max_requeues, launcher, program, lines, setup. ConfigError with file and line.
 void read_site_file(const std::filesystem::path& path, JobRequest& request);
 
+// ConfigError for a value with a line break: it would be a line of the script.
 std::string job_script(const JobRequest& request);
 
 }  // namespace chexnet

@@ -31,6 +31,9 @@ struct TrainRequest {
   std::string timeline;        // file for the spans of all ranks; empty: none
 };
 
+// ConfigError where train.batch cannot be shared by ranks x train.accumulate.
+void check_batch(const Config& config, int ranks);
+
 // Collective: call on every rank with the same arguments.
 TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<Communicator> host);
 

@@ -19,7 +19,6 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/host_checks.hpp"
-#include "chexnet/comm/mpi_library.hpp"
 #include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -27,13 +26,14 @@
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/team.hpp"
 #include "chexnet/engine/profile.hpp"
+#include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/health.hpp"
-#include "chexnet/launch/start_checks.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/link_bench.hpp"
 #include "health_table.hpp"
+#include "start_rows.hpp"
 
 namespace chexnet {
 namespace {
@@ -168,52 +168,32 @@ fs::path ask_nccl() {
   return log;
 }
 
-// What ranks need before they can start. `needed`: several are wanted.
-std::vector<HealthCheck> of_start(const LaunchConfig& config, bool needed) {
-  std::vector<HealthCheck> found = {temporary_folder_check(process_environment())};
-  const Mpirun mpirun = find_mpirun();
-  found.push_back(mpirun_check(mpirun, needed));
-  std::string library, problem;
-  try {
-    library = loaded_mpi_library();
-  } catch (const DeviceError& e) {
-    problem = e.what();
-  }
-  found.push_back(mpi_library_check(mpirun, library, problem, needed));
-  found.push_back(network_check(config.network, read_network_facts(&mpirun)));
-  return found;
-}
-
-bool wants_ranks(const LaunchConfig& config) {
-  return config.ranks > 1 || config.ranks_per_node > 1 || !config.hostfile.empty();
-}
-
-// Rows of this process alone, where ranks cannot start.
-LaunchConfig one_rank(LaunchConfig config) {
-  config.ranks = 1;
-  config.ranks_per_node = 0;
-  config.hostfile.clear();
-  return config;
-}
-
 int run(const Options& options, Invocation& invocation) {
   const double start = now_s();
   LaunchConfig config = options.links.config();
   const bool is_rank = started_as_rank(process_environment());
+  const BatchJob job = batch_job(process_environment());
   const fs::path nccl_log = is_rank ? ask_nccl() : fs::path();
-  std::vector<HealthCheck> starts = of_start(config, !is_rank && wants_ranks(config));
+  const bool here = is_rank || (config.hostfile.empty() && job.nodes == 1);
+  std::vector<HealthCheck> starts = of_start(config, !is_rank && wants_ranks(config), here);
   const bool may_start = std::ranges::count(starts, Level::kFail, &HealthCheck::level) == 0;
   if (!is_rank && !may_start && !options.links.launch.dry_run) config = one_rank(config);
 
-  Launch launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
+  const auto alone = [&](const std::string& why) {
+    starts.push_back({Level::kFail, "ranks", why, "the rows here are of one process"});
+    return enter_world(one_rank(config), invocation, {});
+  };
+  Launch launch;
+  try {
+    launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
+  } catch (const DeviceError& e) {
+    if (is_rank) throw;
+    launch = alone(e.what());
+  }
   if (launch.comm == nullptr) {
     const int code = launch.parent_exit_code;
     if (code == 0 || code == static_cast<int>(ExitCode::kDevice)) return code;
-    // The ranks said nothing of use: what this process finds, and that.
-    starts.push_back({Level::kFail, "ranks",
-                      "mpirun ended with exit code " + std::to_string(code) + ", see above",
-                      "the rows here are of one process; `--ranks 1` asks for them alone"});
-    launch = enter_world(one_rank(config), invocation, {});
+    launch = alone("mpirun ended with exit code " + std::to_string(code) + ", see above");
   }
   const Device device = choose_device(config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config);

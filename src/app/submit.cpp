@@ -67,6 +67,7 @@ int run_here(const JobRequest& request) {
     command.insert(command.end(), {"--out", point.run_folder, "--resume", "auto"});
     log_info("run " + std::to_string(i + 1) + " of " + std::to_string(request.points.size()) +
              ": " + point.run_folder);
+    if (signals.stop_within(0)) return static_cast<int>(ExitCode::kRequeue);
     const int code = run_as_parent(command, signals);
     if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop()) return code;
     if (code != 0) {

@@ -131,7 +131,10 @@ int ParentSignals::next(double seconds) {
 
 bool ParentSignals::stop_within(double seconds) {
   const double end = now_s() + seconds;
-  while (!asked_to_stop() && now_s() < end) next(end - now_s());
+  // Looked at once at least: a signal may be waiting already.
+  do {
+    if (!asked_to_stop()) next(std::max(0.0, end - now_s()));
+  } while (!asked_to_stop() && now_s() < end);
   return asked_to_stop();
 }
 

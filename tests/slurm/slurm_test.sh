@@ -33,6 +33,8 @@ done
 # The wrong srun gets the right command, not two runs.
 sbatch --wait -n 2 -o wrong.out --wrap "srun --mpi=none '$program' train '$small' --out wrong" >/dev/null 2>&1
 check "srun without PMIx is told what to do" grep -q "srun --mpi=pmix" wrong.out
+sbatch --wait -n 2 -o pmi2.out --wrap "srun --mpi=pmi2 '$program' train '$small' --out pmi2; echo \"exit \$?\"" >/dev/null 2>&1
+check "srun by PMI-2 too, before MPI starts, with exit 5" bash -c "grep -q '^error: .launch. srun started this rank by PMI-1 or PMI-2' pmi2.out && grep -qx 'exit 5' pmi2.out && ! grep -q 'MPI_Init' pmi2.out"
 
 # A sweep is one array; status compares its runs.
 submit --time 10 --name sweep --out sweep --sweep train.lr=1e-3,3e-4 --seeds 2 --set train.max_steps=6 --set eval.every_epochs=1 >sweep.id || exit 1

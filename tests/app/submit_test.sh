@@ -27,7 +27,7 @@ refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32"
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
 "$program" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
-printf "account: \"a\\nrm -rf /\"\n" >"$scratch/evil.yaml"
+printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?

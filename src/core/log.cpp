@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -31,7 +32,9 @@ Logs& logs() {
   return instance;
 }
 
-void write(spdlog::level::level_enum level, const std::string& text, const char* label) {
+void write(spdlog::level::level_enum level, const std::string& raw, const char* label) {
+  // Names of files and of what archives hold are part of many messages.
+  const std::string text = printable(raw, "\n\t");
   Logs& l = logs();
   const std::lock_guard lock(l.mutex);
   if (level > spdlog::level::info || l.informs) {

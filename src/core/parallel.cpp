@@ -30,11 +30,16 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
         --live;
       });
     // Short work is not kept waiting.
-    for (int wait_ms = 1; live > 0; wait_ms = std::min(50, 2 * wait_ms)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+    try {
+      for (int wait_ms = 1; live > 0; wait_ms = std::min(50, 2 * wait_ms)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+        tick();
+      }
       tick();
+    } catch (...) {
+      next = count;
+      throw;
     }
-    tick();
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -1,0 +1,59 @@
+#include "chexnet/core/file_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+
+namespace chexnet {
+namespace {
+
+// The holder before may have removed the file between our open and our lock.
+bool is_still_there(const std::filesystem::path& path, int fd) {
+  struct stat named {
+  }, opened{};
+  return ::lstat(path.c_str(), &named) == 0 && ::fstat(fd, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+}  // namespace
+
+std::optional<FileLock> FileLock::try_take(const std::filesystem::path& path) {
+  for (;;) {
+    const int fd = open_lock_file(path);
+    if (fd < 0)
+      throw CheckpointError("[files] " + path.string() + ": cannot be locked: " +
+                            std::strerror(errno) + ". Hint: check the folder and its permissions");
+    const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) {
+      ::close(fd);
+      return {};
+    }
+    if (!locked)
+      log_warning("[files] " + path.string() + ": this file system has no locks (" +
+                  std::strerror(errno) + "); take care that no other job writes there");
+    if (is_still_there(path, fd)) return FileLock(path, fd);
+    ::close(fd);
+  }
+}
+
+FileLock::FileLock(FileLock&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+FileLock::~FileLock() {
+  if (fd_ < 0) return;
+  ::unlink(path_.c_str());
+  ::close(fd_);
+}
+
+void FileLock::beat() const { ::futimens(fd_, nullptr); }
+
+}  // namespace chexnet

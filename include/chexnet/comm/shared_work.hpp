@@ -1,0 +1,44 @@
+// Long work before training (indexing, matching, staging, packing) that takes some ranks longer
+// than others, without anybody being taken for hung while it goes on.
+//
+// A rank's work runs on a thread of its own. Meanwhile the main threads of all ranks meet twice a
+// second in a small all-reduce ("how many still work?"), so no collective waits long, whatever
+// deadline it has. Work tells of its progress; when it tells nothing for the deadline it is stuck,
+// and the run ends with a HangError that names rank and work.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+
+namespace chexnet {
+
+// What the work of a rank says. Any thread.
+class WorkProgress {
+ public:
+  // Something was done. Throws a type of its own when the work of another rank has failed; let it
+  // pass.
+  void advance();
+
+ private:
+  friend class SharedWork;
+  std::atomic<std::uint64_t> count_ = 0;
+  std::atomic<bool> stop_ = false;
+};
+
+struct SharedWorkOptions {
+  std::string what;        // for messages: "indexing the images"
+  double timeout_s = 600;  // without progress
+};
+
+// All ranks call; a rank without work passes an empty function. Returns when all work is done. An
+// exception of one rank's work is rethrown there; the others throw an Error of the same exit code
+// and text. A world of one rank does its work on the calling thread, without a deadline.
+// After a HangError the stuck thread still refers to what `work` captured: the process must end.
+void share_work(Communicator& comm, const SharedWorkOptions& options,
+                const std::function<void(WorkProgress&)>& work);
+
+}  // namespace chexnet

@@ -1,0 +1,172 @@
+#include "chexnet/comm/shared_work.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr double kMeetEvery_s = 0.5;
+// A longer pause of the main thread was a suspended job, not the work's fault.
+constexpr double kLongestCounted_s = 1;
+
+struct Stopped {};
+
+// The work of this rank. Lives as long as its thread, which may never end.
+struct Job {
+  WorkProgress progress;
+  std::mutex mutex;  // guards the rest
+  std::condition_variable ended;
+  bool done = false;
+  std::exception_ptr failure;
+};
+
+void run(Job& job, const std::function<void(WorkProgress&)>& work) {
+  std::exception_ptr failure;
+  try {
+    work(job.progress);
+  } catch (const Stopped&) {  // another rank's error is told
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(job.mutex);
+  job.done = true;
+  job.failure = failure;
+  job.ended.notify_all();
+}
+
+struct Failure {
+  ExitCode code = ExitCode::kDone;
+  std::string text;
+};
+
+Failure describe(const std::exception_ptr& failure) {
+  if (failure == nullptr) return {};
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  } catch (const std::exception& e) {
+    return {ExitCode::kDevice, e.what()};
+  }
+}
+
+}  // namespace
+
+void WorkProgress::advance() {
+  ++count_;
+  if (stop_) throw Stopped();
+}
+
+// One rank's part of a call.
+class SharedWork {
+ public:
+  SharedWork(Communicator& comm, const SharedWorkOptions& options,
+             const std::function<void(WorkProgress&)>& work)
+      : comm_(comm),
+        options_(options),
+        meet_every_s_(std::min(kMeetEvery_s, options.timeout_s / 4)),
+        job_(std::make_shared<Job>()) {
+    job_->done = !work;
+    if (work) thread_ = std::thread([job = job_, work] { run(*job, work); });
+  }
+  ~SharedWork() {
+    if (!thread_.joinable()) return;
+    job_->progress.stop_ = true;  // an exception passes; the thread may never end
+    thread_.detach();
+  }
+  SharedWork(const SharedWork&) = delete;
+  SharedWork& operator=(const SharedWork&) = delete;
+
+  void wait() {
+    while (meet()) {
+    }
+    if (stuck_)
+      thread_.detach();  // it cannot be ended
+    else if (thread_.joinable())
+      thread_.join();
+    if (any_rank(comm_, failed_)) rethrow();
+  }
+
+ private:
+  // False when nobody works any more.
+  bool meet() {
+    const bool done = wait_a_little();
+    const bool works = !done && !stuck_;
+    failed_ = stuck_ || (done && job_->failure != nullptr);
+    double state[] = {works ? 1.0 : 0.0, failed_ ? 1.0 : 0.0};
+    comm_.all_reduce(state, ReduceOp::kMax);
+    if (state[1] > 0) job_->progress.stop_ = true;
+    return state[0] > 0;
+  }
+
+  bool wait_a_little() {
+    std::unique_lock lock(job_->mutex);
+    if (stuck_) return false;
+    const double begin = now_s();
+    const std::chrono::duration<double> pause(meet_every_s_);
+    if (job_->ended.wait_for(lock, pause, [&] { return job_->done; })) return true;
+    look_for_progress(std::min(now_s() - begin, kLongestCounted_s));
+    return false;
+  }
+
+  void look_for_progress(double waited_s) {
+    const std::uint64_t count = job_->progress.count_;
+    still_s_ = count == seen_ ? still_s_ + waited_s : 0;
+    seen_ = count;
+    stuck_ = still_s_ > options_.timeout_s;
+  }
+
+  // All ranks, when any of them failed.
+  [[noreturn]] void rethrow() {
+    const Failure own = stuck_ ? stuck() : describe(job_->failure);
+    const Failure first = first_of_all(own);
+    if (stuck_) throw HangError(own.text);
+    if (job_->failure != nullptr) std::rethrow_exception(job_->failure);
+    throw Error(first.code, first.text);
+  }
+
+  Failure stuck() const {
+    return {ExitCode::kHang, "[work] rank " + std::to_string(comm_.rank()) + " on " + host_name() +
+                                 ": " + options_.what + " made no progress for " +
+                                 fixed(options_.timeout_s, 0) +
+                                 " s. Hint: does the storage answer? Else raise launch.timeout_s"};
+  }
+
+  Failure first_of_all(const Failure& own) {
+    const std::string line = std::to_string(static_cast<int>(own.code)) + " " + own.text;
+    for (const auto& text : gather_text(comm_, line)) {
+      const auto code = static_cast<ExitCode>(std::stoi(text));
+      if (code != ExitCode::kDone) return {code, text.substr(text.find(' ') + 1)};
+    }
+    return own;
+  }
+
+  Communicator& comm_;
+  const SharedWorkOptions& options_;
+  double meet_every_s_;
+  std::shared_ptr<Job> job_;
+  std::thread thread_;
+  bool stuck_ = false, failed_ = false;
+  std::uint64_t seen_ = 0;
+  double still_s_ = 0;
+};
+
+void share_work(Communicator& comm, const SharedWorkOptions& options,
+                const std::function<void(WorkProgress&)>& work) {
+  if (comm.size() > 1) return SharedWork(comm, options, work).wait();
+  WorkProgress progress;
+  if (work) work(progress);
+}
+
+}  // namespace chexnet

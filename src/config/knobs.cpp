@@ -46,7 +46,7 @@ std::vector<Knob> make_knobs() {
     {"data.resize_kind", FIELD(data.resize_kind), "antialias: torchvision's bilinear antialias kernel for uint8, bit for bit; area: exact box mean", {"antialias", "area"}},
     {"data.jpeg_scale", FIELD(data.jpeg_scale), "auto: a JPEG much larger than data.resize is decoded at 1/2, 1/4 or 1/8 of its size, scaled in its DCT; off: always at full size, as other programs do", {"auto", "off"}},
     {"data.random_crop", FIELD(data.random_crop), "training takes a random crop instead of the centre", {}},
-    {"data.random_resized_crop", FIELD(data.random_resized_crop), "training takes a random square of data.crop_area_min..1 of the area, resized to data.crop", {}},
+    {"data.random_resized_crop", FIELD(data.random_resized_crop), "training takes a random part of data.crop_area_min..1 of the area, with the picture's own shape, resized to data.crop; not from packs", {}},
     {"data.crop_area_min", FIELD(data.crop_area_min), "smallest area of data.random_resized_crop", {}, 0.01, 1},
     {"data.flip", FIELD(data.flip), "training flips left-right with probability 1/2 (moves the heart to the other side, as the CheXNet paper does)", {}},
     {"data.rotate_deg", FIELD(data.rotate_deg), "training rotates by up to this many degrees either way", {}, 0, 45},

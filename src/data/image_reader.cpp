@@ -66,11 +66,20 @@ void check_packs(const ImageSource& source, const Preprocessing& wanted) {
   }
 }
 
+void check_crops(const ImageSource& source, const Augmentation& augmentation) {
+  if (!augmentation.random_resized_crop || source.packs().empty()) return;
+  throw ConfigError(
+      "[pack] data.random_resized_crop cuts from the original picture, a pack holds resized ones: "
+      "the pixels would be others than from the files. Hint: data.random_crop, or name the files, "
+      "archives or records in data.images");
+}
+
 ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
                          Augmentation augmentation, std::uint64_t seed)
     : source_(source), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
   cv::setNumThreads(0);  // the loader's workers are the parallelism
   check_packs(source, preprocessing);
+  check_crops(source, augmentation);
 }
 
 void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const {

@@ -59,7 +59,7 @@ int evaluate_checkpoint(const Options& options, Invocation& invocation) {
   if (launch.comm == nullptr) return launch.parent_exit_code;
   Communicator& comm = *launch.comm;
   const Device device = choose_device(config.launch, comm);
-  const Dataset dataset = load_dataset(config.data, comm);
+  const Dataset dataset = load_dataset(config.data, comm, config.launch.timeout_s);
   const Split& split = dataset.splits.named(options.split);
   if (split.rows.empty())
     throw DataError("[evaluate] the " + options.split +

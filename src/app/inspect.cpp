@@ -7,6 +7,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/audit.hpp"
@@ -37,7 +38,7 @@ void list(const char* what, const std::vector<std::string>& items, const char* g
             << (items.empty() ? std::string(good) : std::to_string(items.size())) << "\n";
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i)
-    std::cout << "    " << items[i] << "\n";
+    std::cout << "    " << printable(items[i]) << "\n";
   if (items.size() > kShown)
     std::cout << "    and " << items.size() - kShown << " more (--json has all)\n";
 }

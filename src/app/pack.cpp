@@ -34,10 +34,11 @@ int run(const Options& options, Invocation& invocation) {
   Launch launch = enter_world(config.launch, invocation);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   Communicator& comm = *launch.comm;
-  const Dataset dataset = load_dataset(config.data, comm);
+  const Dataset dataset = load_dataset(config.data, comm, config.launch.timeout_s);
 
   PackJob job;
   job.out = options.out;
+  job.timeout_s = config.launch.timeout_s;
   job.preprocessing = training_preprocessing(config.data);
   job.per_shard = options.per_shard;
   job.shuffle_seed = options.shuffle_seed;

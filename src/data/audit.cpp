@@ -12,6 +12,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parallel.hpp"
+#include "chexnet/data/name_table.hpp"
 #include "chexnet/data/near_duplicates.hpp"
 
 namespace chexnet {
@@ -214,7 +215,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
   std::vector<std::uint32_t> wanted, missing, present;
   std::unordered_set<std::string> names;
   for (std::uint32_t row = 0; row < m.size(); ++row) {
-    names.insert(last_part(m.images[row]));
+    names.emplace(last_part(m.images[row]));
     if (split_of.contains(row)) wanted.push_back(row);
   }
   const ImageSource source(ImageIndex::match(m, wanted, found, containers, missing), stores);
@@ -222,7 +223,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
   std::ranges::copy_if(wanted, std::back_inserter(present),
                        [&](auto row) { return source.index().has(row); });
   for (const auto& image : found)
-    if (!names.contains(last_part(image.name))) audit.unlisted.push_back(image.name);
+    if (!names.contains(std::string(last_part(image.name)))) audit.unlisted.push_back(image.name);
 
   // Every one of them decoded.
   std::vector<Seen> seen(present.size());

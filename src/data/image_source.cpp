@@ -12,6 +12,14 @@ namespace {
 
 constexpr int kObjectStoreReaders = 32;
 
+// Another record may be as sound as the one that was indexed.
+void check_record(std::span<const std::byte> data, const std::string& origin, const Entry& entry) {
+  if (data.size() != entry.length || stored_crc32c(data) != entry.crc32c)
+    throw DataError("[tfrecord] " + origin + " at byte " + std::to_string(entry.offset) +
+                    ": is another record than when the file was indexed. Hint: the file was "
+                    "written again; delete its .index file to index it again");
+}
+
 void check_member(const Fetched& fetched, const Entry& entry) {
   if (fetched.bytes.size() != entry.length || crc32c(fetched.bytes) != entry.crc32c)
     throw DataError("[tar] " + fetched.origin + " at byte " + std::to_string(entry.offset) +
@@ -33,8 +41,12 @@ ImageSource::ImageSource(ImageIndex index, Stores& stores)
     : index_(std::move(index)), stores_(stores), packs_(index_.containers().size()) {
   for (std::size_t c = 0; c < packs_.size(); ++c) {
     const Container& container = index_.containers()[c];
-    if (container.kind == ContainerKind::kPack)
-      packs_[c] = std::make_unique<PackReader>(container.path, stores_.of(container.path));
+    if (container.kind != ContainerKind::kPack) continue;
+    packs_[c] = std::make_unique<PackReader>(container.path, stores_.of(container.path));
+    if (packs_[c]->head_crc32c() != container.head_crc32c)
+      throw DataError("[pack] " + container.path +
+                      ": was written again since it was indexed. Hint: start again once nobody "
+                      "writes to it");
   }
 }
 
@@ -63,6 +75,7 @@ void ImageSource::fetch(std::uint32_t row, Fetched& into) const {
       store.read(container.path, entry.offset, kRecordHead + entry.length + kRecordTail,
                  into.memory);
       const auto data = record_data(into.memory, container.path, entry.offset, place.number);
+      check_record(data, into.origin, entry);
       into.bytes = example_image(data, into.origin);
       break;
     }

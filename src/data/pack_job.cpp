@@ -6,14 +6,18 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/data/pack.hpp"
 #include "chexnet/image/encode.hpp"
+#include "chexnet/storage/index_text.hpp"
 #include "chexnet/storage/tfrecord.hpp"
 
 namespace chexnet {
@@ -76,19 +80,44 @@ PackResult total(Communicator& comm, const Shared& shared) {
   return {static_cast<std::uint64_t>(counts[0]), static_cast<std::uint64_t>(counts[1]), {}};
 }
 
-// Runs `action` on rank 0; every rank throws when it throws.
-void on_rank_0(Communicator& comm, const std::function<void()>& action) {
-  std::exception_ptr failure;
-  if (comm.rank() == 0) {
-    try {
-      action();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
-  if (!any_rank(comm, failure != nullptr)) return;
-  if (failure) std::rethrow_exception(failure);
-  throw CheckpointError("[pack] rank 0 failed. Hint: see its message");
+// After the shard is complete: its index knows its time of writing. Without one it is read through.
+void keep_index(const std::string& shard, const std::vector<Entry>& entries) {
+  const StoredFile file = local_store()->list(shard).front();
+  write_atomically(shard + ".index", index_text(entries, ContainerKind::kTfrecord, file));
+}
+
+// Runs `action` on rank 0 while the others wait; every rank throws when it throws.
+void on_rank_0(Communicator& comm, const PackJob& job, const char* what,
+               const std::function<void(WorkProgress&)>& action) {
+  const bool acts = comm.rank() == 0;
+  share_work(comm, {what, job.timeout_s}, acts ? action : std::function<void(WorkProgress&)>());
+}
+
+// Held by rank 0.
+FileLock lock_output(const fs::path& hidden) {
+  if (const auto folder = hidden.parent_path(); !folder.empty()) fs::create_directories(folder);
+  auto lock = FileLock::try_take(hidden);
+  if (!lock)
+    throw CheckpointError("[pack] " + hidden.parent_path().string() +
+                          ": another pack writes there now. Hint: wait for it, or choose another "
+                          "--out");
+  return std::move(*lock);
+}
+
+// `work` for each of `count` items, by all threads of this rank.
+void on_every_rank(Communicator& comm, const PackJob& job, const Shared& shared,
+                   std::uint64_t count, const std::function<void(std::size_t)>& work,
+                   const std::function<void()>& show) {
+  share_work(comm, {"packing", job.timeout_s}, [&](WorkProgress& progress) {
+    std::uint64_t seen = 0;
+    parallel_for(count, job.threads, work, [&] {
+      show();
+      if (const std::uint64_t done = shared.done; done != seen) {
+        seen = done;
+        progress.advance();
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -101,7 +130,10 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
   for (const auto row : job.rows) shape.names.push_back(manifest.images[row]);
   bool complete = false;
   std::string sha256;
-  on_rank_0(comm, [&] {
+  std::optional<FileLock> lock;
+  on_rank_0(comm, job, "preparing the pack", [&](WorkProgress&) {
+    const fs::path out = job.out;
+    lock.emplace(lock_output(out.parent_path() / ("." + out.filename().string() + ".lock")));
     if (fs::exists(job.out)) {
       const auto store = local_store();
       const PackReader reader(job.out, *store);
@@ -113,8 +145,6 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
       sha256 = reader.source_sha256();
       return;
     }
-    if (const auto parent = fs::path(job.out).parent_path(); !parent.empty())
-      fs::create_directories(parent);
     PackWriter::prepare(job.out, shape);
   });
   if (any_rank(comm, complete)) return {0, job.rows.size(), sha256};
@@ -139,10 +169,12 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
     }
     ++shared.done;
   };
-  parallel_for(own, job.threads, pack_one, tick);
+  on_every_rank(comm, job, shared, own, pack_one, tick);
   refuse_damage(shared, comm);
   PackResult result = total(comm, shared);
-  on_rank_0(comm, [&] { result.source_sha256 = writer.finish(); });
+  on_rank_0(comm, job, "finishing the pack", [&](WorkProgress& finishing) {
+    result.source_sha256 = writer.finish([&] { finishing.advance(); });
+  });
   return result;
 }
 
@@ -154,8 +186,9 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
     shuffle(rows, random);
   }
   const std::size_t shards = (rows.size() + job.per_shard - 1) / job.per_shard;
-  on_rank_0(comm, [&] {
-    fs::create_directories(job.out);
+  std::optional<FileLock> lock;
+  on_rank_0(comm, job, "preparing the shards", [&](WorkProgress&) {
+    lock.emplace(lock_output(fs::path(job.out) / ("." + job.prefix + ".lock")));
     Sha256 content;
     for (const auto row : rows) {
       content.update(manifest.images[row]);
@@ -233,22 +266,24 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
         example.label_names.push_back(manifest.findings[k]);
       }
       record.clear();
-      append_record(record, encode_example(example));
+      const std::string data = encode_example(example);
+      append_record(record, data);
       out.write(record);
       Entry entry;
       entry.name = example.filename;
       entry.offset = offset;
       entry.length = record.size() - kRecordHead - kRecordTail;
+      entry.crc32c = crc32c(std::as_bytes(std::span(data)));
       entries.push_back(std::move(entry));
       offset += record.size();
       ++shared.written;
     }
     if (!whole) return;  // the destructor removes it; refuse_damage() tells
-    write_atomically(path + ".index", entries_text(entries, ContainerKind::kTfrecord, offset));
     out.commit();
     sync_folder(job.out);
+    keep_index(path, entries);
   };
-  parallel_for(own, job.threads, write_shard, tick);
+  on_every_rank(comm, job, shared, own, write_shard, tick);
   refuse_damage(shared, comm);
   return total(comm, shared);
 }

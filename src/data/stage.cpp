@@ -1,27 +1,26 @@
 #include "chexnet/data/stage.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
-#include "chexnet/core/checksum.hpp"
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/data/staged_copy.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr std::uint64_t kPiece = 8 << 20;
 
 bool remote(const Container& c) { return is_s3(c.path) || on_network_file_system(c.path); }
 
@@ -32,108 +31,112 @@ std::string auto_folder() {
   return "/tmp";
 }
 
-std::string copy_path(const std::string& folder, const Container& c) {
-  const std::string identity = sha256_hex(c.path + "\n" + std::to_string(c.size)).substr(0, 16);
-  return folder + "/chexnet-stage/" + identity + "/" + fs::path(c.path).filename().string();
+// In a shared folder each user has a place of his own.
+fs::path root_in(const std::string& folder) {
+  return fs::path(folder) / ("chexnet-stage-" + std::to_string(::geteuid()));
 }
 
-std::string sum_text(std::uint64_t size, std::uint32_t sum) {
-  return std::to_string(size) + " " + std::to_string(sum) + "\n";
+double last_change_s(const fs::path& path) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  return error ? 0 : std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// CRC32C over the whole file, piece by piece; `each` sees every piece.
-template <class Each>
-std::string sum_of(Store& store, const std::string& path, std::uint64_t size, Each each) {
-  std::vector<std::byte> piece;
-  std::uint32_t sum = 0;
-  std::uint64_t at = 0;
-  while (at < size) {
-    store.read(path, at, std::min(kPiece, size - at), piece);
-    if (piece.empty()) break;
-    sum = crc32c(piece, sum);
-    each(piece);
-    at += piece.size();
+// Two jobs of a user on one node wait for each other; that the other goes on counts as progress.
+FileLock take_turn(const fs::path& root, const Tick& tick, Progress& show) {
+  const fs::path path = root / "lock";
+  double changed_s = 0;
+  for (;;) {
+    if (auto lock = FileLock::try_take(path)) return std::move(*lock);
+    show.show("staging: waiting for another job of yours on this node");
+    if (const double now = last_change_s(path); now != changed_s) {
+      changed_s = now;
+      tick();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  return sum_text(at, sum);
 }
 
-// True when the copy is there and is what its sum file says.
-bool usable(const std::string& copy, std::uint64_t size) {
-  const std::string sums = copy + ".sum";
-  if (!fs::exists(copy) || !fs::exists(sums) || fs::file_size(copy) != size) return false;
-  return read_text(sums) == sum_of(*local_store(), copy, size, [](auto&) {});
-}
-
-void copy(Store& store, const Container& c, const std::string& to, Progress& progress,
-          std::uint64_t& done, std::uint64_t all) {
-  const fs::path partial = fs::path(to).parent_path() / ".partial";
-  const double start = now_s();
-  OutputFile out(partial);
-  const std::string sums = sum_of(store, c.path, c.size, [&](const std::vector<std::byte>& piece) {
-    out.write(piece);
-    done += piece.size();
-    progress.show(
-        "staging: " + fixed(100.0 * static_cast<double>(done) / static_cast<double>(all), 0) +
-        " % of " + readable_bytes(static_cast<double>(all)) + ", " + readable_s(now_s() - start) +
-        " for " + fs::path(c.path).filename().string());
-  });
-  out.commit();
-  // What is on the disk now, against what was read: a bad disk shows here.
-  if (sum_of(*local_store(), partial, c.size, [](auto&) {}) != sums)
-    throw DataError("[stage] " + to + " differs from " + c.path +
-                    " after copying. Hint: the disk is bad, or the source changed meanwhile");
-  write_atomically(to + ".sum", sums);
-  fs::rename(partial, to);
+void need_room(const std::string& folder, std::uint64_t missing) {
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0) return;
+  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (missing + missing / 50 <= free) return;
+  throw DataError("[stage] " + folder + " has " + readable_bytes(static_cast<double>(free)) +
+                  " free, the data needs " + readable_bytes(static_cast<double>(missing)) +
+                  ". Hint: choose another data.stage, or off");
 }
 
 // Copies what is not there yet.
 void fill(const std::vector<Container>& wanted, const std::string& folder, Stores& stores,
-          bool show) {
-  std::uint64_t missing = 0;
-  std::vector<const Container*> to_copy;
-  fs::create_directories(folder + "/chexnet-stage");
-  // Two jobs of one node wait for each other.
-  const std::string lock_path = folder + "/chexnet-stage/.lock";
-  const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock < 0 || ::flock(lock, LOCK_EX) != 0)
-    throw DataError("[stage] " + lock_path + " cannot be locked. Hint: choose another data.stage");
-  struct Closer {
-    int fd;
-    ~Closer() { ::close(fd); }
-  } closer{lock};
+          bool shows, const Tick& tick) {
+  Progress progress(shows);
+  const fs::path root = root_in(folder);
+  fs::create_directories(folder);
+  make_private_folder(root);
+  const FileLock lock = take_turn(root, tick, progress);
+  const auto goes_on = [&] {
+    lock.beat();
+    tick();
+  };
+  std::vector<StagedCopy> copies;
+  std::uint64_t missing = 0, done = 0, new_files = 0;
   for (const Container& c : wanted) {
-    if (usable(copy_path(folder, c), c.size)) continue;
-    to_copy.push_back(&c);
-    missing += c.size;
+    StagedCopy& copy = copies.emplace_back(root, c);
+    const std::uint64_t to_copy = copy.check([&] {
+      progress.show("staging: checking what is there");
+      goes_on();
+    });
+    missing += to_copy;
+    new_files += to_copy > 0 ? 1 : 0;
   }
-  struct statvfs space {};
-  if (::statvfs(folder.c_str(), &space) == 0) {
-    const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
-    if (missing + missing / 50 > free)
-      throw DataError("[stage] " + folder + " has " + readable_bytes(static_cast<double>(free)) +
-                      " free, the data needs " + readable_bytes(static_cast<double>(missing)) +
-                      ". Hint: choose another data.stage, or off");
-  }
-  Progress progress(show);
-  std::uint64_t done = 0;
-  for (const Container* c : to_copy) {
-    const std::string to = copy_path(folder, *c);
-    fs::create_directories(fs::path(to).parent_path());
-    copy(stores.of(c->path), *c, to, progress, done, missing);
+  need_room(folder, missing);
+  const double start = now_s();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::string name = fs::path(wanted[i].path).filename().string();
+    copies[i].complete(stores.of(wanted[i].path), [&](std::uint64_t bytes) {
+      done += bytes;
+      const double share = static_cast<double>(done) / static_cast<double>(missing);
+      progress.show("staging: " + share_and_time_left(share, now_s() - start) + " of " +
+                    readable_bytes(static_cast<double>(missing)) + ", " + name);
+      goes_on();
+    });
   }
   progress.clear();
-  if (show)
-    log_info("stage: " + std::to_string(to_copy.size()) + " files (" +
+  if (shows)
+    log_info("stage: " + std::to_string(new_files) + " files (" +
              readable_bytes(static_cast<double>(missing)) + ") copied to " + folder + ", " +
-             std::to_string(wanted.size() - to_copy.size()) + " were there");
+             std::to_string(wanted.size() - new_files) + " were there");
+}
+
+// Why this node cannot stage.
+struct Refusal {
+  ExitCode code = ExitCode::kDone;
+  std::string text;
+};
+
+Refusal refusal_of(const Error& e) {
+  // The place cannot be written: data.stage names it, so it is no matter of checkpoints.
+  return {e.code() == ExitCode::kCheckpoint ? ExitCode::kData : e.code(), e.what()};
+}
+
+// The first of any node; all ranks call.
+Refusal first_refusal(Communicator& comm, const Refusal& own) {
+  const std::string line = std::to_string(static_cast<int>(own.code)) + " " + own.text;
+  for (const auto& text : gather_text(comm, line)) {
+    const auto code = static_cast<ExitCode>(std::stoi(text));
+    if (code != ExitCode::kDone) return {code, text.substr(text.find(' ') + 1)};
+  }
+  return {};
 }
 
 }  // namespace
 
-ImageIndex staged(ImageIndex index, const std::string& where, Stores& stores, Communicator& comm) {
-  if (where == "off") return index;
-  const bool automatic = where == "auto";
-  const std::string folder = automatic ? auto_folder() : where;
+ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
+                  Communicator& comm) {
+  if (options.where == "off") return index;
+  const bool automatic = options.where == "auto";
+  const std::string folder = automatic ? auto_folder() : options.where;
   std::vector<Container> wanted;
   std::size_t single_files = 0;
   for (const auto& c : index.containers()) {
@@ -145,25 +148,31 @@ ImageIndex staged(ImageIndex index, const std::string& where, Stores& stores, Co
   if (single_files > 0 && !automatic && comm.rank() == 0)
     log_warning("stage: " + std::to_string(single_files) +
                 " images are files of their own and stay where they are; pack them first");
-  std::string failure;
-  if (comm.world().local_rank == 0 && !wanted.empty()) {
+  if (wanted.empty()) return index;
+
+  Refusal refusal;
+  const auto copy = [&](WorkProgress& progress) {
     try {
-      fill(wanted, folder, stores, comm.rank() == 0);
+      fill(wanted, folder, stores, comm.rank() == 0, [&] { progress.advance(); });
     } catch (const Error& e) {
-      failure = e.what();
+      refusal = refusal_of(e);
     } catch (const std::exception& e) {
-      failure = "[stage] " + folder + ": " + e.what() + ". Hint: choose another data.stage, or off";
+      refusal = {ExitCode::kData, "[stage] " + folder + ": " + e.what() +
+                                      ". Hint: choose another data.stage, or off"};
     }
-  }
-  if (any_rank(comm, !failure.empty())) {
-    std::string first;
-    for (const auto& text : gather_text(comm, failure))
-      if (first.empty()) first = text;
-    if (!automatic) throw DataError(first);
-    if (comm.rank() == 0) log_warning(first + "; reading from where the data is");
+  };
+  using Work = std::function<void(WorkProgress&)>;
+  const bool leads = comm.world().local_rank == 0;
+  share_work(comm, {"staging the data", options.timeout_s}, leads ? Work(copy) : Work());
+  if (const Refusal first = first_refusal(comm, refusal); first.code != ExitCode::kDone) {
+    if (!automatic && first.code == ExitCode::kData) throw DataError(first.text);
+    if (!automatic) throw Error(first.code, first.text);
+    if (comm.rank() == 0) log_warning(first.text + "; reading from where the data is");
     return index;
   }
-  for (const Container& c : wanted) index.move_container(c.path, copy_path(folder, c));
+  // Every rank of a node knows the place by itself.
+  for (const Container& c : wanted)
+    index.move_container(c.path, StagedCopy(root_in(folder), c).path().string());
   return index;
 }
 

@@ -1,15 +1,20 @@
 #include "chexnet/storage/entry.hpp"
 
-#include <charconv>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <regex>
-#include <string_view>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/storage/index_text.hpp"
 #include "chexnet/storage/tar.hpp"
 #include "chexnet/storage/tfrecord.hpp"
 
@@ -17,86 +22,132 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kKindNames[] = {"file", "tar", "tar.gz", "tfrecord", "pack"};
-
-std::string first_line(ContainerKind kind, std::uint64_t size) {
-  return "chexnet-index 1 " + std::string(kKindNames[static_cast<std::size_t>(kind)]) + " " +
-         std::to_string(size);
-}
-
-void put_hex(std::string& text, unsigned value, int digits) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  for (int i = digits - 1; i >= 0; --i) text += kDigits[value >> (4 * i) & 15];
-}
-
-class LineReader {
- public:
-  LineReader(std::string_view line, const std::string& origin) : rest_(line), origin_(origin) {}
-  std::string_view field() {
-    const auto end = rest_.find('\t');
-    const auto found = rest_.substr(0, end);
-    rest_ = end == std::string_view::npos ? std::string_view() : rest_.substr(end + 1);
-    return found;
-  }
-  template <class Number>
-  Number number(int base = 10) {
-    return parse<Number>(field(), base);
-  }
-  template <class Number>
-  Number parse(std::string_view text, int base) {
-    Number value{};
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size())
-      throw DataError("[index] " + origin_ + ": damaged index file. Hint: delete it");
-    return value;
-  }
-
- private:
-  std::string_view rest_;
-  const std::string& origin_;
-};
-
-// Beside the container; else in the cache folder under a name made of the path.
 std::string index_path(const std::string& container) { return container + ".index"; }
-std::string cached_index_path(const std::string& container) {
+
+// The user's own folder for what can be made again; empty where no variable names one.
+fs::path user_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  const fs::path base = cache != nullptr  ? fs::path(cache)
-                        : home != nullptr ? fs::path(home) / ".cache"
-                                          : fs::temp_directory_path();
-  return (base / "chexnet-train" / "index" / (sha256_hex(container).substr(0, 32) + ".index"))
-      .string();
+  if (cache != nullptr && *cache != '\0') return cache;
+  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache";
+  return {};
 }
 
-bool read_index(Store& store, const std::string& path, const std::string& wanted,
-                std::vector<Entry>& entries) {
-  if (!store.exists(path)) return false;
+fs::path index_folder() {
+  if (!user_cache().empty()) return user_cache() / "chexnet-train" / "index";
+  return fs::temp_directory_path() / ("chexnet-index-" + std::to_string(::geteuid()));
+}
+
+void make_index_folder() {
+  if (user_cache().empty())
+    make_private_folder(index_folder());  // among folders of others
+  else
+    fs::create_directories(index_folder());
+}
+
+fs::path cached_index_path(const std::string& container) {
+  return index_folder() / (sha256_hex(container).substr(0, 32) + ".index");
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// The text of a file that only `owners` (and root) can have written; nothing when it cannot be read
+// or others may write it.
+std::optional<std::string> read_trusted(const fs::path& path, const std::vector<uid_t>& owners) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  if (file.fd() < 0 || ::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  const bool known = info.st_uid == 0 || std::ranges::find(owners, info.st_uid) != owners.end();
+  if (others_write || !known) {
+    log_warning("[index] " + path.string() +
+                ": others than you and the data's owner can write it, so it is not used. "
+                "Hint: delete it, or chmod go-w");
+    return {};
+  }
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  const auto got = read_at(file.fd(), 0, std::as_writable_bytes(std::span(text)));
+  if (got < 0) return {};
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
+
+// The index that lies beside an object. It was uploaded with it, so its first line has the version
+// of the file it was made for, not the object's: size and each entry's checksum must do.
+std::optional<std::string> read_object(Store& store, const std::string& path) {
+  if (!store.exists(path)) return {};
   std::vector<std::byte> bytes;
   store.read_whole(path, bytes);
-  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with(wanted + "\n")) return false;  // of another container, or another version
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+bool take(const std::optional<std::string>& text, const std::string& wanted,
+          const std::string& origin, const StoredFile& file, ContainerKind kind,
+          std::vector<Entry>& entries) {
+  if (!text || !text->starts_with(wanted)) return false;  // of another content, or another version
   try {
-    entries = entries_of_text(text, path);
+    entries = entries_of_text(*text, origin);
+    const auto possible = [&](const Entry& e) { return is_possible(e, kind, file.size); };
+    if (std::ranges::all_of(entries, possible)) return true;
+    throw DataError("[index] " + origin +
+                    ": an entry lies outside of its container. Hint: delete it");
   } catch (const DataError& e) {
     log_warning(std::string(e.what()) + "; reading the container again");
     return false;
   }
-  return true;
 }
 
-void write_index(const std::string& container, const std::string& text) {
-  if (!is_s3(container)) {
-    try {
-      return write_atomically(index_path(container), text);
-    } catch (const CheckpointError&) {  // a read-only data folder is usual
-    }
+bool read_index(Store& store, const StoredFile& file, ContainerKind kind,
+                std::vector<Entry>& entries) {
+  const std::string beside = index_path(file.path);
+  const std::string wanted = index_head(kind, file) + "\n";
+  if (is_s3(file.path)) {
+    const std::string any_version = index_head(kind, {file.path, file.size});
+    if (take(read_object(store, beside), any_version, beside, file, kind, entries)) return true;
+  } else {
+    struct stat container {};
+    if (::stat(file.path.c_str(), &container) != 0) return false;
+    const auto text = read_trusted(beside, {::geteuid(), container.st_uid});
+    if (take(text, wanted, beside, file, kind, entries)) return true;
   }
+  const fs::path cached = cached_index_path(file.path);
+  return take(read_trusted(cached, {::geteuid()}), wanted, cached.string(), file, kind, entries);
+}
+
+// True when it was written.
+bool write_beside(const StoredFile& file, const std::string& text) {
+  struct stat container {};
+  if (is_s3(file.path) || ::stat(file.path.c_str(), &container) != 0) return false;
+  if (::geteuid() != 0 && ::geteuid() != container.st_uid) return false;
+  // Whoever may read the container may read its index; only the owner may write it.
+  const unsigned mode = S_IRUSR | S_IWUSR | (container.st_mode & (S_IRGRP | S_IROTH));
   try {
-    const std::string path = cached_index_path(container);
-    fs::create_directories(fs::path(path).parent_path());
-    write_atomically(path, text);
+    write_atomically(index_path(file.path), text, mode);
+    return true;
+  } catch (const CheckpointError&) {  // a read-only data folder is usual
+    return false;
+  }
+}
+
+void write_index(const StoredFile& file, const std::string& text) {
+  if (write_beside(file, text)) return;
+  try {
+    make_index_folder();
+    write_atomically(cached_index_path(file.path), text, 0600);
   } catch (const std::exception& e) {
-    log_warning("the index of " + container +
+    log_warning("the index of " + file.path +
                 " cannot be kept, so each start reads it through: " + e.what());
   }
 }
@@ -116,69 +167,10 @@ ContainerKind container_kind(const std::string& path) {
 
 bool is_index_file(const std::string& path) { return path.ends_with(".index"); }
 
-std::string entries_text(const std::vector<Entry>& entries, ContainerKind kind,
-                         std::uint64_t container_size) {
-  std::string text = first_line(kind, container_size) + "\n";
-  for (const auto& e : entries) {
-    text += e.name + "\t" + std::to_string(e.offset) + "\t" + std::to_string(e.length) + "\t";
-    put_hex(text, e.crc32c, 8);
-    if (kind == ContainerKind::kTarGz) {
-      text += "\t" + std::to_string(e.stored) + "\t" + std::to_string(e.skip) + "\t" +
-              std::to_string(e.bit) + "\t";
-      for (const auto& [at, value] : e.window) {
-        put_hex(text, at, 4);
-        put_hex(text, value, 2);
-      }
-    }
-    text += "\n";
-  }
-  text += "crc32c ";
-  put_hex(text, crc32c(std::as_bytes(std::span(text.data(), text.size()))), 8);
-  return text + "\n";
-}
-
-std::vector<Entry> entries_of_text(const std::string& text, const std::string& origin) {
-  const auto damaged = [&]() -> DataError {
-    return DataError("[index] " + origin + ": damaged index file. Hint: delete it");
-  };
-  const std::size_t sum = text.rfind("crc32c ");
-  if (sum == std::string::npos || text.size() != sum + 16 || text.back() != '\n') throw damaged();
-  LineReader end(std::string_view(text).substr(sum + 7, 8), origin);
-  // The sum covers everything before its eight digits.
-  if (end.number<std::uint32_t>(16) != crc32c(std::as_bytes(std::span(text.data(), sum + 7))))
-    throw damaged();
-  std::vector<Entry> entries;
-  std::size_t at = text.find('\n') + 1;
-  while (at < sum) {
-    const std::size_t stop = text.find('\n', at);
-    LineReader line(std::string_view(text).substr(at, stop - at), origin);
-    at = stop + 1;
-    Entry e;
-    e.name = line.field();
-    e.offset = line.number<std::uint64_t>();
-    e.length = line.number<std::uint64_t>();
-    e.crc32c = line.number<std::uint32_t>(16);
-    if (const auto stored = line.field(); !stored.empty()) {
-      e.stored = line.parse<std::uint64_t>(stored, 10);
-      e.skip = line.number<std::uint32_t>();
-      e.bit = line.number<int>();
-      const auto window = line.field();
-      for (std::size_t i = 0; i + 6 <= window.size(); i += 6)
-        e.window.emplace_back(line.parse<std::uint16_t>(window.substr(i, 4), 16),
-                              line.parse<std::uint8_t>(window.substr(i + 4, 2), 16));
-    }
-    entries.push_back(std::move(e));
-  }
-  return entries;
-}
-
 std::vector<Entry> container_entries(Store& store, const StoredFile& file, ContainerKind kind,
                                      const ShowProgress& progress) {
-  const std::string wanted = first_line(kind, file.size);
   std::vector<Entry> entries;
-  if (read_index(store, index_path(file.path), wanted, entries)) return entries;
-  const auto local = local_store();
-  if (read_index(*local, cached_index_path(file.path), wanted, entries)) return entries;
+  if (read_index(store, file, kind, entries)) return entries;
   switch (kind) {
     case ContainerKind::kTar:
       entries = tar_entries(store, file, progress);
@@ -189,10 +181,11 @@ std::vector<Entry> container_entries(Store& store, const StoredFile& file, Conta
     case ContainerKind::kTfrecord:
       entries = tfrecord_entries(store, file, progress);
       break;
-    default:
+    case ContainerKind::kFile:
+    case ContainerKind::kPack:
       return entries;
   }
-  write_index(file.path, entries_text(entries, kind, file.size));
+  write_index(file, index_text(entries, kind, file));
   return entries;
 }
 

@@ -1,4 +1,6 @@
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -18,6 +21,84 @@
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
+
+[[noreturn]] void cannot_walk(const std::string& path, int error) {
+  if (may_pass(error)) throw_unreadable("images", path, error);
+  throw DataError("[images] " + path + ": " + std::strerror(error) + ". Hint: check data.images");
+}
+
+std::string time_text(const timespec& t) {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  return std::to_string(std::int64_t{t.tv_sec} * kNanoseconds + t.tv_nsec);
+}
+
+StoredFile stored_file(const std::string& path, const struct stat& info) {
+  return {path, static_cast<std::uint64_t>(info.st_size), time_text(info.st_mtim),
+          std::to_string(info.st_dev) + "." + std::to_string(info.st_ino) + "." +
+              time_text(info.st_ctim)};
+}
+
+// One walk through a folder and those below.
+class Walk {
+ public:
+  explicit Walk(const std::function<void()>& tick) : tick_(tick) {}
+
+  std::vector<StoredFile> files(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) cannot_walk(path, errno);
+    if (S_ISREG(info.st_mode)) return {stored_file(path, info)};
+    enter(path, info);
+    return std::move(files_);
+  }
+
+ private:
+  using Folder = std::pair<dev_t, ino_t>;
+
+  void enter(const std::string& path, const struct stat& info) {
+    const Folder folder(info.st_dev, info.st_ino);
+    const bool loops = std::ranges::find(above_, folder) != above_.end();
+    if (loops || ++names_[folder] > Store::kMostNames) return;
+    above_.push_back(folder);
+    for (const auto& name : names_in(path)) look_at(path + (path.ends_with('/') ? "" : "/") + name);
+    above_.pop_back();
+  }
+
+  static std::vector<std::string> names_in(const std::string& path) {
+    std::vector<std::string> names;
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+    if (folder == nullptr && errno == EACCES) return names;  // lost+found
+    if (folder == nullptr) cannot_walk(path, errno);
+    for (;;) {
+      errno = 0;
+      const dirent* found = ::readdir(folder.get());
+      if (found == nullptr) break;
+      const std::string name = found->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+    }
+    if (errno != 0) cannot_walk(path, errno);
+    return names;
+  }
+
+  void look_at(const std::string& path) {
+    tick_();
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) {
+      const bool dangles = errno == ENOENT || errno == ELOOP || errno == EACCES;
+      if (!dangles) cannot_walk(path, errno);
+      return;
+    }
+    const bool hidden = path[path.rfind('/') + 1] == '.';
+    if (S_ISDIR(info.st_mode))
+      enter(path, info);
+    else if (!hidden && S_ISREG(info.st_mode))  // a pipe would block its reader for ever
+      files_.push_back(stored_file(path, info));
+  }
+
+  const std::function<void()>& tick_;
+  std::vector<Folder> above_;    // those that the present path leads through
+  std::map<Folder, int> names_;  // under which a folder was listed
+  std::vector<StoredFile> files_;
+};
 
 class LocalStore final : public Store {
  public:
@@ -37,25 +118,10 @@ class LocalStore final : public Store {
     read_bytes(path, into);
   }
 
-  std::vector<StoredFile> list(const std::string& path) override {
-    std::vector<StoredFile> files;
-    std::error_code error;
-    if (fs::is_regular_file(path, error)) return {{path, fs::file_size(path)}};
-    fs::recursive_directory_iterator it(path,
-                                        fs::directory_options::follow_directory_symlink |
-                                            fs::directory_options::skip_permission_denied,
-                                        error);
-    if (error)
-      throw DataError("[images] " + path + ": " + error.message() + ". Hint: check data.images");
-    for (const auto end = fs::recursive_directory_iterator(); it != end; it.increment(error)) {
-      if (error)
-        throw DataError("[images] " + path + ": " + error.message() +
-                        ". Hint: check the file system");
-      if (it->path().filename().string().starts_with('.') || it->is_directory(error)) continue;
-      const auto size = it->file_size(error);
-      files.push_back({it->path().string(), error ? 0 : size});
-    }
-    return files;
+  using Store::list;
+  std::vector<StoredFile> list(const std::string& path,
+                               const std::function<void()>& tick) override {
+    return Walk(tick).files(path);
   }
 
   bool exists(const std::string& path) override {
@@ -83,6 +149,19 @@ class LocalStore final : public Store {
 }  // namespace
 
 std::unique_ptr<Store> local_store() { return std::make_unique<LocalStore>(); }
+
+void read_in_pieces(Store& store, const std::string& path, std::uint64_t offset,
+                    std::uint64_t count, std::vector<std::byte>& into) {
+  constexpr std::uint64_t kPiece = 16 << 20;
+  std::vector<std::byte> piece;
+  into.clear();
+  while (into.size() < count) {
+    const std::uint64_t wanted = std::min(kPiece, count - into.size());
+    store.read(path, offset + into.size(), wanted, piece);
+    into.insert(into.end(), piece.begin(), piece.end());
+    if (piece.size() < wanted) return;
+  }
+}
 
 bool on_network_file_system(const std::string& path) {
   struct statfs info {};

@@ -103,7 +103,9 @@ class S3Store final : public Store {
     require(path, get(path, {}, "", kLargestObject, into), 200);
   }
 
-  std::vector<StoredFile> list(const std::string& path) override {
+  using Store::list;
+  std::vector<StoredFile> list(const std::string& path,
+                               const std::function<void()>& tick) override {
     const Address where = address_of(path);
     std::vector<StoredFile> files;
     std::string token;
@@ -115,8 +117,9 @@ class S3Store final : public Store {
       const std::string bucket = "s3://" + where.bucket;
       require(path, get(bucket, query, "", kLargestObject, body), 200);
       const std::string_view xml(reinterpret_cast<const char*>(body.data()), body.size());
-      const auto keys = xml_values(xml, "Key"), sizes = xml_values(xml, "Size");
-      if (keys.size() != sizes.size())
+      const auto keys = xml_values(xml, "Key"), sizes = xml_values(xml, "Size"),
+                 tags = xml_values(xml, "ETag");
+      if (keys.size() != sizes.size() || (!tags.empty() && tags.size() != keys.size()))
         throw DataError("[s3] " + path + ": the listing is not S3's. Hint: check data.s3.endpoint");
       for (std::size_t i = 0; i < keys.size(); ++i) {
         // A prefix is a folder or one object, not the beginning of a name.
@@ -124,8 +127,10 @@ class S3Store final : public Store {
                            keys[i].starts_with(where.key + "/");
         const auto name = keys[i].substr(keys[i].rfind('/') + 1);
         if (below && !name.empty() && !name.starts_with('.'))
-          files.push_back({bucket + "/" + keys[i], std::stoull(sizes[i])});
+          files.push_back({bucket + "/" + keys[i], std::stoull(sizes[i]),
+                           tags.empty() ? std::string() : tags[i]});
       }
+      tick();
       const auto next = xml_values(xml, "NextContinuationToken");
       token = next.empty() ? "" : next.front();
     } while (!token.empty());

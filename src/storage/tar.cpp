@@ -83,13 +83,15 @@ void TarStream::header() {
   left_ = has_long_size_ ? long_size_ : number(h.subspan(124, 12));
   pad_ = (kBlock - left_ % kBlock) % kBlock;
   meta_.clear();
+  wanted_ = false;
   const bool file = type_ == '0' || type_ == '\0' || type_ == '7';
   if (type_ == 'L' || type_ == 'x' || type_ == 'g') {
     if (left_ > (1 << 20))
       throw DataError("[tar] " + path_ + ": a name of more than 1 MiB. Hint: is this a tar file?");
     return;
   }
-  if (file) {
+  wanted_ = file && left_ <= kLargestImage;
+  if (wanted_) {
     entry_ = Entry();
     const std::string prefix =
         std::memcmp(&h[257], "ustar\0", 6) == 0 ? text(h.subspan(345, 155)) : std::string();
@@ -108,12 +110,12 @@ void TarStream::header() {
 void TarStream::content(std::span<const std::byte> bytes) {
   if (type_ == 'L' || type_ == 'x')
     meta_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  else if (type_ == '0' || type_ == '\0' || type_ == '7')
+  else if (wanted_)
     entry_.crc32c = crc32c(bytes, entry_.crc32c);
 }
 
 void TarStream::end_of_content() {
-  if (type_ == '0' || type_ == '\0' || type_ == '7') return end_(entry_);
+  if (wanted_) return end_(entry_);
   if (type_ == 'L') long_name_ = meta_.c_str();  // up to its first NUL
   // pax: lines of "length key=value\n"
   for (std::size_t at = 0; type_ == 'x' && at < meta_.size();) {
@@ -134,9 +136,12 @@ void TarStream::end_of_content() {
 }
 
 void TarStream::finish() const {
-  if (left_ > 0 || !block_.empty() || (!ended_ && position_ == 0))
-    throw DataError("[tar] " + path_ + ": the archive is cut off at byte " +
-                    std::to_string(position_) + ". Hint: download it again");
+  const auto error = [&](const char* what) {
+    return DataError("[tar] " + path_ + ": the archive " + what + " at byte " +
+                     std::to_string(position_) + ". Hint: download it again");
+  };
+  if (left_ > 0 || !block_.empty() || position_ == 0) throw error("is cut off");
+  if (!ended_) throw error("stops without its end mark");
 }
 
 std::vector<Entry> tar_entries(Store& store, const StoredFile& file, const ShowProgress& progress) {

@@ -16,9 +16,11 @@ constexpr protozero::pbf_tag_type kExampleFeatures = 1, kFeaturesMap = 1, kMapKe
                                   kMapValue = 2, kFeatureBytes = 1, kFeatureFloats = 2,
                                   kFeatureInt64s = 3, kListValue = 1;
 
+constexpr std::uint32_t kMaskDelta = 0xa282ead8u;  // tensorflow/core/lib/hash/crc32c.h
+
 std::uint32_t masked_crc(std::span<const std::byte> bytes) {
   const std::uint32_t crc = crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+  return ((crc >> 15) | (crc << 17)) + kMaskDelta;
 }
 
 template <class Number>
@@ -187,6 +189,12 @@ std::span<const std::byte> record_data(std::span<const std::byte> record, const 
   return data;
 }
 
+std::uint32_t stored_crc32c(std::span<const std::byte> data) {
+  const std::uint32_t rotated =
+      little_endian<std::uint32_t>(data.data() + data.size()) - kMaskDelta;
+  return (rotated >> 17) | (rotated << 15);
+}
+
 std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
                                     const ShowProgress& progress) {
   std::vector<Entry> entries;
@@ -218,6 +226,7 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
     entry.name = example.filename;
     entry.offset = offset;
     entry.length = data.size();
+    entry.crc32c = stored_crc32c(data);
     entries.push_back(std::move(entry));
     offset += kRecordHead + data.size() + kRecordTail;
     progress(offset);

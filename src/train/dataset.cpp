@@ -1,5 +1,6 @@
 #include "chexnet/train/dataset.hpp"
 
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -17,27 +18,33 @@ Dataset read(const DataConfig& config) {
 
 }  // namespace
 
-Dataset load_dataset(const DataConfig& config, Communicator& comm) {
+Dataset load_dataset(const DataConfig& config, Communicator& comm, double timeout_s) {
   Dataset dataset;
   auto stores = std::make_unique<Stores>(s3_options(config));
   std::string places;
   ImageIndex index;
-  if (comm.rank() == 0) {
+  const auto find = [&](WorkProgress& progress) {
     dataset = read(config);
+    progress.advance();
     std::vector<std::uint32_t> rows;
     for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
       rows.insert(rows.end(), split->rows.begin(), split->rows.end());
-    index = ImageIndex::scan(dataset.manifest, rows, config.images, *stores);
+    index = ImageIndex::scan(dataset.manifest, rows, config.images, *stores,
+                             [&] { progress.advance(); });
     if (comm.size() > 1) places = index.to_text();
-  }
+  };
+  const auto follow = [&](WorkProgress&) {
+    dataset = read(config);
+    index = ImageIndex::from_text(places);
+  };
+  using Work = std::function<void(WorkProgress&)>;
+  const bool first = comm.rank() == 0;
+  share_work(comm, {"finding the images", timeout_s}, first ? Work(find) : Work());
   if (comm.size() > 1) {
     places = broadcast_text(comm, std::move(places));
-    if (comm.rank() != 0) {
-      dataset = read(config);
-      index = ImageIndex::from_text(places);
-    }
+    share_work(comm, {"reading the table", timeout_s}, first ? Work() : Work(follow));
   }
-  index = staged(std::move(index), config.stage, *stores, comm);
+  index = staged(std::move(index), {config.stage, timeout_s}, *stores, comm);
   dataset.stores = std::move(stores);
   dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;

@@ -214,9 +214,10 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
       *comm, recorder,
       {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
   outcome.run_folder = folder.path().string();
-  const Dataset dataset = load_dataset(config.data, *comm);
+  const Dataset dataset = load_dataset(config.data, *comm, config.launch.timeout_s);
   check_packs(*dataset.images, training_preprocessing(config.data));
   check_packs(*dataset.images, evaluation_preprocessing(config.data));
+  check_crops(*dataset.images, augmentation_of(config.data));
   check_pipeline(config.data, dataset.images->index(), dataset.splits.train.rows, comm->size());
 
   const LossWeights weights =

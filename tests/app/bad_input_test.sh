@@ -55,6 +55,16 @@ refused 3 "train-00000-of-00001: record" "${T[@]}" --set data.images=["$scratch/
 (cd "$phantom" && tar czf "$scratch/images.tar.gz" images); head -c 30000 "$scratch/images.tar.gz" >"$scratch/cut.tar.gz"
 refused 3 "cut.tar.gz: " "${T[@]}" --set data.images=["$scratch/cut.tar.gz"]
 refused 3 "[stage] " "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.stage=/proc/nowhere
+mkdir -p "$scratch/node"; ln -s "$scratch" "$scratch/node/chexnet-stage-$(id -u)"
+refused 3 "cannot be trusted" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.stage="$scratch/node"
+refused 2 "data.random_resized_crop cuts from the original" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.random_crop=false --set data.random_resized_crop=true
+exec 9>"$scratch/.locked.pack.lock"; flock 9
+refused 4 "another pack writes there now" pack "$small" --out "$scratch/locked.pack"
+exec 9>&-
+(cd "$phantom" && tar cf "$scratch/whole.tar" images); head -c "$(($(tar tvRf "$scratch/whole.tar" | sed -n 's/^block \([0-9]*\): \*\*.*/\1/p' | head -n 1) * 512))" "$scratch/whole.tar" >"$scratch/endless.tar"
+refused 3 "endless.tar: the archive stops without its end mark" "${T[@]}" --set data.images=["$scratch/endless.tar"]
+mkdir "$scratch/twice"; cp "$phantom/images/$victim" "$scratch/twice"
+refused 3 "lies in two places" "${T[@]}" --set data.images=["$scratch/twice","$phantom/images"]
 refused 2 "names no bucket" "${T[@]}" --set data.images=[s3://]
 refused 2 "is no URL" "${T[@]}" --set data.images=[s3://bucket/x] --set data.s3.endpoint=nonsense
 check "a pack trains" "$program" train "$small" --out "$scratch/from-pack" --set data.images=["$scratch/set.pack"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"

@@ -12,6 +12,7 @@
 #include "chexnet/image/decode.hpp"
 #include "chexnet/image/encode.hpp"
 #include "chexnet/image/inflate.hpp"
+#include "chexnet/storage/index_text.hpp"
 #include "chexnet/storage/tar.hpp"
 #include "chexnet/storage/tfrecord.hpp"
 #include "support/catch.hpp"
@@ -178,8 +179,8 @@ TEST_CASE("mutated containers are refused or read, nothing else") {
     refused([&] { decode_example(mutated(bytes_of(shard), random), "x"); });
     refused([&] {
       const Bytes text =
-          mutated(bytes_of(entries_text({{.name = "a", .offset = 5, .window = {{1, 2}}}},
-                                        ContainerKind::kTarGz, 9)),
+          mutated(bytes_of(index_text({{.name = "a", .offset = 5, .window = {{1, 2}}}},
+                                      ContainerKind::kTarGz, {"a", 9})),
                   random);
       entries_of_text({reinterpret_cast<const char*>(text.data()), text.size()}, "x");
     });

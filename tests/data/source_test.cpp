@@ -2,14 +2,19 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/data/phantom.hpp"
 #include "chexnet/data/stage.hpp"
+#include "chexnet/storage/tfrecord.hpp"
 #include "support/catch.hpp"
+#include "support/counting_store.hpp"
 #include "support/fixtures.hpp"
 #include "support/thread_world.hpp"
 
@@ -135,7 +140,7 @@ TEST_CASE("a pack written by several ranks and threads is the same to the last b
     });
     CHECK(written_again == 0);
     CHECK(bytes_of(folder / "again.pack") == bytes_of(c.places["pack"]));
-    for (const char* name : {"train-00000-of-00004", "train-00003-of-00004.index"})
+    for (const char* name : {"train-00000-of-00004", "train-00003-of-00004"})
       CHECK(bytes_of(folder / ("records/" + std::string(name))) ==
             bytes_of(fs::path(c.places["tfrecord"]) / name));
   }
@@ -234,6 +239,116 @@ TEST_CASE("a pack of another size or resize is refused") {
               }).empty());
 }
 
+TEST_CASE("a pack is no source of random resized crops") {
+  auto& c = containers();
+  const Augmentation cropped{.random_resized_crop = true};
+  const ImageSource pack = c.open("pack"), tar = c.open("tar");
+  CHECK(error_of<ConfigError>([&] {
+          ImageReader(pack, kInput, cropped, 1);
+        }).find("random_resized_crop") != std::string::npos);
+  ImageReader(tar, kInput, cropped, 1);
+}
+
+TEST_CASE("a shard with its records in another order gives no other pixels") {
+  const ScratchFolder folder;
+  const auto record = [](const std::string& name, char content) {
+    const std::string image(200, content);
+    Example example;
+    example.image = std::as_bytes(std::span(image));
+    example.filename = name;
+    std::string bytes;
+    append_record(bytes, encode_example(example));
+    return bytes;
+  };
+  const std::string a = record("a.png", 'a'), b = record("b.png", 'b');
+  const std::string path = folder.write("train-00000-of-00001", a + b);
+  Manifest manifest;
+  manifest.images = {"a.png", "b.png"};
+  const auto index = [&] {
+    Stores stores;
+    return ImageIndex::scan(manifest, {0, 1}, {path}, stores);
+  };
+  const ImageIndex before = index();
+  const auto written = fs::last_write_time(path);
+  folder.write("train-00000-of-00001", b + a);
+  Stores stores;
+  Fetched fetched;
+  // By the old index: an error, not the other record.
+  const ImageSource stale(before, stores);
+  CHECK(error_of<DataError>([&] { stale.fetch(0, fetched); }).find("another record") !=
+        std::string::npos);
+  // By a new scan: indexed again.
+  const ImageSource fresh(index(), stores);
+  fresh.fetch(0, fetched);
+  CHECK(std::to_integer<char>(fetched.bytes[0]) == 'a');
+  // Even when the time of writing was kept.
+  folder.write("train-00000-of-00001", a + b);
+  index();
+  folder.write("train-00000-of-00001", b + a);
+  fs::last_write_time(path, written);
+  const ImageIndex kept = index();
+  fs::last_write_time(path, written);
+  folder.write("train-00000-of-00001", a + b);
+  fs::last_write_time(path, written);
+  CHECK(index().place(0) == kept.place(0));  // the same size and time
+  Stores again;
+  const ImageSource same_time(index(), again);
+  CHECK_FALSE(error_of<DataError>([&] { same_time.fetch(0, fetched); }).empty());
+}
+
+TEST_CASE("one pack at a time writes to a place") {
+  auto& c = containers();
+  const ImageSource source = c.open("folder");
+  const ScratchFolder folder;
+  PackJob job;
+  job.rows = c.rows;
+  job.preprocessing = kInput;
+  const auto comm = solo_communicator();
+  {
+    const auto pixels = FileLock::try_take(folder / ".x.pack.lock");
+    job.out = (folder / "x.pack").string();
+    CHECK(error_of<CheckpointError>([&] {
+            write_pixel_pack(job, c.manifest, source, *comm, [](auto, auto) {});
+          }).find("another pack writes there now") != std::string::npos);
+    fs::create_directory(folder / "records");
+    const auto records = FileLock::try_take(folder / "records/.train.lock");
+    job.out = (folder / "records").string();
+    CHECK(error_of<CheckpointError>([&] {
+            write_records(job, c.manifest, source, *comm, [](auto, auto) {});
+          }).find("another pack writes there now") != std::string::npos);
+  }
+  write_records(job, c.manifest, source, *comm, [](auto, auto) {});
+  CHECK_FALSE(fs::exists(folder / "records/.train.lock"));
+}
+
+TEST_CASE("a pack's header is not believed: no memory for names that are not there") {
+  auto& c = containers();
+  std::vector<std::byte> bytes;
+  read_bytes(c.places["pack"], bytes);
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::uint32_t length = 0;
+  std::memcpy(&length, &text[8], 4);
+  std::string json = text.substr(16, length);
+  const std::string key = "\"names_bytes\":";
+  const auto at = json.find(key) + key.size();
+  json.replace(at, json.find(',', at) - at, "4294967296");
+  const auto size = static_cast<std::uint32_t>(json.size());
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(json)));
+  std::memcpy(&text[8], &size, 4);
+  std::memcpy(&text[12], &crc, 4);
+  text.replace(16, json.size(), json);
+  const ScratchFolder folder;
+  CountingStore store;
+  CHECK(error_of<DataError>([&] {
+          PackReader(folder.write("x.pack", text), store);
+        }).find("its names are damaged") != std::string::npos);
+  CHECK(store.largest <= 64 << 20);
+  CHECK(error_of<DataError>([&] {
+          PackWriter::prepare((folder / "y.pack").string(),
+                              {8, ResizeKind::kArea, {"a.png", "b\nc.png"}});
+        }).find("image 1 has a line break") != std::string::npos);
+}
+
 TEST_CASE("staging copies once per node, checks what is there and mends it") {
   auto& c = containers();
   const ScratchFolder folder;
@@ -241,7 +356,7 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   std::array<std::string, 3> copies;
   ThreadWorld(3).run([&](Communicator& comm) {
     copies[static_cast<std::size_t>(comm.rank())] =
-        staged(index, folder.path().string(), c.stores, comm).containers()[0].path;
+        staged(index, {folder.path().string()}, c.stores, comm).containers()[0].path;
   });
   const std::string copy = copies[0];
   CHECK((copies[1] == copy && copies[2] == copy));
@@ -252,19 +367,19 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   CHECK(bytes == wanted);
   const auto first_written = fs::last_write_time(copy);
   const auto comm = solo_communicator();
-  staged(index, folder.path().string(), c.stores, *comm);
+  staged(index, {folder.path().string()}, c.stores, *comm);
   CHECK(fs::last_write_time(copy) == first_written);
   {
     std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(5000);
     file.put('!');
   }
-  staged(index, folder.path().string(), c.stores, *comm);
+  staged(index, {folder.path().string()}, c.stores, *comm);
   read_bytes(copy, bytes);
   CHECK(bytes == wanted);
-  CHECK(staged(index, "off", c.stores, *comm) == index);
-  CHECK(staged(index, "auto", c.stores, *comm) == index);  // it lies on a local disk already
+  CHECK(staged(index, {"off"}, c.stores, *comm) == index);
+  CHECK(staged(index, {"auto"}, c.stores, *comm) == index);  // it lies on a local disk already
   CHECK(error_of<DataError>([&] {
-          staged(index, "/proc/nowhere", c.stores, *comm);
+          staged(index, {"/proc/nowhere"}, c.stores, *comm);
         }).find("/proc/nowhere") != std::string::npos);
 }

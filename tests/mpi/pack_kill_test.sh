@@ -37,7 +37,7 @@ while [ $kills -lt 50 ] && [ $round -lt 60 ]; do
   disturbed "$scratch/out.pack" --threads 1 --ranks $ranks || check "pixels, round $round" false
   cmp -s "$scratch/out.pack" "$scratch/good.pack" || check "pixels are the same, round $round" false
   disturbed "$scratch/out" --format tfrecord --per-shard 12 --threads 1 --ranks $ranks || check "records, round $round" false
-  diff -r "$scratch/out" "$scratch/good" >/dev/null || check "records are the same, round $round" false
+  diff -r -x '*.index' "$scratch/out" "$scratch/good" >/dev/null || check "records are the same, round $round" false
 done
 echo "$kills kills in $round rounds"
 check "50 kills" [ $kills -ge 50 ]

@@ -9,7 +9,9 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/storage/index_text.hpp"
 #include "support/catch.hpp"
+#include "support/counting_store.hpp"
 #include "support/fixtures.hpp"
 
 using namespace chexnet;
@@ -52,7 +54,7 @@ void check_all(const std::string& path, ContainerKind kind,
   const auto entries = kind == ContainerKind::kTar ? tar_entries(*store, file, none)
                                                    : tar_gz_entries(*store, file, none);
   CHECK(entries.size() == files.size());
-  CHECK(entries_of_text(entries_text(entries, kind, file.size), "x") == entries);
+  CHECK(entries_of_text(index_text(entries, kind, file), "x") == entries);
   for (const auto& e : entries) {
     std::vector<std::byte> packed, content;
     INFO(path << " " << e.name);
@@ -109,9 +111,73 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
         }).find("bad.tar.gz") != std::string::npos);
 }
 
+TEST_CASE("an archive without its end mark is refused, one block of zeros is enough") {
+  const ScratchFolder folder;
+  folder.write("in/a.png", std::string(700, 'a'));
+  folder.write("in/b.png", std::string(300, 'b'));
+  REQUIRE(std::system(
+              ("cd " + (folder / "in").string() + " && tar cf ../x.tar a.png b.png").c_str()) == 0);
+  std::vector<std::byte> whole;
+  read_bytes(folder / "x.tar", whole);
+  const auto read = [&](std::size_t size) {
+    const std::string path =
+        folder.write("cut.tar", std::string(reinterpret_cast<const char*>(whole.data()), size));
+    return tar_entries(*local_store(), {path, size}, [](std::uint64_t) {}).size();
+  };
+  const std::size_t first = 512 + 1024, both = first + 512 + 512;
+  for (const std::size_t size : {first, both})
+    CHECK(error_of<DataError>([&] { read(size); }).find("without its end mark") !=
+          std::string::npos);
+  CHECK(error_of<DataError>([&] { read(both + 100); }).find("cut off") != std::string::npos);
+  CHECK(read(both + 512) == 2);
+}
+
+TEST_CASE("a tar.gz of many tiny members is read a few times, not once a member") {
+  const ScratchFolder folder;
+  for (int i = 0; i < 3000; ++i)
+    folder.write("in/" + std::to_string(i) + ".png", std::to_string(i));
+  REQUIRE(std::system(("cd " + folder.path().string() + " && tar czf x.tar.gz in").c_str()) == 0);
+  const std::string path = (folder / "x.tar.gz").string();
+  CountingStore store;
+  const StoredFile file = store.list(path).front();
+  const auto entries = tar_gz_entries(store, file, [](std::uint64_t) {});
+  CHECK(entries.size() == 3000);
+  CHECK(store.bytes <= 4 * file.size);
+  for (const std::size_t i : {0u, 1u, 1500u, 2999u}) {
+    const Entry& e = entries[i];
+    std::vector<std::byte> packed, content;
+    store.read(path, e.offset, e.stored, packed);
+    inflate_member(packed, e, path, content);
+    CHECK(crc32c(content) == e.crc32c);
+    CHECK(e.name == "in/" +
+                        std::string(reinterpret_cast<const char*>(content.data()), content.size()) +
+                        ".png");
+  }
+}
+
+TEST_CASE("members too large for an image are passed over") {
+  const ScratchFolder folder;
+  folder.write("in/a.png", "first");
+  folder.write("in/huge.csv", "");
+  std::filesystem::resize_file(folder / "in/huge.csv", kLargestImage + 1);
+  folder.write("in/z.png", "last");
+  REQUIRE(std::system(("cd " + (folder / "in").string() +
+                       " && tar c --sort=name a.png huge.csv z.png | gzip -1 > ../x.tar.gz")
+                          .c_str()) == 0);
+  const std::string path = (folder / "x.tar.gz").string();
+  const auto store = local_store();
+  const auto entries = tar_gz_entries(*store, store->list(path).front(), [](std::uint64_t) {});
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[1].name == "z.png");
+  std::vector<std::byte> packed, content;
+  store->read(path, entries[1].offset, entries[1].stored, packed);
+  inflate_member(packed, entries[1], path, content);
+  CHECK(std::string(reinterpret_cast<const char*>(content.data()), content.size()) == "last");
+}
+
 TEST_CASE("a damaged index file is noticed") {
   const std::vector<Entry> entries = {{.name = "a.png", .offset = 512, .length = 9, .window = {}}};
-  const std::string good = entries_text(entries, ContainerKind::kTar, 2048);
+  const std::string good = index_text(entries, ContainerKind::kTar, {"a.tar", 2048});
   CHECK(entries_of_text(good, "x.index") == entries);
   for (std::size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct Container {
   ContainerKind kind = ContainerKind::kFile;
   std::string path;
   std::uint64_t size = 0;  // bytes
+  // Which content it was when it was indexed, as StoredFile has it; empty for plain files.
+  std::string version{}, inode{};
+  std::uint32_t head_crc32c = 0;  // of a pack: PackReader::head_crc32c()
   bool operator==(const Container&) const = default;
 };
 
@@ -34,20 +38,22 @@ struct FoundImage {
   std::string name;  // path of the file, or name within the container
   Place place;
 };
-std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Stores& stores,
-                                    std::vector<Container>& containers);
-
-std::string last_part(const std::string& path);  // what follows the last '/'
+// `tick` hears of every file and piece that was read, from any thread.
+using Tick = std::function<void()>;
+std::vector<FoundImage> find_images(
+    const std::vector<std::string>& sources, Stores& stores, std::vector<Container>& containers,
+    const Tick& tick = [] {});
 
 class ImageIndex {
  public:
   // Finds `rows` of the manifest below `sources`; shows progress where containers must be read
   // through. DataError: a source is absent, images are missing (count and first names), a name is
-  // found in two places.
-  static ImageIndex scan(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-                         const std::vector<std::string>& sources, Stores& stores);
+  // found in two places, or one place is that of two rows. Links to one file are one place.
+  static ImageIndex scan(
+      const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+      const std::vector<std::string>& sources, Stores& stores, const Tick& tick = [] {});
   // The part of scan() that knows the sources' images already: rows that none of them is for go to
-  // `missing`. DataError: a name is found in two places.
+  // `missing`. DataError: a name is found in two places, one place is that of two rows.
   static ImageIndex match(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
                           const std::vector<FoundImage>& found,
                           const std::vector<Container>& containers,
@@ -55,6 +61,7 @@ class ImageIndex {
   // All of them: row i is found[i].
   static ImageIndex of_found(std::vector<FoundImage> found, std::vector<Container> containers);
   std::string to_text() const;
+  // DataError when a number cannot be.
   static ImageIndex from_text(const std::string& text);
 
   // The same container at another path.

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,6 +51,8 @@ class PackReader {
 
   const PackShape& shape() const { return shape_; }
   const std::string& source_sha256() const { return source_sha256_; }
+  // Of the first page, which holds the checksums of names and table: another pack has another.
+  std::uint32_t head_crc32c() const { return head_crc32c_; }
   // [side, side]; in the mapped file, or in `scratch`. The checksum is verified when an image is
   // first touched (each time where it is read anew). DataError names path and image.
   std::span<const std::byte> pixels(std::uint64_t image, std::vector<std::byte>& scratch) const;
@@ -59,6 +62,7 @@ class PackReader {
   Store& store_;
   PackShape shape_;
   std::string source_sha256_;
+  std::uint32_t head_crc32c_ = 0;
   std::uint64_t stride_ = 0, data_offset_ = 0;
   std::vector<PackEntry> table_;
   std::span<const std::byte> map_;                 // empty: not mapped
@@ -69,7 +73,8 @@ class PackReader {
 // pack goes on where it was: what is marked as done and still has its checksum stays.
 class PackWriter {
  public:
-  // Makes (or takes up) path.partial. One process calls this before the others call join().
+  // Makes (or takes up) path.partial. One process calls this before the others make a writer.
+  // DataError: a name has a line break.
   static void prepare(const std::string& path, const PackShape& shape);
   // Opens what prepare() made. CheckpointError when it cannot be written.
   PackWriter(std::string path, const PackShape& shape);
@@ -82,9 +87,11 @@ class PackWriter {
              std::span<const std::byte> source);
   // One process, after all others have written: checks that nothing is missing, writes the header,
   // syncs, renames. Returns the source's SHA-256.
-  std::string finish();
+  // `tick` hears of each piece that reached the disk.
+  std::string finish(const std::function<void()>& tick = [] {});
 
  private:
+  void sync(const std::function<void()>& tick) const;
   std::string path_;
   PackShape shape_;
   std::uint64_t table_offset_ = 0, data_offset_ = 0, stride_ = 0;

@@ -24,6 +24,7 @@ struct PackJob {
   std::size_t per_shard = 256;      // images
   std::uint64_t shuffle_seed = 1;   // order of the records; 0 = as `rows`
   int threads = 1;
+  double timeout_s = 600;  // without progress, while the other ranks wait
 };
 
 struct PackResult {
@@ -32,7 +33,8 @@ struct PackResult {
 };
 
 // `progress` hears how many of this rank's images are done, and how many it has. All ranks call;
-// every image is decoded, and DataError on all ranks lists the damaged ones.
+// every image is decoded, and DataError on all ranks lists the damaged ones. One job at a time
+// writes to a place: CheckpointError for the second.
 using PackProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
 PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const ImageSource& source,
                             Communicator& comm, const PackProgress& progress);

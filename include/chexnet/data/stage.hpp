@@ -9,11 +9,18 @@
 
 namespace chexnet {
 
+struct StageOptions {
+  std::string where = "off";  // data.stage
+  double timeout_s = 600;     // without progress
+};
+
 // The index with the staged copies in place of the originals. `where`: off; a folder; or auto = on
 // a network file system or object store, and with room for it, the first of $SLURM_TMPDIR, $TMPDIR
-// and /tmp. One rank of a node copies while the others wait; a copy that is there with the right
-// size and checksum is used again. DataError (on all ranks) when a named folder has no room or
-// cannot be written.
-ImageIndex staged(ImageIndex index, const std::string& where, Stores& stores, Communicator& comm);
+// and /tmp. Copies lie below chexnet-stage-UID there, which only this user may enter. One rank of a
+// node copies while the others wait as long as it makes progress; a copy of the same content
+// (staged_copy.hpp) whose checksums hold is used again, and one that was begun goes on. DataError
+// (on all ranks) when a named folder has no room or cannot be written.
+ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
+                  Communicator& comm);
 
 }  // namespace chexnet

@@ -11,16 +11,19 @@
 
 namespace chexnet {
 
+// Members of archives above this are no images and are passed over.
+inline constexpr std::uint64_t kLargestImage = std::uint64_t{256} << 20;  // bytes
+
 struct Entry {
-  std::string name;          // as the container has it
+  std::string name;          // as the container has it: any bytes
   std::uint64_t offset = 0;  // tar: of the content; TFRecord: of the record; tar.gz: of the byte of
                              // the .gz file that inflating starts with
-  std::uint64_t length =
-      0;  // bytes of the content (tar, tar.gz) or of the record's data (TFRecord)
+  // Bytes of the content (tar, tar.gz) or of the record's data (TFRecord).
+  std::uint64_t length = 0;
   std::uint64_t stored = 0;  // tar.gz: bytes of the .gz file that cover the content
-  std::uint32_t skip = 0;    // tar.gz: bytes to inflate and drop before the content
+  std::uint64_t skip = 0;    // tar.gz: bytes to inflate and drop before the content
   int bit = 0;               // tar.gz: bits of byte `offset` that belong to what comes before
-  std::uint32_t crc32c = 0;  // of the content; TFRecords carry their own
+  std::uint32_t crc32c = 0;  // of the content, or of the record's data
   // tar.gz: the bytes before `offset` that the content refers back to: position in the 32 KiB
   // window, value.
   std::vector<std::pair<std::uint16_t, std::uint8_t>> window;
@@ -35,15 +38,14 @@ bool is_index_file(const std::string& path);  // *.index
 
 using ShowProgress = std::function<void(std::uint64_t done_bytes)>;
 
-// Reads the container through, or its index file where there is one for a container of this size;
-// writes the index file beside a local container, or into the user's cache folder where that cannot
-// be written. DataError: damaged container (path, offset).
+// Reads the container through, or its index file where a good one is there: beside the container,
+// or in the user's own cache folder. An index beside a local container counts only when it belongs
+// to the caller, root or the container's owner and nobody else may write it; one of an older or
+// newer content, or with numbers that cannot be, is passed over. A new index goes beside the
+// container when the caller owns it (or is root), so that every user of the data trusts it, with
+// the container's permissions to read; else, and for objects, into the cache folder. DataError:
+// damaged container (path, offset).
 std::vector<Entry> container_entries(Store& store, const StoredFile& file, ContainerKind kind,
                                      const ShowProgress& progress);
-
-// The text of an index file, and back. DataError naming `origin` when damaged.
-std::string entries_text(const std::vector<Entry>& entries, ContainerKind kind,
-                         std::uint64_t container_size);
-std::vector<Entry> entries_of_text(const std::string& text, const std::string& origin);
 
 }  // namespace chexnet

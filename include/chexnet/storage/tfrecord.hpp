@@ -39,6 +39,8 @@ void append_record(std::string& file, std::string_view data);
 // DataError naming path, byte offset and record number when a length or checksum is wrong.
 std::span<const std::byte> record_data(std::span<const std::byte> record, const std::string& path,
                                        std::uint64_t offset, std::uint64_t number);
+// The CRC32C that stands behind the data; `data` as record_data() returns it.
+std::uint32_t stored_crc32c(std::span<const std::byte> data);
 constexpr std::uint64_t kRecordHead = 12, kRecordTail = 4;  // bytes around the data
 
 // Reads a shard through, checksums included. Entry names are image/filename.

@@ -19,8 +19,9 @@ struct Dataset {
 };
 
 // Rank 0 reads, checks and scans first, so a fault is reported once; then the others read the same
-// files.
-Dataset load_dataset(const DataConfig& config, Communicator& comm);
+// files. May take any time; HangError when a rank makes no progress for `timeout_s`
+// (launch.timeout_s).
+Dataset load_dataset(const DataConfig& config, Communicator& comm, double timeout_s);
 
 // The rows training walks: the training split, or exactly those of train.order_file.
 std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset);

@@ -1,0 +1,27 @@
+// The text form of a container's entries: an index file, and what rank 0 tells the others.
+//
+//   chexnet-index 2 KIND SIZE VERSION     of the container (StoredFile)
+//   name, offset, length, CRC32C          a line an entry, tabs between; tar.gz adds stored, skip,
+//                                         bit and window
+//   crc32c XXXXXXXX                       of all the lines above
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chexnet/storage/entry.hpp"
+
+namespace chexnet {
+
+// VERSION may be left out to ask for any.
+std::string index_head(ContainerKind kind, const StoredFile& file);
+std::string index_text(const std::vector<Entry>& entries, ContainerKind kind,
+                       const StoredFile& file);
+// DataError naming `origin` when the text is damaged.
+std::vector<Entry> entries_of_text(const std::string& text, const std::string& origin);
+
+// Whether an entry can be of a container of this kind and size: it lies inside, and what it asks
+// for in memory is bounded by the bytes there are.
+bool is_possible(const Entry& entry, ContainerKind kind, std::uint64_t container_size);
+
+}  // namespace chexnet

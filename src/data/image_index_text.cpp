@@ -1,0 +1,102 @@
+// The image index as rank 0 tells it to the others:
+//
+//   rows, number of containers
+//   kind, size, CRC32C of the head, version, inode, path      a line a container, tabs between
+//   the entries in the form of an index file, each named "row container number"
+#include <charconv>
+#include <string_view>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/image_index.hpp"
+#include "chexnet/storage/index_text.hpp"
+
+namespace chexnet {
+namespace {
+
+const char* const kOrigin = "the image index of rank 0";
+constexpr int kKinds = 5;
+
+[[noreturn]] void damaged() {
+  throw DataError(std::string("[index] ") + kOrigin +
+                  ": a number that cannot be. Hint: is the network between the ranks sound?");
+}
+
+// Numbers and words of a text, one after the other.
+class Fields {
+ public:
+  explicit Fields(std::string_view text) : rest_(text) {}
+  std::string_view until(char mark) {
+    const auto end = rest_.find(mark);
+    if (end == std::string_view::npos) damaged();
+    const auto found = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return found;
+  }
+  // At most `most`.
+  std::uint64_t number(char mark, std::uint64_t most) {
+    const auto text = until(mark);
+    std::uint64_t value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (result.ec != std::errc() || result.ptr != text.data() + text.size() || value > most)
+      damaged();
+    return value;
+  }
+  std::string_view rest() const { return rest_; }
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace
+
+std::string ImageIndex::to_text() const {
+  std::string text =
+      std::to_string(places_.size()) + "\t" + std::to_string(containers_.size()) + "\n";
+  for (const auto& c : containers_)
+    text += std::to_string(static_cast<int>(c.kind)) + "\t" + std::to_string(c.size) + "\t" +
+            std::to_string(c.head_crc32c) + "\t" + escaped(c.version) + "\t" + escaped(c.inode) +
+            "\t" + escaped(c.path) + "\n";
+  std::vector<Entry> entries;
+  for (std::size_t row = 0; row < places_.size(); ++row) {
+    if (places_[row].container == Place::kNowhere) continue;
+    entries.push_back(places_[row].entry);
+    entries.back().name = std::to_string(row) + " " + std::to_string(places_[row].container) + " " +
+                          std::to_string(places_[row].number) + " ";
+  }
+  return text + index_text(entries, ContainerKind::kTarGz, {});  // the kind with every field
+}
+
+ImageIndex ImageIndex::from_text(const std::string& text) {
+  ImageIndex index;
+  Fields fields(text);
+  index.places_.resize(fields.number('\t', UINT32_MAX));
+  const std::uint64_t containers = fields.number('\n', UINT32_MAX - 1);
+  for (std::uint64_t i = 0; i < containers; ++i) {
+    Container c;
+    c.kind = static_cast<ContainerKind>(fields.number('\t', kKinds - 1));
+    c.size = fields.number('\t', UINT64_MAX);
+    c.head_crc32c = static_cast<std::uint32_t>(fields.number('\t', UINT32_MAX));
+    c.version = unescaped(fields.until('\t'));
+    c.inode = unescaped(fields.until('\t'));
+    c.path = unescaped(fields.until('\n'));
+    index.containers_.push_back(std::move(c));
+  }
+  for (auto& entry : entries_of_text(std::string(fields.rest()), kOrigin)) {
+    Fields numbers(entry.name);
+    const std::uint64_t row = numbers.number(' ', UINT32_MAX);
+    if (row >= index.places_.size()) damaged();
+    Place& place = index.places_[row];
+    const std::uint64_t container = numbers.number(' ', UINT32_MAX - 1);
+    if (container >= containers) damaged();
+    place.container = static_cast<std::uint32_t>(container);
+    place.number = numbers.number(' ', UINT64_MAX);
+    const Container& in = index.containers_[container];
+    if (!is_possible(entry, in.kind, in.size)) damaged();
+    entry.name.clear();
+    place.entry = std::move(entry);
+  }
+  return index;
+}
+
+}  // namespace chexnet

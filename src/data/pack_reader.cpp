@@ -1,0 +1,117 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/pack.hpp"
+#include "pack_layout.hpp"
+
+namespace chexnet {
+
+PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)), store_(store) {
+  const auto bad = [&](const char* what) {
+    return DataError("[pack] " + path_ + ": " + what +
+                     ". Hint: write it again with chexnet-train pack");
+  };
+  std::vector<std::byte> bytes;
+  store_.read(path_, 0, kPackPage, bytes);
+  if (bytes.size() < kPackHead ||
+      std::memcmp(bytes.data(), kPackMagic.data(), kPackMagic.size()) != 0)
+    throw bad("is not a pack");
+  std::uint32_t length = 0, crc = 0;
+  std::memcpy(&length, &bytes[8], 4);
+  std::memcpy(&crc, &bytes[12], 4);
+  if (length > bytes.size() - kPackHead ||
+      crc32c(std::span(bytes).subspan(kPackHead, length)) != crc)
+    throw bad("its header is damaged");
+  const auto json = nlohmann::json::parse(reinterpret_cast<const char*>(&bytes[kPackHead]),
+                                          reinterpret_cast<const char*>(&bytes[kPackHead]) + length,
+                                          nullptr, false);
+  std::uint64_t images = 0, names_bytes = 0;
+  std::uint32_t names_crc = 0, table_crc = 0;
+  try {
+    images = json.at("images");
+    names_bytes = json.at("names_bytes");
+    names_crc = json.at("names_crc32c");
+    table_crc = json.at("table_crc32c");
+    shape_.side = json.at("side");
+    shape_.kind = resize_kind(json.at("resize_kind"));
+    source_sha256_ = json.at("source_sha256");
+  } catch (const std::exception&) {
+    throw bad("its header lacks a field");
+  }
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+  const bool has_side = shape_.side >= 1 && shape_.side <= 65536;
+  if (!has_side || names_bytes > kMost || images > std::min(names_bytes, kMost / 4))
+    throw bad("its header holds impossible sizes");
+  head_crc32c_ = crc32c(bytes);
+  read_in_pieces(store_, path_, kPackPage, names_bytes, bytes);
+  if (bytes.size() != names_bytes || crc32c(bytes) != names_crc) throw bad("its names are damaged");
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
+       text.remove_prefix(end + 1))
+    shape_.names.emplace_back(text.substr(0, end));
+  if (shape_.names.size() != images) throw bad("its names do not match its header");
+  const PackLayout layout = pack_layout(shape_, names_bytes);
+  stride_ = layout.stride;
+  data_offset_ = layout.data_offset;
+  read_in_pieces(store_, path_, layout.table_offset, images * sizeof(PackEntry), bytes);
+  if (bytes.size() != images * sizeof(PackEntry) || crc32c(bytes) != table_crc)
+    throw bad("its table is damaged");
+  table_.resize(images);
+  std::memcpy(table_.data(), bytes.data(), bytes.size());
+  verified_ = std::make_unique<std::atomic<bool>[]>(images);
+  if (is_s3(path_)) return;
+
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  if (fd < 0 || fstat(fd, &info) != 0) {
+    if (fd >= 0) ::close(fd);
+    throw bad("cannot be opened");
+  }
+  if (static_cast<std::uint64_t>(info.st_size) < layout.size) {
+    ::close(fd);
+    throw bad("is cut off");
+  }
+  // Mapped from a network, every fault is a small read, and a server that goes away a SIGBUS.
+  if (!on_network_file_system(path_)) {
+    void* map = ::mmap(nullptr, layout.size, PROT_READ, MAP_SHARED, fd, 0);
+    if (map != MAP_FAILED) map_ = {static_cast<const std::byte*>(map), layout.size};
+  }
+  ::close(fd);
+}
+
+PackReader::~PackReader() {
+  if (!map_.empty()) ::munmap(const_cast<std::byte*>(map_.data()), map_.size());
+}
+
+std::span<const std::byte> PackReader::pixels(std::uint64_t image,
+                                              std::vector<std::byte>& scratch) const {
+  std::span<const std::byte> pixels;
+  bool check = true;
+  if (!map_.empty()) {
+    pixels = map_.subspan(data_offset_ + image * stride_, stride_);
+    check = !verified_[image].load(std::memory_order_relaxed);
+  } else {
+    store_.read(path_, data_offset_ + image * stride_, stride_, scratch);
+    pixels = scratch;
+  }
+  if (check) {
+    if (pixels.size() != stride_ || crc32c(pixels) != table_[image].pixels_crc32c)
+      throw DataError("[pack] " + path_ + ": image " + std::to_string(image) + " (" +
+                      printable(shape_.names[image]) + ") at byte " +
+                      std::to_string(data_offset_ + image * stride_) +
+                      ": its checksum is wrong. Hint: the file is damaged; write the pack again");
+    verified_[image].store(true, std::memory_order_relaxed);
+  }
+  return pixels;
+}
+
+}  // namespace chexnet

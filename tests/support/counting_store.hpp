@@ -1,0 +1,40 @@
+// A local store that counts what is asked of it, and fails where a test says so.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/storage/store.hpp"
+
+namespace chexnet {
+
+class CountingStore final : public Store {
+ public:
+  void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
+            std::vector<std::byte>& into) override {
+    if (offset >= fails_from) throw OutageError("[test] " + path + ": the server went away");
+    bytes += count;
+    largest = std::max(largest, count);
+    store_->read(path, offset, count, into);
+  }
+  void read_whole(const std::string& path, std::vector<std::byte>& into) override {
+    store_->read_whole(path, into);
+  }
+  using Store::list;
+  std::vector<StoredFile> list(const std::string& path,
+                               const std::function<void()>& tick) override {
+    return store_->list(path, tick);
+  }
+  bool exists(const std::string& path) override { return store_->exists(path); }
+
+  std::uint64_t bytes = 0, largest = 0;
+  std::uint64_t fails_from = std::numeric_limits<std::uint64_t>::max();
+
+ private:
+  std::unique_ptr<Store> store_ = local_store();
+};
+
+}  // namespace chexnet

@@ -148,7 +148,6 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
   if (single_files > 0 && !automatic && comm.rank() == 0)
     log_warning("stage: " + std::to_string(single_files) +
                 " images are files of their own and stay where they are; pack them first");
-  if (wanted.empty()) return index;
 
   Refusal refusal;
   const auto copy = [&](WorkProgress& progress) {
@@ -162,7 +161,8 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
     }
   };
   using Work = std::function<void(WorkProgress&)>;
-  const bool leads = comm.world().local_rank == 0;
+  // What is local on one node may be remote on another, so all take part.
+  const bool leads = comm.world().local_rank == 0 && !wanted.empty();
   share_work(comm, {"staging the data", options.timeout_s}, leads ? Work(copy) : Work());
   if (const Refusal first = first_refusal(comm, refusal); first.code != ExitCode::kDone) {
     if (!automatic && first.code == ExitCode::kData) throw DataError(first.text);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <regex>
 
@@ -72,9 +73,12 @@ std::optional<std::string> read_trusted(const fs::path& path, const std::vector<
   const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
   const bool known = info.st_uid == 0 || std::ranges::find(owners, info.st_uid) != owners.end();
   if (others_write || !known) {
-    log_warning("[index] " + path.string() +
-                ": others than you and the data's owner can write it, so it is not used. "
-                "Hint: delete it, or chmod go-w");
+    static std::once_flag said;  // a folder of shards has hundreds
+    std::call_once(said, [&] {
+      log_warning("[index] " + path.string() +
+                  ": others than you and the data's owner can write it, so it (and any like it) is "
+                  "not used. Hint: delete it, or chmod go-w");
+    });
     return {};
   }
   std::string text(static_cast<std::size_t>(info.st_size), '\0');

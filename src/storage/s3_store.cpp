@@ -119,7 +119,8 @@ class S3Store final : public Store {
       const std::string_view xml(reinterpret_cast<const char*>(body.data()), body.size());
       const auto keys = xml_values(xml, "Key"), sizes = xml_values(xml, "Size"),
                  tags = xml_values(xml, "ETag");
-      if (keys.size() != sizes.size() || (!tags.empty() && tags.size() != keys.size()))
+      const bool has_tags = tags.size() == keys.size();
+      if (keys.size() != sizes.size())
         throw DataError("[s3] " + path + ": the listing is not S3's. Hint: check data.s3.endpoint");
       for (std::size_t i = 0; i < keys.size(); ++i) {
         // A prefix is a folder or one object, not the beginning of a name.
@@ -127,8 +128,8 @@ class S3Store final : public Store {
                            keys[i].starts_with(where.key + "/");
         const auto name = keys[i].substr(keys[i].rfind('/') + 1);
         if (below && !name.empty() && !name.starts_with('.'))
-          files.push_back({bucket + "/" + keys[i], std::stoull(sizes[i]),
-                           tags.empty() ? std::string() : tags[i]});
+          files.push_back(
+              {bucket + "/" + keys[i], std::stoull(sizes[i]), has_tags ? tags[i] : std::string()});
       }
       tick();
       const auto next = xml_values(xml, "NextContinuationToken");

@@ -45,6 +45,9 @@ PY
 serve 0
 for place in "plain+images & more" records packs archives; do same "$place" "s3://xrays/$place"; done
 
+archive=$work/buckets/xrays/archives/images_001.tar.gz
+check "the kept index of an object names its ETag" grep -rql "^chexnet-index 2 tar.gz .*$(md5sum <"$archive" | cut -c 1-32)" "$work/cache/chexnet-train/index"
+
 serve 0.25
 before=$(grep -o 'ok=[0-9]*' "$work/log" 2>/dev/null | cut -d= -f2)
 for place in "plain+images & more" records packs archives; do

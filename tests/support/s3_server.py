@@ -21,6 +21,11 @@ def quote(text, safe=''):
     return urllib.parse.quote(text, safe=safe + '-_.~')
 
 
+def etag(path):
+    with open(path, 'rb') as f:
+        return hashlib.md5(f.read()).hexdigest()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     disable_nagle_algorithm = True
@@ -125,7 +130,8 @@ class Handler(BaseHTTPRequestHandler):
         page = keys[start:start + 100]
         more = start + 100 < len(keys)
         body = '<?xml version="1.0"?><ListBucketResult>' + ''.join(
-            f'<Contents><Key>{escape(k)}</Key><Size>{os.path.getsize(os.path.join(base, k))}</Size></Contents>' for k in page)
+            f'<Contents><Key>{escape(k)}</Key><Size>{os.path.getsize(os.path.join(base, k))}</Size>'
+            f'<ETag>&quot;{etag(os.path.join(base, k))}&quot;</ETag></Contents>' for k in page)
         if more:
             body += f'<NextContinuationToken>{start + 100}</NextContinuationToken>'
         self.answer(200, (body + '</ListBucketResult>').encode())

@@ -1,5 +1,7 @@
 #include "chexnet/image/decode.hpp"
 
+#include <algorithm>
+#include <new>
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
@@ -14,22 +16,36 @@ void decode_failed(const std::string& origin, const std::string& what, const std
 void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits,
                 const std::string& origin) {
   if (width <= 0 || height <= 0) decode_failed(origin, "has no pixels", "the file is damaged");
+  const auto size = [&] {
+    return "is " + std::to_string(width) + " x " + std::to_string(height) + " pixels, ";
+  };
+  if (std::max(width, height) > kMaxSide)
+    decode_failed(origin, size() + "more than " + std::to_string(kMaxSide) + " on a side",
+                  "no radiograph is that long: is the file damaged?");
   if (width > limits.max_pixels / height)
-    decode_failed(origin,
-                  "is " + std::to_string(width) + " x " + std::to_string(height) +
-                      " pixels, more than the limit of " + std::to_string(limits.max_pixels),
+    decode_failed(origin, size() + "more than the limit of " + std::to_string(limits.max_pixels),
                   "raise data.max_pixels if the file is to be trusted");
 }
 
 namespace {
+
+// What `decode` does, with want of memory as an error of this image: others may be smaller.
+template <class Decode>
+void within_memory(const std::string& origin, Decode decode) {
+  try {
+    decode();
+  } catch (const std::bad_alloc&) {
+    decode_failed(origin, "does not fit in memory", "lower data.max_pixels or data.workers");
+  }
+}
+
 bool is_png(std::span<const std::byte> bytes) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())
       .starts_with("\x89PNG\r\n\x1a\n");
 }
-}  // namespace
 
-void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
-                  const std::string& origin, GrayImage& into) {
+void decode_any(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                const std::string& origin, GrayImage& into) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (is_png(bytes)) return decode_png(bytes, limits, origin, into);
   if (text.starts_with("\xFF\xD8\xFF")) return decode_jpeg(bytes, limits, origin, into);
@@ -43,15 +59,23 @@ void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
                 "is it a download error page?");
 }
 
-void decode_resized(std::span<const std::byte> bytes, DecodeLimits limits,
+}  // namespace
+
+void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
+                  const std::string& origin, GrayImage& into) {
+  within_memory(origin, [&] { decode_any(bytes, limits, origin, into); });
+}
+
+void decode_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
                     const std::string& origin, int size, ResizeKind kind, GrayImage& scratch,
                     std::uint8_t* into) {
-  limits.min_side = size;
-  if (kind == ResizeKind::kAntialias && is_png(bytes) &&
-      decode_png_resized(bytes, limits, origin, size, into))
-    return;
-  decode_image(bytes, limits, origin, scratch);
-  resize(scratch, {0, 0, scratch.width(), scratch.height()}, size, kind, into);
+  within_memory(origin, [&] {
+    if (kind == ResizeKind::kAntialias && is_png(bytes) &&
+        decode_png_resized(bytes, limits, origin, size, into))
+      return;
+    decode_any(bytes, limits, origin, scratch);
+    resize(scratch, {0, 0, scratch.width(), scratch.height()}, size, kind, into);
+  });
 }
 
 }  // namespace chexnet

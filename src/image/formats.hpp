@@ -21,6 +21,7 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
 
 [[noreturn]] void decode_failed(const std::string& origin, const std::string& what,
                                 const std::string& hint);
+// The size a header claims.
 void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits,
                 const std::string& origin);
 

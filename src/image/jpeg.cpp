@@ -10,6 +10,21 @@
 namespace chexnet {
 namespace {
 
+// Whether a frame of Huffman-coded blocks (SOF0 to SOF2) begins within the file's markers.
+bool huffman_coded(std::span<const std::byte> bytes) {
+  const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  for (std::size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
+    const unsigned marker = at(p + 1);
+    if (marker >= 0xC0 && marker <= 0xC2) return true;
+    p += 2 + (at(p + 2) << 8 | at(p + 3));
+  }
+  return false;
+}
+
+// A Huffman code has at least one bit, and a component at least a block for every 4 x 4 blocks of
+// 8 x 8 pixels (sampling factors end at 4).
+constexpr std::int64_t kMostPixelsOfByte = 8 * 64 * 16;
+
 // The orientation tag (1..8) of the first EXIF block; 1 when there is none or it is damaged.
 int exif_orientation(std::span<const std::byte> bytes) {
   const auto at = [&](std::size_t i) {
@@ -101,11 +116,15 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   check(tjDecompressHeader3(handle.get(), data, size, &full_width, &full_height, &subsampling,
                             &colors));
   check_size(full_width, full_height, limits, origin);
+  if (std::int64_t{full_width} * full_height > kMostPixelsOfByte * std::ssize(bytes) &&
+      huffman_coded(bytes))
+    decode_failed(origin, "damaged JPEG: the file is cut off", "fetch the file again");
   const tjscalingfactor scale = smallest_scale(full_width, full_height, limits.min_side);
   const int width = TJSCALED(full_width, scale), height = TJSCALED(full_height, scale);
   into.reset(width, height);
-  // A warning means missing or damaged data: half a picture is an error here.
-  const int flags = TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT;
+  // A warning means missing or damaged data: half a picture is an error here. A progressive file
+  // may pass over all blocks in hundreds of scans of a few bytes each; real ones have about ten.
+  const int flags = TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
   if (colors == TJCS_GRAY || colors == TJCS_YCbCr) {  // Y is the luma
     check(tjDecompress2(handle.get(), data, size, into.row(0), width,
                         static_cast<int>(into.stride()), height, TJPF_GRAY, flags));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "chexnet/image/inflate.hpp"
@@ -16,12 +17,14 @@ namespace chexnet {
 namespace {
 
 constexpr int kBand = 128;  // rows: what the widest unfilter kernel takes at a time
+constexpr std::int64_t kMostInflated = 1032;  // bytes that a byte of deflate can become
 
 struct Chunks {
   std::span<const std::byte> header;  // IHDR's 13 bytes
   std::span<const std::byte>
       data;  // of all IDAT chunks: in the file when there is one, else joined
   std::vector<std::byte> joined;
+  std::vector<std::span<const std::byte>> critical;  // whole, without which there are no pixels
 };
 
 std::uint32_t big_endian(const std::byte* at) {
@@ -34,6 +37,7 @@ std::uint32_t big_endian(const std::byte* at) {
 // damage behind it, or a file cut there, would pass.
 void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Chunks& chunks) {
   chunks.joined.clear();
+  chunks.critical.clear();
   chunks.header = chunks.data = {};
   std::size_t at = 8;
   for (;;) {
@@ -55,6 +59,8 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Ch
       if (chunks.joined.empty()) chunks.joined.assign(chunks.data.begin(), chunks.data.end());
       chunks.joined.insert(chunks.joined.end(), type_and_body.begin() + 4, type_and_body.end());
     }
+    if ((type_and_body[0] & std::byte{32}) == std::byte{0})
+      chunks.critical.push_back(bytes.subspan(at, length + 12));
     if (is("IEND")) break;
     at += length + 12;
   }
@@ -73,9 +79,9 @@ Header read_header(const Chunks& chunks, const DecodeLimits& limits, const std::
   const std::int64_t width = big_endian(chunks.header.data());
   const std::int64_t height = big_endian(&chunks.header[4]);
   check_size(width, height, limits, origin);
-  if (std::max(width, height) > INT32_MAX)
-    decode_failed(origin, "damaged PNG: impossible size", "fetch the file again");
   const auto field = [&](std::size_t i) { return std::to_integer<int>(chunks.header[i]); };
+  if (width * height * field(8) / 8 > kMostInflated * std::ssize(chunks.data))
+    decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
   // Depth, gray, deflate, filter method 0, no interlace.
   return {static_cast<int>(width), static_cast<int>(height),
           field(8) == 8 && field(9) == 0 && field(10) == 0 && field(11) == 0 && field(12) == 0};
@@ -106,8 +112,20 @@ const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
   return lines;
 }
 
-void decode_by_library(std::span<const std::byte> bytes, const std::string& origin,
+// libspng sees the critical chunks alone: it would unpack every iCCP, zTXt and iTXt, of which a
+// megabyte can become a gigabyte, and none of them changes the gray values.
+std::span<const std::byte> without_extras(const Chunks& chunks) {
+  static constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
+  thread_local std::vector<std::byte> file;
+  const auto magic = std::as_bytes(std::span(kMagic));
+  file.assign(magic.begin(), magic.end());
+  for (const auto chunk : chunks.critical) file.insert(file.end(), chunk.begin(), chunk.end());
+  return file;
+}
+
+void decode_by_library(const Chunks& chunks, const Header& size, const std::string& origin,
                        GrayImage& into) {
+  const auto bytes = without_extras(chunks);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0), spng_ctx_free);
   const auto check = [&](int rc) {
     if (rc != 0)
@@ -123,10 +141,11 @@ void decode_by_library(std::span<const std::byte> bytes, const std::string& orig
                      : header.bit_depth <= 8 ? SPNG_FMT_G8
                                              : SPNG_FMT_PNG;  // 16 bits, host byte order
   thread_local std::vector<std::uint8_t> pixels;
-  std::size_t size = 0;
-  check(spng_decoded_image_size(ctx.get(), format, &size));
-  pixels.resize(size);
-  check(spng_decode_image(ctx.get(), pixels.data(), size, format, 0));
+  std::size_t bytes_needed = 0;
+  check(spng_decoded_image_size(ctx.get(), format, &bytes_needed));
+  pixels.resize(bytes_needed);
+  check(spng_decode_image(ctx.get(), pixels.data(), bytes_needed, format, 0));
+  into.reset(size.width, size.height);
   const auto width = static_cast<std::size_t>(into.width());
   const std::uint8_t* from = pixels.data();
   for (int y = 0; y < into.height(); ++y) {
@@ -153,12 +172,13 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
   thread_local Chunks chunks;
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
-  into.reset(header.width, header.height);
   if (header.gray8) {
-    if (const std::uint8_t* lines = filtered_lines(chunks, header, origin))
+    if (const std::uint8_t* lines = filtered_lines(chunks, header, origin)) {
+      into.reset(header.width, header.height);
       return unfilter(unfilter_kernels().front(), lines, into);
+    }
   }
-  decode_by_library(bytes, origin, into);
+  decode_by_library(chunks, header, origin, into);
 }
 
 bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
@@ -182,7 +202,6 @@ bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& li
     std::memcpy(band.row(0), band.row(count), width);
     above = band.row(0);
   }
-  rows.finish();
   return true;
 }
 

@@ -107,20 +107,26 @@ decltype(ResizeKernels::horizontal) horizontal_kernel(const Taps& taps) {
   return fits ? kernels().horizontal : kResizePlain.horizontal;
 }
 
-// `row(y)` for the rows that come together in `into` [size, size].
+// The input rows that output row y is made of.
+struct Column {
+  const std::int16_t* weight;
+  int first, count;
+};
+Column column_of(const Taps& taps, int y) {
+  const auto at = static_cast<std::size_t>(y);
+  const std::int16_t* weight = &taps.weight[at * static_cast<std::size_t>(taps.most)];
+  int count = taps.most;
+  while (count > 1 && weight[count - 1] == 0) --count;
+  return {weight, taps.first[at], count};
+}
+
+// One output row of `size` pixels; `row(y)` is input row y.
 template <class Row>
-void shrink_down(const Taps& taps, int size, Row row, std::uint8_t* into) {
+void shrink_down(const Taps& taps, const Column& column, int size, Row row, std::uint8_t* into) {
   thread_local std::vector<const std::uint8_t*> rows;
   rows.resize(static_cast<std::size_t>(taps.most));
-  for (int y = 0; y < size; ++y, into += size) {
-    const std::int16_t* weight =
-        &taps.weight[static_cast<std::size_t>(y) * static_cast<std::size_t>(taps.most)];
-    int count = taps.most;
-    while (count > 1 && weight[count - 1] == 0) --count;
-    for (int j = 0; j < count; ++j)
-      rows[static_cast<std::size_t>(j)] = row(taps.first[static_cast<std::size_t>(y)] + j);
-    kernels().vertical(rows.data(), weight, count, taps.shift, size, into);
-  }
+  for (int j = 0; j < column.count; ++j) rows[static_cast<std::size_t>(j)] = row(column.first + j);
+  kernels().vertical(rows.data(), column.weight, column.count, taps.shift, size, into);
 }
 
 void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) {
@@ -130,11 +136,13 @@ void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) 
   if (across && down) {
     AntialiasRows rows(r.width, r.height, size, into);
     for (int y = 0; y < r.height; ++y) rows.add(row(y));
-    return rows.finish();
+    return;
   }
-  if (down) return shrink_down(kept_taps(1, r.height, size), size, row, into);
   for (int y = 0; y < size; ++y, into += size) {
-    if (across)
+    if (down)
+      shrink_down(kept_taps(1, r.height, size), column_of(kept_taps(1, r.height, size), y), size,
+                  row, into);
+    else if (across)
       horizontal_kernel(kept_taps(0, r.width, size))(row(y), kept_taps(0, r.width, size), into);
     else
       std::memcpy(into, row(y), static_cast<std::size_t>(size));
@@ -187,6 +195,17 @@ void area_of_whole_boxes(const GrayImage& source, Region r, int size, std::uint8
   }
 }
 
+// into[x] = the sum over output box x of one line.
+void sum_line(const std::uint8_t* line, const Overlaps& boxes, std::vector<std::int64_t>& into) {
+  for (std::size_t x = 0; x < into.size(); ++x) {
+    const std::int32_t* w = &boxes.weight[x * static_cast<std::size_t>(boxes.most)];
+    const std::uint8_t* p = line + boxes.first[x];
+    std::int64_t sum = 0;
+    for (int j = 0; j < boxes.count[x]; ++j) sum += std::int64_t{w[j]} * p[j];
+    into[x] = sum;
+  }
+}
+
 void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
   // Up to 2048 x 2048 pixels a box the sums fit 32 bits.
   if (r.width % size == 0 && r.height % size == 0 && r.width / size <= 2048 &&
@@ -196,26 +215,20 @@ void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
                  vertical = area_overlaps(r.height, size);
   const auto out = static_cast<std::size_t>(size);
   const std::int64_t total = static_cast<std::int64_t>(r.width) * r.height;
-  thread_local std::vector<std::int64_t> line_sums;  // [height, size], exact
-  line_sums.resize(static_cast<std::size_t>(r.height) * out);
-  for (int y = 0; y < r.height; ++y) {
-    const std::uint8_t* line = source.row(r.y + y) + r.x;
-    for (std::size_t x = 0; x < out; ++x) {
-      const std::int32_t* w = &horizontal.weight[x * static_cast<std::size_t>(horizontal.most)];
-      const std::uint8_t* p = line + horizontal.first[x];
-      std::int64_t sum = 0;
-      for (int j = 0; j < horizontal.count[x]; ++j) sum += std::int64_t{w[j]} * p[j];
-      line_sums[static_cast<std::size_t>(y) * out + x] = sum;
-    }
-  }
+  thread_local std::vector<std::int64_t> line_sums, sums;  // [size], exact
+  line_sums.resize(out);
+  int summed = -1;  // the input row in line_sums: neighbouring boxes share one
   for (std::size_t y = 0; y < out; ++y) {
     const std::int32_t* w = &vertical.weight[y * static_cast<std::size_t>(vertical.most)];
-    for (std::size_t x = 0; x < out; ++x) {
-      std::int64_t sum = 0;
-      for (int j = 0; j < vertical.count[y]; ++j)
-        sum += w[j] * line_sums[static_cast<std::size_t>(vertical.first[y] + j) * out + x];
-      into[y * out + x] = static_cast<std::uint8_t>((2 * sum + total) / (2 * total));
+    sums.assign(out, 0);
+    for (int j = 0; j < vertical.count[y]; ++j) {
+      const int row = vertical.first[y] + j;
+      if (row != summed) sum_line(source.row(r.y + row) + r.x, horizontal, line_sums);
+      summed = row;
+      for (std::size_t x = 0; x < out; ++x) sums[x] += w[j] * line_sums[x];
     }
+    for (std::size_t x = 0; x < out; ++x)
+      into[y * out + x] = static_cast<std::uint8_t>((2 * sums[x] + total) / (2 * total));
   }
 }
 
@@ -227,22 +240,25 @@ AntialiasRows::AntialiasRows(int width, int height, int size, std::uint8_t* into
       horizontal_(horizontal_kernel(across_)),
       size_(size),
       into_(into) {
-  thread_local std::vector<std::uint8_t> between;  // [height, size], room for the last vectors
-  between.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(size) +
-                 GrayImage::kRoom);
-  next_ = lines_ = between.data();
+  thread_local std::vector<std::uint8_t> memory;
+  stride_ = static_cast<std::size_t>(size) + GrayImage::kRoom;  // for the last vectors of a line
+  ring_ = static_cast<int>(std::bit_ceil(static_cast<unsigned>(down_.most)));
+  memory.resize(stride_ * static_cast<std::size_t>(ring_));
+  lines_ = memory.data();
+}
+
+std::uint8_t* AntialiasRows::line(int y) const {
+  return lines_ + static_cast<std::size_t>(y & (ring_ - 1)) * stride_;
 }
 
 void AntialiasRows::add(const std::uint8_t* row) {
-  horizontal_(row, across_, next_);
-  next_ += size_;
-}
-
-void AntialiasRows::finish() {
-  shrink_down(
-      down_, size_,
-      [&](int y) { return lines_ + static_cast<std::size_t>(y) * static_cast<std::size_t>(size_); },
-      into_);
+  horizontal_(row, across_, line(added_++));
+  for (; written_ < size_; ++written_, into_ += size_) {
+    const Column column = column_of(down_, written_);
+    if (column.first + column.count > added_) return;
+    shrink_down(
+        down_, column, size_, [&](int y) { return line(y); }, into_);
+  }
 }
 
 ResizeKind resize_kind(const std::string& name) {

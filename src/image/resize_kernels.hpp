@@ -32,21 +32,26 @@ extern const ResizeKernels kResizePlain, kResizeAvx2;
 
 // The antialias resize of a picture whose rows come one by one, where both sides change. Rows have
 // GrayImage::kRoom readable bytes behind them. The memory between the passes is this thread's: one
-// object at a time.
+// object at a time. It holds the shrunk lines that an output row still needs, however high the
+// picture is.
 class AntialiasRows {
  public:
   AntialiasRows(int width, int height, int size, std::uint8_t* into);
+  // After `height` rows into [size, size] is written.
   void add(const std::uint8_t* row);
-  void finish();  // after `height` rows: writes into [size, size]
 
  private:
+  std::uint8_t* line(int y) const;  // of input row y
+
   const Taps& across_;
   const Taps& down_;
   void (*horizontal_)(const std::uint8_t*, const Taps&, std::uint8_t*);
   int size_;
-  std::uint8_t* into_;
-  std::uint8_t* next_;  // where the next shrunk line goes
-  std::uint8_t* lines_;
+  std::uint8_t* into_;   // where the next output row goes
+  std::uint8_t* lines_;  // input row y at y mod ring_
+  std::size_t stride_;
+  int ring_;                     // lines it has, a power of 2
+  int added_ = 0, written_ = 0;  // input and output rows
 };
 
 }  // namespace chexnet

@@ -15,6 +15,7 @@
 #include "chexnet/image/unfilter.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/png_parts.hpp"
 
 using namespace chexnet;
 namespace fs = std::filesystem;
@@ -52,20 +53,6 @@ Pixels by_libpng(std::span<const std::byte> bytes) {
   return pixels;
 }
 
-void put32(std::vector<std::byte>& out, std::uint32_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8)
-    out.push_back(static_cast<std::byte>(value >> shift));
-}
-
-void put_chunk(std::vector<std::byte>& out, const char* type, std::span<const std::uint8_t> body) {
-  put32(out, static_cast<std::uint32_t>(body.size()));
-  const std::size_t start = out.size();
-  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(type[i]));
-  for (const auto b : body) out.push_back(static_cast<std::byte>(b));
-  put32(out, static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&out[start]),
-                                              static_cast<uInt>(out.size() - start))));
-}
-
 struct Made {
   std::vector<std::byte> file;
   Pixels lines;  // filter byte + filtered pixels of each row
@@ -84,18 +71,8 @@ Made make_png(int width, int height, Random& random, int (*filter)(Random&, int)
   }
   Pixels raw = made.lines;
   raw.resize(raw.size() + static_cast<std::size_t>(extra_bytes));
-  Pixels packed(compressBound(raw.size()));
-  uLongf size = packed.size();
-  compress2(packed.data(), &size, raw.data(), raw.size(), 6);
-  packed.resize(size);
-  const char* magic = "\x89PNG\r\n\x1a\n";
-  for (int i = 0; i < 8; ++i) made.file.push_back(static_cast<std::byte>(magic[i]));
-  Pixels header;
-  for (const int value : {width, height})
-    for (int shift = 24; shift >= 0; shift -= 8)
-      header.push_back(static_cast<std::uint8_t>(value >> shift));
-  header.insert(header.end(), {8, 0, 0, 0, 0});
-  put_chunk(made.file, "IHDR", header);
+  const Pixels packed = deflated(raw);
+  made.file = png_head(width, height, 8, 0);
   for (std::size_t at = 0; at < packed.size(); at += static_cast<std::size_t>(part_size))
     put_chunk(made.file, "IDAT",
               std::span(packed).subspan(

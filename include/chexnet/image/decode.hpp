@@ -1,7 +1,9 @@
-// File bytes to 8-bit gray pixels. The format is decided by magic bytes, never by the name; width x
-// height is checked on the header before memory is taken. Colour becomes gray by ITU-R 601-2 luma
-// as in Pillow's convert("L"); alpha is dropped; 16-bit samples are divided by 257; the EXIF
-// orientation of a JPEG is applied.
+// File bytes to 8-bit gray pixels. The format is decided by magic bytes, never by the name. Before
+// memory is taken for pixels, the header's size is checked against the limits, and against the
+// file's length: a few bytes cannot hold millions of pixels. So an image takes at most 13 bytes a
+// pixel of max_pixels (a progressive CMYK JPEG; a gray PNG takes 2). Colour becomes gray by ITU-R
+// 601-2 luma as in Pillow's convert("L"); alpha is dropped; 16-bit samples are divided by 257; the
+// EXIF orientation of a JPEG is applied.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +15,10 @@
 #include "chexnet/image/resize.hpp"
 
 namespace chexnet {
+
+// Rows of an image are padded (GrayImage) and buffers of resizing depend on one side alone, so a
+// limit of width x height would not limit memory.
+constexpr std::int64_t kMaxSide = 65'535;  // pixels; JPEG's own limit
 
 struct DecodeLimits {
   std::int64_t max_pixels = 64'000'000;
@@ -27,9 +33,8 @@ void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
                   const std::string& origin, GrayImage& into);
 
 // decode_image() and then resize() of the whole picture to `into` [size, size], in one pass over
-// the pixels where the format allows it: they stay in the processor's cache. `limits.min_side` is
-// set here.
-void decode_resized(std::span<const std::byte> bytes, DecodeLimits limits,
+// the pixels where the format allows it: they stay in the processor's cache.
+void decode_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
                     const std::string& origin, int size, ResizeKind kind, GrayImage& scratch,
                     std::uint8_t* into);
 

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import torch
 import torchvision
-from PIL import Image
+from PIL import Image, ImageOps
 from safetensors import safe_open
 
 
@@ -23,13 +23,29 @@ def load(path):
     return net.eval(), description
 
 
+def gray_pixels(path):
+    """uint8 [height, width] as the program decodes them: 16-bit samples divided by 257 (Pillow would cut them off at 255), alpha
+    dropped, colour by ITU-R 601-2 luma, a JPEG turned upright by its EXIF orientation."""
+    image = Image.open(path)
+    if image.format == "JPEG":
+        image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):
+        return ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
+    if image.mode == "P":
+        image = image.convert("RGB")
+    return np.array(image.convert("L"))
+
+
 def preprocess(path, description):
     """The pixels of evaluation: gray, resized by PyTorch's uint8 antialias kernel, centre crop, normalised."""
     p = description["preprocessing"]
+    if p["jpeg"] != "decoded at full size" and str(path).lower().endswith((".jpg", ".jpeg")):
+        print(f"{path}: the network was trained with JPEGs scaled in their DCT (data.jpeg_scale: auto), which Pillow does not "
+              "repeat: large ones get other pixels here", file=sys.stderr)
     if p["resize_kind"] != "antialias":
         raise SystemExit("this checkpoint was trained with resize_kind area, which PyTorch does not have")
     size, crop = p["eval_resize"] or p["resize"], p["crop"]
-    gray = torch.from_numpy(np.asarray(Image.open(path).convert("L")).copy())[None, None]
+    gray = torch.from_numpy(gray_pixels(path))[None, None]
     x = torch.nn.functional.interpolate(gray, size=(size, size), mode="bilinear", antialias=True).float() / 255
     if p.get("eval_crop_begin", (size - crop) // 2) != int(round((size - crop) / 2.0)):
         raise SystemExit("this checkpoint was evaluated with another centre crop than torchvision's")

@@ -39,7 +39,7 @@ void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
 
 Preprocessing training_preprocessing(const DataConfig& config) {
   return {static_cast<int>(config.resize), static_cast<int>(config.crop),
-          resize_kind(config.resize_kind), config.max_pixels};
+          resize_kind(config.resize_kind), config.max_pixels, config.jpeg_scale == "auto"};
 }
 
 Preprocessing evaluation_preprocessing(const DataConfig& config) {
@@ -57,6 +57,10 @@ Augmentation augmentation_of(const DataConfig& config) {
 void check_packs(const ImageSource& source, const Preprocessing& wanted) {
   for (const PackReader* pack : source.packs()) {
     const PackShape& shape = pack->shape();
+    if (shape.scaled_jpeg != wanted.scale_jpeg)
+      throw ConfigError(std::string("[pack] the pack's JPEGs were decoded with data.jpeg_scale ") +
+                        (shape.scaled_jpeg ? "auto" : "off") +
+                        ", the run asks for another. Hint: set it to the pack's, or pack again");
     if (shape.side == wanted.resize && shape.kind == wanted.kind) continue;
     throw ConfigError("[pack] the pack holds images of " + std::to_string(shape.side) +
                       " pixels (" + resize_kind_name(shape.kind) + "), the run asks for " +
@@ -108,14 +112,15 @@ void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint
     square = reinterpret_cast<const std::uint8_t*>(fetched.bytes.data());
   } else {
     const double share = augmentation_.random_resized_crop ? std::sqrt(area) : 1.0;  // of a side
+    const int min_side = preprocessing_.scale_jpeg ? static_cast<int>(std::ceil(size / share)) : 0;
+    const DecodeLimits limits{preprocessing_.max_pixels, min_side};
     GrayImage& image = scratch.image;
     scratch.resized.resize(side * side);
     if (fetched.side == 0 && !augmentation_.random_resized_crop) {
-      decode_resized(fetched.bytes, {preprocessing_.max_pixels, 0}, fetched.origin, size,
-                     preprocessing_.kind, image, scratch.resized.data());
+      decode_resized(fetched.bytes, limits, fetched.origin, size, preprocessing_.kind, image,
+                     scratch.resized.data());
     } else {
-      decode_fetched(fetched,
-                     {preprocessing_.max_pixels, static_cast<int>(std::ceil(size / share))}, image);
+      decode_fetched(fetched, limits, image);
       Region region{0, 0, image.width(), image.height()};
       if (augmentation_.random_resized_crop) {
         region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));

@@ -126,7 +126,7 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
                             Communicator& comm, const PackProgress& progress) {
   Preprocessing whole = job.preprocessing;
   whole.crop = whole.resize;
-  PackShape shape{whole.resize, whole.kind, {}};
+  PackShape shape{whole.resize, whole.kind, {}, whole.scale_jpeg};
   for (const auto row : job.rows) shape.names.push_back(manifest.images[row]);
   bool complete = false;
   std::string sha256;
@@ -138,7 +138,7 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
       const auto store = local_store();
       const PackReader reader(job.out, *store);
       if (reader.shape().names != shape.names || reader.shape().side != shape.side ||
-          reader.shape().kind != shape.kind)
+          reader.shape().kind != shape.kind || reader.shape().scaled_jpeg != shape.scaled_jpeg)
         throw CheckpointError("[pack] " + job.out +
                               " exists and holds other images. Hint: choose another --out");
       complete = true;
@@ -217,6 +217,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
   for (const PackReader* pack : source.packs()) {
     small.resize = small.crop = pack->shape().side;
     small.kind = pack->shape().kind;
+    small.scale_jpeg = pack->shape().scaled_jpeg;
   }
   const ImageReader reader(source, small, Augmentation::none(), 0);
   const auto ranks = static_cast<std::size_t>(comm.size()),

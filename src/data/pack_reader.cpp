@@ -43,6 +43,7 @@ PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)),
     table_crc = json.at("table_crc32c");
     shape_.side = json.at("side");
     shape_.kind = resize_kind(json.at("resize_kind"));
+    shape_.scaled_jpeg = json.value("jpeg_scale", "auto") == "auto";
     source_sha256_ = json.at("source_sha256");
   } catch (const std::exception&) {
     throw bad("its header lacks a field");

@@ -76,6 +76,7 @@ void PackWriter::prepare(const std::string& path, const PackShape& shape) {
   const std::string plan =
       head_text(kPartialPackMagic, Json{{"side", shape.side},
                                         {"resize_kind", resize_kind_name(shape.kind)},
+                                        {"jpeg_scale", shape.scaled_jpeg ? "auto" : "off"},
                                         {"images", shape.names.size()},
                                         {"names_sha256", sha256_hex(names)}}
                                        .dump());
@@ -168,6 +169,7 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
       head_text(kPackMagic, Json{{"images", shape_.names.size()},
                                  {"side", shape_.side},
                                  {"resize_kind", resize_kind_name(shape_.kind)},
+                                 {"jpeg_scale", shape_.scaled_jpeg ? "auto" : "off"},
                                  {"stride", layout.stride},
                                  {"names_bytes", layout.names_bytes},
                                  {"table_offset", layout.table_offset},

@@ -36,7 +36,9 @@ nlohmann::json preprocessing_json(const DataConfig& data) {
           {"crop", data.crop},
           {kCropBegin, center_crop_begin(evaluated.resize, evaluated.crop)},
           {"resize_kind", data.resize_kind},
-          {"jpeg", "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"},
+          {"jpeg", data.jpeg_scale == "auto"
+                       ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
+                       : "decoded at full size"},
           {"mean", data.mean},
           {"std", data.std}};
 }

@@ -21,6 +21,7 @@ struct Preprocessing {
   int resize = 256, crop = 224;  // pixels
   ResizeKind kind = ResizeKind::kAntialias;
   std::int64_t max_pixels = 64'000'000;
+  bool scale_jpeg = true;  // decode a large JPEG at 1/2, 1/4 or 1/8 of its size
 };
 Preprocessing training_preprocessing(const DataConfig& config);
 Preprocessing evaluation_preprocessing(const DataConfig& config);
@@ -32,7 +33,7 @@ struct Augmentation {
 };
 Augmentation augmentation_of(const DataConfig& config);
 
-// ConfigError when a pack holds images of another size or resize than `preprocessing` asks for.
+// ConfigError when a pack holds images made in another way than `preprocessing` asks for.
 void check_packs(const ImageSource& source, const Preprocessing& preprocessing);
 // ConfigError for random_resized_crop from a pack: it would cut other pixels than from the files.
 void check_crops(const ImageSource& source, const Augmentation& augmentation);

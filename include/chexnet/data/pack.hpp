@@ -3,8 +3,8 @@
 // memory copy.
 //
 //   0      "CHXPACK1", uint32 length and uint32 CRC32C of the JSON that follows: images, side,
-//          resize_kind, stride, names_bytes, table_offset, data_offset, source_sha256, CRC32C of
-//          names and table
+//          resize_kind, jpeg_scale, stride, names_bytes, table_offset, data_offset, source_sha256,
+//          CRC32C of names and table
 //   4096   names, one a line
 //   …      table: one PackEntry an image
 //   …      pixels, image i at data_offset + i * stride (data_offset a multiple of 4096)
@@ -37,6 +37,7 @@ struct PackShape {
   int side = 0;  // pixels
   ResizeKind kind = ResizeKind::kAntialias;
   std::vector<std::string> names;
+  bool scaled_jpeg = true;  // as Preprocessing::scale_jpeg
 };
 
 // Thread-safe once made.

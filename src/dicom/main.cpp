@@ -1,13 +1,8 @@
 // chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before training.
-#include <fcntl.h>
 #include <gdcmTrace.h>
-#include <openssl/rand.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -20,8 +15,8 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/image/encode.hpp"
-#include "radiograph.hpp"
+#include "private_files.hpp"
+#include "worker.hpp"
 
 namespace chexnet {
 namespace {
@@ -32,48 +27,41 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> in;
   std::string out, ids = "pseudonym", key_file, map_file;
-  std::int64_t max_pixels = 64'000'000;
+  WorkerLimits limits;
   bool json = false;
 };
-
-// Only its owner may read it.
-void write_private(const fs::path& path, const std::string& text) {
-  const mode_t before = umask(077);
-  try {
-    write_atomically(path, text);
-  } catch (...) {
-    umask(before);
-    throw;
-  }
-  umask(before);
-}
-
-// The key that pseudonyms hang on: kept from run to run, so a patient stays the same patient.
-std::string read_key(const std::string& path) {
-  if (!fs::exists(path)) {
-    std::array<unsigned char, 32> bytes{};
-    RAND_bytes(bytes.data(), static_cast<int>(bytes.size()));
-    write_private(path, std::string(bytes.begin(), bytes.end()));
-    log_info("made a new key for pseudonyms: " + path + " (keep it private, and keep it)");
-  }
-  std::string key = read_text(path);
-  if (key.size() < 16)
-    throw DataError("[dicom] " + path + " holds only " + std::to_string(key.size()) +
-                    " bytes. Hint: a key has at least 16, e.g. head -c 32 /dev/urandom");
-  return key;
-}
 
 std::string pseudonym(const std::string& key, const std::string& id) {
   const std::string digest = hmac_sha256(key, id);
   return "p" + hex_text(std::as_bytes(std::span(digest)).first(8));
 }
 
-// "058Y" -> 58, months and less -> years rounded down; empty when absent.
+// "058Y" -> 58, months and less -> years rounded down; empty when it is anything else. The few who
+// are older than 89 could be known by their age: they are 90.
 std::string years(const std::string& age) {
-  if (age.size() < 2) return {};
-  const int n = std::atoi(age.c_str());
-  const char unit = age.back();
-  return std::to_string(unit == 'M' ? n / 12 : unit == 'W' ? n / 52 : unit == 'D' ? n / 365 : n);
+  const auto digits = std::min(age.find_first_not_of("0123456789"), age.size());
+  if (digits == 0 || digits > 4) return {};
+  int n = std::stoi(age.substr(0, digits));
+  const std::string unit = age.substr(digits);
+  if (unit == "M")
+    n /= 12;
+  else if (unit == "W")
+    n /= 52;
+  else if (unit == "D")
+    n /= 365;
+  else if (!unit.empty() && unit != "Y")
+    return {};
+  return std::to_string(std::min(n, 90));
+}
+
+// The attribute when it is one of DICOM's codes (PS3.3 C.7.1.1, C.8.7.1.1.2): a broken file may
+// hold anything there, also a name.
+std::string code(const std::string& text, std::initializer_list<const char*> known) {
+  return std::ranges::find(known, text) == known.end() ? "" : text;
+}
+std::string sex_code(const std::string& text) { return code(text, {"M", "F", "O"}); }
+std::string view_code(const std::string& text) {
+  return code(text, {"AP", "PA", "LL", "RL", "LLD", "RLD", "LLO", "RLO"});
 }
 
 // A name for files: anything but letters, digits, '-', '_' and '.' becomes '_'.
@@ -96,15 +84,24 @@ int run(const Options& options) {
   }
   std::ranges::sort(files);
   const fs::path out = options.out;
+  const bool hide = options.ids == "pseudonym";
+  const fs::path key_path =
+      options.key_file.empty() ? beside(out, ".key") : fs::path(options.key_file);
+  const fs::path map_path =
+      options.map_file.empty() ? beside(out, ".map.csv") : fs::path(options.map_file);
+  if (hide) {
+    require_outside(key_path, out);
+    require_outside(map_path, out);
+    if (fs::exists(fs::symlink_status(map_path)))
+      throw CheckpointError("[dicom] " + map_path.string() +
+                            ": is there already, and may lead back to the patients of another "
+                            "set. Hint: move it away or choose another --map-file");
+  }
   if (fs::exists(out / "images.csv"))
     throw CheckpointError("[dicom] " + options.out +
                           " holds a converted set. Hint: choose another --out");
   fs::create_directories(out / "images");
-  const bool hide = options.ids == "pseudonym";
-  const std::string key_path = options.key_file.empty() ? options.out + ".key" : options.key_file;
-  const std::string map_path =
-      options.map_file.empty() ? options.out + ".map.csv" : options.map_file;
-  const std::string key = hide ? read_key(key_path) : "";
+  const std::string key = hide ? read_or_make_key(key_path) : "";
 
   std::map<std::string, int> of_patient;  // images so far
   std::map<std::string, std::size_t> skipped, rules;
@@ -113,32 +110,34 @@ int run(const Options& options) {
               secret = "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
   std::size_t converted = 0;
   Progress progress(true);
-  Radiograph picture;
   for (std::size_t i = 0; i < files.size(); ++i) {
     progress.show("converting: " + std::to_string(i) + " of " + std::to_string(files.size()));
+    Converted file;
     try {
-      const Skip skip = read_radiograph(files[i], options.max_pixels, picture);
-      if (skip != Skip::kNone) {
-        ++skipped[skip_name(skip)];
+      file = convert_in_worker(files[i], options.limits);
+      if (file.skip != Skip::kNone) {
+        ++skipped[skip_name(file.skip)];
         continue;
       }
     } catch (const DataError& e) {
       // A path may hold a name; with pseudonyms it stays out of what is passed on.
-      damaged.push_back(hide ? "file " + std::to_string(i + 1) + " (see the map file)" : e.what());
+      const std::string number = "damaged file " + std::to_string(i + 1);
+      damaged.push_back(hide ? number + " (see the map file)" : e.what());
+      secret += number + ",,,,," + csv_field(files[i]) + "\n";
       log_warning(e.what());
       continue;
     }
+    const Radiograph& picture = file.picture;
     // Without a patient id each image is a patient of its own.
     const std::string id = picture.patient.empty() ? picture.instance : picture.patient;
     const std::string patient = hide ? pseudonym(key, id) : file_safe(id);
     char number[16];
     std::snprintf(number, sizeof number, "_%03d.png", of_patient[patient]++);
     const std::string name = patient + number;
-    const auto png = encode_gray_png(picture.pixels.data(), picture.width, picture.height);
     write_atomically(out / "images" / name,
-                     {reinterpret_cast<const char*>(png.data()), png.size()});
-    table += csv_field(name) + "," + csv_field(patient) + "," + csv_field(picture.view) + "," +
-             years(picture.age) + "," + csv_field(picture.sex) + "\n";
+                     {reinterpret_cast<const char*>(file.png.data()), file.png.size()});
+    table += csv_field(name) + "," + csv_field(patient) + "," + view_code(picture.view) + "," +
+             years(picture.age) + "," + sex_code(picture.sex) + "\n";
     secret += csv_field(name) + "," + csv_field(patient) + "," + csv_field(picture.patient) + "," +
               csv_field(picture.study) + "," + csv_field(picture.instance) + "," +
               csv_field(files[i]) + "\n";
@@ -146,7 +145,7 @@ int run(const Options& options) {
     ++converted;
   }
   progress.clear();
-  if (hide) write_private(map_path, secret);
+  if (hide) write_atomically(map_path, secret, 0600);
   const Json record = {{"images", converted},
                        {"skipped", skipped},
                        {"damaged", damaged},
@@ -163,7 +162,7 @@ int run(const Options& options) {
   log_info("dicom: " + std::to_string(converted) + " images in " + options.out + ", " +
            std::to_string(passed) + " passed over" + (reasons.empty() ? "" : reasons + ")") + ", " +
            std::to_string(damaged.size()) + " damaged" +
-           (hide ? "; ids are pseudonyms, the private map is " + map_path : ""));
+           (hide ? "; ids are pseudonyms, the private map is " + map_path.string() : ""));
   if (options.json)
     std::cout << Json{{"images", converted},
                       {"skipped", skipped},
@@ -192,8 +191,11 @@ int main(int argc, char** argv) {
   app.add_option("--key-file", options.key_file,
                  "key of the pseudonyms (OUT.key); made when it is not there");
   app.add_option("--map-file", options.map_file, "private map of pseudonyms (OUT.map.csv)");
-  app.add_option("--max-pixels", options.max_pixels, "largest width x height")
+  app.add_option("--max-pixels", options.limits.max_pixels, "largest width x height")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->capture_default_str();
+  app.add_option("--max-seconds", options.limits.seconds, "longest time for a file")
+      ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object on stdout (docs/json.md)");
   gdcm::Trace::SetWarning(false);

@@ -50,6 +50,7 @@ bool number(const std::string& text, double& into) {
 
 bool has_magic(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
+  if (!in) fail(path, "cannot be read", "check its permissions");
   char head[132] = {};
   in.read(head, sizeof head);
   return in.gcount() == sizeof head && std::memcmp(head + 128, "DICM", 4) == 0;

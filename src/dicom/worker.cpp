@@ -1,0 +1,167 @@
+#include "worker.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/image/encode.hpp"
+
+namespace chexnet {
+namespace {
+
+// Stored values, their doubles, gray pixels and the PNG of one picture.
+constexpr std::int64_t kBytesOfPixel = 32;
+constexpr std::int64_t kOtherBytes = std::int64_t{1} << 30;
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw DataError("[dicom] " + path + ": " + what + ". Hint: is it damaged? Fetch it again");
+}
+
+// What a worker says: its result and then texts, each behind its length.
+enum class Result : std::uint8_t { kConverted, kFailed };
+
+void put(std::string& message, std::string_view text) {
+  const std::uint64_t size = text.size();
+  message.append(reinterpret_cast<const char*>(&size), sizeof size);
+  message.append(text);
+}
+
+// The text at `at`, which moves behind it. Throws std::out_of_range when the message was cut off.
+std::string take(const std::string& message, std::size_t& at) {
+  std::uint64_t size = 0;
+  if (message.size() - at < sizeof size) throw std::out_of_range("length");
+  std::memcpy(&size, &message[at], sizeof size);
+  at += sizeof size;
+  if (size > message.size() - at) throw std::out_of_range("text");
+  at += size;
+  return message.substr(at - size, size);
+}
+
+std::vector<std::string Radiograph::*> texts_of_radiograph() {
+  return {&Radiograph::patient, &Radiograph::study, &Radiograph::instance, &Radiograph::view,
+          &Radiograph::sex,     &Radiograph::age,   &Radiograph::rule};
+}
+
+std::string message_of(const std::string& path, std::int64_t max_pixels) {
+  std::string message;
+  try {
+    Radiograph picture;
+    const Skip skip = read_radiograph(path, max_pixels, picture);
+    message.push_back(static_cast<char>(Result::kConverted));
+    message.push_back(static_cast<char>(skip));
+    for (const auto text : texts_of_radiograph()) put(message, picture.*text);
+    std::vector<std::byte> png;
+    if (skip == Skip::kNone)
+      png = encode_gray_png(picture.pixels.data(), picture.width, picture.height);
+    put(message, {reinterpret_cast<const char*>(png.data()), png.size()});
+  } catch (const DataError& e) {
+    message = static_cast<char>(Result::kFailed);
+    put(message, e.what());
+  }
+  return message;
+}
+
+// Never returns.
+void work(int out, const std::string& path, const WorkerLimits& limits) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const auto bytes = static_cast<rlim_t>(kOtherBytes + kBytesOfPixel * limits.max_pixels);
+  const rlimit memory{bytes, bytes};
+  ::setrlimit(RLIMIT_AS, &memory);
+#endif
+  const auto cpu_s = static_cast<rlim_t>(limits.seconds);
+  const rlimit cpu{cpu_s, cpu_s};
+  ::setrlimit(RLIMIT_CPU, &cpu);
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  ::dup2(nowhere, STDERR_FILENO);  // assertions and warnings of GDCM
+  std::string message;
+  try {
+    message = message_of(path, limits.max_pixels);
+  } catch (const std::bad_alloc&) {
+    message = static_cast<char>(Result::kFailed);
+    put(message, "[dicom] " + path +
+                     ": needs more memory than a picture of --max-pixels. Hint: is it damaged? "
+                     "Fetch it again");
+  } catch (...) {  // the parent says that this worker died
+  }
+  for (std::size_t done = 0; done < message.size();) {
+    const auto count = ::write(out, message.data() + done, message.size() - done);
+    if (count < 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  ::_exit(0);
+}
+
+// What comes until the worker ends or its time is over.
+std::string read_until(int from, double deadline) {
+  std::string message;
+  std::vector<char> piece(1 << 16);
+  for (;;) {
+    const double left_ms = (deadline - now_s()) * 1000;
+    pollfd ready{from, POLLIN, 0};
+    const int rc = left_ms > 0 ? ::poll(&ready, 1, static_cast<int>(left_ms) + 1) : 0;
+    if (rc < 0 && errno == EINTR) continue;
+    if (rc <= 0) return {};
+    const auto count = ::read(from, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return message;
+    message.append(piece.data(), static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace
+
+Converted convert_in_worker(const std::string& path, const WorkerLimits& limits) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw OutageError(std::string("[dicom] no pipe: ") + std::strerror(errno) +
+                      ". Hint: raise ulimit -n");
+  const double deadline = now_s() + limits.seconds;
+  const pid_t child = ::fork();
+  if (child == 0) work(ends[1], path, limits);
+  const int error = errno;
+  ::close(ends[1]);
+  if (child < 0) {
+    ::close(ends[0]);
+    throw OutageError(std::string("[dicom] no further process: ") + std::strerror(error) +
+                      ". Hint: raise ulimit -u");
+  }
+  const std::string message = read_until(ends[0], deadline);
+  const bool late = message.empty() && now_s() >= deadline;
+  ::close(ends[0]);
+  if (late) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+
+  if (late) fail(path, "takes longer than " + std::to_string(limits.seconds) + " s");
+  Converted converted;
+  try {
+    std::size_t at = 1;
+    if (static_cast<Result>(message.at(0)) == Result::kFailed) throw DataError(take(message, at));
+    converted.skip = static_cast<Skip>(message.at(at++));
+    for (const auto text : texts_of_radiograph()) converted.picture.*text = take(message, at);
+    const std::string png = take(message, at);
+    const auto* bytes = reinterpret_cast<const std::byte*>(png.data());
+    converted.png.assign(bytes, bytes + png.size());
+  } catch (const std::out_of_range&) {
+    fail(path, std::string("its reader died: ") +
+                   (WIFSIGNALED(status) ? ::strsignal(WTERMSIG(status)) : "no answer"));
+  }
+  return converted;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,29 @@
+// A file is read in a process of its own: GDCM ends the process on many a damaged file (failed
+// assertions, endless tables), and nobody wants to lose a night's conversion to one of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "radiograph.hpp"
+
+namespace chexnet {
+
+struct WorkerLimits {
+  std::int64_t max_pixels = 64'000'000;
+  int seconds = 120;  // a file may take, by the clock
+};
+
+struct Converted {
+  Skip skip = Skip::kNone;
+  Radiograph picture;          // without its pixels
+  std::vector<std::byte> png;  // empty when skipped
+};
+
+// DataError as read_radiograph(), and for a file at which the worker died, or needed more memory or
+// time than the limits give. For a process of one thread.
+Converted convert_in_worker(const std::string& path, const WorkerLimits& limits);
+
+}  // namespace chexnet

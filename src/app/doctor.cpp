@@ -254,9 +254,11 @@ int run(const Options& options, Invocation& invocation) {
   else
     std::cout << text << std::flush;
   if (!options.collect.empty())
-    log_info("for a help desk: " + collect_for_help(options.collect, text).string() +
-             " (names of images, users and hosts are left out; look through it before it leaves "
-             "the house)");
+    log_info(
+        "for a help desk: " + collect_for_help(options.collect, text, names).string() +
+        " (names that the run's split.csv, config and records hold were replaced: of patients, "
+        "images, hosts, folders, and the files' owners; look through it before it leaves the "
+        "house)");
   return count(Level::kFail) > 0 ? static_cast<int>(ExitCode::kDevice) : 0;
 }
 

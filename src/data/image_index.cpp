@@ -157,10 +157,11 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
   if (missing.empty()) return index;
   std::string examples;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, missing.size()); ++i)
-    examples += (i > 0 ? ", " : "") + printable(manifest.images[missing[i]]);
+    examples += (i > 0 ? ", " : "") + std::to_string(missing[i] + 1);
   throw DataError(
       "[images] " + std::to_string(missing.size()) + " of " + std::to_string(rows.size()) +
-      " images are missing below " + joined(sources) + ", e.g. " + examples +
+      " images are missing below " + joined(sources) + ", e.g. of rows " + examples + " of " +
+      manifest.path +
       ". Hint: unpack all archives, check data.images, or train on lists of what is there; a name "
       "stored without its folders counts only where no other image has the same");
 }

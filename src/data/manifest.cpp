@@ -78,7 +78,7 @@ void add_row(Manifest& m, const Table& table, std::string_view image, std::strin
   if (patient.empty())
     table.fail("patient id is empty", "splits are made by patient, so each row needs one");
   if (!m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size())).second)
-    table.fail("image " + std::string(image) + " stands twice", "remove one of the rows");
+    table.fail("the image of this row stands twice", "remove one of the rows");
   m.images.emplace_back(image);
   m.patients.emplace_back(patient);
 }
@@ -136,8 +136,7 @@ void read_nih(const std::string& text, Manifest& m) {
 std::string chexpert_patient(std::string_view path, const Table& table) {
   const auto at = path.find("patient");
   if (at == std::string_view::npos)
-    table.fail("no patient id in path '" + std::string(path) + "'",
-               "CheXpert paths hold .../patient00001/...");
+    table.fail("no patient id in its path", "CheXpert paths hold .../patient00001/...");
   return std::string(path.substr(at, path.find('/', at) - at));
 }
 

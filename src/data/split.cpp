@@ -15,12 +15,16 @@
 namespace chexnet {
 namespace {
 
+// How messages name an image or a patient: they end in logs, and names may be of people.
+std::string row_text(std::uint32_t row) { return "row " + std::to_string(row + 1); }
+
 std::vector<std::uint32_t> rows_of_list(const Manifest& manifest, const std::string& path) {
   std::vector<std::uint32_t> rows;
   for (const auto& name : list_lines(read_text(path))) {
     const auto found = manifest.rows.find(name);
     if (found == manifest.rows.end())
-      throw DataError("[split] " + path + ": image '" + name + "' is not in " + manifest.path +
+      throw DataError("[split] " + path + ": name " + std::to_string(rows.size() + 1) +
+                      " of it is not in " + manifest.path +
                       ". Hint: list and table belong to different data sets");
     rows.push_back(found->second);
   }
@@ -58,23 +62,31 @@ void seal(const Manifest& manifest, const char* name, Split& split) {
 
 std::size_t check_leaks(const Manifest& manifest, const Splits& splits, bool allowed) {
   std::unordered_map<std::uint32_t, const Split*> image_in;
-  std::unordered_map<std::string, const Split*> patient_in;
-  std::map<std::string, std::string> leaked;  // patient -> "train and test"
+  struct First {
+    const Split* split;
+    std::uint32_t row;
+  };
+  std::unordered_map<std::string, First> patient_in;
+  std::map<std::string, std::string> leaked;  // patient -> "row 3 in train and row 17 in test"
   for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
     for (const auto row : split->rows) {
       const auto [image, is_new] = image_in.emplace(row, split);
       if (!is_new)
-        throw DataError("[split] image " + manifest.images[row] + " is listed twice (" +
-                        image->second->name + ", " + split->name + "). Hint: remove one");
-      const auto [patient, first] = patient_in.emplace(manifest.patients[row], split);
-      if (!first && patient->second != split)
-        leaked.emplace(manifest.patients[row], patient->second->name + " and " + split->name);
+        throw DataError("[split] the image of " + row_text(row) + " of " + manifest.path +
+                        " is listed twice (" + image->second->name + ", " + split->name +
+                        "). Hint: remove one");
+      const auto [patient, is_first] =
+          patient_in.emplace(manifest.patients[row], First{split, row});
+      const auto& [other, other_row] = patient->second;
+      if (!is_first && other != split)
+        leaked.emplace(manifest.patients[row], row_text(other_row) + " in " + other->name +
+                                                   " and " + row_text(row) + " in " + split->name);
     }
   }
   if (!leaked.empty() && !allowed)
     throw DataError("[split] " + std::to_string(leaked.size()) +
-                    " patients are in two splits, e.g. patient " + leaked.begin()->first + " in " +
-                    leaked.begin()->second +
+                    " patients are in two splits, e.g. that of " + leaked.begin()->second + " (" +
+                    manifest.path + ")" +
                     ": scores would be too good. Hint: split by patient, or accept it with "
                     "data.allow_patient_leak=true");
   return leaked.size();

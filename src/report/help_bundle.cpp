@@ -1,76 +1,239 @@
 #include "chexnet/report/help_bundle.hpp"
 
-#include <cstdlib>
-#include <regex>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unordered_map>
+
+#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/report/redaction.hpp"
 
 namespace chexnet {
 namespace {
 
 namespace fs = std::filesystem;
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  if (from.size() < 2) return;
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
+std::vector<std::string> parts_of(std::string_view path) {
+  std::vector<std::string> parts;
+  std::istringstream stream{std::string(path)};
+  for (std::string part; std::getline(stream, part, '/');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
+// A part of an image's path, its stem, and the long numbers in it.
+void hide_part(const std::string& part, Redaction& redaction) {
+  redaction.hide(part, "IMAGE");
+  redaction.hide(part.substr(0, part.rfind('.')), "IMAGE");
+  for (std::size_t at = 0; at < part.size(); ++at) {
+    const auto end = std::min(part.find_first_not_of("0123456789", at), part.size());
+    if (end - at >= 6) redaction.hide(part.substr(at, end - at), "ID");
+    at = end;
+  }
 }
 
-}  // namespace
-
-std::string without_ids(const std::string& text, const Secrets& secrets) {
-  std::string out = text;
-  replace_all(out, secrets.home, "~");
-  replace_all(out, secrets.host, "HOST");
-  replace_all(out, secrets.user, "USER");
-  // NIH's file names carry the patient; so may others': every image file is left out.
-  static const std::regex kNihId(R"(\b\d{8}(_\d{3})?\b)");
-  static const std::regex kImage(R"([^\s'"/:,]+\.(png|jpe?g|dcm|dicom)\b)", std::regex::icase);
-  out = std::regex_replace(out, kImage, "IMAGE");
-  return std::regex_replace(out, kNihId, "ID");
+// Patients and images; of the folders of images those that some images do not lie in, but for names
+// of splits.
+void hide_split(const fs::path& file, Redaction& redaction) {
+  if (!fs::exists(file)) return;
+  const std::string text = read_text(file);
+  CsvReader csv(text);
+  std::vector<std::string_view> fields;
+  csv.next(fields);
+  std::unordered_map<std::string, std::size_t> images_with;
+  std::size_t images = 0;
+  while (csv.next(fields)) {
+    if (fields.size() < 2) continue;
+    ++images;
+    redaction.hide(fields[1], "PATIENT");
+    auto parts = parts_of(fields[0]);
+    std::ranges::sort(parts);
+    const auto repeated = std::ranges::unique(parts);
+    parts.erase(repeated.begin(), repeated.end());
+    for (const auto& part : parts) ++images_with[part];
+  }
+  static constexpr std::array kSplits = {"train", "valid", "val", "test"};
+  for (const auto& [part, count] : images_with)
+    if ((count < images || images == 1) && std::ranges::find(kSplits, part) == kSplits.end())
+      hide_part(part, redaction);
 }
 
-fs::path collect_for_help(const fs::path& run_folder, const std::string& doctor_text) {
-  if (!fs::exists(run_folder / "config.yaml"))
-    throw CheckpointError("[doctor] " + run_folder.string() +
-                          ": holds no run. Hint: --collect runs/NAME");
-  const fs::path folder = fs::absolute(run_folder).lexically_normal();
-  const std::string name =
-      (folder.filename().empty() ? folder.parent_path() : folder).filename().string() + "-help";
-  std::string place = (fs::temp_directory_path() / "chexnet-help-XXXXXX").string();
-  if (mkdtemp(place.data()) == nullptr)
-    throw CheckpointError("[doctor] " + place + ": cannot be made. Hint: TMPDIR names a folder");
-  const fs::path inside = fs::path(place) / name;
-  fs::create_directories(inside / "log");
-  const Secrets secrets{variable("HOME"), variable("USER"), host_name()};
-  const auto keep = [&](const fs::path& file, const fs::path& as) {
-    write_atomically(inside / as, without_ids(read_text(file), secrets));
-  };
-  write_atomically(inside / "doctor.txt", without_ids(doctor_text, secrets));
-  keep(folder / "config.yaml", "config.yaml");
+// Every value of the config that is a place, and the run's name.
+void hide_places(const YAML::Node& node, const std::string& key, Redaction& redaction) {
+  for (const auto& inner : node) {
+    if (node.IsMap())
+      hide_places(inner.second, inner.first.Scalar(), redaction);
+    else
+      hide_places(inner, key, redaction);
+  }
+  if (!node.IsScalar()) return;
+  const std::string& value = node.Scalar();
+  if (key == "name" || key == "dir") return redaction.hide_path(value, "RUN");
+  if (key == "profile") return redaction.hide(value, "PROFILE");
+  const bool of_system = value.starts_with("/usr/");
+  if (value.find('/') != std::string::npos && !of_system) redaction.hide_path(value, "PATH");
+}
+
+void hide_user(uid_t id, Redaction& redaction) {
+  const passwd* entry = ::getpwuid(id);
+  if (entry == nullptr || id == 0) return;
+  redaction.hide(entry->pw_name, "USER");
+  const std::string full_name = entry->pw_gecos;
+  redaction.hide(full_name.substr(0, full_name.find(',')), "USER");
+  if (std::string_view(entry->pw_dir).size() > 1) redaction.hide_path(entry->pw_dir, "HOME");
+}
+
+// The folder's absolute path as it was called and as links resolve it; whose home it lies in.
+void hide_folder(const fs::path& folder, Redaction& redaction) {
+  for (const fs::path& path : {folder, fs::canonical(folder)}) {
+    redaction.hide_path(path.string(), "RUN");
+    redaction.hide_path(path.parent_path().string(), "PATH");
+    redaction.hide(path.filename().string(), "RUN");
+    const auto parts = parts_of(path.string());
+    if (parts.size() > 1 && parts[0] == "home") redaction.hide(parts[1], "USER");
+  }
+}
+
+void add_hosts(const nlohmann::json& json, std::set<std::string>& hosts) {
+  if (json.is_object() && json.contains("host") && json["host"].is_string())
+    hosts.insert(json["host"]);
+  if (json.is_structured())
+    for (const auto& inner : json) add_hosts(inner, hosts);
+}
+
+// Hosts as the tables of a log name them: a head "rank  host  …", rows until an empty line.
+void add_hosts_of_log(const std::string& text, std::set<std::string>& hosts) {
+  std::istringstream stream(text);
+  bool in_table = false;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find("rank  host") != std::string::npos) {
+      in_table = true;
+      continue;
+    }
+    std::istringstream row(line);
+    int rank = 0;
+    std::string host;
+    in_table = in_table && row >> rank >> host;
+    if (in_table) hosts.insert(host);
+  }
+}
+
+// node17.site.example, node17 and site.example.
+void hide_hosts(const std::set<std::string>& hosts, Redaction& redaction) {
+  int number = 0;
+  for (const std::string& host : hosts) {
+    const std::string by = "HOST-" + std::to_string(++number);
+    redaction.hide(host, by);
+    const auto dot = host.find('.');
+    if (dot == std::string::npos) continue;
+    redaction.hide(host.substr(0, dot), by);
+    redaction.hide(host.substr(dot + 1), "DOMAIN");
+  }
+}
+
+struct Kept {
+  fs::path file;  // in the run folder
+  std::string text;
+};
+
+std::vector<Kept> records_of(const fs::path& folder) {
+  std::vector<Kept> kept = {{"config.yaml", read_text(folder / "config.yaml")}};
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string file = entry.path().filename().string();
     if (file == "metrics.jsonl" || file == "requeues" ||
         (file.starts_with("postmortem") && file.ends_with(".json")))
-      keep(entry.path(), file);
+      kept.push_back({file, read_text(entry.path())});
   }
-  for (const auto& entry : fs::directory_iterator(folder / "log"))
-    keep(entry.path(), fs::path("log") / entry.path().filename());
-  const fs::path archive = fs::current_path() / (name + ".tar.gz");
-  const auto packed = output_of({"tar", "-C", place, "-czf", archive.string(), name}, 60);
-  fs::remove_all(place);
-  if (packed.exit_code != 0)
-    throw CheckpointError("[doctor] " + archive.string() +
-                          ": tar failed, see above. Hint: is this folder writable?");
-  return archive;
+  if (fs::exists(folder / "log"))
+    for (const auto& entry : fs::directory_iterator(folder / "log"))
+      kept.push_back({fs::path("log") / entry.path().filename(), read_text(entry.path())});
+  return kept;
+}
+
+Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
+                   std::set<std::string> hosts) {
+  Redaction redaction;
+  hosts.insert(host_name());
+  for (const auto& [file, text] : records) {
+    std::istringstream lines(text);
+    for (std::string line; file.extension() == ".jsonl" && std::getline(lines, line);)
+      add_hosts(nlohmann::json::parse(line, nullptr, false), hosts);
+    if (file.extension() == ".json") add_hosts(nlohmann::json::parse(text, nullptr, false), hosts);
+    if (file.extension() == ".txt") add_hosts_of_log(text, hosts);
+  }
+  hide_hosts(hosts, redaction);
+  hide_split(folder / "split.csv", redaction);
+  hide_folder(folder, redaction);
+  try {
+    hide_places(YAML::Load(records.front().text), "", redaction);
+  } catch (const YAML::Exception&) {  // then what looks like a path goes, as everywhere
+  }
+  hide_user(::geteuid(), redaction);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    struct stat info {};
+    if (::lstat(entry.path().c_str(), &info) == 0) hide_user(info.st_uid, redaction);
+  }
+  return redaction;
+}
+
+struct TemporaryFolder {
+  std::string path = (fs::temp_directory_path() / "chexnet-help-XXXXXX").string();
+  TemporaryFolder() {
+    if (mkdtemp(path.data()) == nullptr)
+      throw CheckpointError("[doctor] " + path + ": cannot be made. Hint: TMPDIR names a folder");
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+};
+
+}  // namespace
+
+fs::path collect_for_help(const fs::path& run_folder, const std::string& doctor_text,
+                          const std::set<std::string>& hosts) {
+  if (!fs::exists(run_folder / "config.yaml"))
+    throw CheckpointError("[doctor] " + run_folder.string() +
+                          ": holds no run. Hint: --collect runs/NAME");
+  fs::path folder = fs::absolute(run_folder).lexically_normal();
+  if (folder.filename().empty()) folder = folder.parent_path();
+  const auto records = records_of(folder);
+  const Redaction redaction = names_of(folder, records, hosts);
+
+  const TemporaryFolder place;
+  const std::string name = "chexnet-help";
+  const fs::path inside = fs::path(place.path) / name;
+  fs::create_directories(inside / "log");
+  write_atomically(inside / "doctor.txt", redaction.of_text(doctor_text));
+  for (const auto& [file, text] : records) {
+    const auto ending = file.extension();
+    write_atomically(inside / file, ending == ".yaml" ? redaction.of_yaml(text)
+                                    : ending == ".json" || ending == ".jsonl"
+                                        ? redaction.of_json(text)
+                                        : redaction.of_text(text));
+  }
+  const fs::path packed = fs::path(place.path) / "packed", archive = name + ".tar.gz";
+  // tar's own heads name user and group of each file.
+  const auto tar = output_of({"tar", "-C", place.path, "--owner=0", "--group=0", "--numeric-owner",
+                              "--sort=name", "-czf", packed.string(), name},
+                             60);
+  if (tar.exit_code != 0)
+    throw CheckpointError("[doctor] " + packed.string() +
+                          ": tar failed, see above. Hint: is TMPDIR full?");
+  write_atomically(archive, read_text(packed));
+  return fs::absolute(archive);
 }
 
 }  // namespace chexnet

@@ -84,6 +84,9 @@ int run(const Options& options) {
   }
   std::ranges::sort(files);
   const fs::path out = options.out;
+  if (fs::exists(out / "images.csv"))
+    throw CheckpointError("[dicom] " + options.out +
+                          " holds a converted set. Hint: choose another --out");
   const bool hide = options.ids == "pseudonym";
   const fs::path key_path =
       options.key_file.empty() ? beside(out, ".key") : fs::path(options.key_file);
@@ -97,9 +100,6 @@ int run(const Options& options) {
                             ": is there already, and may lead back to the patients of another "
                             "set. Hint: move it away or choose another --map-file");
   }
-  if (fs::exists(out / "images.csv"))
-    throw CheckpointError("[dicom] " + options.out +
-                          " holds a converted set. Hint: choose another --out");
   fs::create_directories(out / "images");
   const std::string key = hide ? read_or_make_key(key_path) : "";
 

@@ -225,7 +225,7 @@ Skip read_radiograph(const std::string& path, std::int64_t max_pixels, Radiograp
   } else if (number(value(set, 0x0028, 0x1050), center) &&
              number(value(set, 0x0028, 0x1051), width) && width >= 1) {
     std::string function = value(set, 0x0028, 0x1056);
-    if (function.empty()) function = "LINEAR";
+    if (function != "SIGMOID" && function != "LINEAR_EXACT") function = "LINEAR";
     for (double& x : v) {
       if (function == "SIGMOID")
         x = 1 / (1 + std::exp(-4 * (x - center) / width));

@@ -133,7 +133,7 @@ cat >>make.py <<'PY'
 os.makedirs('said', exist_ok=True)
 write('a.dcm', ramp, 12, folder='said', x00100040=('CS', 'Jane Doe'), x00185101=('CS', 'DOE JANE'), x00101010=('AS', '097Y'))
 write('b.dcm', ramp, 12, folder='said', x00100040=('CS', 'O'), x00185101=('CS', 'AP'), x00101010=('AS', '089Y'))
-write('c.dcm', ramp, 12, folder='said', x00101010=('AS', 'Doe'))
+write('c.dcm', ramp, 12, folder='said', x00101010=('AS', 'Doe'), x00281050=('DS', '2048'), x00281051=('DS', '1024'), x00281056=('CS', 'DOE JANE'))
 PY
 python3 make.py
 "$converter" said --out said.out --ids keep >/dev/null 2>&1
@@ -141,6 +141,8 @@ check "no free text as sex, view or age; 90 is the highest age" test "$(cut -d, 
 ,90,
 AP,89,O
 ,,F"
+
+check "nor in how the values became 8 bits" bash -c '! grep -q "DOE JANE" said.out/conversion.json'
 
 # Files at which GDCM ends the process (failed assertions, in builds that have them) are damaged files like others.
 mkdir cut; for i in a c; do cp in/a_full_range.dcm cut/$i-whole.dcm; done
@@ -170,8 +172,8 @@ done
 "$converter" $one --out mine >/dev/null 2>&1; mv mine.map.csv kept.csv
 chmod 644 mine.key; "$converter" $one --out next --key-file mine.key >/dev/null 2>err; rc=$?
 check "a key that others can read is refused" test "$rc $(grep -c 'no key of this user alone' err)" = "4 1"
-cp kept.csv other.map.csv; "$converter" $one --out other >/dev/null 2>err; rc=$?
-check "the map of another set is not overwritten" test "$rc $(grep -c 'is there already' err) $(cmp kept.csv other.map.csv && echo same)" = "4 1 same"
+cp kept.csv fresh.map.csv; "$converter" $one --out fresh >/dev/null 2>err; rc=$?
+check "the map of another set is not overwritten" test "$rc $(grep -c 'is there already' err) $(cmp kept.csv fresh.map.csv && echo same)" = "4 1 same"
 touch elsewhere; ln -s elsewhere planted.map.csv; "$converter" $one --out planted >/dev/null 2>err; rc=$?
 check "nor is a planted link followed" test "$rc $(stat -c %s elsewhere)" = "4 0"
 if [ "$(id -u)" = 0 ]; then

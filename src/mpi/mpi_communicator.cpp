@@ -14,6 +14,7 @@
 #include "chexnet/comm/half.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/resources.hpp"
+#include "library_names.hpp"
 
 namespace chexnet {
 namespace {
@@ -35,31 +36,6 @@ void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
   const auto* a = static_cast<const std::uint16_t*>(in);
   auto* b = static_cast<std::uint16_t*>(inout);
   for (int i = 0; i < *count; ++i) b[i] = To(From(a[i]) + From(b[i]));
-}
-
-// Open MPI's point-to-point layer in use: after MPI_Init only the chosen one still has its control
-// variables.
-std::string messaging_layer() {
-  int provided = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return "";
-  std::string found;
-  for (const char* name : {"ob1", "ucx", "cm"}) {
-    int index = 0;
-    if (MPI_T_cvar_get_index(("pml_" + std::string(name) + "_priority").c_str(), &index) ==
-        MPI_SUCCESS)
-      found = name;
-  }
-  MPI_T_finalize();
-  return found;
-}
-
-// "Open MPI v4.1.4"; MPI need not be started.
-std::string library_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string version(text, static_cast<std::size_t>(length));
-  return version.substr(0, version.find(','));
 }
 
 class MpiCommunicator final : public Communicator {

@@ -138,13 +138,13 @@ int run(const Options& options) {
   config.data.allow_patient_leak = true;  // counted here, not refused
   const Manifest manifest = read_manifest(config.data);
   const Splits splits = make_splits(manifest, config.data);
-  Stores stores(s3_options(config.data));
+  const auto stores = open_stores(config.data);
   Progress progress(true);
   const double start = now_s();
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(allowed_cpus().size());
-  const Audit result =
-      audit(config.data, manifest, splits, stores, threads, [&](std::size_t done, std::size_t all) {
+  const Audit result = audit(
+      config.data, manifest, splits, *stores, threads, [&](std::size_t done, std::size_t all) {
         progress.show("inspecting: " +
                       share_and_time_left(static_cast<double>(done) / static_cast<double>(all),
                                           now_s() - start));

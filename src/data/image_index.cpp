@@ -158,7 +158,7 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
   std::string examples;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, missing.size()); ++i)
     examples += (i > 0 ? ", " : "") + std::to_string(missing[i] + 1);
-  throw DataError(
+  throw AbsentError(
       "[images] " + std::to_string(missing.size()) + " of " + std::to_string(rows.size()) +
       " images are missing below " + joined(sources) + ", e.g. of rows " + examples + " of " +
       manifest.path +

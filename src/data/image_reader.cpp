@@ -86,13 +86,19 @@ ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
   check_crops(source, augmentation);
 }
 
-void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const {
-  source_.fetch(sample.row, scratch.fetched);
+void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
+                       const std::stop_token& stop) const {
+  source_.fetch(sample.row, scratch.fetched, stop);
   decode(sample, scratch.fetched, into, scratch);
 }
 
 void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
                          Scratch& scratch) const {
+  within_memory(fetched.origin, [&] { decode_within(sample, fetched, into, scratch); });
+}
+
+void ImageReader::decode_within(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+                                Scratch& scratch) const {
   // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
   // as they were.
   Random random(seed_, Purpose::kAugment, sample.position);

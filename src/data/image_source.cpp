@@ -1,6 +1,7 @@
 #include "chexnet/data/image_source.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
@@ -29,12 +30,20 @@ void check_member(const Fetched& fetched, const Entry& entry) {
 
 }  // namespace
 
+void throw_too_large(const std::string& origin) {
+  throw DataError("[images] " + origin +
+                  ": needs more memory than there is. Hint: a damaged size, or an image for a "
+                  "machine with more; data.max_pixels refuses those above a size");
+}
+
 void decode_fetched(const Fetched& fetched, const DecodeLimits& limits, GrayImage& into) {
-  if (fetched.side > 0)
-    into.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
-                fetched.side);
-  else
-    decode_image(fetched.bytes, limits, fetched.origin, into);
+  within_memory(fetched.origin, [&] {
+    if (fetched.side > 0)
+      into.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
+                  fetched.side);
+    else
+      decode_image(fetched.bytes, limits, fetched.origin, into);
+  });
 }
 
 ImageSource::ImageSource(ImageIndex index, Stores& stores)
@@ -50,11 +59,16 @@ ImageSource::ImageSource(ImageIndex index, Stores& stores)
   }
 }
 
-void ImageSource::fetch(std::uint32_t row, Fetched& into) const {
+void ImageSource::fetch(std::uint32_t row, Fetched& into, const std::stop_token& stop) const {
+  assert(index_.has(row));
   const Place& place = index_.place(row);
-  if (!index_.has(row))
-    throw DataError("[images] row " + std::to_string(row) + " was never looked for");
   const Container& container = index_.containers()[place.container];
+  within_memory(container.path,
+                [&] { fetch_from(container, place, into, {.stop = stop, .was_there = true}); });
+}
+
+void ImageSource::fetch_from(const Container& container, const Place& place, Fetched& into,
+                             const ReadOptions& options) const {
   const Entry& entry = place.entry;
   Store& store = stores_.of(container.path);
   into.side = 0;
@@ -67,13 +81,13 @@ void ImageSource::fetch(std::uint32_t row, Fetched& into) const {
   };
   switch (container.kind) {
     case ContainerKind::kFile:
-      store.read_whole(container.path, into.memory);
+      store.read_whole(container.path, into.memory, options);
       into.bytes = into.memory;
       break;
     case ContainerKind::kTfrecord: {
       part(" record ");
       store.read(container.path, entry.offset, kRecordHead + entry.length + kRecordTail,
-                 into.memory);
+                 into.memory, options);
       const auto data = record_data(into.memory, container.path, entry.offset, place.number);
       check_record(data, into.origin, entry);
       into.bytes = example_image(data, into.origin);
@@ -81,13 +95,13 @@ void ImageSource::fetch(std::uint32_t row, Fetched& into) const {
     }
     case ContainerKind::kTar:
       part(" member ");
-      store.read(container.path, entry.offset, entry.length, into.memory);
+      store.read(container.path, entry.offset, entry.length, into.memory, options);
       into.bytes = into.memory;
       check_member(into, entry);
       break;
     case ContainerKind::kTarGz:
       part(" member ");
-      store.read(container.path, entry.offset, entry.stored, into.packed);
+      store.read(container.path, entry.offset, entry.stored, into.packed, options);
       inflate_member(into.packed, entry, container.path, into.memory);
       into.bytes = into.memory;
       check_member(into, entry);
@@ -95,7 +109,7 @@ void ImageSource::fetch(std::uint32_t row, Fetched& into) const {
     case ContainerKind::kPack: {
       part(" image ");
       const PackReader& pack = *packs_[place.container];
-      into.bytes = pack.pixels(place.number, into.memory);
+      into.bytes = pack.pixels(place.number, into.memory, options);
       into.side = pack.shape().side;
       break;
     }
@@ -115,10 +129,12 @@ int ImageSource::wanted_readers() const {
   return remote ? kObjectStoreReaders : 0;
 }
 
-S3Options s3_options(const DataConfig& config) {
+std::unique_ptr<Stores> open_stores(const DataConfig& config) {
   const S3Config& s3 = config.s3;
-  return {s3.endpoint, s3.region, s3.profile, s3.instance_metadata, static_cast<int>(s3.attempts),
-          s3.timeout_s};
+  const S3Options options{
+      s3.endpoint, s3.region, s3.profile, s3.instance_metadata, static_cast<int>(s3.attempts),
+      s3.timeout_s};
+  return std::make_unique<Stores>(options, config.retry_s);
 }
 
 }  // namespace chexnet

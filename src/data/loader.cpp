@@ -87,14 +87,14 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
       if (fetched == nullptr) return;
       if (!sample.padding) reader_.decode(sample, *fetched, image, scratch);
     } else if (!sample.padding) {
-      reader_.read(sample, image, scratch);
+      reader_.read(sample, image, scratch, stop);
     }
     if (!sample.padding) std::copy_n(manifest_.label_row(sample.row), findings, labels);
   } catch (const DataError& e) {
     error = e.what();
   }
   if (read_ahead_) read_ahead_->done(ticket);
-  discard(ticket, scratch);
+  discard(ticket, scratch, stop);
   if (sample.padding || !error.empty()) {
     std::fill_n(image, pixels, std::uint8_t{0});
     std::fill_n(labels, findings, std::numeric_limits<float>::quiet_NaN());
@@ -106,7 +106,8 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
   batch_ready_.notify_one();
 }
 
-void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const {
+void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch,
+                     const std::stop_token& stop) const {
   thread_local std::vector<std::uint32_t> rows;
   thread_local std::vector<std::uint8_t> unwanted;
   sampler_.discarded(ticket, rows);
@@ -114,7 +115,7 @@ void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const 
     unwanted.resize(static_cast<std::size_t>(reader_.crop()) *
                     static_cast<std::size_t>(reader_.crop()));
     try {
-      reader_.read({.row = row}, unwanted.data(), scratch);
+      reader_.read({.row = row}, unwanted.data(), scratch, stop);
     } catch (const DataError&) {  // its own rank reports it
     }
   }
@@ -140,7 +141,7 @@ void Loader::work(const std::stop_token& stop) {
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    failure_ = std::current_exception();
+    if (!failure_) failure_ = std::current_exception();
     batch_ready_.notify_all();
   }
 }

@@ -1,14 +1,15 @@
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/pack.hpp"
 #include "pack_layout.hpp"
@@ -74,8 +75,9 @@ PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)),
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0) {
+    const int error = errno;
     if (fd >= 0) ::close(fd);
-    throw bad("cannot be opened");
+    throw_unreadable("pack", path_, error);
   }
   if (static_cast<std::uint64_t>(info.st_size) < layout.size) {
     ::close(fd);
@@ -83,25 +85,26 @@ PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)),
   }
   // Mapped from a network, every fault is a small read, and a server that goes away a SIGBUS.
   if (!on_network_file_system(path_)) {
-    void* map = ::mmap(nullptr, layout.size, PROT_READ, MAP_SHARED, fd, 0);
-    if (map != MAP_FAILED) map_ = {static_cast<const std::byte*>(map), layout.size};
+    map_ = std::make_unique<MappedFile>(path_, fd, layout.size);
+    if (map_->bytes().empty()) map_ = nullptr;
   }
   ::close(fd);
 }
 
-PackReader::~PackReader() {
-  if (!map_.empty()) ::munmap(const_cast<std::byte*>(map_.data()), map_.size());
-}
-
-std::span<const std::byte> PackReader::pixels(std::uint64_t image,
-                                              std::vector<std::byte>& scratch) const {
+std::span<const std::byte> PackReader::pixels(std::uint64_t image, std::vector<std::byte>& scratch,
+                                              const ReadOptions& options) const {
+  if (table_[image].done == kPackDamaged)
+    throw DataError("[pack] " + path_ + ": image " + std::to_string(image) + " (" +
+                    printable(shape_.names[image]) +
+                    ") was damaged when the pack was written. Hint: fetch it again and write the "
+                    "pack anew");
   std::span<const std::byte> pixels;
   bool check = true;
-  if (!map_.empty()) {
-    pixels = map_.subspan(data_offset_ + image * stride_, stride_);
+  if (map_) {
+    pixels = map_->bytes().subspan(data_offset_ + image * stride_, stride_);
     check = !verified_[image].load(std::memory_order_relaxed);
   } else {
-    store_.read(path_, data_offset_ + image * stride_, stride_, scratch);
+    store_.read(path_, data_offset_ + image * stride_, stride_, scratch, options);
     pixels = scratch;
   }
   if (check) {

@@ -136,6 +136,11 @@ void PackWriter::write(std::uint64_t image, std::span<const std::uint8_t> pixels
   write_at(fd_, path_, table_offset_ + image * sizeof entry, std::as_bytes(std::span(&entry, 1)));
 }
 
+void PackWriter::leave_out(std::uint64_t image) {
+  const PackEntry entry{0, 0, 0, kPackDamaged};
+  write_at(fd_, path_, table_offset_ + image * sizeof entry, std::as_bytes(std::span(&entry, 1)));
+}
+
 void PackWriter::sync(const std::function<void()>& tick) const {
   constexpr std::uint64_t kPiece = 64 << 20;
   const std::uint64_t size = data_offset_ + stride_ * shape_.names.size();
@@ -158,7 +163,7 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
   // What the pack was made of: names, sizes and checksums of the sources, in order.
   Sha256 source;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].done != kPackDone)
+    if (table[i].done != kPackDone && table[i].done != kPackDamaged)
       throw CheckpointError("[pack] " + path_ + ": " + shape_.names[i] +
                             " is missing. Hint: start the same command again");
     source.update(shape_.names[i] + "\t" + std::to_string(table[i].source_bytes) + "\t" +

@@ -30,7 +30,7 @@ void ReadAhead::work(const std::stop_token& stop) {
     slot->failure = nullptr;
     try {
       const Sample sample = sampler_.at(ticket);
-      if (!sample.padding) source_.fetch(sample.row, slot->fetched);
+      if (!sample.padding) source_.fetch(sample.row, slot->fetched, stop);
     } catch (...) {
       slot->failure = std::current_exception();
     }

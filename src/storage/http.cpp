@@ -35,6 +35,11 @@ std::size_t on_header(char* data, std::size_t, std::size_t count, void* user) {
   return count;
 }
 
+// Called about once a second, also while nothing comes; anything but 0 ends the transfer.
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const std::stop_token*>(user)->stop_requested() ? 1 : 0;
+}
+
 // A connection that is kept between requests.
 CURL* own_handle() {
   static const bool ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
@@ -72,6 +77,10 @@ HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& b
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &request.stop);
+  if (request.past_proxies) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   char text[CURL_ERROR_SIZE] = "";
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
   const CURLcode rc = curl_easy_perform(curl);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;
   double timeout_s = 20;        // without a byte; also for the connection
   std::uint64_t max_bytes = 0;  // of the answer's body; more is a failure
+  std::stop_token stop;         // ends the exchange within a second
+  bool past_proxies = false;    // whatever http_proxy says
 };
 
 struct HttpResponse {

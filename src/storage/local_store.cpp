@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -9,119 +8,93 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
+#include <limits>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/resources.hpp"
 #include "chexnet/storage/store.hpp"
+#include "folder_walk.hpp"
+#include "patience.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void cannot_walk(const std::string& path, int error) {
-  if (may_pass(error)) throw_unreadable("images", path, error);
-  throw DataError("[images] " + path + ": " + std::strerror(error) + ". Hint: check data.images");
-}
+constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 2;
+constexpr double kQuietSeconds = 5;  // before the log hears of an outage
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
-std::string time_text(const timespec& t) {
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  return std::to_string(std::int64_t{t.tv_sec} * kNanoseconds + t.tv_nsec);
-}
-
-StoredFile stored_file(const std::string& path, const struct stat& info) {
-  return {path, static_cast<std::uint64_t>(info.st_size), time_text(info.st_mtim),
-          std::to_string(info.st_dev) + "." + std::to_string(info.st_ino) + "." +
-              time_text(info.st_ctim)};
-}
-
-// One walk through a folder and those below.
-class Walk {
- public:
-  explicit Walk(const std::function<void()>& tick) : tick_(tick) {}
-
-  std::vector<StoredFile> files(const std::string& path) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) cannot_walk(path, errno);
-    if (S_ISREG(info.st_mode)) return {stored_file(path, info)};
-    enter(path, info);
-    return std::move(files_);
+struct OpenFile {
+  int fd = -1;
+  std::uint64_t size = 0;  // bytes
+  OpenFile() = default;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (fd >= 0) ::close(fd);
   }
-
- private:
-  using Folder = std::pair<dev_t, ino_t>;
-
-  void enter(const std::string& path, const struct stat& info) {
-    const Folder folder(info.st_dev, info.st_ino);
-    const bool loops = std::ranges::find(above_, folder) != above_.end();
-    if (loops || ++names_[folder] > Store::kMostNames) return;
-    above_.push_back(folder);
-    for (const auto& name : names_in(path)) look_at(path + (path.ends_with('/') ? "" : "/") + name);
-    above_.pop_back();
-  }
-
-  static std::vector<std::string> names_in(const std::string& path) {
-    std::vector<std::string> names;
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
-    if (folder == nullptr && errno == EACCES) return names;  // lost+found
-    if (folder == nullptr) cannot_walk(path, errno);
-    for (;;) {
-      errno = 0;
-      const dirent* found = ::readdir(folder.get());
-      if (found == nullptr) break;
-      const std::string name = found->d_name;
-      if (name != "." && name != "..") names.push_back(name);
-    }
-    if (errno != 0) cannot_walk(path, errno);
-    return names;
-  }
-
-  void look_at(const std::string& path) {
-    tick_();
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) {
-      const bool dangles = errno == ENOENT || errno == ELOOP || errno == EACCES;
-      if (!dangles) cannot_walk(path, errno);
-      return;
-    }
-    const bool hidden = path[path.rfind('/') + 1] == '.';
-    if (S_ISDIR(info.st_mode))
-      enter(path, info);
-    else if (!hidden && S_ISREG(info.st_mode))  // a pipe would block its reader for ever
-      files_.push_back(stored_file(path, info));
-  }
-
-  const std::function<void()>& tick_;
-  std::vector<Folder> above_;    // those that the present path leads through
-  std::map<Folder, int> names_;  // under which a folder was listed
-  std::vector<StoredFile> files_;
 };
+
+// A pipe or a device named like an image would be read for ever.
+[[noreturn]] void throw_irregular(const std::string& path) {
+  throw DataError("[files] " + path +
+                  ": is no regular file. Hint: a folder, pipe or device lies "
+                  "where data should be");
+}
+
+// False with errno set. Without blocking: a pipe would wait for whoever writes.
+bool open_regular(const std::string& path, OpenFile& file) {
+  file.fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat info {};
+  const int rc = file.fd >= 0 ? ::fstat(file.fd, &info) : ::stat(path.c_str(), &info);
+  if (rc == 0 && !S_ISREG(info.st_mode)) throw_irregular(path);
+  file.size = static_cast<std::uint64_t>(info.st_size);
+  return rc == 0 && file.fd >= 0;
+}
 
 class LocalStore final : public Store {
  public:
-  ~LocalStore() override {
-    for (const auto& [path, fd] : open_) ::close(fd);
-  }
+  explicit LocalStore(double retry_s)
+      : retry_s_(retry_s), outages_("files", std::min(kQuietSeconds, retry_s / 4), kNever) {}
 
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
-            std::vector<std::byte>& into) override {
+            std::vector<std::byte>& into, const ReadOptions& options) override {
     into.resize(count);
-    const auto got = read_at(descriptor(path), offset, into);
-    if (got < 0) throw_unreadable("files", path, errno);
-    into.resize(static_cast<std::size_t>(got));
+    patiently(path, options, [&] {
+      const auto file = opened(path);
+      const auto got = file ? read_at(file->fd, offset, into) : -1;
+      if (got < 0) return false;
+      into.resize(static_cast<std::size_t>(got));
+      return true;
+    });
   }
 
-  void read_whole(const std::string& path, std::vector<std::byte>& into) override {
-    read_bytes(path, into);
+  void read_whole(const std::string& path, std::vector<std::byte>& into,
+                  const ReadOptions& options) override {
+    patiently(path, options, [&] {
+      OpenFile file;
+      if (!open_regular(path, file)) return false;
+      if (file.size > kLargestWhole)
+        throw DataError("[files] " + path + ": has " +
+                        readable_bytes(static_cast<double>(file.size)) +
+                        ", more than an image may have. Hint: is this an image?");
+      into.resize(file.size);
+      const auto got = read_at(file.fd, 0, into);
+      if (got < 0) return false;
+      into.resize(static_cast<std::size_t>(got));  // it may have shrunk while it was read
+      return true;
+    });
   }
 
   using Store::list;
   std::vector<StoredFile> list(const std::string& path,
                                const std::function<void()>& tick) override {
-    return Walk(tick).files(path);
+    return files_below(path, tick);
   }
 
   bool exists(const std::string& path) override {
@@ -130,25 +103,62 @@ class LocalStore final : public Store {
   }
 
  private:
-  int descriptor(const std::string& path) {
+  // Calls `attempt` until it returns true. False means errno: what may pass is tried again.
+  template <class Attempt>
+  void patiently(const std::string& path, const ReadOptions& options, Attempt attempt) {
+    double since = 0, wait_s = kFirstPauseSeconds;
+    while (!attempt()) {
+      const int error = errno;
+      const bool gone = options.was_there && (error == ENOENT || error == ENOTDIR);
+      if (!gone && !may_pass(error)) throw_unreadable("files", path, error);
+      forget(path);  // a stale handle stays stale
+      const double now = now_s();
+      if (since == 0) since = now;
+      if (now - since >= retry_s_ || options.stop.stop_requested())
+        gone ? throw_gone(path) : throw_unreadable("files", path, error);
+      outages_.failed(since,
+                      std::string(std::strerror(error)) + ". Trying again for up to " +
+                          readable_s(retry_s_) +
+                          " (data.retry_s). Hint: see dmesg, the mounts and the file server");
+      pause(std::min(wait_s, since + retry_s_ - now), options.stop);
+      wait_s = std::min(2 * wait_s, kLongestPauseSeconds);
+    }
+    outages_.worked();
+  }
+
+  [[noreturn]] static void throw_gone(const std::string& path) {
+    throw OutageError("[files] " + path +
+                      ": was there when the run began, and is gone. Hint: did a mount go away? "
+                      "Start again when it is back");
+  }
+
+  std::shared_ptr<OpenFile> opened(const std::string& path) {
     {
       const std::shared_lock lock(mutex_);
       if (const auto found = open_.find(path); found != open_.end()) return found->second;
     }
     const std::unique_lock lock(mutex_);
     if (const auto found = open_.find(path); found != open_.end()) return found->second;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) throw_unreadable("files", path, errno);
-    return open_[path] = fd;
+    const auto file = std::make_shared<OpenFile>();
+    if (!open_regular(path, *file)) return nullptr;
+    return open_[path] = file;
   }
 
-  std::shared_mutex mutex_;                    // guards open_
-  std::unordered_map<std::string, int> open_;  // path -> descriptor
+  void forget(const std::string& path) {
+    const std::unique_lock lock(mutex_);
+    open_.erase(path);
+  }
+
+  const double retry_s_;
+  OutageLog outages_;
+  std::shared_mutex mutex_;  // guards open_
+  // Shared with whoever reads just now, so that a descriptor is never closed under a read.
+  std::unordered_map<std::string, std::shared_ptr<OpenFile>> open_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> local_store() { return std::make_unique<LocalStore>(); }
+std::unique_ptr<Store> local_store(double retry_s) { return std::make_unique<LocalStore>(retry_s); }
 
 void read_in_pieces(Store& store, const std::string& path, std::uint64_t offset,
                     std::uint64_t count, std::vector<std::byte>& into) {

@@ -63,6 +63,11 @@ std::optional<Credentials> find_credentials(const S3Options& options, const Envi
   return std::nullopt;
 }
 
+std::string credentials_searched(const S3Options& options, const Environment& env) {
+  return "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and profile '" + profile_name(options, env) +
+         "' of " + aws_file(env, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+}
+
 std::string find_region(const S3Options& options, const Environment& env) {
   if (!options.region.empty()) return options.region;
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"})

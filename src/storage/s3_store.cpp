@@ -1,37 +1,51 @@
 #include "chexnet/storage/s3_store.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <cctype>
 #include <chrono>
-#include <cstring>
+#include <cmath>
 #include <ctime>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <random>
-#include <string_view>
 #include <thread>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
 #include "http.hpp"
+#include "instance_metadata.hpp"
+#include "patience.hpp"
+#include "s3_answer.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr std::uint64_t kLargestObject = 1ull << 33;  // of one read, bytes
 constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
+constexpr double kQuietSeconds = 10, kAgainSeconds = 30;  // of lines in the log about an outage
 
 struct Address {
   std::string bucket, key;
 };
+
+// The bucket becomes part of a host's name: nothing but what a name may hold.
+bool is_bucket_name(const std::string& name) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  };
+  return !name.empty() && name.size() <= 255 && std::isalnum(static_cast<unsigned char>(name[0])) &&
+         std::ranges::all_of(name, allowed);
+}
 
 Address address_of(const std::string& path) {
   const std::string rest = path.substr(5);  // after s3://
   const auto slash = rest.find('/');
   if (rest.empty() || slash == 0)
     throw ConfigError("[s3] " + path + " names no bucket. Hint: s3://bucket/prefix");
-  if (slash == std::string::npos) return {rest, ""};
-  return {rest.substr(0, slash), rest.substr(slash + 1)};
+  const std::string bucket = rest.substr(0, slash);
+  if (!is_bucket_name(bucket))
+    throw ConfigError("[s3] " + path + ": '" + bucket +
+                      "' is no name of a bucket. Hint: letters, digits, '.', '-' and '_'");
+  return {bucket, slash == std::string::npos ? "" : rest.substr(slash + 1)};
 }
 
 std::string amz_time() {
@@ -47,31 +61,14 @@ bool may_pass(const HttpResponse& r) {
   return r.status == 0 || r.status >= 500 || r.status == 429 || r.status == 408;
 }
 
-// The text of each <tag>…</tag>, entities resolved.
-std::vector<std::string> xml_values(std::string_view xml, const std::string& tag) {
-  std::vector<std::string> values;
-  const std::string open = "<" + tag + ">", close = "</" + tag + ">";
-  for (std::size_t at = 0; (at = xml.find(open, at)) != std::string_view::npos;) {
-    at += open.size();
-    const auto end = xml.find(close, at);
-    if (end == std::string_view::npos) break;
-    std::string value(xml.substr(at, end - at));
-    for (const auto& [entity, c] :
-         {std::pair{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}, {"&amp;", "&"}})
-      for (std::size_t i = 0; (i = value.find(entity, i)) != std::string::npos; ++i)
-        value.replace(i, std::strlen(entity), c);
-    values.push_back(std::move(value));
-    at = end;
-  }
-  return values;
-}
-
 class S3Store final : public Store {
  public:
   S3Store(const S3Options& options, const Environment& env)
       : options_(options),
         region_(find_region(options, env)),
-        credentials_(find_credentials(options, env)) {
+        credentials_(find_credentials(options, env)),
+        searched_(credentials_searched(options, env)),
+        outages_("s3", std::min(kQuietSeconds, options.timeout_s / 2), kAgainSeconds) {
     for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
       if (const char* url = env(name); options_.endpoint.empty() && url != nullptr)
         options_.endpoint = url;
@@ -83,13 +80,13 @@ class S3Store final : public Store {
   }
 
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
-            std::vector<std::byte>& into) override {
+            std::vector<std::byte>& into, const ReadOptions& how) override {
     if (count == 0) return into.clear();
     const std::string range =
         "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + count - 1);
-    const HttpResponse r = get(path, {}, range, count, into);
+    const HttpResponse r = get(path, {}, range, count, into, how.stop);
     if (r.status == 416) return into.clear();  // behind the end
-    require(path, r, 206);
+    require(path, r, into, 206);
     // A server or proxy that answers with another range would hand over wrong bytes.
     const std::string begun =
         "bytes " + std::to_string(offset) + "-" + std::to_string(offset + into.size() - 1) + "/";
@@ -99,75 +96,83 @@ class S3Store final : public Store {
                       " bytes. Hint: does a proxy stand between?");
   }
 
-  void read_whole(const std::string& path, std::vector<std::byte>& into) override {
-    require(path, get(path, {}, "", kLargestObject, into), 200);
+  void read_whole(const std::string& path, std::vector<std::byte>& into,
+                  const ReadOptions& how) override {
+    require(path, get(path, {}, "", kLargestWhole, into, how.stop), into, 200);
   }
 
   using Store::list;
   std::vector<StoredFile> list(const std::string& path,
                                const std::function<void()>& tick) override {
     const Address where = address_of(path);
+    const std::string bucket = "s3://" + where.bucket;
     std::vector<StoredFile> files;
-    std::string token;
     std::vector<std::byte> body;
+    std::string token;
     do {
       std::vector<std::pair<std::string, std::string>> query = {{"list-type", "2"},
                                                                 {"prefix", where.key}};
       if (!token.empty()) query.emplace_back("continuation-token", token);
-      const std::string bucket = "s3://" + where.bucket;
-      require(path, get(bucket, query, "", kLargestObject, body), 200);
-      const std::string_view xml(reinterpret_cast<const char*>(body.data()), body.size());
-      const auto keys = xml_values(xml, "Key"), sizes = xml_values(xml, "Size"),
-                 tags = xml_values(xml, "ETag");
-      const bool has_tags = tags.size() == keys.size();
-      if (keys.size() != sizes.size())
-        throw DataError("[s3] " + path + ": the listing is not S3's. Hint: check data.s3.endpoint");
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        // A prefix is a folder or one object, not the beginning of a name.
-        const bool below = where.key.empty() || where.key.ends_with('/') || keys[i] == where.key ||
-                           keys[i].starts_with(where.key + "/");
-        const auto name = keys[i].substr(keys[i].rfind('/') + 1);
-        if (below && !name.empty() && !name.starts_with('.'))
-          files.push_back(
-              {bucket + "/" + keys[i], std::stoull(sizes[i]), has_tags ? tags[i] : std::string()});
-      }
+      require(path, get(bucket, query, "", kLargestWhole, body, {}), body, 200);
+      S3Listing page = s3_listing(body, path);
+      for (auto& object : page.objects)
+        if (is_below(object.path, where.key))
+          files.push_back({bucket + "/" + object.path, object.size, object.version});
+      if (!token.empty() && page.next_token == token)
+        throw DataError("[s3] " + path +
+                        ": the listing begins again and again. Hint: check data.s3.endpoint");
+      token = std::move(page.next_token);
       tick();
-      const auto next = xml_values(xml, "NextContinuationToken");
-      token = next.empty() ? "" : next.front();
     } while (!token.empty());
     if (files.empty())
-      throw DataError("[s3] " + path + ": nothing is stored there. Hint: check data.images");
+      throw AbsentError("[s3] " + path + ": nothing is stored there. Hint: check data.images");
     return files;
   }
 
   bool exists(const std::string& path) override {
     std::vector<std::byte> body;
-    const HttpResponse r = get(path, {}, "bytes=0-0", 1, body);
+    const HttpResponse r = get(path, {}, "bytes=0-0", 1, body, {});
     if (r.status == 404 || r.status == 403) return false;  // 403: no right to list
     return r.status == 206 || r.status == 416 || r.status == 200;
   }
 
  private:
+  // A prefix is a folder or one object, not the beginning of a name. Hidden files are passed over.
+  static bool is_below(const std::string& key, const std::string& prefix) {
+    const bool below =
+        prefix.empty() || prefix.ends_with('/') || key == prefix || key.starts_with(prefix + "/");
+    const auto name = key.substr(key.rfind('/') + 1);
+    return below && !name.empty() && !name.starts_with('.');
+  }
+
   HttpResponse get(const std::string& path,
                    const std::vector<std::pair<std::string, std::string>>& query,
-                   const std::string& range, std::uint64_t max_bytes,
-                   std::vector<std::byte>& body) {
+                   const std::string& range, std::uint64_t max_bytes, std::vector<std::byte>& body,
+                   const std::stop_token& stop) {
     const Address where = address_of(path);
-    HttpResponse response;
-    for (int attempt = 0; attempt < options_.attempts; ++attempt) {
-      if (attempt > 0) pause(attempt);
-      response = http_exchange(request(where, query, range, max_bytes), body);
+    const double since = now_s();
+    for (int attempt = 1;; ++attempt) {
+      HttpRequest wanted = request(where, query, range, max_bytes);
+      wanted.stop = stop;
+      HttpResponse response = http_exchange(wanted, body);
       // An error page must not be taken for a short answer.
-      if (response.status != 0 && response.status < 300 && max_bytes < kLargestObject &&
+      if (response.status != 0 && response.status < 300 && max_bytes < kLargestWhole &&
           body.size() > max_bytes)
         response = {0, "more bytes than asked for", {}};
-      if (!may_pass(response)) return response;
+      if (!may_pass(response)) {
+        outages_.worked();
+        return response;
+      }
+      const std::string reason = s3_reason(response, body);
+      if (attempt >= options_.attempts || stop.stop_requested())
+        throw OutageError("[s3] " + path + ": " + reason + ", after " + std::to_string(attempt) +
+                          " attempts. Hint: check the network and data.s3.endpoint; start again "
+                          "when the server answers");
+      outages_.failed(since, reason + ", attempt " + std::to_string(attempt) + " of " +
+                                 std::to_string(options_.attempts) +
+                                 ". Hint: check the network and data.s3.endpoint");
+      pause(random_pause_s(attempt), stop);
     }
-    throw DataError(
-        "[s3] " + path + ": " +
-        (response.status == 0 ? response.failure : "HTTP " + std::to_string(response.status)) +
-        ", after " + std::to_string(options_.attempts) +
-        " attempts. Hint: check the network and data.s3.endpoint");
   }
 
   HttpRequest request(const Address& where,
@@ -207,64 +212,39 @@ class S3Store final : public Store {
     return http;
   }
 
-  // IMDSv2: a session token, the role's name, its keys (AWS, "Use IMDSv2").
   std::optional<Credentials> current_credentials() {
     if (credentials_ || !options_.instance_metadata) return credentials_;
     const std::lock_guard lock(mutex_);
-    if (instance_ && std::chrono::steady_clock::now() < instance_until_) return instance_;
-    const std::string base = "http://169.254.169.254/latest/";
-    std::vector<std::byte> body;
-    const auto fetch = [&](HttpRequest r) {
-      r.timeout_s = 2;
-      r.max_bytes = 64 << 10;
-      if (http_exchange(r, body).status != 200)
-        throw DataError(
-            "[s3] the instance metadata service gives no credentials. Hint: set "
-            "data.s3.instance_metadata only on a cloud machine with a role");
-      return std::string(reinterpret_cast<const char*>(body.data()), body.size());
-    };
-    const std::string token =
-        fetch({"PUT", base + "api/token", {{"X-aws-ec2-metadata-token-ttl-seconds", "300"}}, 2, 0});
-    const std::map<std::string, std::string> with_token = {{"X-aws-ec2-metadata-token", token}};
-    const std::string roles = base + "meta-data/iam/security-credentials/";
-    const std::string role = fetch({"GET", roles, with_token, 2, 0});
-    const auto keys =
-        nlohmann::json::parse(fetch({"GET", roles + role, with_token, 2, 0}), nullptr, false);
-    if (keys.is_discarded() || !keys.contains("AccessKeyId"))
-      throw DataError(
-          "[s3] the instance metadata service gives no credentials. Hint: does the "
-          "machine have a role?");
-    instance_ = Credentials{keys.value("AccessKeyId", ""), keys.value("SecretAccessKey", ""),
-                            keys.value("Token", "")};
-    instance_until_ = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+    const auto now = std::chrono::steady_clock::now();
+    if (!instance_ || now >= instance_until_) {
+      instance_ = instance_credentials();
+      instance_until_ = now + std::chrono::minutes(5);
+    }
     return instance_;
   }
 
-  static void require(const std::string& path, const HttpResponse& r, int status) {
+  void require(const std::string& path, const HttpResponse& r, std::span<const std::byte> body,
+               int status) const {
     if (r.status == status) return;
-    const char* hint = r.status == 404   ? "no such bucket or key: check data.images"
-                       : r.status == 403 ? "access denied: check the credentials (environment or "
-                                           "data.s3.profile), the bucket's rights and the clock"
-                       : r.status == 301 || r.status == 400
-                           ? "check data.s3.region and data.s3.endpoint"
-                           : "check data.s3.endpoint";
-    throw DataError("[s3] " + path + ": HTTP " + std::to_string(r.status) + ". Hint: " + hint);
+    const bool is_signed = credentials_ || options_.instance_metadata;
+    throw_refused(path, r, body,
+                  is_signed ? "" : "no credentials found (looked at " + searched_ + ")");
   }
 
   // Full jitter: a random time up to the doubled pause, so that a thousand readers do not come back
   // at once.
-  static void pause(int attempt) {
+  static double random_pause_s(int attempt) {
     thread_local std::minstd_rand random(
         static_cast<unsigned>(std::hash<std::thread::id>()(std::this_thread::get_id())));
-    const double longest =
-        std::min(kLongestPauseSeconds, kFirstPauseSeconds * static_cast<double>(1 << attempt));
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(std::uniform_real_distribution<>(0, longest)(random)));
+    const double longest = std::min(kLongestPauseSeconds, std::ldexp(kFirstPauseSeconds, attempt));
+    return std::uniform_real_distribution<>(0, longest)(random);
   }
 
   S3Options options_;
   std::string region_;
   std::optional<Credentials> credentials_;
+  std::string searched_;  // where they were looked for
+  OutageLog outages_;
   std::mutex mutex_;  // guards the two below
   std::optional<Credentials> instance_;
   std::chrono::steady_clock::time_point instance_until_;

@@ -2,7 +2,8 @@
 
 namespace chexnet {
 
-Stores::Stores(S3Options s3) : s3_options_(std::move(s3)), local_(local_store()) {}
+Stores::Stores(S3Options s3, double retry_s)
+    : s3_options_(std::move(s3)), local_(local_store(retry_s)) {}
 
 Store& Stores::of(const std::string& path) {
   if (!is_s3(path)) return *local_;

@@ -20,7 +20,7 @@ Dataset read(const DataConfig& config) {
 
 Dataset load_dataset(const DataConfig& config, Communicator& comm, double timeout_s) {
   Dataset dataset;
-  auto stores = std::make_unique<Stores>(s3_options(config));
+  auto stores = open_stores(config);
   std::string places;
   ImageIndex index;
   const auto find = [&](WorkProgress& progress) {

@@ -167,12 +167,12 @@ TEST_CASE("images are found in sub-folders, once, by their whole name") {
   CHECK(path_of(index, 0).ends_with("images_001/images/x.png"));
   CHECK(path_of(index, 2).ends_with("train/p2/view.jpg"));
   CHECK(ImageIndex::from_text(index.to_text()) == index);
-  CHECK(error_of<DataError>([&] {
+  CHECK(error_of<AbsentError>([&] {
           ImageIndex::scan(m, all, {folder / "a"}, stores);
         }).find("1 of 3 images are missing") != std::string::npos);
-  CHECK(error_of<DataError>([&] {
+  CHECK(error_of<AbsentError>([&] {
           ImageIndex::scan(m, all, {folder / "c"}, stores);
-        }).find("check data.images") != std::string::npos);
+        }).find("No such file") != std::string::npos);
   folder.write("b/copy/x.png", "5");
   CHECK(error_of<DataError>([&] {
           ImageIndex::scan(m, all, {folder / "a", folder / "b"}, stores);

@@ -47,8 +47,9 @@ std::vector<FoundImage> find_images(
 class ImageIndex {
  public:
   // Finds `rows` of the manifest below `sources`; shows progress where containers must be read
-  // through. DataError: a source is absent, images are missing (count and first names), a name is
-  // found in two places, or one place is that of two rows. Links to one file are one place.
+  // through. AbsentError: a source is absent, images are missing (count and first rows). DataError:
+  // a name is found in two places, or one place is that of two rows. Links to one file are one
+  // place.
   static ImageIndex scan(
       const Manifest& manifest, const std::vector<std::uint32_t>& rows,
       const std::vector<std::string>& sources, Stores& stores, const Tick& tick = [] {});

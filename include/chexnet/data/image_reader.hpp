@@ -48,8 +48,9 @@ class ImageReader {
   // `source` must outlive the reader. Throws as check_packs().
   ImageReader(const ImageSource& source, Preprocessing preprocessing, Augmentation augmentation,
               std::uint64_t seed);
-  // Writes [crop, crop] pixels. DataError when the file is absent or damaged.
-  void read(const Sample& sample, std::uint8_t* into, Scratch& scratch) const;
+  // Writes [crop, crop] pixels. DataError when the image is damaged; else as ImageSource::fetch().
+  void read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
+            const std::stop_token& stop = {}) const;
   // The part of read() after the bytes have come.
   void decode(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
               Scratch& scratch) const;
@@ -57,6 +58,9 @@ class ImageReader {
   const ImageSource& source() const { return source_; }
 
  private:
+  void decode_within(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+                     Scratch& scratch) const;
+
   const ImageSource& source_;
   Preprocessing preprocessing_;
   Augmentation augmentation_;

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,19 @@ struct Fetched {
   std::vector<std::byte> memory, packed;
 };
 
+[[noreturn]] void throw_too_large(const std::string& origin);
+// Calls `work` on an image; one that needs more memory than there is counts as damaged (DataError).
+template <class Work>
+void within_memory(const std::string& origin, const Work& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    throw_too_large(origin);
+  } catch (const std::length_error&) {
+    throw_too_large(origin);
+  }
+}
+
 // Its picture, decoded or (of a pack) as it is. DataError as decode_image().
 void decode_fetched(const Fetched& fetched, const DecodeLimits& limits, GrayImage& into);
 
@@ -32,8 +48,9 @@ class ImageSource {
   // `stores` must outlive the source. Opens packs.
   ImageSource(ImageIndex index, Stores& stores);
 
-  // DataError: unreadable, a checksum is wrong. Any number of threads.
-  void fetch(std::uint32_t row, Fetched& into) const;
+  // DataError: damaged (a wrong checksum, no file, more than memory holds). AbsentError,
+  // OutageError as Store; after `stop` nothing is waited for. Any number of threads.
+  void fetch(std::uint32_t row, Fetched& into, const std::stop_token& stop = {}) const;
   const ImageIndex& index() const { return index_; }
   // The packs among the containers, for whoever must know their size and resize.
   std::vector<const PackReader*> packs() const;
@@ -44,9 +61,13 @@ class ImageSource {
  private:
   ImageIndex index_;
   Stores& stores_;
+  void fetch_from(const Container& container, const Place& place, Fetched& into,
+                  const ReadOptions& options) const;
+
   std::vector<std::unique_ptr<PackReader>> packs_;  // [container]; null for other kinds
 };
 
-S3Options s3_options(const DataConfig& config);
+// Stores as the config says.
+std::unique_ptr<Stores> open_stores(const DataConfig& config);
 
 }  // namespace chexnet

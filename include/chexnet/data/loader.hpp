@@ -49,7 +49,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, in order; valid until the call after. Rethrows what a worker could not handle.
+  // The next batch, in order; valid until the call after. Rethrows what a worker could not handle:
+  // damage (DataError) is part of a batch, absence and outage end it.
   const Batch& next();
   struct Stats {
     double wait_s = 0;         // the consumer's, in next()
@@ -70,7 +71,8 @@ class Loader {
   void fill(std::uint64_t ticket, ImageReader::Scratch& scratch, const std::stop_token& stop);
   void adapt(double now, double waited);
   void start_worker();
-  void discard(std::uint64_t ticket, ImageReader::Scratch& scratch) const;
+  void discard(std::uint64_t ticket, ImageReader::Scratch& scratch,
+               const std::stop_token& stop) const;
   void prepare(Slot& slot) const;
 
   const Manifest& manifest_;

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/data/mapped_file.hpp"
 #include "chexnet/image/resize.hpp"
 #include "chexnet/storage/store.hpp"
 
@@ -29,9 +30,11 @@ struct PackEntry {
   std::uint32_t pixels_crc32c = 0;
   std::uint32_t source_crc32c = 0;  // of the file the pixels come from
   std::uint64_t source_bytes = 0;
-  std::uint64_t done = 0;  // kPackDone once the three above and the pixels are written
+  std::uint64_t done =
+      0;  // kPackDone once the three above and the pixels are written, kPackDamaged
 };
 constexpr std::uint64_t kPackDone = 0x656e6f44;
+constexpr std::uint64_t kPackDamaged = 0x64616d44;  // its source was: there are no pixels
 
 struct PackShape {
   int side = 0;  // pixels
@@ -44,19 +47,18 @@ struct PackShape {
 class PackReader {
  public:
   // Reads header, names and table. Local packs are mapped, but on network file systems and object
-  // stores each image is read on its own. DataError: not a pack, damaged, cut off.
+  // stores each image is read on its own. DataError: not a pack, damaged, cut off; else as Store.
   PackReader(std::string path, Store& store);
-  ~PackReader();
-  PackReader(const PackReader&) = delete;
-  PackReader& operator=(const PackReader&) = delete;
 
   const PackShape& shape() const { return shape_; }
   const std::string& source_sha256() const { return source_sha256_; }
   // Of the first page, which holds the checksums of names and table: another pack has another.
   std::uint32_t head_crc32c() const { return head_crc32c_; }
   // [side, side]; in the mapped file, or in `scratch`. The checksum is verified when an image is
-  // first touched (each time where it is read anew). DataError names path and image.
-  std::span<const std::byte> pixels(std::uint64_t image, std::vector<std::byte>& scratch) const;
+  // first touched (each time where it is read anew). DataError names path and image: a wrong
+  // checksum, or it was damaged when the pack was written.
+  std::span<const std::byte> pixels(std::uint64_t image, std::vector<std::byte>& scratch,
+                                    const ReadOptions& options = {}) const;
 
  private:
   std::string path_;
@@ -66,7 +68,7 @@ class PackReader {
   std::uint32_t head_crc32c_ = 0;
   std::uint64_t stride_ = 0, data_offset_ = 0;
   std::vector<PackEntry> table_;
-  std::span<const std::byte> map_;                 // empty: not mapped
+  std::unique_ptr<const MappedFile> map_;          // null: not mapped
   std::unique_ptr<std::atomic<bool>[]> verified_;  // [image]
 };
 
@@ -86,6 +88,8 @@ class PackWriter {
   bool has(std::uint64_t image) const;
   void write(std::uint64_t image, std::span<const std::uint8_t> pixels,
              std::span<const std::byte> source);
+  // The image cannot be had: the pack is complete without it. A later start looks at it again.
+  void leave_out(std::uint64_t image);
   // One process, after all others have written: checks that nothing is missing, writes the header,
   // syncs, renames. Returns the source's SHA-256.
   // `tick` hears of each piece that reached the disk.

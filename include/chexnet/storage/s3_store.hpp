@@ -26,6 +26,8 @@ struct S3Options {
 // Environment first, then the profile of ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE). Empty
 // when there are none: requests then go unsigned, for public buckets.
 std::optional<Credentials> find_credentials(const S3Options& options, const Environment& env);
+// The places it looks at, for people.
+std::string credentials_searched(const S3Options& options, const Environment& env);
 std::string find_region(const S3Options& options, const Environment& env);
 
 // Opens no connection before the first read.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -23,14 +24,25 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-// Any number of threads. DataError names path, offset and reason.
+constexpr std::uint64_t kLargestWhole = std::uint64_t{1} << 30;  // of read_whole(), bytes
+
+// What the caller of a read knows.
+struct ReadOptions {
+  std::stop_token stop;    // nobody waits for the bytes any more: a read that is tried again throws
+  bool was_there = false;  // found before, so that "no such file" means a mount went away
+};
+
+// Any number of threads. What fails for a reason that may pass is tried again, with a warning once
+// it lasts; then OutageError. AbsentError: no such file, no permission. DataError: what is there is
+// no file, is larger than kLargestWhole, or came wrong.
 class Store {
  public:
   virtual ~Store() = default;
   // Fills `into` with bytes [offset, offset + count); fewer at the end of the file.
   virtual void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
-                    std::vector<std::byte>& into) = 0;
-  virtual void read_whole(const std::string& path, std::vector<std::byte>& into) = 0;
+                    std::vector<std::byte>& into, const ReadOptions& options = {}) = 0;
+  virtual void read_whole(const std::string& path, std::vector<std::byte>& into,
+                          const ReadOptions& options = {}) = 0;
   // The files below a folder or key prefix, or the one file of that name; `tick` hears of each.
   // Hidden files are passed over. Links are followed, but never back into a folder that the path
   // leads through, and no folder is listed under more than kMostNames names, so loops end.
@@ -44,8 +56,9 @@ class Store {
   static constexpr int kMostNames = 16;
 };
 
-// Files stay open between ranged reads.
-std::unique_ptr<Store> local_store();
+// Files stay open between ranged reads. A read that fails for a reason that may pass is tried again
+// for `retry_s`.
+std::unique_ptr<Store> local_store(double retry_s = 0);
 
 // Bytes [offset, offset + count), asked for in pieces, so that no more memory is taken than there
 // are bytes, whatever a header claims. Fewer at the end of the file.

@@ -13,7 +13,8 @@ namespace chexnet {
 
 class Stores {
  public:
-  explicit Stores(S3Options s3 = {});
+  // `retry_s`: of the local store.
+  explicit Stores(S3Options s3 = {}, double retry_s = 0);
   Store& of(const std::string& path);  // any thread
 
  private:

@@ -1,0 +1,12 @@
+// Credentials of the cloud machine this runs on, from its metadata service (IMDSv2).
+#pragma once
+
+#include "chexnet/storage/sigv4.hpp"
+
+namespace chexnet {
+
+// AbsentError when the service gives none, OutageError when it does not answer. Never through a
+// proxy, which would see token and keys.
+Credentials instance_credentials();
+
+}  // namespace chexnet

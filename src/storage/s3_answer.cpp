@@ -1,0 +1,157 @@
+#include "s3_answer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
+
+namespace chexnet {
+namespace {
+
+std::string_view text_of(std::span<const std::byte> body) {
+  return {reinterpret_cast<const char*>(body.data()), body.size()};
+}
+
+void append_utf8(std::string& text, std::uint32_t code) {
+  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) {
+    put(0xC0 | code >> 6);
+  } else if (code < 0x10000) {
+    put(0xE0 | code >> 12);
+    put(0x80 | (code >> 6 & 0x3F));
+  } else {
+    put(0xF0 | code >> 18);
+    put(0x80 | (code >> 12 & 0x3F));
+    put(0x80 | (code >> 6 & 0x3F));
+  }
+  put(0x80 | (code & 0x3F));
+}
+
+// The character of "&name;" without its ends; empty when there is no such.
+std::optional<std::uint32_t> character(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::uint32_t>, 5> kNamed = {
+      {{"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}, {"amp", '&'}}};
+  for (const auto& [known, code] : kNamed)
+    if (name == known) return code;
+  if (!name.starts_with('#')) return std::nullopt;
+  name.remove_prefix(1);
+  const bool hexadecimal = name.starts_with('x');
+  if (hexadecimal) name.remove_prefix(1);
+  std::uint32_t code = 0;
+  const auto end = name.data() + name.size();
+  const auto result = std::from_chars(name.data(), end, code, hexadecimal ? 16 : 10);
+  if (result.ec != std::errc() || result.ptr != end || code > 0x10FFFF) return std::nullopt;
+  return code;
+}
+
+std::string without_entities(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text[at] == '&' ? text.find(';', at) : std::string_view::npos;
+    const auto code =
+        end == std::string_view::npos ? std::nullopt : character(text.substr(at + 1, end - at - 1));
+    if (code) {
+      append_utf8(plain, *code);
+      at = end + 1;
+    } else {
+      plain += text[at++];
+    }
+  }
+  return plain;
+}
+
+std::string first_value(std::span<const std::byte> body, const std::string& tag) {
+  const auto values = xml_values(text_of(body), tag);
+  return values.empty() ? std::string() : values.front();
+}
+
+std::string hint_for(const HttpResponse& response, std::span<const std::byte> body) {
+  const std::string code = first_value(body, "Code"), region = first_value(body, "Region");
+  if (code == "SignatureDoesNotMatch")
+    return "the secret key does not belong to the access key, or data.s3.region is not the "
+           "server's";
+  if (code == "InvalidAccessKeyId")
+    return "the server does not know this access key: is it another site's? (environment or "
+           "data.s3.profile)";
+  if (code == "RequestTimeTooSkewed")
+    return "the clock of this machine or of the server is wrong: chronyc tracking";
+  if (code == "ExpiredToken" || code == "InvalidToken") return "fetch new credentials";
+  if (code == "NoSuchBucket") return "no such bucket: check data.images and data.s3.endpoint";
+  if (!region.empty()) return "set data.s3.region to " + printable(region);
+  switch (response.status) {
+    case 404:
+      return "no such bucket or key: check data.images";
+    case 401:
+    case 403:
+      return "access denied: check the credentials (environment or data.s3.profile) and the "
+             "bucket's rights";
+    case 301:
+    case 307:
+    case 400:
+      return "check data.s3.region and data.s3.endpoint";
+    default:
+      return "check data.s3.endpoint";
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> xml_values(std::string_view xml, const std::string& tag) {
+  std::vector<std::string> values;
+  const std::string open = "<" + tag + ">", close = "</" + tag + ">";
+  for (std::size_t at = 0; (at = xml.find(open, at)) != std::string_view::npos;) {
+    at += open.size();
+    const auto end = xml.find(close, at);
+    if (end == std::string_view::npos) break;
+    values.push_back(without_entities(xml.substr(at, end - at)));
+    at = end;
+  }
+  return values;
+}
+
+S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin) {
+  const auto refuse = [&](const char* what) {
+    throw DataError("[s3] " + origin + ": the listing is not S3's: " + what +
+                    ". Hint: check data.s3.endpoint");
+  };
+  const auto keys = xml_values(text_of(body), "Key"), sizes = xml_values(text_of(body), "Size"),
+             tags = xml_values(text_of(body), "ETag");
+  if (keys.size() != sizes.size()) refuse("keys without a size");
+  S3Listing listing;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    std::uint64_t size = 0;
+    const char* end = sizes[i].data() + sizes[i].size();
+    const auto result = std::from_chars(sizes[i].data(), end, size);
+    if (result.ec != std::errc() || result.ptr != end) refuse("a size is no number");
+    listing.objects.push_back({keys[i], size, tags.size() == keys.size() ? tags[i] : ""});
+  }
+  listing.next_token = first_value(body, "NextContinuationToken");
+  return listing;
+}
+
+std::string s3_reason(const HttpResponse& response, std::span<const std::byte> body) {
+  if (response.status == 0) return response.failure;
+  std::string text = "HTTP " + std::to_string(response.status);
+  const std::string code = first_value(body, "Code"), message = first_value(body, "Message");
+  if (!code.empty()) text += " " + printable(code);
+  if (!message.empty()) text += ": " + printable(message);
+  while (text.ends_with('.')) text.pop_back();  // ours follows
+  return text;
+}
+
+void throw_refused(const std::string& path, const HttpResponse& response,
+                   std::span<const std::byte> body, const std::string& unsigned_because) {
+  const std::string text = "[s3] " + path + ": " + s3_reason(response, body);
+  if (!unsigned_because.empty())
+    throw AbsentError(
+        text + ". The request went unsigned: " + unsigned_because +
+        ". Hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or data.s3.profile");
+  throw AbsentError(text + ". Hint: " + hint_for(response, body));
+}
+
+}  // namespace chexnet

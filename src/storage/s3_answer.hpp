@@ -1,0 +1,34 @@
+// What an S3 server says in XML: listings, and why it refuses.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chexnet/storage/store.hpp"
+#include "http.hpp"
+
+namespace chexnet {
+
+// The text of each <tag>…</tag>, entities resolved (also &#39; and &#x27;).
+std::vector<std::string> xml_values(std::string_view xml, const std::string& tag);
+
+// One page of a ListObjectsV2 answer. DataError naming `origin` when it is none.
+struct S3Listing {
+  std::vector<StoredFile> objects;  // keys as paths, ETags as versions
+  std::string next_token;           // empty: the last page
+};
+S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin);
+
+// "HTTP 403 SignatureDoesNotMatch: The request signature …", or the connection's failure.
+std::string s3_reason(const HttpResponse& response, std::span<const std::byte> body);
+
+// Throws AbsentError: what the server said, and what to do about it. `unsigned_because` is empty
+// when the request was signed.
+[[noreturn]] void throw_refused(const std::string& path, const HttpResponse& response,
+                                std::span<const std::byte> body,
+                                const std::string& unsigned_because);
+
+}  // namespace chexnet

@@ -40,6 +40,7 @@ int run(const Options& options, Invocation& invocation) {
   job.out = options.out;
   job.timeout_s = config.launch.timeout_s;
   job.preprocessing = training_preprocessing(config.data);
+  job.damage = DamagePolicy::of(config.data);
   job.per_shard = options.per_shard;
   job.shuffle_seed = options.shuffle_seed;
   job.prefix = !options.prefix.empty()  ? options.prefix
@@ -75,14 +76,18 @@ int run(const Options& options, Invocation& invocation) {
   invocation.abort = nullptr;
   if (comm.rank() != 0) return 0;
   const double seconds = now_s() - start;
-  log_info("pack: " + std::to_string(job.rows.size()) + " images in " + job.out + " (" +
-           std::to_string(result.kept) + " were there already), " + fixed(seconds, 1) + " s");
+  log_info(
+      "pack: " + std::to_string(job.rows.size()) + " images in " + job.out + " (" +
+      std::to_string(result.kept) + " were there already" +
+      (result.damaged > 0 ? ", " + std::to_string(result.damaged) + " damaged and left out" : "") +
+      "), " + fixed(seconds, 1) + " s");
   if (options.json)
     std::cout << nlohmann::ordered_json{{"out", job.out},
                                         {"format", options.format},
                                         {"images", job.rows.size()},
                                         {"written", result.written},
                                         {"kept", result.kept},
+                                        {"damaged", result.damaged},
                                         {"source_sha256", result.source_sha256},
                                         {"seconds", seconds}}
                      .dump()

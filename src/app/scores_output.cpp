@@ -14,8 +14,8 @@ std::string scores_text(const SplitScores& result) {
                                          std::string("  (") + std::to_string(s.positives[k]) +
                                          " positives)");
   rows.emplace_back("mean AUROC", s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
-  return "AUROC on the " + result.split + " split, " + std::to_string(s.images) +
-         " images (research use, not a medical device)\n" + aligned(rows);
+  return "AUROC on the " + result.split + " split, " + images_text(s) +
+         " (research use, not a medical device)\n" + aligned(rows);
 }
 
 std::string scores_json(const SplitScores& result, const std::string& split_sha256) {
@@ -24,6 +24,7 @@ std::string scores_json(const SplitScores& result, const std::string& split_sha2
   };
   nlohmann::ordered_json json;
   json["images"] = result.scores.images;
+  json["damaged"] = result.scores.damaged;
   for (std::size_t k = 0; k < result.scores.findings.size(); ++k)
     json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
   json["mean_auroc"] = value(result.scores.mean_auroc);

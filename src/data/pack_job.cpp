@@ -53,31 +53,15 @@ bool read_image(const ImageReader& reader, std::uint32_t row, Shared& shared,
   }
 }
 
-void refuse_damage(Shared& shared, Communicator& comm) {
-  std::string own;
-  for (const auto& text : shared.damaged) own += text + "\n";
-  std::string all;
-  for (const auto& text : gather_text(comm, own)) all += text;
-  const auto count = std::ranges::count(all, '\n');
-  if (count == 0) return;
-  std::string shown;
-  std::size_t at = 0;
-  for (int i = 0; i < std::min<int>(20, static_cast<int>(count)); ++i) {
-    const auto end = all.find('\n', at);
-    shown += "\n  " + all.substr(at, end - at);
-    at = end + 1;
-  }
-  throw DataError("[pack] " + std::to_string(count) +
-                  " images are damaged; the rest is done and kept. Hint: mend them or leave them "
-                  "out of the lists, then start again:" +
-                  shown);
-}
-
-PackResult total(Communicator& comm, const Shared& shared) {
+// What all ranks did; DataError when more was damaged than allowed.
+PackResult total(const PackJob& job, Communicator& comm, const Shared& shared) {
+  const auto damaged = count(accept_damage(job.damage, shared.damaged, job.rows.size(), "pack",
+                                           "; the rest is done and kept", comm));
   double counts[] = {static_cast<double>(shared.written.load()),
                      static_cast<double>(shared.kept.load())};
   comm.all_reduce(counts, ReduceOp::kSum);
-  return {static_cast<std::uint64_t>(counts[0]), static_cast<std::uint64_t>(counts[1]), {}};
+  return {
+      static_cast<std::uint64_t>(counts[0]), static_cast<std::uint64_t>(counts[1]), damaged, {}};
 }
 
 // After the shard is complete: its index knows its time of writing. Without one it is read through.
@@ -147,7 +131,7 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
     }
     PackWriter::prepare(job.out, shape);
   });
-  if (any_rank(comm, complete)) return {0, job.rows.size(), sha256};
+  if (any_rank(comm, complete)) return {0, job.rows.size(), 0, sha256};
 
   PackWriter writer(job.out, shape);
   const ImageReader reader(source, whole, Augmentation::none(), 0);
@@ -166,12 +150,13 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
     } else if (read_image(reader, job.rows[image], shared, scratch, pixels)) {
       writer.write(image, pixels, scratch.fetched.bytes);
       ++shared.written;
+    } else {
+      writer.leave_out(image);
     }
     ++shared.done;
   };
   on_every_rank(comm, job, shared, own, pack_one, tick);
-  refuse_damage(shared, comm);
-  PackResult result = total(comm, shared);
+  PackResult result = total(job, comm, shared);
   on_rank_0(comm, job, "finishing the pack", [&](WorkProgress& finishing) {
     result.source_sha256 = writer.finish([&] { finishing.advance(); });
   });
@@ -248,14 +233,12 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
     std::string record;
     bool whole = true;
     for (std::size_t r = begin; r < end; ++r, ++shared.done) {
-      if (!read_image(reader, rows[r], shared, scratch, pixels)) {
-        whole = false;
-        continue;
-      }
+      const bool sound = read_image(reader, rows[r], shared, scratch, pixels);
+      whole = whole && (sound || job.damage.skip);
       std::vector<std::byte> png;
       Example example;
-      example.image = scratch.fetched.bytes;
-      if (scratch.fetched.side > 0) {
+      if (sound) example.image = scratch.fetched.bytes;
+      if (sound && scratch.fetched.side > 0) {
         png = encode_gray_png(reinterpret_cast<const std::uint8_t*>(example.image.data()),
                               scratch.fetched.side, scratch.fetched.side);
         example.image = png;
@@ -277,16 +260,15 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
       entry.crc32c = crc32c(std::as_bytes(std::span(data)));
       entries.push_back(std::move(entry));
       offset += record.size();
-      ++shared.written;
+      shared.written += sound ? 1 : 0;
     }
-    if (!whole) return;  // the destructor removes it; refuse_damage() tells
+    if (!whole) return;  // the destructor removes it; total() tells
     out.commit();
     sync_folder(job.out);
     keep_index(path, entries);
   };
   on_every_rank(comm, job, shared, own, write_shard, tick);
-  refuse_damage(shared, comm);
-  return total(comm, shared);
+  return total(job, comm, shared);
 }
 
 }  // namespace chexnet

@@ -31,9 +31,14 @@ double logit(double p) {
 }  // namespace
 
 Scores score(const Predictions& predictions) {
-  const std::size_t findings = predictions.findings.size(), images = predictions.images.size();
+  const std::size_t findings = predictions.findings.size();
+  std::vector<std::size_t> scored;
+  for (std::size_t i = 0; i < predictions.images.size(); ++i)
+    if (predictions.scored(i)) scored.push_back(i);
+  const std::size_t images = scored.size();
   Scores scores;
   scores.images = images;
+  scores.damaged = predictions.images.size() - images;
   scores.findings = predictions.findings;
   std::vector<double> column(images);
   std::vector<float> labels(images);
@@ -41,8 +46,8 @@ Scores score(const Predictions& predictions) {
   std::size_t defined = 0;
   for (std::size_t k = 0; k < findings; ++k) {
     for (std::size_t i = 0; i < images; ++i) {
-      column[i] = predictions.probabilities[i * findings + k];
-      labels[i] = predictions.labels[i * findings + k];
+      column[i] = predictions.probabilities[scored[i] * findings + k];
+      labels[i] = predictions.labels[scored[i] * findings + k];
     }
     scores.auroc.push_back(auroc(column, labels));
     scores.positives.push_back(static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
@@ -56,8 +61,8 @@ Scores score(const Predictions& predictions) {
     double total = 0;
     bool any = false, all_unlabelled = true;
     for (std::size_t k = 0; k < findings; ++k) {
-      total += logit(predictions.probabilities[i * findings + k]);
-      const float label = predictions.labels[i * findings + k];
+      total += logit(predictions.probabilities[scored[i] * findings + k]);
+      const float label = predictions.labels[scored[i] * findings + k];
       any = any || label > 0.5f;
       all_unlabelled = all_unlabelled && std::isnan(label);
     }
@@ -66,6 +71,13 @@ Scores score(const Predictions& predictions) {
   }
   scores.any_finding_auroc = auroc(column, labels);
   return scores;
+}
+
+std::string images_text(const Scores& scores) {
+  const std::string scored = std::to_string(scores.images);
+  if (scores.damaged == 0) return scored + " images";
+  return scored + " of " + std::to_string(scores.images + scores.damaged) + " images, " +
+         std::to_string(scores.damaged) + " damaged";
 }
 
 std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives) {
@@ -85,14 +97,15 @@ std::string predictions_csv(const Predictions& predictions) {
   std::string text = "image";
   for (const char* kind : {"label:", "prob:"})
     for (const auto& finding : predictions.findings) text += "," + csv_field(kind + finding);
-  text += "\n";
+  text += ",reason\n";
   for (std::size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
     for (std::size_t k = 0; k < findings; ++k)
       text += "," + number_text(predictions.labels[i * findings + k]);
     for (std::size_t k = 0; k < findings; ++k)
       text += "," + number_text(predictions.probabilities[i * findings + k]);
-    text += "\n";
+    text +=
+        "," + (predictions.scored(i) ? std::string() : csv_field(predictions.reasons[i])) + "\n";
   }
   return text;
 }
@@ -116,6 +129,7 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
   for (const char* name : {"image", "Image Index", "Path"})
     if (column(name) < header.size()) image = column(name);
 
+  const std::size_t reason = column("reason");
   Predictions out;
   if (manifest != nullptr) {
     out.findings = manifest->findings;
@@ -157,7 +171,16 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
     if (!seen.insert(name).second)
       fail("image " + name + " stands twice", "remove one of the rows");
     out.images.push_back(name);
+    const bool blank =
+        std::ranges::all_of(scores, [&](std::size_t c) { return trimmed(fields[c]).empty(); });
+    const bool explained = blank && reason < header.size() && !trimmed(fields[reason]).empty();
+    out.reasons.emplace_back(explained ? std::string(trimmed(fields[reason]))
+                                       : (blank ? "not scored" : ""));
     for (const std::size_t c : scores) {
+      if (blank) {
+        out.probabilities.push_back(std::numeric_limits<double>::quiet_NaN());
+        continue;
+      }
       const double value = number(fields[c]);
       if (!std::isfinite(value))
         fail("a score is not finite", "the prediction of " + name + " failed");

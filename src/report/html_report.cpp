@@ -54,9 +54,8 @@ void write_report(const std::filesystem::path& folder, const std::string& title,
       "diagnosis.</p>\n";
   for (const auto& result : results) {
     const Scores& s = result.scores;
-    html += "<h2>AUROC on the " + xml_escaped(result.split) + " split (" +
-            std::to_string(s.images) +
-            " images)</h2>\n<table><tr><th>finding</th><th class=\"n\">positives</th><th "
+    html += "<h2>AUROC on the " + xml_escaped(result.split) + " split (" + images_text(s) +
+            ")</h2>\n<table><tr><th>finding</th><th class=\"n\">positives</th><th "
             "class=\"n\">AUROC</th></tr>\n";
     for (std::size_t k = 0; k < s.findings.size(); ++k)
       html += "<tr><td>" + xml_escaped(s.findings[k]) + "</td><td class=\"n\">" +

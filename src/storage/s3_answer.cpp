@@ -12,6 +12,8 @@
 namespace chexnet {
 namespace {
 
+constexpr std::size_t kLongestMessage = 300;  // of what a server says
+
 std::string_view text_of(std::span<const std::byte> body) {
   return {reinterpret_cast<const char*>(body.data()), body.size()};
 }
@@ -138,8 +140,8 @@ std::string s3_reason(const HttpResponse& response, std::span<const std::byte> b
   if (response.status == 0) return response.failure;
   std::string text = "HTTP " + std::to_string(response.status);
   const std::string code = first_value(body, "Code"), message = first_value(body, "Message");
-  if (!code.empty()) text += " " + printable(code);
-  if (!message.empty()) text += ": " + printable(message);
+  if (!code.empty()) text += " " + printable(code.substr(0, kLongestMessage));
+  if (!message.empty()) text += ": " + printable(message.substr(0, kLongestMessage));
   while (text.ends_with('.')) text.pop_back();  // ours follows
   return text;
 }

@@ -3,14 +3,17 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/data/damage.hpp"
 #include "chexnet/data/loader.hpp"
 
 namespace chexnet {
@@ -36,6 +39,11 @@ double cell_loss(double z, float label, double positive, double negative) {
                       : negative * (std::max(z, 0.0) + tail);
 }
 
+// What happened, without what to do about it.
+std::string reason_of(const std::string& message) {
+  return message.substr(0, message.find(". Hint: "));
+}
+
 }  // namespace
 
 SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split,
@@ -56,14 +64,15 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
                 loader_options(config.data, static_cast<int>(batch), reader.source(), device.cores),
                 device.batch_memory());
   Progress progress(comm.rank() == 0);
-  std::vector<double> own;  // [per rank, K] logits, then one flag: 1 = damaged
-  std::string damaged;
+  std::vector<double> own;           // [per rank, K] logits, then one flag: 1 = damaged
+  std::vector<std::string> damaged;  // messages of this rank's, in its order
   const double start = now_s();
   for (std::size_t b = 0; b < batches; ++b) {
     const Batch& data = loader.next();
     for (const auto& error : data.errors)
       if (!error.empty()) log_warning(error);
-    if (damaged.empty()) damaged = data.first_error();
+    std::ranges::copy_if(data.errors, std::back_inserter(damaged),
+                         [](const auto& error) { return !error.empty(); });
     const std::int64_t side = config.data.crop;
     const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
     const at::Tensor logits =
@@ -78,10 +87,9 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
     progress.show("evaluating " + split.name + ": " + share_and_time_left(done, now_s() - start));
   }
   progress.clear();
-  if (config.data.corrupt == "fail" && any_rank(comm, !damaged.empty())) {
-    for (const auto& text : gather_text(comm, damaged))
-      if (!text.empty()) throw DataError(text);
-  }
+  const DamageByRank damage =
+      accept_damage(DamagePolicy::of(config.data), damaged, images, split.name, "", comm);
+  std::vector<std::size_t> next_message(ranks, 0);
 
   SplitPrediction out;
   Predictions& p = out.predictions;
@@ -94,9 +102,16 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
                 line.size() * sizeof(double));
     p.images.push_back(dataset.manifest.images[split.rows[i]]);
     const float* labels = dataset.manifest.label_row(split.rows[i]);
+    p.labels.insert(p.labels.end(), labels, labels + findings);
+    const bool scored = line[findings] == 0;
+    p.reasons.push_back(scored ? "" : reason_of(damage[i % ranks][next_message[i % ranks]++]));
+    if (!scored) {
+      p.probabilities.insert(p.probabilities.end(), findings,
+                             std::numeric_limits<double>::quiet_NaN());
+      continue;
+    }
     for (std::size_t k = 0; k < findings; ++k) {
-      const float label = line[findings] > 0 ? std::numeric_limits<float>::quiet_NaN() : labels[k];
-      p.labels.push_back(label);
+      const float label = labels[k];
       p.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
       if (std::isnan(label)) continue;
       loss += cell_loss(line[k], label, weights.positive[k], weights.negative[k]);

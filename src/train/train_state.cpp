@@ -37,6 +37,7 @@ std::string TrainState::to_json() const {
         {"wire", order.wire},
         {"versions", order.versions},
         {"bucket_mb", order.bucket_mb}}},
+      {"looked_at", looked_at},
       {"config", config}};
   return json.dump(1);
 }
@@ -63,6 +64,7 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
     const auto& order = json.at("summation_order");
     s.order = {order.at("ranks"), order.at("threads"), order.at("wire"), order.at("versions"),
                order.value("bucket_mb", 0.0)};
+    s.looked_at = json.value("looked_at", "");
     s.config = json.at("config");
     return s;
   } catch (const nlohmann::json::exception& e) {

@@ -25,6 +25,7 @@
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/recipe.hpp"
 #include "chexnet/train/run_folder.hpp"
+#include "chexnet/train/split_check.hpp"
 #include "chexnet/train/training_loop.hpp"
 
 namespace chexnet {
@@ -161,6 +162,8 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
       metrics->write(
           "final", step,
           {{"split", name},
+           {"images", static_cast<std::int64_t>(scores.images)},
+           {"damaged", static_cast<std::int64_t>(scores.damaged)},
            {"weights", std::string(has_best ? "best" : "last")},
            {"loss", prediction.loss},
            {"mean_auroc", scores.mean_auroc.value_or(std::numeric_limits<double>::quiet_NaN())}});
@@ -252,6 +255,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
   const bool resumed = state.step > 0;
+  check_splits(config, dataset, *comm, device.cores, state.looked_at);
 
   const Rows settings =
       settings_table(config, dataset, network, origin, *comm, device, engine, folder.path());

@@ -49,6 +49,7 @@ ExitCode TrainingLoop::run() {
   total_steps_ = total_steps(config.train, images);
 
   const auto batch = static_cast<std::uint64_t>(config.train.batch);
+  damage_.emplace(DamagePolicy::of(config.data), images, batch);
   const auto seed = static_cast<std::uint64_t>(config.run.seed);
   const int per_rank = static_cast<int>(batch) / parts_.comm.size();
   const auto sampler =
@@ -134,11 +135,15 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
     stop = !stop_reason_.empty();
   }
   const auto labelled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
-  std::array<double, 3> votes = {static_cast<double>(labelled), static_cast<double>(batch.damaged),
+  const auto own = damage_->in(batch, state_.position);
+  std::array<double, 4> votes = {static_cast<double>(labelled), own.this_epoch, own.next_epoch,
                                  stop ? 1.0 : 0.0};
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
-  if (votes[1] > 0) refuse_damaged(batch, votes[1]);
-  return {votes[0], votes[2] > 0};
+  if (const DamageCounter::Count damaged{votes[1], votes[2]}; damaged.all() > 0) {
+    refuse_damaged(batch, damaged.all());
+    damage_->add(damaged, state_.position);
+  }
+  return {votes[0], votes[3] > 0};
 }
 
 std::string TrainingLoop::reason_to_stop() const {
@@ -234,13 +239,16 @@ void TrainingLoop::evaluate() {
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
   parts_.metrics->write("val", state_.step,
                         {{"epoch", state_.epoch},
+                         {"damaged", static_cast<std::int64_t>(scores.damaged)},
                          {"loss", result.loss},
                          {"mean_auroc", mean},
                          {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
                          {"any_finding_auroc", scores.any_finding_auroc.value_or(nan)},
                          {"auroc", by_finding}});
   log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + fixed(result.loss, 4) +
-           "  mean AUROC " + fixed(mean, 4) + (is_best_ ? "  (best)" : "") +
+           "  mean AUROC " + fixed(mean, 4) +
+           (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
+           (is_best_ ? "  (best)" : "") +
            (lowered ? "  learning rate x " + scientific(state_.plateau.factor) : ""));
 }
 

@@ -47,6 +47,35 @@ TEST_CASE("predictions survive the way through CSV, to the last bit") {
   CHECK(q.labels[3] == 1);
 }
 
+TEST_CASE("an image that was not scored has blank probabilities and counts nowhere") {
+  Predictions p;
+  p.findings = {"A", "B"};
+  p.images = {"1", "2", "3", "4"};
+  p.labels = {1, 0, 0, 1, 1, 1, 0, 0};
+  p.probabilities = {0.9, 0.1, 0.2, 0.8, NAN, NAN, 0.3, 0.4};
+  p.reasons = {"", "", "damaged PNG: cut off, at byte 3", ""};
+  const ScratchFolder folder;
+  const std::string text = predictions_csv(p);
+  CHECK(text.find("\n3,1,1,,,\"damaged PNG: cut off, at byte 3\"\n") != std::string::npos);
+  const auto q = read_predictions(folder.write("p.csv", text), nullptr);
+  CHECK(q.reasons == p.reasons);
+  for (const auto& predictions : {p, q}) {
+    const Scores s = score(predictions);
+    CHECK((s.images == 3 && s.damaged == 1));
+    CHECK(s.positives == std::vector<std::size_t>{1, 1});
+    CHECK((*s.auroc[0] == 1 && *s.auroc[1] == 1 && *s.any_finding_auroc == 1));
+    CHECK(images_text(s) == "3 of 4 images, 1 damaged");
+  }
+  // Of anybody's table: no reason, or a row that is only half filled.
+  const auto r =
+      read_predictions(folder.write("q.csv", "image,label:A,prob:A\nx,1,0.5\ny,0,\n"), nullptr);
+  CHECK((score(r).images == 1 && score(r).damaged == 1));
+  CHECK(error_of<DataError>([&] {
+          read_predictions(
+              folder.write("h.csv", "image,label:A,label:B,prob:A,prob:B\nx,1,0,0.5,\n"), nullptr);
+        }).find("'' is not a number") != std::string::npos);
+}
+
 TEST_CASE("means skip what is not defined") {
   Predictions p;
   p.findings = {"A", "B"};

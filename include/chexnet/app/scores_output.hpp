@@ -9,7 +9,7 @@ namespace chexnet {
 
 // A table: finding, positives, AUROC; then the mean.
 std::string scores_text(const SplitScores& result);
-// {"images", "auroc": {finding: value|null}, "mean_auroc", "split": {"name", "sha256"}}
+// {"images", "damaged", "auroc": {finding: value|null}, "mean_auroc", "split": {"name", "sha256"}}
 // (docs/json.md).
 std::string scores_json(const SplitScores& result, const std::string& split_sha256);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/data/damage.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/manifest.hpp"
@@ -25,16 +26,21 @@ struct PackJob {
   std::uint64_t shuffle_seed = 1;   // order of the records; 0 = as `rows`
   int threads = 1;
   double timeout_s = 600;  // without progress, while the other ranks wait
+  // A damaged image that is left out keeps its place: a pack has no pixels for it, a record no
+  // image, so who reads them finds it damaged.
+  DamagePolicy damage = {};
 };
 
 struct PackResult {
   std::uint64_t written = 0, kept = 0;  // images of all ranks; kept: done by an earlier start
+  std::uint64_t damaged = 0;            // left out by this start
   std::string source_sha256;            // packs: names, sizes and checksums of the source files
 };
 
 // `progress` hears how many of this rank's images are done, and how many it has. All ranks call;
-// every image is decoded, and DataError on all ranks lists the damaged ones. One job at a time
-// writes to a place: CheckpointError for the second.
+// every image is decoded. DataError on all ranks lists the damaged ones when there are more than
+// allowed; AbsentError, OutageError end the job at once. What was written is taken up by the next
+// start. One job at a time writes to a place: CheckpointError for the second.
 using PackProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
 PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const ImageSource& source,
                             Communicator& comm, const PackProgress& progress);

@@ -14,11 +14,14 @@ struct Predictions {
   std::vector<std::string> findings;  // [K]
   std::vector<std::string> images;    // [N]
   std::vector<float> labels;          // [N,K], NaN = not labelled
-  std::vector<double> probabilities;  // [N,K]
+  std::vector<double> probabilities;  // [N,K], NaN = not scored
+  std::vector<std::string> reasons;  // [N]: why an image was not scored, else empty; or none at all
+  bool scored(std::size_t image) const { return reasons.empty() || reasons[image].empty(); }
 };
 
 struct Scores {
-  std::size_t images = 0;
+  std::size_t images = 0;   // that were scored: all figures are of them alone
+  std::size_t damaged = 0;  // that were not
   std::vector<std::string> findings;
   std::vector<std::optional<double>> auroc;  // [K]; empty where a class has no member
   std::vector<std::size_t> positives;        // [K]
@@ -27,16 +30,19 @@ struct Scores {
   std::optional<double> loss;                // mean binary cross-entropy, where it was computed
 };
 Scores score(const Predictions& predictions);
+// "40 images", or "39 of 40 images, 1 damaged".
+std::string images_text(const Scores& scores);
 // Mean over findings with at least `positives` positives.
 std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives);
 
-// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…; shortest text that reads back
-// equal.
+// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason; shortest text that reads
+// back equal. The probabilities of an image that was not scored are blank, and `reason` says why.
 std::string predictions_csv(const Predictions& predictions);
 
 // Our format, or anybody's table: an image column ("image", "Image Index" or "Path", else the
 // first) and one column per finding ("prob:<finding>" or "<finding>"). Labels come from `manifest`
-// when it is given, else from "label:<finding>". DataError: unknown image, missing or unknown
+// when it is given, else from "label:<finding>". A row whose probabilities are all blank was not
+// scored. DataError: unknown image, missing or unknown
 // finding, a value that is no number.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 

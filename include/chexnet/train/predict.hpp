@@ -18,8 +18,8 @@ struct SplitPrediction {
   double loss = 0;          // weighted binary cross-entropy, mean over labelled cells
 };
 
-// A damaged image follows data.corrupt: DataError on all ranks, or left out of every figure (its
-// labels become NaN).
+// A damaged image follows data.corrupt and data.corrupt_limit: DataError on all ranks, or not
+// scored: its labels stay, its probabilities are NaN, and no figure counts it.
 SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split,
                               Network& network, Communicator& comm, const Device& device,
                               const LossWeights& weights);

@@ -28,6 +28,8 @@ struct TrainState {
   std::int64_t best_step = -1;
   std::int64_t evaluations_without_best = 0;
   SummationOrder order;
+  std::string
+      looked_at;       // the splits whose images were all decoded before training (split_check.hpp)
   std::string config;  // resolved YAML
 
   std::string to_json() const;

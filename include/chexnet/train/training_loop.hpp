@@ -8,6 +8,7 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/data/damage_counter.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/bucket_tuner.hpp"
@@ -61,6 +62,7 @@ class TrainingLoop {
   TrainStep& step_;
   TrainState state_;
   std::int64_t total_steps_;
+  std::optional<DamageCounter> damage_;  // once run() knows how many images an epoch has
   TrainLog log_;
   RunWatch watch_;
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen

@@ -1,0 +1,81 @@
+#include "chexnet/data/damage.hpp"
+
+#include <algorithm>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kShown = 20;
+
+std::string first_lines(const DamageByRank& damage) {
+  std::string shown;
+  std::size_t seen = 0;
+  for (const auto& of_rank : damage)
+    for (const auto& text : of_rank)
+      if (++seen <= kShown) shown += "\n  " + text;
+  if (seen > kShown) shown += "\n  and " + std::to_string(seen - kShown) + " more";
+  return shown;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    lines.push_back(text.substr(at, end - at));
+  return lines;
+}
+
+}  // namespace
+
+DamagePolicy DamagePolicy::of(const DataConfig& config) {
+  return {config.corrupt == "skip", config.corrupt_limit};
+}
+
+std::uint64_t DamagePolicy::allowed(std::uint64_t images) const {
+  if (!skip || limit == 0) return 0;
+  return std::max<std::uint64_t>(1,
+                                 static_cast<std::uint64_t>(limit * static_cast<double>(images)));
+}
+
+std::string DamagePolicy::text(std::uint64_t damaged, std::uint64_t images) const {
+  std::string what =
+      std::to_string(damaged) + " of " + std::to_string(images) + " images are damaged";
+  if (skip)
+    what += ", data.corrupt_limit (" + fixed(100 * limit, 1) + " %) allows " +
+            std::to_string(allowed(images));
+  return what;
+}
+
+std::string DamagePolicy::hint() const {
+  return skip ? "fetch them again, leave them out of the lists, or raise data.corrupt_limit"
+              : "fetch them again, or leave them out of the lists; data.corrupt=skip goes on "
+                "without "
+                "a few";
+}
+
+std::uint64_t count(const DamageByRank& damage) {
+  std::uint64_t all = 0;
+  for (const auto& of_rank : damage) all += of_rank.size();
+  return all;
+}
+
+DamageByRank accept_damage(const DamagePolicy& policy, const std::vector<std::string>& own,
+                           std::uint64_t images, const std::string& origin, const std::string& more,
+                           Communicator& comm) {
+  std::string lines;
+  for (std::string text : own) {
+    std::ranges::replace(text, '\n', ' ');
+    lines += text + "\n";
+  }
+  DamageByRank damage;
+  for (const auto& text : gather_text(comm, lines)) damage.push_back(lines_of(text));
+  const std::uint64_t damaged = count(damage);
+  if (damaged > policy.allowed(images))
+    throw DataError("[" + origin + "] " + policy.text(damaged, images) + more +
+                    ". Hint: " + policy.hint() + ":" + first_lines(damage));
+  return damage;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,92 @@
+#include "chexnet/train/split_check.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/parallel.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/data/damage.hpp"
+#include "chexnet/data/image_reader.hpp"
+
+namespace chexnet {
+namespace {
+
+std::vector<const Split*> scored_splits(const Config& config, const Splits& splits) {
+  std::vector<const Split*> scored;
+  const auto& names = config.eval.splits;
+  if (!splits.val.rows.empty()) scored.push_back(&splits.val);
+  if (!splits.test.rows.empty() && std::ranges::find(names, "test") != names.end())
+    scored.push_back(&splits.test);
+  return scored;
+}
+
+// The same for the same images under the same rule.
+std::string identity(const Config& config, const std::vector<const Split*>& splits) {
+  std::string text = config.data.corrupt;
+  for (const Split* split : splits) text += " " + split->name + " " + split->sha256;
+  return text;
+}
+
+// The messages of this rank's damaged images.
+std::vector<std::string> damaged_images(const Split& split, const ImageReader& reader,
+                                        Communicator& comm, int threads) {
+  const auto ranks = static_cast<std::size_t>(comm.size()),
+             rank = static_cast<std::size_t>(comm.rank());
+  const std::size_t own = (split.rows.size() + ranks - 1 - rank) / ranks;
+  const auto side = static_cast<std::size_t>(reader.crop());
+  std::mutex mutex;  // guards damaged
+  std::vector<std::string> damaged;
+  std::atomic<std::size_t> done = 0;
+  Progress progress(comm.rank() == 0);
+  const double start = now_s();
+  const auto look_at = [&](std::size_t i) {
+    thread_local ImageReader::Scratch scratch;
+    thread_local std::vector<std::uint8_t> pixels;
+    pixels.resize(side * side);
+    try {
+      reader.read({.row = split.rows[i * ranks + rank]}, pixels.data(), scratch);
+    } catch (const DataError& e) {
+      const std::lock_guard lock(mutex);
+      damaged.emplace_back(e.what());
+    }
+    ++done;
+  };
+  parallel_for(own, threads, look_at, [&] {
+    const double share =
+        static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(1, own));
+    progress.show("looking at the " + split.name +
+                  " images: " + share_and_time_left(share, now_s() - start));
+  });
+  progress.clear();
+  return damaged;
+}
+
+}  // namespace
+
+void check_splits(const Config& config, const Dataset& dataset, Communicator& comm, int threads,
+                  std::string& looked_at) {
+  const auto splits = scored_splits(config, dataset.splits);
+  const std::string wanted = identity(config, splits);
+  if (looked_at == wanted) return;
+  const ImageReader reader(*dataset.images, evaluation_preprocessing(config.data),
+                           Augmentation::none(), 0);
+  // On an object store most of a thread's time is waiting.
+  const int readers = std::max(threads, dataset.images->wanted_readers());
+  for (const Split* split : splits) {
+    const auto own = damaged_images(*split, reader, comm, readers);
+    const auto damaged = count(accept_damage(DamagePolicy::of(config.data), own, split->rows.size(),
+                                             split->name, "", comm));
+    if (damaged > 0 && comm.rank() == 0)
+      log_warning("[" + split->name + "] " + std::to_string(damaged) + " of " +
+                  std::to_string(split->rows.size()) +
+                  " images are damaged and will not be scored (data.corrupt=skip)");
+  }
+  looked_at = wanted;
+}
+
+}  // namespace chexnet

@@ -69,8 +69,8 @@ std::vector<Knob> make_knobs() {
     {"data.s3.attempts", FIELD(data.s3.attempts), "attempts of a request that fails for a reason that may pass (5xx, 429, reset, cut short, stalled)", {}, 1, 100, kPlain, true},
     {"data.s3.timeout_s", FIELD(data.s3.timeout_s), "seconds without a byte after which a request counts as stalled", {}, 1, 3600, kPlain, true},
     {"data.corrupt", FIELD(data.corrupt), "a damaged image (it cannot be decoded, its checksum is wrong): fail (all ranks stop and name it) or skip (it counts as not labelled; each is logged)", {"fail", "skip"}, 0, 0, kPlain, true},
-    {"data.corrupt_limit", FIELD(data.corrupt_limit), "data.corrupt skip: more damaged images than this share of an epoch, or of a split that is scored, are an error", {}, 0, 1, kPlain, true},
-    {"data.retry_s", FIELD(data.retry_s), "seconds for which a read is tried again that fails for a reason that may pass (EIO, a stale handle, a mount that went away); then exit 9", {}, 0, 1e6, kPlain, true},
+    {"data.corrupt_limit", FIELD(data.corrupt_limit), "data.corrupt skip: more damaged images than this share of an epoch (counted from its start, or from the resume), of a split that is scored, or of a pack are an error, as is a step of nothing else; one image is always allowed, but with 0 none", {}, 0, 1, kPlain, true},
+    {"data.retry_s", FIELD(data.retry_s), "seconds for which a read is tried again that fails for a reason that may pass (EIO, a stale handle, a mount that went away); then exit 9; s3:// has data.s3.attempts", {}, 0, 1e6, kPlain, true},
     {"data.max_pixels", FIELD(data.max_pixels), "largest width x height accepted, checked on the header before any memory is taken", {}, 1, 1e10, kPlain, true},
 
     {"model.arch", FIELD(model.arch), "network", {"densenet121", "densenet169", "densenet201", "resnet50", "resnet101"}},

@@ -98,7 +98,8 @@ class S3Store final : public Store {
 
   void read_whole(const std::string& path, std::vector<std::byte>& into,
                   const ReadOptions& how) override {
-    require(path, get(path, {}, "", kLargestWhole, into, how.stop), into, 200);
+    const HttpResponse r = get(path, {}, "", kLargestWhole, into, how.stop);
+    require(path, r, into, 200);
   }
 
   using Store::list;
@@ -113,7 +114,8 @@ class S3Store final : public Store {
       std::vector<std::pair<std::string, std::string>> query = {{"list-type", "2"},
                                                                 {"prefix", where.key}};
       if (!token.empty()) query.emplace_back("continuation-token", token);
-      require(path, get(bucket, query, "", kLargestWhole, body, {}), body, 200);
+      const HttpResponse r = get(bucket, query, "", kLargestWhole, body, {});
+      require(path, r, body, 200);
       S3Listing page = s3_listing(body, path);
       for (auto& object : page.objects)
         if (is_below(object.path, where.key))

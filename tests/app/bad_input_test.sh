@@ -20,6 +20,8 @@ refused 2 "required" train
 refused 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
 refused 3 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
 refused 3 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
+refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
+refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
 sed 's/Hernia/Herniaa/' "$phantom/Data_Entry_2017.csv" >"$scratch/label.csv"
 refused 3 "unknown finding 'Herniaa'" "${T[@]}" --set data.manifest.path="$scratch/label.csv"
 head -n 1 "$phantom/train_val_list.txt" | cat - "$phantom/test_list.txt" >"$scratch/leak.txt"
@@ -45,7 +47,7 @@ refused 2 "is no TFRecord shard" "${T[@]}" --set data.pipeline=new
 refused 2 "shards for 5 ranks" train "$small" --out "$scratch/run5" --ranks 5 --set train.batch=10 --set data.images=["$scratch/records"] --set data.pipeline=new --set launch.mpi_args=[--oversubscribe]
 refused 4 "exists and holds other images" pack "$small" --out "$scratch/set.pack" --set data.resize=40
 refused 4 "of other images or labels" pack "$small" --out "$scratch/records" --format tfrecord --per-shard 30
-refused 3 "1 images are damaged; the rest is done and kept" pack "$small" --out "$scratch/damaged.pack" --set data.images=["$scratch/images"]
+refused 3 "1 of 160 images are damaged; the rest is done and kept" pack "$small" --out "$scratch/damaged.pack" --set data.images=["$scratch/images"]
 head -c 20000 "$scratch/set.pack" >"$scratch/cut.pack"
 refused 3 "cut.pack: is cut off" "${T[@]}" --set data.images=["$scratch/cut.pack"]
 echo "no pack" >"$scratch/none.pack"

@@ -67,15 +67,15 @@ train "$work/run-folder" "$work/set/images" && train "$work/run-s3" "s3://xrays/
 cmp -s "$(weights "$work/run-folder")" "$(weights "$work/run-s3")" || fail "training from s3 gives other weights"
 
 serve 0
-pack "$work/x.pack" --set data.images='[s3://xrays/nothing-here]' >"$work/out" 2>&1; [ $? = 3 ] || fail "an empty prefix is exit 3"
+pack "$work/x.pack" --set data.images='[s3://xrays/nothing-here]' >"$work/out" 2>&1; [ $? = 8 ] || fail "an empty prefix is exit 8"
 grep -q 'nothing is stored there' "$work/out" || fail "an empty prefix is not named"
-AWS_SECRET_ACCESS_KEY=wrong pack "$work/x.pack" --set data.images='[s3://xrays/records]' >"$work/out" 2>&1; [ $? = 3 ] || fail "a wrong key is exit 3"
-grep -q 'HTTP 403.*access denied' "$work/out" || { cat "$work/out"; fail "a wrong key is not named"; }
+AWS_SECRET_ACCESS_KEY=wrong pack "$work/x.pack" --set data.images='[s3://xrays/records]' >"$work/out" 2>&1; [ $? = 8 ] || fail "a wrong key is exit 8"
+grep -q 'HTTP 403 SignatureDoesNotMatch' "$work/out" || { cat "$work/out"; fail "a wrong key is not named"; }
 grep -rq 'secret/with' "$work/out" "$work/cache" 2>/dev/null && fail "a key was written down"
 mkdir -p "$work/home/.aws"
 printf '[default]\naws_access_key_id = nobody\n[site]\naws_access_key_id = AKTEST\naws_secret_access_key = secret/with+signs\n' >"$work/home/.aws/credentials"
 (unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY; export HOME=$work/home; pack "$work/profile.pack" --set data.images='[s3://xrays/records]' --set data.s3.profile=site >"$work/out" 2>&1) || { cat "$work/out"; fail "the profile's keys do not work"; }
 kill $server
-pack "$work/y.pack" --set data.images='[s3://xrays/records]' --set data.s3.attempts=2 >"$work/out" 2>&1; [ $? = 3 ] || fail "no server is exit 3"
+pack "$work/y.pack" --set data.images='[s3://xrays/records]' --set data.s3.attempts=2 >"$work/out" 2>&1; [ $? = 9 ] || fail "no server is exit 9"
 grep -q 'after 2 attempts' "$work/out" || fail "no server is not named"
 finish

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """An S3 server over a folder, for tests: GET with ranges, ListObjectsV2 in pages, keep-alive, and real
 SigV4 checks. With --faults SHARE it answers that share of requests wrongly: 500, 503, a connection reset,
-a body cut short, a stall. usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F]
-The folder's sub-folders are the buckets. Keys: AKTEST / secret."""
+a body cut short, a stall. While the file of --down-while exists, all answers are 503.
+usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F] [--region R] [--down-while F]
+The folder's sub-folders are the buckets; listings of a bucket "loop" never end. Keys: AKTEST / secret."""
 import argparse, hashlib, hmac, os, random, socket, struct, threading, time, urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
 
 SECRET = {'AKTEST': 'secret/with+signs'}
+GO = {"'": '&#39;', '"': '&#34;'}  # as servers written in Go escape them
 counts = {'requests': 0, 'ok': 0, 'faults': 0, 'refused': 0}
 lock = threading.Lock()
 
@@ -40,6 +42,21 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header('Content-Length', str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def error(self, status, code, more=''):
+        self.answer(status, f'<Error><Code>{code}</Code><Message>The message of {code}.</Message>{more}</Error>'.encode())
+
+    def refusal(self, path, query):
+        """The code of what is wrong with the request, or None."""
+        auth = self.headers.get('Authorization', '')
+        if not auth:
+            return 'AccessDenied'
+        key, _, region = auth.partition('Credential=')[2].split('/')[:3]
+        if key not in SECRET:
+            return 'InvalidAccessKeyId'
+        if args.region and region != args.region:
+            return 'AuthorizationHeaderMalformed'
+        return None if self.signed(path, query) else 'SignatureDoesNotMatch'
 
     def signed(self, path, query):
         """Checks the signature over what came in, by the published rules, with nothing of the client's code."""
@@ -96,20 +113,25 @@ class Handler(BaseHTTPRequestHandler):
         parsed = urllib.parse.urlsplit(self.path)
         path = urllib.parse.unquote(parsed.path)
         query = urllib.parse.parse_qsl(parsed.query, keep_blank_values=True)
-        if not self.signed(path, query):
+        refusal = self.refusal(path, query)
+        if refusal:
             count('refused')
-            return self.answer(403, b'<Error><Code>SignatureDoesNotMatch</Code></Error>')
+            wrong_region = refusal == 'AuthorizationHeaderMalformed'
+            return self.error(400 if wrong_region else 403, refusal, f'<Region>{args.region}</Region>' if wrong_region else '')
+        if args.down_while and os.path.exists(args.down_while):
+            count('faults')
+            return self.error(503, 'ServiceUnavailable')
         if self.fault():
             return
         bucket, _, key = path[1:].partition('/')
         if not os.path.isdir(os.path.join(args.folder, bucket)):
-            return self.answer(404, b'<Error><Code>NoSuchBucket</Code></Error>')
+            return self.error(404, 'NoSuchBucket')
         count('ok')
         if not key:
             return self.list(bucket, dict(query))
         file = os.path.join(args.folder, bucket, key)
         if not os.path.isfile(file):
-            return self.answer(404, b'<Error><Code>NoSuchKey</Code></Error>')
+            return self.error(404, 'NoSuchKey')
         size = os.path.getsize(file)
         wanted = self.headers.get('Range')
         with open(file, 'rb') as f:
@@ -126,11 +148,13 @@ class Handler(BaseHTTPRequestHandler):
         base = os.path.join(args.folder, bucket)
         keys = sorted(os.path.relpath(os.path.join(d, n), base) for d, _, names in os.walk(base, followlinks=True) for n in names)
         keys = [k for k in keys if k.startswith(query.get('prefix', ''))]
+        if bucket == 'loop':
+            return self.answer(200, b'<ListBucketResult><NextContinuationToken>again</NextContinuationToken></ListBucketResult>')
         start = int(query.get('continuation-token', '0'))
         page = keys[start:start + 100]
         more = start + 100 < len(keys)
         body = '<?xml version="1.0"?><ListBucketResult>' + ''.join(
-            f'<Contents><Key>{escape(k)}</Key><Size>{os.path.getsize(os.path.join(base, k))}</Size>'
+            f'<Contents><Key>{escape(k, GO)}</Key><Size>{os.path.getsize(os.path.join(base, k))}</Size>'
             f'<ETag>&quot;{etag(os.path.join(base, k))}&quot;</ETag></Contents>' for k in page)
         if more:
             body += f'<NextContinuationToken>{start + 100}</NextContinuationToken>'
@@ -144,6 +168,8 @@ parser.add_argument('--faults', type=float, default=0)
 parser.add_argument('--stall', type=float, default=5)
 parser.add_argument('--seed', type=int, default=1)
 parser.add_argument('--log')
+parser.add_argument('--region', default='')
+parser.add_argument('--down-while')
 args = parser.parse_args()
 rng = random.Random(args.seed)
 server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)

@@ -1,0 +1,88 @@
+// Exchanges with a server of this test on loopback.
+#include "storage/http.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// Answers every connection with `answer`, or never where it is empty.
+class Server {
+ public:
+  explicit Server(std::string answer) : answer_(std::move(answer)) {
+    socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(socket_, 8) == 0);
+    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port_ = ntohs(address.sin_port);
+    if (!answer_.empty()) thread_ = std::jthread([this] { serve(); });
+  }
+  ~Server() {
+    ::shutdown(socket_, SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    ::close(socket_);
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/x"; }
+
+ private:
+  void serve() const {
+    for (int fd = 0; (fd = ::accept(socket_, nullptr, nullptr)) >= 0; ::close(fd)) {
+      char request[4096];
+      if (::read(fd, request, sizeof request) <= 0) continue;
+      if (::write(fd, answer_.data(), answer_.size()) <= 0) continue;
+    }
+  }
+  std::string answer_;
+  int socket_ = -1, port_ = 0;
+  std::jthread thread_;
+};
+
+HttpRequest request_to(const Server& server) {
+  HttpRequest request;
+  request.url = server.url();
+  request.max_bytes = 1000;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a request for secrets passes no proxy, whatever the environment says") {
+  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  HttpRequest request = request_to(server);
+  std::vector<std::byte> body;
+  CHECK(http_exchange(request, body).status == 0);  // nobody listens there
+  request.past_proxies = true;
+  CHECK(http_exchange(request, body).status == 200);
+  ::unsetenv("http_proxy");
+}
+
+TEST_CASE("a stop ends an exchange with a server that says nothing") {
+  const Server server("");
+  std::stop_source stop;
+  HttpRequest request = request_to(server);
+  request.timeout_s = 3600;
+  request.stop = stop.get_token();
+  const std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop.request_stop();
+  });
+  std::vector<std::byte> body;
+  CHECK(http_exchange(request, body).status == 0);
+}

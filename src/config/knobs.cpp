@@ -70,7 +70,7 @@ std::vector<Knob> make_knobs() {
     {"data.s3.timeout_s", FIELD(data.s3.timeout_s), "seconds without a byte after which a request counts as stalled", {}, 1, 3600, kPlain, true},
     {"data.corrupt", FIELD(data.corrupt), "a damaged image (it cannot be decoded, its checksum is wrong): fail (all ranks stop and name it) or skip (it counts as not labelled; each is logged)", {"fail", "skip"}, 0, 0, kPlain, true},
     {"data.corrupt_limit", FIELD(data.corrupt_limit), "data.corrupt skip: more damaged images than this share of an epoch (counted from its start, or from the resume), of a split that is scored, or of a pack are an error, as is a step of nothing else; one image is always allowed, but with 0 none", {}, 0, 1, kPlain, true},
-    {"data.retry_s", FIELD(data.retry_s), "seconds for which a read is tried again that fails for a reason that may pass (EIO, a stale handle, a mount that went away); then exit 9; s3:// has data.s3.attempts", {}, 0, 1e6, kPlain, true},
+    {"data.retry_s", FIELD(data.retry_s), "seconds for which a read is tried again that fails for a reason that may pass (EIO, a stale handle, a mount that went away); then exit 9; less than launch.timeout_s; s3:// has data.s3.attempts", {}, 0, 1e6, kPlain, true},
     {"data.max_pixels", FIELD(data.max_pixels), "largest width x height accepted, checked on the header before any memory is taken", {}, 1, 1e10, kPlain, true},
 
     {"model.arch", FIELD(model.arch), "network", {"densenet121", "densenet169", "densenet201", "resnet50", "resnet101"}},
@@ -133,7 +133,7 @@ std::vector<Knob> make_knobs() {
     {"launch.timeout_s", FIELD(launch.timeout_s), "a collective that takes longer ends the run with exit 7, seconds", {}, 0.1, 1e6, kPlain, true},
     {"launch.time_limit", FIELD(launch.time_limit), "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted from the program's start; empty = what Slurm or PBS says", {}, 0, 0, kPlain, true},
     {"launch.stop_margin_s", FIELD(launch.stop_margin_s), "checkpoint and exit 75 when less than this (and the time of a checkpoint) is left of the job's time, seconds", {}, 0, 1e6, kPlain, true},
-    {"launch.restarts", FIELD(launch.restarts), "how often the program starts its ranks again from the last checkpoint after a hang, a crash or a lost host; not after errors of config, data or checkpoint, nor twice at the same step", {}, 0, 1e6, kPlain, true},
+    {"launch.restarts", FIELD(launch.restarts), "how often the program starts its ranks again from the last checkpoint after a hang, a crash, a lost host or storage that does not answer; not after errors of config, data or checkpoint, nor twice at the same step", {}, 0, 1e6, kPlain, true},
     {"launch.mpi_args", FIELD(launch.mpi_args), "further words for mpirun when the program starts it", {}, 0, 0, kPlain, true},
   };
   // clang-format on

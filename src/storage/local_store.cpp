@@ -82,7 +82,7 @@ class LocalStore final : public Store {
       if (file.size > kLargestWhole)
         throw DataError("[files] " + path + ": has " +
                         readable_bytes(static_cast<double>(file.size)) +
-                        ", more than an image may have. Hint: is this an image?");
+                        ", more than is read at once. Hint: is this an image?");
       into.resize(file.size);
       const auto got = read_at(file.fd, 0, into);
       if (got < 0) return false;

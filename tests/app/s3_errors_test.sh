@@ -40,7 +40,7 @@ grep -qF "HTTP 503 ServiceUnavailable: The message of ServiceUnavailable, after 
 sleep 0.5
 faults=$(sed 's/.*faults=\([0-9]*\).*/\1/' "$scratch/log")
 echo "$faults requests while the server was down"
-[ "$faults" -le 8 ] || fail "$faults requests: more than one object was tried to the end"
+[ "$faults" -le 16 ] || fail "$faults requests: more than one object was tried to the end"
 rm "$scratch/trouble"
 trouble frozen "kill -STOP $server" --set data.s3.timeout_s=1 --set data.s3.attempts=2
 grep -qF "[s3] reads have failed for" "$scratch/err.txt" || fail "no line while the server does not answer"

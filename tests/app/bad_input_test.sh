@@ -18,8 +18,8 @@ refused 2 "needs the memory plan of our own engine" "${T[@]}" --set train.batch=
 refused 2 "is not known" "${T[@]}" --set model.arch=vgg
 refused 2 "required" train
 refused 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
-refused 3 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
-refused 3 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
+refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
+refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
 refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
 refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
 sed 's/Hernia/Herniaa/' "$phantom/Data_Entry_2017.csv" >"$scratch/label.csv"

@@ -20,8 +20,6 @@ refused 2 "required" train
 refused 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
 refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
 refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
-refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
-refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
 sed 's/Hernia/Herniaa/' "$phantom/Data_Entry_2017.csv" >"$scratch/label.csv"
 refused 3 "unknown finding 'Herniaa'" "${T[@]}" --set data.manifest.path="$scratch/label.csv"
 head -n 1 "$phantom/train_val_list.txt" | cat - "$phantom/test_list.txt" >"$scratch/leak.txt"

@@ -93,7 +93,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
     std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double),
                 line.size() * sizeof(double));
     p.images.push_back(dataset.manifest.images[split.rows[i]]);
-    const float* labels = dataset.manifest.label_row(split.rows[i]);
+    const float* labels = dataset.manifest.scored_row(split.rows[i]);
     for (std::size_t k = 0; k < findings; ++k) {
       const float label = line[findings] > 0 ? std::numeric_limits<float>::quiet_NaN() : labels[k];
       p.labels.push_back(label);

@@ -1,39 +1,47 @@
 #include "chexnet/train/dataset.hpp"
 
+#include <filesystem>
+#include <functional>
+
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/data/findings.hpp"
+#include "chexnet/data/label_counts.hpp"
 #include "chexnet/data/stage.hpp"
+#include "chexnet/eval/predictions.hpp"
 
 namespace chexnet {
 namespace {
 
-Dataset read(const DataConfig& config) {
-  Dataset dataset;
-  dataset.manifest = read_manifest(config);
-  dataset.splits = make_splits(dataset.manifest, config);
-  return dataset;
+using Rows32 = std::vector<std::uint32_t>;
+
+Rows32 rows_of_all(const Dataset& dataset) {
+  Rows32 rows;
+  const Splits& splits = dataset.splits;
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    rows.insert(rows.end(), split->rows.begin(), split->rows.end());
+  return rows;
 }
 
-}  // namespace
-
-Dataset load_dataset(const DataConfig& config, Communicator& comm) {
+// `read` gives manifest and splits, on every rank the same; `rows_of` the rows whose images are
+// looked for.
+Dataset load(const DataConfig& config, Communicator& comm, const std::function<Dataset()>& read,
+             const std::function<Rows32(const Dataset&)>& rows_of) {
   Dataset dataset;
   auto stores = std::make_unique<Stores>(s3_options(config));
   std::string places;
   ImageIndex index;
   if (comm.rank() == 0) {
-    dataset = read(config);
-    std::vector<std::uint32_t> rows;
-    for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
-      rows.insert(rows.end(), split->rows.begin(), split->rows.end());
-    index = ImageIndex::scan(dataset.manifest, rows, config.images, *stores);
+    dataset = read();
+    index = ImageIndex::scan(dataset.manifest, rows_of(dataset), config.images, *stores);
     if (comm.size() > 1) places = index.to_text();
   }
   if (comm.size() > 1) {
     places = broadcast_text(comm, std::move(places));
     if (comm.rank() != 0) {
-      dataset = read(config);
+      dataset = read();
       index = ImageIndex::from_text(places);
     }
   }
@@ -41,6 +49,90 @@ Dataset load_dataset(const DataConfig& config, Communicator& comm) {
   dataset.stores = std::move(stores);
   dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;
+}
+
+// A network knows its findings and needs no policy of training.
+DataConfig without_training(DataConfig config) {
+  config.findings.clear();
+  config.uncertain_by_finding.clear();
+  return config;
+}
+
+// The table as the network sees it; fills what is said of findings.
+void match(Manifest& manifest, const Config& config, const std::vector<std::string>& findings,
+           TestSet& set) {
+  const auto columns = manifest.findings;
+  set.unknown = match_findings(manifest, findings);
+  set.scored.clear();
+  set.unlabelled.clear();
+  for (const auto& name : scored_findings(config.eval.findings, findings))
+    (find_finding(columns, name) ? set.scored : set.unlabelled).push_back(name);
+  if (set.scored.empty())
+    throw DataError("[evaluate] " + manifest.path +
+                    ": has no finding that is scored; its findings are " + listed(columns) +
+                    ". Hint: the network knows " + listed(findings));
+}
+
+}  // namespace
+
+Dataset load_dataset(const Config& config, Communicator& comm) {
+  const auto read = [&] {
+    Dataset dataset;
+    dataset.manifest = read_manifest(config.data, config.eval);
+    dataset.splits = make_splits(dataset.manifest, config.data);
+    return dataset;
+  };
+  return load(config.data, comm, read, rows_of_all);
+}
+
+TestSet load_split(const Config& config, const std::string& split,
+                   const std::vector<std::string>& findings, Communicator& comm) {
+  TestSet set;
+  set.split = split;
+  const auto read = [&] {
+    Dataset dataset;
+    dataset.manifest = read_manifest(without_training(config.data), config.eval);
+    match(dataset.manifest, config, findings, set);
+    dataset.splits = make_splits(dataset.manifest, config.data);
+    return dataset;
+  };
+  const auto rows = [&](const Dataset& dataset) {
+    const Split& asked = dataset.splits.named(split);
+    if (asked.rows.empty())
+      throw DataError("[evaluate] the " + split +
+                      " split has no images. Hint: --split val, or set data." + split + "_list");
+    return asked.rows;
+  };
+  set.dataset = load(config.data, comm, read, rows);
+  return set;
+}
+
+TestSet load_tables(const Config& config, const std::vector<std::string>& tables,
+                    const std::vector<std::string>& findings, Communicator& comm) {
+  TestSet set;
+  for (const auto& table : tables)
+    set.split += (set.split.empty() ? "" : ", ") + std::filesystem::path(table).filename().string();
+  const auto read = [&] {
+    Dataset dataset;
+    dataset.manifest = read_tables(without_training(config.data), tables, config.eval);
+    match(dataset.manifest, config, findings, set);
+    dataset.splits = all_as_test(dataset.manifest, set.split);
+    return dataset;
+  };
+  set.dataset = load(config.data, comm, read, rows_of_all);
+  return set;
+}
+
+void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {
+  const Manifest& m = dataset.manifest;
+  const auto warn = [&](const Split& split, Labels which, const Strings& findings) {
+    if (split.rows.empty()) return;
+    const auto text = one_sided_text(m, count_labels(m, split.rows, which), findings);
+    if (!text.empty()) log_warning("[labels] " + split.name + ": " + text);
+  };
+  const Strings scored = scored_findings(config.eval.findings, m.findings);
+  warn(dataset.splits.train, Labels::kTraining, m.findings);
+  warn(dataset.splits.val, Labels::kScored, scored);
 }
 
 std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset) {

@@ -96,7 +96,6 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                           ? load_split(config, options.split, card.findings, comm)
                           : load_tables(config, options.manifests, card.findings, comm);
   const Manifest& manifest = set.dataset.manifest;
-  const Split& split = set.dataset.splits.named(set.split);
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
@@ -107,8 +106,9 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   }
   share_from_rank_0(comm, network.parameters(), nullptr);
   // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
-  const LossWeights weights = loss_weights("none", manifest, split);
-  const auto prediction = predict_split(config, set.dataset, split, network, comm, device, weights);
+  const LossWeights weights = loss_weights("none", manifest, set.split);
+  const auto prediction =
+      predict_split(config, set.dataset, set.split, network, comm, device, weights);
   if (comm.rank() == 0) {
     log_info("model " + file.string());
     if (out) {
@@ -117,7 +117,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
     }
     Scores scores = score(prediction.predictions, set.scored);
     scores.loss = prediction.loss;
-    print({set.split, std::move(scores)}, split.sha256, options.json);
+    print({set.split.name, std::move(scores)}, set.split.sha256, options.json);
   }
   invocation.abort = nullptr;
   return 0;

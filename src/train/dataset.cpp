@@ -1,5 +1,6 @@
 #include "chexnet/train/dataset.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -58,6 +59,20 @@ DataConfig without_training(DataConfig config) {
   return config;
 }
 
+// Of the columns that a run's config names, those that another table has. With none in common they
+// stay as they are: the table's reader names what its header has.
+void keep_present_columns(std::vector<std::string>& columns, const std::string& table) {
+  if (columns.empty()) return;
+  const std::string text = read_text(table);
+  std::vector<std::string_view> fields;
+  CsvReader(text).next(fields);
+  std::vector<std::string> present;
+  for (const auto& column : columns)
+    if (std::ranges::any_of(fields, [&](auto f) { return trimmed(f) == column; }))
+      present.push_back(column);
+  if (!present.empty()) columns = std::move(present);
+}
+
 // The table as the network sees it; fills what is said of findings.
 void match(Manifest& manifest, const Config& config, const std::vector<std::string>& findings,
            TestSet& set) {
@@ -88,7 +103,6 @@ Dataset load_dataset(const Config& config, Communicator& comm) {
 TestSet load_split(const Config& config, const std::string& split,
                    const std::vector<std::string>& findings, Communicator& comm) {
   TestSet set;
-  set.split = split;
   const auto read = [&] {
     Dataset dataset;
     dataset.manifest = read_manifest(without_training(config.data), config.eval);
@@ -104,22 +118,27 @@ TestSet load_split(const Config& config, const std::string& split,
     return asked.rows;
   };
   set.dataset = load(config.data, comm, read, rows);
+  set.split = set.dataset.splits.named(split);
   return set;
 }
 
 TestSet load_tables(const Config& config, const std::vector<std::string>& tables,
                     const std::vector<std::string>& findings, Communicator& comm) {
   TestSet set;
+  std::string name;
   for (const auto& table : tables)
-    set.split += (set.split.empty() ? "" : ", ") + std::filesystem::path(table).filename().string();
+    name += (name.empty() ? "" : ", ") + std::filesystem::path(table).filename().string();
   const auto read = [&] {
+    DataConfig data = without_training(config.data);
+    keep_present_columns(data.manifest.columns.findings, tables.front());
     Dataset dataset;
-    dataset.manifest = read_tables(without_training(config.data), tables, config.eval);
+    dataset.manifest = read_tables(data, tables, config.eval);
     match(dataset.manifest, config, findings, set);
-    dataset.splits = all_as_test(dataset.manifest, set.split);
+    dataset.splits = all_as_test(dataset.manifest, name);
     return dataset;
   };
   set.dataset = load(config.data, comm, read, rows_of_all);
+  set.split = set.dataset.splits.test;
   return set;
 }
 

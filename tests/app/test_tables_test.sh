@@ -38,6 +38,8 @@ check "eval.findings chooses" grep -q '"auroc":{"Effusion":[^,]*},' <<<"$(evalua
 printf 'image,patient,Fracture\nx.png,1,0\n' >"$scratch/none.csv"
 refused 3 "has no finding that is scored" evaluate "$scratch/run" --manifest "$scratch/none.csv" --images "$scratch/other" --format csv
 
+named=(--set "data.manifest.columns.findings=[Pleural Effusion, Fracture]")
+check "a column that the config names may be absent" grep -q '"auroc":{"Effusion":[0-9.e-]*}' <<<"$(evaluate "$scratch/run" "${both[@]}" "${named[@]}")"
 check "two ranks score alike" [ "$there" = "$(evaluate "$scratch/run" --manifest "$scratch/other.csv" --images "$scratch/other" --ranks 2)" ]
 refused 4 "/nowhere/p.csv" evaluate "$scratch/run" --out /nowhere/p.csv
 

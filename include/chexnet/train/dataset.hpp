@@ -25,7 +25,7 @@ Dataset load_dataset(const Config& config, Communicator& comm);
 // What is scored by a network that knows `findings`: its labels by name of finding.
 struct TestSet {
   Dataset dataset;
-  std::string split;                    // the name of what is scored
+  Split split;                          // what is scored: of the config's, or all of the tables
   std::vector<std::string> scored;      // findings; of eval.findings, where that is set
   std::vector<std::string> unknown;     // of the table, not of the network
   std::vector<std::string> unlabelled;  // asked for, and no column of the table
@@ -33,7 +33,8 @@ struct TestSet {
 // One split of the config's data; only its images must be there. ConfigError: no such split.
 TestSet load_split(const Config& config, const std::string& split,
                    const std::vector<std::string>& findings, Communicator& comm);
-// All rows of `tables`, which are read as data.manifest is; no lists.
+// All rows of `tables`, which are read as data.manifest is; no lists. Columns of findings that the
+// config names may be absent.
 TestSet load_tables(const Config& config, const std::vector<std::string>& tables,
                     const std::vector<std::string>& findings, Communicator& comm);
 

@@ -49,7 +49,8 @@ std::optional<double> any_finding_auroc(const Predictions& p, const Columns& dis
     double total = 0;
     for (const auto k : diseases) total += logit(p.probabilities[i * findings + k]);
     means[i] = total / static_cast<double>(diseases.size());
-    labels[i] = any_disease(&p.labels[i * findings], diseases);
+    labels[i] = std::isnan(means[i]) ? std::numeric_limits<float>::quiet_NaN()  // not predicted
+                                     : any_disease(&p.labels[i * findings], diseases);
   }
   return auroc(means, labels);
 }
@@ -70,7 +71,7 @@ Scores score(const Predictions& predictions, const std::vector<std::string>& wan
     for (std::size_t i = 0; i < images; ++i) {
       column[i] = predictions.probabilities[i * findings + k];
       labels[i] = predictions.labels[i * findings + k];
-      scores.probabilities = scores.probabilities && column[i] >= 0 && column[i] <= 1;
+      if (column[i] < 0 || column[i] > 1) scores.probabilities = false;
     }
     scores.auroc.push_back(auroc(column, labels));
     scores.positives.push_back(static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));

@@ -148,7 +148,9 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
                         const std::vector<std::string>& findings, Parameters& parameters) {
   LoadReport report;
   const auto tensors = named_tensors(parameters);
-  const auto known = findings_of(file, origin);
+  const bool has_head = std::ranges::any_of(
+      tensors, [&](const auto& t) { return is_head(t.first) && file.find(t.first) != nullptr; });
+  const auto known = has_head ? findings_of(file, origin) : std::vector<std::string>{};
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) {
     std::vector<std::string> names;

@@ -129,6 +129,16 @@ TEST_CASE("an image without a 1 and with a blank says nothing about any finding"
   CHECK(*score(p).any_finding_auroc_mean_logit == Approx(1.0));  // the third is left out
 }
 
+TEST_CASE("an image without a prediction is in no figure of any finding") {
+  Predictions p;
+  p.findings = {"A"};
+  p.images = {"1", "2", "3"};
+  p.labels = {1, 0, 1};
+  p.probabilities = {0.8, 0.2, NAN};
+  CHECK(score(p).probabilities);
+  CHECK(*score(p).any_finding_auroc_mean_logit == Approx(1.0));
+}
+
 TEST_CASE("scores that are no probabilities have no mean logit") {
   Predictions p = of_names({"A", "No Finding", "Support Devices"});
   CHECK(score(p).any_finding_auroc_mean_logit);

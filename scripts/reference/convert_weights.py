@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Converts PyTorch weights to the .safetensors that model.weights reads, with torchvision's names.
 
-usage: convert_weights.py IN.pth OUT.safetensors     a state_dict or a checkpoint that holds one under "state_dict" or "model"
+usage: convert_weights.py IN.pth OUT.safetensors [FINDINGS]     a state_dict or a checkpoint that holds one under "state_dict" or "model"
        convert_weights.py torchvision:densenet121 OUT.safetensors   the pretrained weights of torchvision (downloads)
+
+FINDINGS names the classifier's outputs in their order, e.g. Atelectasis,Cardiomegaly; without them a classifier starts afresh.
 
 Understands torchvision's own files, its legacy DenseNet keys (denselayer1.norm.1.weight), DataParallel's "module." and the
 CheXNet reproductions' "densenet121." prefix and "classifier.0". Files are read with weights_only: no code in them runs.
 """
+import json
 import re
 import sys
 
@@ -21,9 +24,12 @@ def renamed(key):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    source, out = sys.argv[1:]
+    source, out = sys.argv[1:3]
+    metadata = {"format": "pt"}
+    if len(sys.argv) == 4:
+        metadata["chexnet"] = json.dumps({"findings": sys.argv[3].split(",")})
     if source.startswith("torchvision:"):
         import torchvision
         state = torchvision.models.get_model(source.split(":")[1], weights="DEFAULT").state_dict()
@@ -42,7 +48,7 @@ def main():
         tensors[name] = value.contiguous().clone()
     if not tensors:
         sys.exit(f"convert_weights: no tensors in {source}: is it a state_dict?")
-    save_file(tensors, out, metadata={"format": "pt"})
+    save_file(tensors, out, metadata=metadata)
     print(f"{out}: {len(tensors)} tensors, {sum(v.numel() for v in tensors.values()):,} numbers")
 
 

@@ -53,7 +53,8 @@ def main():
     names = open(os.path.join(a.data, "train_list.txt")).read().split()[: a.batch * a.steps]
     with tempfile.TemporaryDirectory() as scratch:
         start, order, run = (os.path.join(scratch, n) for n in ("start.safetensors", "order.txt", "run"))
-        save_file({k: v.contiguous().clone() for k, v in net.state_dict().items()}, start)
+        save_file({k: v.contiguous().clone() for k, v in net.state_dict().items()}, start,
+                  metadata={"chexnet": json.dumps({"findings": FINDINGS})})
         open(order, "w").write("\n".join(names) + "\n")
         sets = {"data.manifest.path": os.path.join(a.data, "Data_Entry_2017.csv"), "data.images": [os.path.join(a.data, "images")],
                 "data.train_list": os.path.join(a.data, "train_list.txt"), "data.val_fraction": 0, "data.resize": a.size, "data.crop": a.size,

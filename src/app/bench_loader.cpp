@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "chexnet/app/run_options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
@@ -135,7 +136,8 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
   command->add_option("--rounds", options->rounds, "rounds; medians are shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--svg", options->svg, "write the curves to this SVG file");
+  command->add_option("--svg", options->svg, "write the curves to this SVG file")
+      ->check(in_file_system());
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback(
       [&invocation, options] { invocation.run = [options] { return run(*options); }; });

@@ -163,8 +163,10 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
                    "milliseconds of compute to stand in for, each batch")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command->add_option("--svg", options->svg,
-                      "write the curves to NAME.svg (images/s) and NAME-cpu.svg (CPU time)");
+  command
+      ->add_option("--svg", options->svg,
+                   "write the curves to NAME.svg (images/s) and NAME-cpu.svg (CPU time)")
+      ->check(in_file_system());
   command->add_option("--mode", options->mode, "run this one mode as a rank")
       ->check(CLI::IsMember({"old", "new", "global"}))
       ->group("");

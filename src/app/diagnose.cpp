@@ -77,7 +77,8 @@ int measure(const Options& options, Invocation& invocation) {
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const Device device = choose_device(config.launch, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config.launch);
-  const Dataset dataset = load_dataset(config.data, *comm, config.launch.timeout_s);
+  const Dataset dataset = load_dataset(config, *comm);
+  require_training_images(dataset.splits);
   const auto findings = static_cast<std::int64_t>(dataset.manifest.finding_count());
   Network network(network_spec(config.model.arch), findings,
                   network_options(config, device, *comm));

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
@@ -10,6 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
@@ -19,8 +21,8 @@ namespace chexnet {
 namespace {
 
 struct Options {
-  std::string checkpoint, split = "test", predictions, manifest, format = "nih", out;
-  std::vector<std::string> set;
+  std::string model, split = "test", predictions, format, out;
+  std::vector<std::string> manifests, images, set;
   int ranks = 0;
   bool json = false;
 };
@@ -32,55 +34,90 @@ void print(const SplitScores& result, const std::string& sha256, bool json) {
     std::cout << scores_text(result) << std::endl;
 }
 
-int evaluate_table(const Options& options) {
+int evaluate_predictions(const Options& options) {
   Predictions predictions;
-  if (options.manifest.empty()) {
+  const Config config = load_config({}, options.set);
+  if (options.manifests.empty()) {
     predictions = read_predictions(options.predictions, nullptr);
   } else {
-    Config config = load_config({}, options.set);
-    config.data.manifest.path = options.manifest;
-    config.data.manifest.format = options.format;
-    const Manifest manifest = read_manifest(config.data);
+    DataConfig data = config.data;
+    if (!options.format.empty()) data.manifest.format = options.format;
+    const Manifest manifest = read_tables(data, options.manifests, config.eval);
     predictions = read_predictions(options.predictions, &manifest);
   }
-  print({options.predictions, score(predictions)}, "", options.json);
+  print({options.predictions, score(predictions, config.eval.findings)}, "", options.json);
   return 0;
 }
 
-int evaluate_checkpoint(const Options& options, Invocation& invocation) {
-  const auto folder = resolve_checkpoint(options.checkpoint);
-  const TrainState state =
-      TrainState::from_json(CheckpointStore::read_state(folder), folder.string());
-  // The run's own config, then what the user overrides (other images, other lists).
-  const auto kept = folder / "state.json";
-  Config config = load_config_text(kept.string(), state.config, options.set);
+// The config of the run that a model lies in, else what the model file itself says; then what the
+// user overrides.
+Config config_of(const std::filesystem::path& file, const ModelCard& card, const Options& options) {
+  const auto kept = file.parent_path() / "state.json";
+  const bool in_run = file.filename() == "model.safetensors" && std::filesystem::exists(kept);
+  Config config;
+  if (in_run) {
+    const auto text = CheckpointStore::read_state(file.parent_path());
+    const TrainState state = TrainState::from_json(text, kept.string());
+    config = load_config_text(kept.string(), state.config, options.set);
+  } else {
+    const Config said = load_config_text(file.string(), card.config, {});
+    config = load_config_text(file.string(), config_yaml(without_places(said)), options.set);
+  }
   if (options.ranks > 0) config.launch.ranks = options.ranks;
+  if (!options.images.empty()) config.data.images = options.images;
+  if (!options.format.empty()) config.data.manifest.format = options.format;
+  const bool has_table = !options.manifests.empty() || !config.data.manifest.path.empty();
+  if (!has_table || config.data.images.empty())
+    throw ConfigError("[evaluate] " + file.string() +
+                      ": no table or no images are named. Hint: --manifest TABLE --images FOLDER");
+  return config;
+}
+
+void say_what_is_not_scored(const TestSet& set) {
+  if (!set.unlabelled.empty())
+    log_info("not scored, as " + set.dataset.manifest.path +
+             " has no such finding: " + listed(set.unlabelled));
+  if (!set.unknown.empty())
+    log_info("not scored, as the network does not know it: " + listed(set.unknown));
+}
+
+int evaluate_model(const Options& options, Invocation& invocation) {
+  const auto file = resolve_model(options.model);
+  const ModelCard card = read_model_card(file);
+  const Config config = config_of(file, card, options);
   Launch launch = enter_world(config.launch, invocation);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   Communicator& comm = *launch.comm;
   const Device device = choose_device(config.launch, comm);
-  const Dataset dataset = load_dataset(config.data, comm, config.launch.timeout_s);
-  const Split& split = dataset.splits.named(options.split);
-  if (split.rows.empty())
-    throw DataError("[evaluate] the " + options.split +
-                    " split has no images. Hint: --split val, or set data." + options.split +
-                    "_list");
+  // Opened before the work, so that a place that cannot be written is known at once.
+  std::optional<OutputFile> out;
+  if (comm.rank() == 0 && !options.out.empty()) out.emplace(options.out);
+  const TestSet set = options.manifests.empty()
+                          ? load_split(config, options.split, card.findings, comm)
+                          : load_tables(config, options.manifests, card.findings, comm);
+  const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
-                  static_cast<std::int64_t>(dataset.manifest.finding_count()),
+                  static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
-  if (comm.rank() == 0)
-    read_network(folder, config, dataset.manifest.findings, network.parameters());
-  share_from_rank_0(comm, network.parameters(), nullptr);
-  const LossWeights weights =
-      loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  const auto prediction = predict_split(config, dataset, split, network, comm, device, weights);
   if (comm.rank() == 0) {
-    log_info("checkpoint " + folder.string() + ", step " + std::to_string(state.step));
-    if (!options.out.empty())
-      write_atomically(options.out, predictions_csv(prediction.predictions));
-    Scores scores = score(prediction.predictions);
+    const Strings& asked = config.data.findings.empty() ? card.findings : config.data.findings;
+    read_network(file, config, asked, network.parameters());
+    say_what_is_not_scored(set);
+  }
+  share_from_rank_0(comm, network.parameters(), nullptr);
+  // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
+  const LossWeights weights = loss_weights("none", manifest, set.split);
+  const auto prediction =
+      predict_split(config, set.dataset, set.split, network, comm, device, weights);
+  if (comm.rank() == 0) {
+    log_info("model " + file.string());
+    if (out) {
+      out->write(predictions_csv(prediction.predictions));
+      out->commit();
+    }
+    Scores scores = score(prediction.predictions, set.scored);
     scores.loss = prediction.loss;
-    print({options.split, std::move(scores)}, split.sha256, options.json);
+    print({set.split.name, std::move(scores)}, set.split.sha256, options.json);
   }
   invocation.abort = nullptr;
   return 0;
@@ -92,29 +129,47 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "evaluate", "AUROC of a run, a checkpoint, or a table of anybody's probabilities");
   auto options = std::make_shared<Options>();
-  auto* checkpoint = command->add_option("checkpoint", options->checkpoint,
-                                         "run folder (its best checkpoint) or checkpoint folder");
-  auto* table =
+  auto* model = command->add_option(
+      "model", options->model,
+      "run folder (its best checkpoint), checkpoint folder, or a model's .safetensors file");
+  auto* predictions =
       command->add_option("--predictions", options->predictions,
                           "CSV with an image column and a probability column per finding");
-  checkpoint->excludes(table);
+  model->excludes(predictions);
+  auto* manifest =
+      command
+          ->add_option("--manifest", options->manifests,
+                       "score all rows of this table instead of a split; may be repeated")
+          ->expected(1)
+          ->take_all()
+          ->check(in_file_system());
   command
-      ->add_option("--manifest", options->manifest, "with --predictions: the table with the labels")
-      ->needs(table);
-  command->add_option("--format", options->format, "with --manifest: nih, chexpert or csv")
-      ->needs(table);
-  command->add_option("--split", options->split, "train, val or test")->excludes(table);
+      ->add_option("--images", options->images,
+                   "with --manifest: where its images are (data.images); may be repeated")
+      ->expected(1)
+      ->take_all()
+      ->needs(manifest)
+      ->excludes(predictions);
+  command
+      ->add_option("--format", options->format,
+                   "of --manifest: nih, chexpert or csv; else as data.manifest.format")
+      ->check(CLI::IsMember({"nih", "chexpert", "csv"}))
+      ->needs(manifest);
+  command->add_option("--split", options->split, "train, val or test")
+      ->excludes(predictions)
+      ->excludes(manifest);
   command->add_option("--out", options->out, "write image, labels and probabilities to this CSV")
-      ->excludes(table);
+      ->excludes(predictions)
+      ->check(in_file_system());
   add_set_option(*command, options->set, "the run's config");
   command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
-    if (options->checkpoint.empty() == options->predictions.empty())
-      throw CLI::RequiredError("a run or checkpoint, or --predictions,");
+    if (options->model.empty() == options->predictions.empty())
+      throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {
-      return options->predictions.empty() ? evaluate_checkpoint(*options, invocation)
-                                          : evaluate_table(*options);
+      return options->predictions.empty() ? evaluate_model(*options, invocation)
+                                          : evaluate_predictions(*options);
     };
   });
 }

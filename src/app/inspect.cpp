@@ -6,6 +6,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
@@ -52,6 +53,18 @@ std::vector<std::string> joined(const std::vector<std::vector<std::string>>& gro
   return lines;
 }
 
+std::string conclusion(const Audit& a, const Manifest& m) {
+  if (!a.clean()) return "look at the lines above before training";
+  std::string notes;
+  if (!a.duplicates.empty())
+    notes += "; the same picture stands twice: " + std::to_string(a.duplicates.size());
+  if (!a.near_duplicates.empty())
+    notes += "; nearly the same one: " + std::to_string(a.near_duplicates.size());
+  if (!m.knows_patients) notes += "; whether a patient is in two splits is unknown";
+  return notes.empty() ? "nothing wrong was found"
+                       : "nothing missing, damaged or leaking was found" + notes;
+}
+
 void print_page(const Audit& a, const Manifest& m) {
   std::cout << "table                 " << m.path << ", " << m.size() << " images, sha256 "
             << m.sha256.substr(0, 12) << "\n";
@@ -70,7 +83,8 @@ void print_page(const Audit& a, const Manifest& m) {
   list("of one gray", a.flat, "none");
   list("the same picture", joined(a.duplicates, " = "), "none");
   list("nearly the same one", joined(a.near_duplicates, " ~ "), "none");
-  list("leaks between splits", a.leaks, "none");
+  list("leaks between splits", a.leaks,
+       m.knows_patients ? "none" : "patients unknown: no patient column; pictures: none");
 
   std::cout << "\n" << padded("positives", 28);
   for (const auto& split : a.splits)
@@ -82,8 +96,9 @@ void print_page(const Audit& a, const Manifest& m) {
     std::cout << "\n";
   };
   line("images", [](const auto& s) { return s.images; });
-  line("patients", [](const auto& s) { return s.patients; });
-  line("no finding", [](const auto& s) { return s.no_finding; });
+  if (m.knows_patients) line("patients", [](const auto& s) { return s.patients; });
+  if (a.splits.empty() || a.splits.front().has_no_finding)
+    line("no finding", [](const auto& s) { return s.no_finding; });
   for (std::size_t k = 0; k < m.finding_count(); ++k)
     line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
   line("cells without a label", [](const auto& s) { return s.unlabelled_cells; });
@@ -95,9 +110,7 @@ void print_page(const Audit& a, const Manifest& m) {
       const auto group = s.subgroups.find(name);
       return group == s.subgroups.end() ? std::size_t{0} : group->second.images;
     });
-  std::cout << "\n"
-            << (a.clean() ? "nothing wrong was found" : "look at the lines above before training")
-            << std::endl;
+  std::cout << "\n" << conclusion(a, m) << std::endl;
 }
 
 Json as_json(const Audit& a, const Manifest& m) {
@@ -112,8 +125,8 @@ Json as_json(const Audit& a, const Manifest& m) {
       groups[name] = {{"images", group.images}, {"positives", std::move(of_group)}};
     }
     splits[s.name] = {{"images", s.images},
-                      {"patients", s.patients},
-                      {"no_finding", s.no_finding},
+                      {"patients", m.knows_patients ? Json(s.patients) : Json(nullptr)},
+                      {"no_finding", s.has_no_finding ? Json(s.no_finding) : Json(nullptr)},
                       {"unlabelled_cells", s.unlabelled_cells},
                       {"positives", std::move(positives)},
                       {"subgroups", std::move(groups)}};
@@ -136,7 +149,7 @@ Json as_json(const Audit& a, const Manifest& m) {
 int run(const Options& options) {
   Config config = load_config({options.files.begin(), options.files.end()}, options.set);
   config.data.allow_patient_leak = true;  // counted here, not refused
-  const Manifest manifest = read_manifest(config.data);
+  const Manifest manifest = read_manifest(config.data, config.eval);
   const Splits splits = make_splits(manifest, config.data);
   const auto stores = open_stores(config.data);
   Progress progress(true);
@@ -155,7 +168,7 @@ int run(const Options& options) {
               << std::endl;
   else
     print_page(result, manifest);
-  return 0;
+  return result.clean() ? 0 : static_cast<int>(ExitCode::kData);
 }
 
 }  // namespace

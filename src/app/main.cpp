@@ -49,8 +49,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
   app.footer(
       "Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 "
-      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 stopped with "
-      "a "
+      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 stopped with a "
       "checkpoint");
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);

@@ -34,7 +34,7 @@ int run(const Options& options, Invocation& invocation) {
   Launch launch = enter_world(config.launch, invocation);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   Communicator& comm = *launch.comm;
-  const Dataset dataset = load_dataset(config.data, comm, config.launch.timeout_s);
+  const Dataset dataset = load_dataset(config, comm);
 
   PackJob job;
   job.out = options.out;
@@ -103,6 +103,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files with the data section")->required();
   command->add_option("--out", options->out, "pack file (NAME.pack), or folder of shards")
+      ->check(in_file_system())
       ->required();
   command->add_option("--format", options->format, "pixels (at data.resize) or tfrecord")
       ->check(CLI::IsMember({"pixels", "tfrecord"}))

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
@@ -20,7 +21,7 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("out", options->out, "folder to write")->required();
+  command->add_option("out", options->out, "folder to write")->required()->check(in_file_system());
   command->add_option("--images", options->images, "how many")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();

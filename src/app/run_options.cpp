@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
@@ -82,6 +83,8 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set, const std:
       ->expected(1)
       ->take_all();
 }
+
+CLI::Validator in_file_system() { return {object_store_problem, "", "in a file system"}; }
 
 void LaunchOptions::add_to(CLI::App& command) {
   command.add_option("--ranks", ranks, "ranks to start, all hosts together (launch.ranks)")

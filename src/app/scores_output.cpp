@@ -6,6 +6,16 @@
 
 namespace chexnet {
 
+namespace {
+
+// "the test split", but "valid.csv"
+std::string place_of(const std::string& split) {
+  const bool is_split = split == "train" || split == "val" || split == "test";
+  return is_split ? "the " + split + " split" : split;
+}
+
+}  // namespace
+
 std::string scores_text(const SplitScores& result) {
   Rows rows;
   const Scores& s = result.scores;
@@ -14,7 +24,11 @@ std::string scores_text(const SplitScores& result) {
                                          std::string("  (") + std::to_string(s.positives[k]) +
                                          " positives)");
   rows.emplace_back("mean AUROC", s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
-  return "AUROC on the " + result.split + " split, " + images_text(s) +
+  rows.emplace_back("any finding by mean logit",
+                    s.any_finding_auroc_mean_logit ? fixed(*s.any_finding_auroc_mean_logit, 4)
+                    : s.probabilities              ? "not defined"
+                                      : "not defined: scores outside 0..1 are no probabilities");
+  return "AUROC on " + place_of(result.split) + ", " + images_text(s) +
          " (research use, not a medical device)\n" + aligned(rows);
 }
 
@@ -28,12 +42,12 @@ std::string scores_json(const SplitScores& result, const std::string& split_sha2
   for (std::size_t k = 0; k < result.scores.findings.size(); ++k)
     json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
   json["mean_auroc"] = value(result.scores.mean_auroc);
-  json["any_finding_auroc"] = value(result.scores.any_finding_auroc);
+  json["any_finding_auroc_mean_logit"] = value(result.scores.any_finding_auroc_mean_logit);
   json["loss"] = value(result.scores.loss);
   json["split"] = {
       {"name", result.split},
       {"sha256", split_sha256.empty() ? nlohmann::json(nullptr) : nlohmann::json(split_sha256)}};
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace chexnet

@@ -212,7 +212,8 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   command->add_option("--account", options->account, "account or project to charge");
   command->add_option("--partition,--queue", options->partition, "partition or queue");
   command->add_option("--name", options->name, "of the job; default: run.name");
-  command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs");
+  command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs")
+      ->check(in_file_system());
   command->add_option("--launcher", options->launcher, "mpirun (the program starts it) or srun")
       ->check(CLI::IsMember({"mpirun", "srun"}));
   command

@@ -87,7 +87,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_option("config", options->files, "YAML files, later ones override earlier ones")
       ->required();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--out", options->out, "run folder (run.dir)");
+  command->add_option("--out", options->out, "run folder (run.dir)")->check(in_file_system());
   options->launch.add_to(*command);
   command
       ->add_option(
@@ -95,8 +95,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
           "go on from the last whole checkpoint: yes, or auto (start afresh where there is none)")
       ->expected(0, 1)
       ->default_str("yes");
-  command->add_option("--timeline", options->timeline,
-                      "write what every rank did and when (Chrome trace, also for Perfetto)");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "write what every rank did and when (Chrome trace, also for Perfetto)")
+      ->check(in_file_system());
   command->add_flag("--print-config", options->print_config, "print the resolved config and stop");
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->footer("Config keys:\n" + knobs_help());

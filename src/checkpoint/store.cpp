@@ -54,10 +54,11 @@ CheckpointStore::CheckpointStore(fs::path folder, int keep)
                           ". Hint: is the run folder writable?");
 }
 
-std::string CheckpointStore::problem(const fs::path& checkpoint) {
+std::string CheckpointStore::problem(const fs::path& checkpoint, const std::string& only) {
   try {
     const auto state = nlohmann::json::parse(read_text(checkpoint / "state.json"));
     for (const auto& [name, entry] : state.at("files").items()) {
+      if (!only.empty() && name != only) continue;
       const fs::path file = checkpoint / name;
       if (!fs::exists(file)) return name + " is missing";
       if (fs::file_size(file) != entry.at("bytes").get<std::uint64_t>())
@@ -151,20 +152,24 @@ std::optional<fs::path> CheckpointStore::newest_valid() const {
   return std::nullopt;
 }
 
-fs::path resolve_checkpoint(const fs::path& named) {
+fs::path resolve_model(const fs::path& named) {
+  constexpr const char* kModel = "model.safetensors";
+  if (fs::is_regular_file(named) && named.filename() != kModel) return fs::canonical(named);
+  const fs::path folder = named.filename() == kModel ? named.parent_path() : named;
   for (const auto& candidate :
-       {named, named / "checkpoints" / "best", named / "checkpoints" / "last"}) {
+       {folder, folder / "checkpoints" / "best", folder / "checkpoints" / "last"}) {
+    if (!fs::exists(candidate / kModel)) continue;
     if (fs::exists(candidate / "state.json")) {
-      const std::string wrong = CheckpointStore::problem(candidate);
+      const std::string wrong = CheckpointStore::problem(candidate, kModel);
       if (!wrong.empty())
         throw CheckpointError("[checkpoint] " + candidate.string() + ": " + wrong +
                               ". Hint: choose another checkpoint of that run");
-      return fs::canonical(candidate);
     }
+    return fs::canonical(candidate / kModel);
   }
-  throw CheckpointError(
-      "[checkpoint] " + named.string() +
-      ": no checkpoint here. Hint: name a run folder, or runs/<name>/checkpoints/step-…");
+  throw CheckpointError("[checkpoint] " + named.string() +
+                        ": no checkpoint here. Hint: name a run folder, "
+                        "runs/<name>/checkpoints/step-… or a model's .safetensors file");
 }
 
 }  // namespace chexnet

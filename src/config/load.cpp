@@ -55,7 +55,11 @@ void assign(Config& config, const Knob& knob, const YamlValue& value) {
       fail(value.place, "'" + knob.key + "' = '" + item + "' is not known",
            "one of " + nearest_names(item, knob.choices, knob.choices.size()));
     try {
-      return knob.kind == Knob::Kind::kPath ? expanded_path(item) : item;
+      if (knob.kind != Knob::Kind::kPath) return item;
+      const std::string path = expanded_path(item);
+      const std::string problem = object_store_problem(path);
+      if (!problem.empty() && knob.key != "data.images") throw ConfigError(problem);
+      return path;
     } catch (const ConfigError& e) {
       throw ConfigError("[config] " + value.place + ": '" + knob.key + "': " + e.what());
     }
@@ -211,6 +215,9 @@ void check_for_training(const Config& config) {
     fail("data.std", "must be positive", "ImageNet's are 0.229, 0.224, 0.225");
   if (config.train.epochs <= 0 && config.train.max_steps <= 0)
     fail("train.epochs", "0 without train.max_steps: there is nothing to do", "set one of the two");
+  if (config.train.epochs > 0 && config.train.warmup_epochs >= config.train.epochs)
+    fail("train.warmup_epochs", "not less than train.epochs: the rate never arrives",
+         "choose a shorter warm-up");
   if (config.launch.wire != "fp32" && config.train.precision == "fp64")
     fail("launch.wire", "16-bit gradients with fp64 training", "set launch.wire=fp32");
 }
@@ -233,6 +240,28 @@ std::string config_yaml(const Config& config) {
             knob_text(knob, config) + "\n";
   }
   return text;
+}
+
+Config without_places(Config config) {
+  Config unset;
+  config.run = unset.run;
+  config.launch = unset.launch;
+  config.data.s3 = unset.data.s3;
+  for (const auto& knob : knobs()) {
+    if (knob.kind != Knob::Kind::kPath) continue;
+    const FieldRef to = knob.field(config), from = knob.field(unset);
+    if (auto* const* path = std::get_if<std::string*>(&to)) **path = *std::get<std::string*>(from);
+    if (auto* const* paths = std::get_if<Strings*>(&to)) **paths = *std::get<Strings*>(from);
+  }
+  return config;
+}
+
+std::string object_store_problem(const std::string& path) {
+  const auto scheme = path.find("://");
+  if (scheme == std::string::npos || path.find('/') < scheme) return {};
+  return "'" + path +
+         "' lies in an object store, and only data.images may. Hint: tables, lists, weights and "
+         "all that is written must lie in a file system";
 }
 
 std::vector<std::string> resume_conflicts(const Config& before, const Config& now) {

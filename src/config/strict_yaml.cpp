@@ -22,7 +22,8 @@ constexpr int kMaxDepth = 32;
 class StructureGuard : public YAML::EventHandler {
  public:
   explicit StructureGuard(std::string file) : file_(std::move(file)) {}
-  void OnDocumentStart(const YAML::Mark&) override {}
+  std::string place() const { return place(document_); }  // where the last document begins
+  void OnDocumentStart(const YAML::Mark& mark) override { document_ = mark; }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -50,6 +51,7 @@ class StructureGuard : public YAML::EventHandler {
       fail(place(mark), "nested too deeply", "keys are at most four levels deep");
   }
   std::string file_;
+  YAML::Mark document_;
   int depth_ = 0;
 };
 
@@ -65,7 +67,9 @@ void flatten(const std::string& file, const YAML::Node& node, const std::string&
       fail(place_of(file, entry.first), "a key must be a word", "see docs/config.md");
     const std::string key = prefix + entry.first.Scalar();
     const std::string place = place_of(file, entry.first);
-    if (!seen.insert(key).second) fail(place, "key '" + key + "' stands twice", "remove one");
+    // Also under another form: `data.resize: 64` beside `data: {resize: 72}`.
+    if (!seen.insert(key).second || into.contains(key))
+      fail(place, "key '" + key + "' stands twice", "remove one");
     if (entry.second.IsMap()) {
       flatten(file, entry.second, key + ".", into);
       continue;
@@ -96,6 +100,8 @@ std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
     YAML::Parser parser(stream);
     StructureGuard guard(file);
     if (!parser.HandleNextDocument(guard)) return values;
+    if (parser.HandleNextDocument(guard))
+      fail(guard.place(), "a second document (---) begins", "one file holds one config");
     const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return values;
     if (!root.IsMap()) fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");

@@ -1,5 +1,6 @@
 #include "chexnet/core/csv.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace chexnet {
@@ -83,6 +84,38 @@ std::vector<std::string> list_lines(std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return lines;
+}
+
+namespace {
+
+// Bytes of the UTF-8 character at the front of `text`; 0 when there is none (RFC 3629: no overlong
+// form, no surrogate, nothing above U+10FFFF).
+std::size_t utf8_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead >= 0xF0 ? 4 : (lead >= 0xE0 ? 3 : 2);
+  if (lead < 0xC2 || lead > 0xF4 || size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const unsigned char second = byte(1);
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
+  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
+  return size;
+}
+
+}  // namespace
+
+std::size_t line_not_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = utf8_character(text.substr(at));
+    if (size == 0) {
+      const auto before = text.substr(0, at);
+      return 1 + static_cast<std::size_t>(std::ranges::count(before, '\n'));
+    }
+    at += size;
+  }
+  return 0;
 }
 
 }  // namespace chexnet

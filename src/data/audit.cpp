@@ -12,6 +12,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parallel.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/data/name_table.hpp"
 #include "chexnet/data/near_duplicates.hpp"
 
@@ -39,14 +40,18 @@ constexpr Published kTest{
     {3279, 1069, 4658, 6112, 1748, 1623, 555, 2665, 1815, 925, 1093, 435, 1143, 86}};
 constexpr std::size_t kAllImages = 112120, kPneumonia2017 = 1353, kPneumonia2020 = 1431;
 
+bool is_positive(float label) { return label > 0.5f; }  // NaN is not
+
 bool positive(const Manifest& m, std::uint32_t row, std::size_t k) {
-  return m.label_row(row)[k] > 0.5f;  // NaN is not
+  return is_positive(m.label_row(row)[k]);
 }
 
+// Labels are those of training in the training split, those that are scored elsewhere.
 Audit::SplitCounts count(const Manifest& m, const std::string& name,
                          const std::vector<std::uint32_t>& rows) {
   Audit::SplitCounts c;
   c.name = name;
+  c.has_no_finding = std::ranges::none_of(m.findings, is_no_finding);
   c.positives.resize(m.finding_count());
   std::unordered_set<std::string> patients;
   for (const auto row : rows) {
@@ -61,12 +66,13 @@ Audit::SplitCounts count(const Manifest& m, const std::string& name,
                        : age < 60 ? "age 40-59"
                        : age < 80 ? "age 60-79"
                                   : "age 80 and over");
+    const float* labels = name == "train" ? m.label_row(row) : m.scored_row(row);
     bool any = false, unknown = false;
     for (std::size_t k = 0; k < m.finding_count(); ++k) {
-      any = any || positive(m, row, k);
-      unknown = unknown || std::isnan(m.label_row(row)[k]);
-      c.unlabelled_cells += std::isnan(m.label_row(row)[k]) ? 1 : 0;
-      c.positives[k] += positive(m, row, k) ? 1 : 0;
+      any = any || is_positive(labels[k]);
+      unknown = unknown || std::isnan(labels[k]);
+      c.unlabelled_cells += std::isnan(labels[k]) ? 1 : 0;
+      c.positives[k] += is_positive(labels[k]) ? 1 : 0;
     }
     c.no_finding += !any && !unknown ? 1 : 0;
     for (const auto& group : groups) {
@@ -74,7 +80,7 @@ Audit::SplitCounts count(const Manifest& m, const std::string& name,
       g.positives.resize(m.finding_count());
       ++g.images;
       for (std::size_t k = 0; k < m.finding_count(); ++k)
-        g.positives[k] += positive(m, row, k) ? 1 : 0;
+        g.positives[k] += is_positive(labels[k]) ? 1 : 0;
     }
   }
   c.patients = patients.size();

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/data/findings.hpp"
+#include "labels.hpp"
 
 namespace chexnet {
 namespace {
-
-constexpr float kUnlabelled = std::numeric_limits<float>::quiet_NaN();
 
 struct Table {
   const std::string& path;
@@ -24,12 +23,6 @@ struct Table {
                     ". Hint: " + hint);
   }
 };
-
-float policy_value(const std::string& policy) {
-  if (policy == "zero") return 0;
-  if (policy == "one") return 1;
-  return kUnlabelled;
-}
 
 bool parse_float(std::string_view text, float& value) {
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -51,15 +44,14 @@ float parse_age(std::string_view text) {
 }
 
 // A label cell of CheXpert or a plain table.
-float parse_label(std::string_view cell, const DataConfig& config, const Table& table,
-                  const std::string& finding) {
+float parse_label(std::string_view cell, const Table& table, const std::string& finding) {
   cell = trimmed(cell);
-  if (cell.empty()) return policy_value(config.blank);
+  if (cell.empty()) return kUnlabelled;
   float value = 0;
-  if (!parse_float(cell, value) || (value != 0 && value != 1 && value != -1))
+  if (!parse_float(cell, value) || (value != 0 && value != 1 && value != kUncertain))
     table.fail("label '" + std::string(cell) + "' of " + finding + " is not 1, 0, -1 or blank",
                "is the column list right?");
-  return value == -1 ? policy_value(config.uncertain) : value;
+  return value;
 }
 
 std::size_t column(const std::vector<std::string>& header, const std::string& name,
@@ -132,12 +124,22 @@ void read_nih(const std::string& text, Manifest& m) {
   }
 }
 
+// "patient00001", and not "patients" or "patient_data".
+bool is_patient_folder(std::string_view part) {
+  constexpr std::string_view kStart = "patient";
+  if (!part.starts_with(kStart) || part.size() == kStart.size()) return false;
+  return part.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
+}
+
 // "…/patient00001/study1/view1_frontal.jpg" -> "patient00001"
 std::string chexpert_patient(std::string_view path, const Table& table) {
-  const auto at = path.find("patient");
-  if (at == std::string_view::npos)
-    table.fail("no patient id in its path", "CheXpert paths hold .../patient00001/...");
-  return std::string(path.substr(at, path.find('/', at) - at));
+  for (std::string_view rest = path; !rest.empty();) {
+    const auto slash = rest.find('/');
+    const auto part = rest.substr(0, slash);
+    if (is_patient_folder(part)) return std::string(part);
+    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+  }
+  table.fail("no folder 'patient<number>' in its path", "CheXpert paths hold .../patient00001/...");
 }
 
 void read_columns(const std::string& text, const DataConfig& config, Manifest& m) {
@@ -176,6 +178,10 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
   }
   if (label_columns.empty())
     table.fail("no column with findings", "name them in data.manifest.columns.findings");
+  for (auto name = m.findings.begin(); name != m.findings.end(); ++name)
+    if (std::find(m.findings.begin(), name, *name) != name)
+      table.fail("finding '" + *name + "' stands twice", "each finding has one column");
+  m.knows_patients = chexpert || patient != std::string::npos;
   while (csv.next(fields)) {
     table.line = csv.line();
     if (fields.size() != header.size())
@@ -187,7 +193,7 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
             chexpert ? chexpert_patient(name, table)
                      : std::string(patient == std::string::npos ? name : fields[patient]));
     for (std::size_t k = 0; k < label_columns.size(); ++k)
-      m.labels.push_back(parse_label(fields[label_columns[k]], config, table, m.findings[k]));
+      m.labels.push_back(parse_label(fields[label_columns[k]], table, m.findings[k]));
     const auto cell = [&](std::size_t c) {
       return std::string(c == std::string::npos ? std::string_view{} : trimmed(fields[c]));
     };
@@ -200,6 +206,7 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
 // Keeps `wanted` findings, in that order.
 void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
   if (wanted.empty()) return;
+  refuse_doubled(wanted, "data.findings");
   std::vector<std::size_t> from;
   for (const auto& name : wanted) {
     const auto found = std::ranges::find(m.findings, name);
@@ -208,12 +215,33 @@ void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
                       nearest_names(name, m.findings));
     from.push_back(static_cast<std::size_t>(found - m.findings.begin()));
   }
-  std::vector<float> labels;
-  labels.reserve(m.size() * from.size());
-  for (std::size_t row = 0; row < m.size(); ++row)
-    for (const std::size_t k : from) labels.push_back(m.label_row(row)[k]);
-  m.labels = std::move(labels);
+  m.labels = columns_of(m.labels, m.finding_count(), from);
   m.findings = wanted;
+}
+
+// Adds the rows of another table with the same findings.
+void append(Manifest& m, const Manifest& more) {
+  for (std::size_t row = 0; row < more.size(); ++row)
+    if (!m.rows.emplace(more.images[row], static_cast<std::uint32_t>(m.size() + row)).second)
+      throw DataError("[manifest] " + more.path + ": image " + more.images[row] + " is also in " +
+                      m.path + ". Hint: name each image in one table only");
+  if (m.scored.empty() && !more.scored.empty()) m.scored = m.labels;
+  if (!m.scored.empty()) {
+    const auto& scored = more.scored.empty() ? more.labels : more.scored;
+    m.scored.insert(m.scored.end(), scored.begin(), scored.end());
+  }
+  const auto add = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  add(m.labels, more.labels);
+  add(m.images, more.images);
+  add(m.patients, more.patients);
+  add(m.ages, more.ages);
+  add(m.sexes, more.sexes);
+  add(m.views, more.views);
+  m.path += ", " + more.path;
+  m.sha256 = sha256_hex(m.sha256 + more.sha256);
+  m.knows_patients = m.knows_patients && more.knows_patients;
 }
 
 }  // namespace
@@ -226,11 +254,13 @@ const std::vector<std::string>& nih_findings() {
   return names;
 }
 
-Manifest read_manifest(const DataConfig& config) {
+Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   Manifest m;
   m.path = config.manifest.path;
   const std::string text = read_text(m.path);
   m.sha256 = sha256_hex(text);
+  if (const std::size_t line = line_not_utf8(text); line > 0)
+    Table{m.path, static_cast<int>(line)}.fail("is not UTF-8", "save the table as UTF-8");
   const auto rows = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
   m.rows.reserve(rows);
   m.images.reserve(rows);
@@ -243,7 +273,27 @@ Manifest read_manifest(const DataConfig& config) {
     throw DataError("[manifest] " + m.path +
                     ": no rows below the header. Hint: is the file complete?");
   select_findings(m, config.findings);
+  apply_policies(m, config, eval);
   return m;
+}
+
+Manifest read_tables(DataConfig config, const std::vector<std::string>& paths,
+                     const EvalConfig& eval) {
+  Manifest all;
+  for (const auto& path : paths) {
+    config.manifest.path = path;
+    Manifest m = read_manifest(config, eval);
+    if (all.size() == 0) {
+      all = std::move(m);
+      continue;
+    }
+    if (m.findings != all.findings)
+      throw DataError("[manifest] " + path + ": its findings are " + listed(m.findings) +
+                      ", those of " + all.path + " " + listed(all.findings) +
+                      ". Hint: tables that are read together have the same columns");
+    append(all, m);
+  }
+  return all;
 }
 
 }  // namespace chexnet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -25,7 +26,8 @@ std::vector<std::uint32_t> rows_of_list(const Manifest& manifest, const std::str
     if (found == manifest.rows.end())
       throw DataError("[split] " + path + ": name " + std::to_string(rows.size() + 1) +
                       " of it is not in " + manifest.path +
-                      ". Hint: list and table belong to different data sets");
+                      ". Hint: list and table belong to different data sets; evaluate "
+                      "--manifest scores a table without lists");
     rows.push_back(found->second);
   }
   if (rows.empty()) throw DataError("[split] " + path + ": no names. Hint: one image name a line");
@@ -118,11 +120,24 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
   seal(manifest, "train", splits.train);
   seal(manifest, "val", splits.val);
   seal(manifest, "test", splits.test);
+  splits.leaked_patients = check_leaks(manifest, splits, config.allow_patient_leak);
+  return splits;
+}
+
+Splits all_as_test(const Manifest& manifest, const std::string& name) {
+  Splits splits;
+  splits.test.rows.resize(manifest.size());
+  std::iota(splits.test.rows.begin(), splits.test.rows.end(), 0u);
+  seal(manifest, "train", splits.train);
+  seal(manifest, "val", splits.val);
+  seal(manifest, name.c_str(), splits.test);
+  return splits;
+}
+
+void require_training_images(const Splits& splits) {
   if (splits.train.rows.empty())
     throw DataError(
         "[split] no image is left for training. Hint: check the lists and data.val_fraction");
-  splits.leaked_patients = check_leaks(manifest, splits, config.allow_patient_leak);
-  return splits;
 }
 
 std::string splits_csv(const Manifest& manifest, const Splits& splits) {

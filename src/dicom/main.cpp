@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
@@ -184,7 +185,9 @@ int main(int argc, char** argv) {
   app.name("chexnet-dicom");
   Options options;
   app.add_option("in", options.in, "DICOM files, or folders of them")->required();
-  app.add_option("--out", options.out, "folder to write")->required();
+  app.add_option("--out", options.out, "folder to write")
+      ->required()
+      ->check(CLI::Validator(object_store_problem, "", "in a file system"));
   app.add_option("--ids", options.ids, "pseudonym (keyed, with a private map file) or keep")
       ->check(CLI::IsMember({"pseudonym", "keep"}))
       ->capture_default_str();

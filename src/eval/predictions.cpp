@@ -10,6 +10,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/eval/auroc.hpp"
 
 namespace chexnet {
@@ -28,9 +29,35 @@ double logit(double p) {
   return std::log(std::max(p, kTiny)) - std::log(std::max(1 - p, kTiny));
 }
 
+using Columns = std::vector<std::size_t>;
+
+// What an image says about "some disease": 1, 0, or NaN when it is not known.
+float any_disease(const float* labels, const Columns& diseases) {
+  bool unknown = diseases.empty();
+  for (const auto k : diseases) {
+    if (labels[k] > 0.5f) return 1;
+    unknown = unknown || std::isnan(labels[k]);
+  }
+  return unknown ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+}
+
+std::optional<double> any_finding_auroc(const Predictions& p, const Columns& diseases) {
+  const std::size_t findings = p.findings.size(), images = p.images.size();
+  std::vector<double> means(images);
+  std::vector<float> labels(images);
+  for (std::size_t i = 0; i < images; ++i) {
+    double total = 0;
+    for (const auto k : diseases) total += logit(p.probabilities[i * findings + k]);
+    means[i] = total / static_cast<double>(diseases.size());
+    labels[i] = std::isnan(means[i]) ? std::numeric_limits<float>::quiet_NaN()  // not predicted
+                                     : any_disease(&p.labels[i * findings], diseases);
+  }
+  return auroc(means, labels);
+}
+
 }  // namespace
 
-Scores score(const Predictions& predictions) {
+Scores score(const Predictions& predictions, const std::vector<std::string>& wanted) {
   const std::size_t findings = predictions.findings.size();
   std::vector<std::size_t> scored;
   for (std::size_t i = 0; i < predictions.images.size(); ++i)
@@ -39,37 +66,25 @@ Scores score(const Predictions& predictions) {
   Scores scores;
   scores.images = images;
   scores.damaged = predictions.images.size() - images;
-  scores.findings = predictions.findings;
+  scores.findings = scored_findings(wanted, predictions.findings);
   std::vector<double> column(images);
   std::vector<float> labels(images);
-  double sum = 0;
-  std::size_t defined = 0;
-  for (std::size_t k = 0; k < findings; ++k) {
+  Columns diseases;
+  for (const auto& name : scores.findings) {
+    const auto k = static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
+                                            predictions.findings.begin());
     for (std::size_t i = 0; i < images; ++i) {
       column[i] = predictions.probabilities[scored[i] * findings + k];
       labels[i] = predictions.labels[scored[i] * findings + k];
+      if (column[i] < 0 || column[i] > 1) scores.probabilities = false;
     }
     scores.auroc.push_back(auroc(column, labels));
     scores.positives.push_back(static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
-    if (scores.auroc.back()) {
-      sum += *scores.auroc.back();
-      ++defined;
-    }
+    if (is_disease(name)) diseases.push_back(k);
   }
-  if (defined > 0) scores.mean_auroc = sum / static_cast<double>(defined);
-  for (std::size_t i = 0; i < images; ++i) {
-    double total = 0;
-    bool any = false, all_unlabelled = true;
-    for (std::size_t k = 0; k < findings; ++k) {
-      total += logit(predictions.probabilities[scored[i] * findings + k]);
-      const float label = predictions.labels[scored[i] * findings + k];
-      any = any || label > 0.5f;
-      all_unlabelled = all_unlabelled && std::isnan(label);
-    }
-    column[i] = total / static_cast<double>(findings);
-    labels[i] = all_unlabelled ? std::numeric_limits<float>::quiet_NaN() : (any ? 1.0f : 0.0f);
-  }
-  scores.any_finding_auroc = auroc(column, labels);
+  scores.mean_auroc = mean_auroc_with(scores, 0);
+  if (scores.probabilities)
+    scores.any_finding_auroc_mean_logit = any_finding_auroc(predictions, diseases);
   return scores;
 }
 
@@ -80,11 +95,23 @@ std::string images_text(const Scores& scores) {
          std::to_string(scores.damaged) + " damaged";
 }
 
+std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
+                                         const std::vector<std::string>& known) {
+  if (asked.empty()) return known;
+  refuse_doubled(asked, "eval.findings");
+  for (const auto& name : asked)
+    if (std::ranges::find(known, name) == known.end())
+      throw ConfigError("[config] eval.findings: no finding '" + name + "'. Hint: nearest are " +
+                        nearest_names(name, known));
+  return asked;
+}
+
 std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives) {
   double sum = 0;
   std::size_t count = 0;
   for (std::size_t k = 0; k < scores.auroc.size(); ++k) {
     if (!scores.auroc[k] || scores.positives[k] < positives) continue;
+    if (is_no_finding(scores.findings[k])) continue;
     sum += *scores.auroc[k];
     ++count;
   }
@@ -112,6 +139,9 @@ std::string predictions_csv(const Predictions& predictions) {
 
 Predictions read_predictions(const std::string& path, const Manifest* manifest) {
   const std::string text = read_text(path);
+  if (const std::size_t line = line_not_utf8(text); line > 0)
+    throw DataError("[predictions] " + path + ":" + std::to_string(line) +
+                    ": is not UTF-8. Hint: save the table as UTF-8");
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what, const std::string& hint) {
@@ -190,7 +220,7 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
       const auto row = manifest->rows.find(name);
       if (row == manifest->rows.end())
         fail("image '" + name + "' is not in " + manifest->path, "is it the right manifest?");
-      const float* from = manifest->label_row(row->second);
+      const float* from = manifest->scored_row(row->second);
       out.labels.insert(out.labels.end(), from, from + out.findings.size());
     } else {
       for (const std::size_t c : labels)

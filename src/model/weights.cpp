@@ -2,10 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/data/findings.hpp"
 
 namespace chexnet {
 namespace {
@@ -38,12 +42,6 @@ bool is_head(const std::string& name) {
   return name.starts_with("classifier.") || name.starts_with("fc.");
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < 3; ++i) text += (i ? ", " : "") + names[i];
-  return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
-}
-
 // Every tensor of the network that a file holds, by name; views, so copying into them sets the
 // network.
 std::map<std::string, at::Tensor> named_tensors(const Parameters& parameters) {
@@ -59,53 +57,121 @@ std::map<std::string, at::Tensor> named_tensors(const Parameters& parameters) {
   return tensors;
 }
 
-}  // namespace
-
-std::string LoadReport::text() const {
-  std::string text;
-  if (!head.empty()) text += "classifier of another size, started afresh: " + listed(head) + "; ";
-  if (!missing.empty()) text += "not in the file: " + listed(missing) + "; ";
-  if (!extra.empty()) text += "not of this network, ignored: " + listed(extra) + "; ";
-  if (!text.empty()) text.resize(text.size() - 2);
-  return text;
+at::Tensor view_of(const NamedArray& array) {
+  return at::from_blob(const_cast<std::byte*>(array.data.data()), array.shape,
+                       at::TensorOptions().dtype(scalar_type(array.type)));
 }
 
-LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
-                        Parameters& parameters) {
-  LoadReport report;
-  const auto tensors = named_tensors(parameters);
+// Whether a classifier's tensor differs from the network's in the number of findings only.
+bool rows_fit(const NamedArray& array, const at::Tensor& tensor) {
+  const auto wanted = tensor.sizes();
+  if (array.shape.empty() || array.shape.size() != wanted.size()) return false;
+  return std::equal(wanted.begin() + 1, wanted.end(), array.shape.begin() + 1);
+}
+
+// Where each row of the network's classifier stands in the file's.
+using Rows = std::vector<std::optional<std::size_t>>;
+
+Rows match_rows(const std::vector<std::string>& known, const std::vector<std::string>& wanted,
+                LoadReport& report) {
+  Rows rows;
+  std::set<std::size_t> used;
+  for (const auto& name : wanted) {
+    rows.push_back(find_finding(known, name));
+    (rows.back() ? report.taken : report.afresh).push_back(name);
+    if (rows.back()) used.insert(*rows.back());
+  }
+  for (std::size_t k = 0; k < known.size(); ++k)
+    if (!used.contains(k)) report.left_out.push_back(known[k]);
+  return rows;
+}
+
+void copy_rows(const at::Tensor& from, const Rows& rows, at::Tensor to) {
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    if (rows[k])
+      to.select(0, static_cast<std::int64_t>(k))
+          .copy_(from.select(0, static_cast<std::int64_t>(*rows[k])));
+}
+
+// What of the file cannot be used, in words; fills report.missing.
+std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
+                                       const std::map<std::string, at::Tensor>& tensors,
+                                       std::size_t named_rows, LoadReport& report) {
   std::vector<std::string> unfit;
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
     if (array == nullptr) {
       report.missing.push_back(name);
       if (!is_head(name)) unfit.push_back(name + " (absent)");
-      continue;
-    }
-    if (array->shape != tensor.sizes().vec()) {
-      if (is_head(name))
-        report.head.push_back(name + " " + shape_text(array->shape));
-      else
-        unfit.push_back(name + " is " + shape_text(array->shape) + ", wanted " +
-                        shape_text(tensor.sizes().vec()));
+    } else if (!is_head(name) && array->shape != tensor.sizes().vec()) {
+      unfit.push_back(name + " is " + shape_text(array->shape) + ", wanted " +
+                      shape_text(tensor.sizes().vec()));
+    } else if (is_head(name) && named_rows > 0 &&
+               (!rows_fit(*array, tensor) ||
+                array->shape[0] != static_cast<std::int64_t>(named_rows))) {
+      unfit.push_back(name + " is " + shape_text(array->shape) + " for " +
+                      std::to_string(named_rows) + " named findings");
     }
   }
+  return unfit;
+}
+
+}  // namespace
+
+std::string LoadReport::text() const {
+  std::string text;
+  if (unnamed > 0)
+    text += "classifier of " + std::to_string(unnamed) +
+            " outputs whose findings the file does not name, started afresh; ";
+  if (!taken.empty() && (!afresh.empty() || !left_out.empty()))
+    text += "classifier taken over by name: " + listed(taken) + "; ";
+  if (unnamed == 0 && !afresh.empty()) text += "started afresh: " + listed(afresh) + "; ";
+  if (!left_out.empty()) text += "of the file, not wanted: " + listed(left_out) + "; ";
+  if (!missing.empty()) text += "not in the file: " + listed(missing, 3) + "; ";
+  if (!extra.empty()) text += "not of this network, ignored: " + listed(extra, 3) + "; ";
+  if (!text.empty()) text.resize(text.size() - 2);
+  return text;
+}
+
+std::vector<std::string> findings_of(const SafetensorsFile& file, const std::string& origin) {
+  const auto found = file.metadata().find("chexnet");
+  if (found == file.metadata().end()) return {};
+  try {
+    return nlohmann::json::parse(found->second).at("findings").get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception& e) {
+    throw CheckpointError("[weights] " + origin + ": its description is damaged: " + e.what() +
+                          ". Hint: metadata 'chexnet' is JSON with a list 'findings'");
+  }
+}
+
+LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
+                        const std::vector<std::string>& findings, Parameters& parameters) {
+  LoadReport report;
+  const auto tensors = named_tensors(parameters);
+  const bool has_head = std::ranges::any_of(
+      tensors, [&](const auto& t) { return is_head(t.first) && file.find(t.first) != nullptr; });
+  const auto known = has_head ? findings_of(file, origin) : std::vector<std::string>{};
+  const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) {
     std::vector<std::string> names;
     for (const auto& array : file.arrays()) names.push_back(array.name);
     throw CheckpointError(
         "[weights] " + origin + ": " + std::to_string(unfit.size()) +
-        " tensors do not fit this network, e.g. " + listed(unfit) +
+        " tensors do not fit this network, e.g. " + listed(unfit, 3) +
         ". Hint: another model.arch? Old torchvision or CheXNet names are converted by "
         "scripts/reference/convert_weights.py; nearest names in the file: " +
         nearest_names(unfit.front().substr(0, unfit.front().find(' ')), names));
   }
+  const Rows rows = match_rows(known, findings, report);
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
-    if (array == nullptr || array->shape != tensor.sizes().vec()) continue;
-    at::Tensor target = tensor;
-    target.copy_(at::from_blob(const_cast<std::byte*>(array->data.data()), tensor.sizes(),
-                               at::TensorOptions().dtype(scalar_type(array->type))));
+    if (array == nullptr) continue;
+    if (!is_head(name))
+      at::Tensor(tensor).copy_(view_of(*array));
+    else if (!known.empty())
+      copy_rows(view_of(*array), rows, tensor);
+    else if (!array->shape.empty())
+      report.unnamed = array->shape[0];
   }
   for (const auto& array : file.arrays())
     if (!tensors.contains(array.name) && !array.name.ends_with(".num_batches_tracked"))

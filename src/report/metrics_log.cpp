@@ -117,7 +117,7 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
     }
   }
   tensorboard_record(record);
-  lines_ << line.dump() << "\n";
+  lines_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   lines_.flush();
   if (!lines_)
     throw CheckpointError(

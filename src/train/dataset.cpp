@@ -1,40 +1,51 @@
 #include "chexnet/train/dataset.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
 #include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/data/findings.hpp"
+#include "chexnet/data/label_counts.hpp"
 #include "chexnet/data/stage.hpp"
+#include "chexnet/eval/predictions.hpp"
 
 namespace chexnet {
 namespace {
 
-Dataset read(const DataConfig& config) {
-  Dataset dataset;
-  dataset.manifest = read_manifest(config);
-  dataset.splits = make_splits(dataset.manifest, config);
-  return dataset;
+using Rows32 = std::vector<std::uint32_t>;
+
+Rows32 rows_of_all(const Dataset& dataset) {
+  Rows32 rows;
+  const Splits& splits = dataset.splits;
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    rows.insert(rows.end(), split->rows.begin(), split->rows.end());
+  return rows;
 }
 
-}  // namespace
-
-Dataset load_dataset(const DataConfig& config, Communicator& comm, double timeout_s) {
+// `read` gives manifest and splits, on every rank the same; `rows_of` the rows whose images are
+// looked for.
+Dataset load(const Config& all, Communicator& comm, const std::function<Dataset()>& read,
+             const std::function<Rows32(const Dataset&)>& rows_of) {
+  const DataConfig& config = all.data;
+  const double timeout_s = all.launch.timeout_s;
   Dataset dataset;
   auto stores = open_stores(config);
   std::string places;
   ImageIndex index;
   const auto find = [&](WorkProgress& progress) {
-    dataset = read(config);
+    dataset = read();
     progress.advance();
-    std::vector<std::uint32_t> rows;
-    for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
-      rows.insert(rows.end(), split->rows.begin(), split->rows.end());
-    index = ImageIndex::scan(dataset.manifest, rows, config.images, *stores,
+    index = ImageIndex::scan(dataset.manifest, rows_of(dataset), config.images, *stores,
                              [&] { progress.advance(); });
     if (comm.size() > 1) places = index.to_text();
   };
   const auto follow = [&](WorkProgress&) {
-    dataset = read(config);
+    dataset = read();
     index = ImageIndex::from_text(places);
   };
   using Work = std::function<void(WorkProgress&)>;
@@ -48,6 +59,108 @@ Dataset load_dataset(const DataConfig& config, Communicator& comm, double timeou
   dataset.stores = std::move(stores);
   dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;
+}
+
+// A network knows its findings and needs no policy of training.
+DataConfig without_training(DataConfig config) {
+  config.findings.clear();
+  config.uncertain_by_finding.clear();
+  return config;
+}
+
+// Of the columns that a run's config names, those that another table has. With none in common they
+// stay as they are: the table's reader names what its header has.
+void keep_present_columns(std::vector<std::string>& columns, const std::string& table) {
+  if (columns.empty()) return;
+  const std::string text = read_text(table);
+  std::vector<std::string_view> fields;
+  CsvReader(text).next(fields);
+  std::vector<std::string> present;
+  for (const auto& column : columns)
+    if (std::ranges::any_of(fields, [&](auto f) { return trimmed(f) == column; }))
+      present.push_back(column);
+  if (!present.empty()) columns = std::move(present);
+}
+
+// The table as the network sees it; fills what is said of findings.
+void match(Manifest& manifest, const Config& config, const std::vector<std::string>& findings,
+           TestSet& set) {
+  const auto columns = manifest.findings;
+  set.unknown = match_findings(manifest, findings);
+  set.scored.clear();
+  set.unlabelled.clear();
+  for (const auto& name : scored_findings(config.eval.findings, findings))
+    (find_finding(columns, name) ? set.scored : set.unlabelled).push_back(name);
+  if (set.scored.empty())
+    throw DataError("[evaluate] " + manifest.path +
+                    ": has no finding that is scored; its findings are " + listed(columns) +
+                    ". Hint: the network knows " + listed(findings));
+}
+
+}  // namespace
+
+Dataset load_dataset(const Config& config, Communicator& comm) {
+  const auto read = [&] {
+    Dataset dataset;
+    dataset.manifest = read_manifest(config.data, config.eval);
+    dataset.splits = make_splits(dataset.manifest, config.data);
+    return dataset;
+  };
+  return load(config, comm, read, rows_of_all);
+}
+
+TestSet load_split(const Config& config, const std::string& split,
+                   const std::vector<std::string>& findings, Communicator& comm) {
+  TestSet set;
+  const auto read = [&] {
+    Dataset dataset;
+    dataset.manifest = read_manifest(without_training(config.data), config.eval);
+    match(dataset.manifest, config, findings, set);
+    dataset.splits = make_splits(dataset.manifest, config.data);
+    return dataset;
+  };
+  const auto rows = [&](const Dataset& dataset) {
+    const Split& asked = dataset.splits.named(split);
+    if (asked.rows.empty())
+      throw DataError("[evaluate] the " + split +
+                      " split has no images. Hint: --split val, or set data." + split + "_list");
+    return asked.rows;
+  };
+  set.dataset = load(config, comm, read, rows);
+  set.split = set.dataset.splits.named(split);
+  return set;
+}
+
+TestSet load_tables(const Config& config, const std::vector<std::string>& tables,
+                    const std::vector<std::string>& findings, Communicator& comm) {
+  TestSet set;
+  std::string name;
+  for (const auto& table : tables)
+    name += (name.empty() ? "" : ", ") + std::filesystem::path(table).filename().string();
+  const auto read = [&] {
+    DataConfig data = without_training(config.data);
+    keep_present_columns(data.manifest.columns.findings, tables.front());
+    Dataset dataset;
+    dataset.manifest = read_tables(data, tables, config.eval);
+    match(dataset.manifest, config, findings, set);
+    dataset.splits = all_as_test(dataset.manifest, name);
+    return dataset;
+  };
+  set.dataset = load(config, comm, read, rows_of_all);
+  set.split = set.dataset.splits.test;
+  return set;
+}
+
+void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {
+  const Manifest& m = dataset.manifest;
+  const auto warn = [&](const Split& split, Labels which, const Strings& findings) {
+    if (split.rows.empty()) return;
+    const auto text = one_sided_text(m, count_labels(m, split.rows, which), findings);
+    if (!text.empty()) log_warning("[labels] " + split.name + ": " + text);
+  };
+  const Strings scored = scored_findings(config.eval.findings, m.findings);
+  warn(dataset.splits.train, Labels::kTraining, m.findings);
+  warn(dataset.splits.val, Labels::kScored, scored);
 }
 
 std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
@@ -52,10 +53,11 @@ std::string model_description(const Config& config, const Dataset& dataset) {
   const nlohmann::json json = {{"arch", config.model.arch},
                                {"findings", dataset.manifest.findings},
                                {"preprocessing", preprocessing_json(config.data)},
+                               {"config", config_yaml(without_places(config))},
                                {"manifest_sha256", dataset.manifest.sha256},
                                {"splits", splits},
                                {"notice", "research use, not a medical device"}};
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void write_network(const std::filesystem::path& folder, const Parameters& parameters,
@@ -84,17 +86,25 @@ namespace {
 // The description inside a checkpoint's weights.
 nlohmann::json description_of(const SafetensorsFile& file, const std::filesystem::path& path) {
   const auto found = file.metadata().find("chexnet");
-  const auto json = found == file.metadata().end()
-                        ? nlohmann::json(nlohmann::json::value_t::discarded)
-                        : nlohmann::json::parse(found->second, nullptr, false);
-  if (json.is_discarded())
+  auto json = found == file.metadata().end() ? nlohmann::json(nlohmann::json::value_t::discarded)
+                                             : nlohmann::json::parse(found->second, nullptr, false);
+  const auto has = [&](const char* key, auto type) {
+    return json.contains(key) && json[key].type() == type;
+  };
+  using Type = nlohmann::json::value_t;
+  if (!has("arch", Type::string) || !has("findings", Type::array) || !has("config", Type::string))
     throw CheckpointError("[checkpoint] " + path.string() +
-                          ": has no description of this program. Hint: for plain weights use "
-                          "model.weights");
+                          ": is no model of this program: its findings and preprocessing are not "
+                          "known. Hint: for plain weights use model.weights");
   return json;
 }
 
 }  // namespace
+
+ModelCard read_model_card(const std::filesystem::path& file) {
+  const SafetensorsFile weights(file);
+  return {description_of(weights, file)["config"], findings_of(weights, file.string())};
+}
 
 void check_same_data(const std::filesystem::path& folder, const Dataset& dataset) {
   const auto path = folder / "model.safetensors";
@@ -110,9 +120,8 @@ void check_same_data(const std::filesystem::path& folder, const Dataset& dataset
                 "versions)");
 }
 
-void read_network(const std::filesystem::path& folder, const Config& config,
+void read_network(const std::filesystem::path& path, const Config& config,
                   const std::vector<std::string>& findings, Parameters& parameters) {
-  const auto path = folder / "model.safetensors";
   const SafetensorsFile file(path);
   const auto json = description_of(file, path);
   const auto differs = [&](const std::string& what, const std::string& saved,
@@ -131,7 +140,7 @@ void read_network(const std::filesystem::path& folder, const Config& config,
   const Preprocessing evaluated = evaluation_preprocessing(config.data);
   if (!saved.contains(kCropBegin)) saved[kCropBegin] = (evaluated.resize - evaluated.crop) / 2;
   if (saved != wanted) differs("preprocessing", saved.dump(), wanted.dump());
-  load_weights(file, path.string(), parameters);
+  load_weights(file, path.string(), findings, parameters);
 }
 
 void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,

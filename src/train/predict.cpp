@@ -101,7 +101,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
     std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double),
                 line.size() * sizeof(double));
     p.images.push_back(dataset.manifest.images[split.rows[i]]);
-    const float* labels = dataset.manifest.label_row(split.rows[i]);
+    const float* labels = dataset.manifest.scored_row(split.rows[i]);
     p.labels.insert(p.labels.end(), labels, labels + findings);
     const bool scored = line[findings] == 0;
     p.reasons.push_back(scored ? "" : reason_of(damage[i % ranks][next_message[i % ranks]++]));

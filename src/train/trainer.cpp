@@ -12,6 +12,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/launch/batch_system.hpp"
@@ -59,8 +60,12 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
           {"train", split_text(dataset.splits.train)},
           {"val", split_text(dataset.splits.val)},
           {"test", split_text(dataset.splits.test)},
-          {"patients in two splits", std::to_string(dataset.splits.leaked_patients)},
-          {"findings", std::to_string(dataset.manifest.finding_count())},
+          {"patients in two splits", dataset.manifest.knows_patients
+                                         ? std::to_string(dataset.splits.leaked_patients)
+                                         : "unknown: no patient column"},
+          {"findings",
+           std::to_string(dataset.manifest.finding_count()) +
+               (config.eval.findings.empty() ? "" : ", scored: " + listed(config.eval.findings))},
           {"input", std::to_string(preprocessing.crop) + " px of " +
                         std::to_string(preprocessing.resize) + " px, resize " +
                         preprocessing.resize_kind},
@@ -90,7 +95,8 @@ std::string start_weights(const Config& config, const RunFolder& folder, const D
     origin = "of checkpoint " + folder.checkpoint()->filename().string();
     if (comm.rank() == 0) {
       check_same_data(*folder.checkpoint(), dataset);
-      read_network(*folder.checkpoint(), config, dataset.manifest.findings, p);
+      read_network(*folder.checkpoint() / "model.safetensors", config, dataset.manifest.findings,
+                   p);
       read_optimizer(*folder.checkpoint(), p, step.optimizer());
     }
   } else {
@@ -99,8 +105,9 @@ std::string start_weights(const Config& config, const RunFolder& folder, const D
     if (config.model.weights != "none") {
       origin = "from " + config.model.weights;
       if (comm.rank() == 0) {
-        const auto report = load_weights(
-            SafetensorsFile(std::filesystem::path(config.model.weights)), config.model.weights, p);
+        const auto report =
+            load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
+                         config.model.weights, dataset.manifest.findings, p);
         origin += ", sha256 " + sha256_file(config.model.weights).substr(0, 12);
         if (!report.text().empty()) log_warning("[weights] " + report.text());
       }
@@ -146,7 +153,8 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
   const bool has_best = any_rank(comm, comm.rank() == 0 && std::filesystem::exists(best));
   if (has_best) {
     if (comm.rank() == 0)
-      read_network(best, config, dataset.manifest.findings, network.parameters());
+      read_network(best / "model.safetensors", config, dataset.manifest.findings,
+                   network.parameters());
     share_from_rank_0(comm, network.parameters(), nullptr);
   }
   std::vector<SplitScores> results;
@@ -154,7 +162,7 @@ std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& d
     const Split& split = dataset.splits.named(name);
     if (split.rows.empty()) continue;
     const auto prediction = predict_split(config, dataset, split, network, comm, device, weights);
-    Scores scores = score(prediction.predictions);
+    Scores scores = score(prediction.predictions, config.eval.findings);
     scores.loss = prediction.loss;
     if (metrics != nullptr) {
       write_atomically(folder.path() / ("predictions_" + name + ".csv"),
@@ -217,12 +225,14 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
       *comm, recorder,
       {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
   outcome.run_folder = folder.path().string();
-  const Dataset dataset = load_dataset(config.data, *comm, config.launch.timeout_s);
+  const Dataset dataset = load_dataset(config, *comm);
+  require_training_images(dataset.splits);
   check_packs(*dataset.images, training_preprocessing(config.data));
   check_packs(*dataset.images, evaluation_preprocessing(config.data));
   check_crops(*dataset.images, augmentation_of(config.data));
   check_pipeline(config.data, dataset.images->index(), dataset.splits.train.rows, comm->size());
 
+  if (comm->rank() == 0) warn_of_one_sided_findings(config, dataset);
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
   Network network(network_spec(config.model.arch),

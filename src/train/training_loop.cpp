@@ -218,7 +218,7 @@ void TrainingLoop::evaluate() {
   log_.clear();
   const auto result = predict_split(config, parts_.dataset, parts_.dataset.splits.val,
                                     parts_.network, parts_.comm, parts_.device, parts_.weights);
-  const Scores scores = score(result.predictions);
+  const Scores scores = score(result.predictions, config.eval.findings);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double mean = scores.mean_auroc.value_or(nan);
   const double value = config.checkpoint.best == "loss" ? -result.loss : mean;
@@ -237,16 +237,17 @@ void TrainingLoop::evaluate() {
   std::map<std::string, double> by_finding;
   for (std::size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
-  parts_.metrics->write("val", state_.step,
-                        {{"epoch", state_.epoch},
-                         {"damaged", static_cast<std::int64_t>(scores.damaged)},
-                         {"loss", result.loss},
-                         {"mean_auroc", mean},
-                         {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
-                         {"any_finding_auroc", scores.any_finding_auroc.value_or(nan)},
-                         {"auroc", by_finding}});
+  parts_.metrics->write(
+      "val", state_.step,
+      {{"epoch", state_.epoch},
+       {"damaged", static_cast<std::int64_t>(scores.damaged)},
+       {"loss", result.loss},
+       {"mean_auroc", mean},
+       {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
+       {"any_finding_auroc_mean_logit", scores.any_finding_auroc_mean_logit.value_or(nan)},
+       {"auroc", by_finding}});
   log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + fixed(result.loss, 4) +
-           "  mean AUROC " + fixed(mean, 4) +
+           "  mean AUROC " + (scores.mean_auroc ? fixed(mean, 4) : "not defined") +
            (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
            (is_best_ ? "  (best)" : "") +
            (lowered ? "  learning rate x " + scientific(state_.plateau.factor) : ""));

@@ -26,10 +26,44 @@ TEST_CASE("the newest and the best checkpoints stay, links follow") {
   CHECK_FALSE(fs::exists(folder / "c/step-00000003"));
   CHECK(fs::exists(folder / "c/step-00000004"));
   CHECK(store.newest_valid()->filename() == "step-00000005");
-  CHECK(resolve_checkpoint(folder / "c/step-00000004").filename() == "step-00000004");
-  fs::create_directory(folder / "run");
-  fs::rename(folder / "c", folder / "run/checkpoints");
-  CHECK(resolve_checkpoint(folder / "run").filename() == "step-00000002");
+}
+
+TEST_CASE(
+    "a model is found by its run, its checkpoint or its file, without what scoring needs not") {
+  const ScratchFolder folder;
+  const fs::path checkpoints = folder / "run/checkpoints";
+  fs::create_directories(checkpoints);
+  CheckpointStore store(checkpoints, 5);
+  for (int step = 1; step <= 2; ++step)
+    store.save(step, "{}", step == 1, [&](const fs::path& f) {
+      write_atomically(f / "model.safetensors", "weights");
+      write_atomically(f / "optimizer.safetensors", "moments");
+    });
+  const auto step_of = [](const fs::path& named) {
+    const fs::path model = resolve_model(named);
+    CHECK(model.filename() == "model.safetensors");
+    return model.parent_path().filename();
+  };
+  CHECK(step_of(folder / "run") == "step-00000001");
+  const fs::path second = checkpoints / "step-00000002";
+  CHECK(step_of(second) == "step-00000002");
+  CHECK(step_of(second / "model.safetensors") == "step-00000002");
+
+  fs::remove(second / "optimizer.safetensors");
+  CHECK(step_of(second) == "step-00000002");
+  CHECK(CheckpointStore::problem(second) == "optimizer.safetensors is missing");
+  const auto copy = folder.write("handed_on.safetensors", "weights");
+  CHECK(resolve_model(copy).filename() == "handed_on.safetensors");
+
+  folder.write("run/checkpoints/step-00000002/model.safetensors", "Weights");
+  CHECK(error_of<CheckpointError>([&] { resolve_model(second); }).find("SHA-256") !=
+        std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          resolve_model(second / "model.safetensors");
+        }).find("SHA-256") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          resolve_model(folder / "nothing");
+        }).find("no checkpoint here") != std::string::npos);
 }
 
 TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
@@ -41,9 +75,6 @@ TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   fs::create_directory(folder / "c/.step-00000005.tmp");  // a save that was killed
   CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") != std::string::npos);
   CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") != std::string::npos);
-  CHECK(error_of<CheckpointError>([&] {
-          resolve_checkpoint(folder / "c/step-00000004");
-        }).find("SHA-256") != std::string::npos);
   CHECK(store.newest_valid()->filename() == "step-00000002");
   CHECK(fs::exists(folder / "c/step-00000004.broken-1"));
   CHECK_FALSE(fs::exists(folder / "c/.step-00000005.tmp"));
@@ -65,7 +96,4 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   CHECK(store.newest_valid()->filename() == "step-00000001");
   CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) ==
         2);  // the checkpoint and its link
-  CHECK(error_of<CheckpointError>([&] {
-          resolve_checkpoint(folder / "nothing");
-        }).find("no checkpoint here") != std::string::npos);
 }

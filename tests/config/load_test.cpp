@@ -31,6 +31,11 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
       {"data:\n  flip: yes\n", "wants true/false, not 'yes'"},
       {"model:\n  arch: densenet12\n", "'densenet12' is not known. Hint: one of 'densenet121'"},
       {"a: &x 1\nb: *x\n", "exp.yaml:2: aliases"},
+      {"data.resize: 64\ndata: {resize: 72}\n", "exp.yaml:2: key 'data.resize' stands twice"},
+      {"train: {lr: 1}\n---\ntrain: {lr: 2}\n", "exp.yaml:2: a second document (---) begins"},
+      {"run: {dir: \"s3://bucket/run\"}\n", "'s3://bucket/run' lies in an object store"},
+      {"data: {manifest: {path: \"s3://bucket/t.csv\"}}\n",
+       "tables, lists, weights and all that is written must lie in a file system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
       {"data: {manifest: {path: \"${CHEXNET_SURELY_UNSET}/x\"}}\n",
@@ -88,6 +93,27 @@ TEST_CASE("the resolved config reads back equal") {
   CHECK(again.data.findings == Strings{"A b", "c, d"});
 }
 
+TEST_CASE("a config that travels with a model names no places") {
+  const Config config = load_config(
+      {}, {"data.manifest.path=/home/someone/t.csv", "data.images=[/home/someone/i]",
+           "data.crop=96", "run.dir=/home/someone/run", "run.name=someone",
+           "launch.hostfile=/home/someone/hosts", "data.s3.endpoint=https://s3.someone.org",
+           "launch.mpi_args=[--from, someone]", "model.weights=/home/someone/w"});
+  const std::string text = config_yaml(without_places(config));
+  CHECK(text.find("someone") == std::string::npos);
+  const Config again = load_config_text("model", text, {});
+  CHECK(again.data.crop == 96);
+  CHECK(again.data.stage == "off");
+}
+
+TEST_CASE("only images may lie in an object store") {
+  CHECK(object_store_problem("s3://bucket/x").find("file system") != std::string::npos);
+  CHECK(object_store_problem("/data/odd://name").empty());
+  CHECK(object_store_problem("runs/x").empty());
+  const Config config = load_config({}, {"data.images=[\"s3://bucket/x\"]"});
+  CHECK(config.data.images == Strings{"s3://bucket/x"});
+}
+
 TEST_CASE("what a run needs is asked for by name") {
   Config config;
   const auto missing = [&] { return error_of<ConfigError>([&] { check_for_training(config); }); };
@@ -98,6 +124,9 @@ TEST_CASE("what a run needs is asked for by name") {
   CHECK(missing().find("model.weights") != std::string::npos);
   config.model.weights = "none";
   CHECK(missing().empty());
+  config.train.warmup_epochs = config.train.epochs;
+  CHECK(missing().find("train.warmup_epochs: not less than train.epochs") != std::string::npos);
+  config.train.warmup_epochs = 0;
   config.data.crop = 512;
   CHECK(missing().find("data.crop") != std::string::npos);
 }

@@ -110,5 +110,70 @@ TEST_CASE("a table of predictions that does not fit is refused") {
   CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") != std::string::npos);
   CHECK(refused("image,A\nx,1\nx,1\n", &manifest).find("stands twice") != std::string::npos);
   CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") != std::string::npos);
+  CHECK(refused("image,A\nM\xFCller,1\n", &manifest).find("p.csv:2: is not UTF-8") !=
+        std::string::npos);
   CHECK(refused("image,A\n", &manifest).find("no rows") != std::string::npos);
+}
+
+namespace {
+// Two findings and what else a table may hold.
+Predictions of_names(const std::vector<std::string>& findings) {
+  Predictions p;
+  p.findings = findings;
+  p.images = {"1", "2", "3", "4"};
+  p.labels = {1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1};
+  p.probabilities = {0.9, 0.1, 0.3, 0.2, 0.8, 0.6, 0.7, 0.7, 0.2, 0.1, 0.3, 0.9};
+  return p;
+}
+}  // namespace
+
+TEST_CASE("No Finding is in no mean, and neither it nor a device is a disease") {
+  const Scores s = score(of_names({"Edema", "No Finding", "Support Devices"}));
+  CHECK(*s.auroc[0] == Approx(1.0));
+  CHECK(*s.mean_auroc == Approx((*s.auroc[0] + *s.auroc[2]) / 2));
+  CHECK(*s.any_finding_auroc_mean_logit == Approx(*s.auroc[0]));
+  CHECK_FALSE(score(of_names({"No Finding", "Support Devices", "no_finding"}))
+                  .any_finding_auroc_mean_logit);
+}
+
+TEST_CASE("only eval.findings are scored") {
+  const Predictions p = of_names({"A", "B", "C"});
+  const Scores s = score(p, {"C", "A"});
+  CHECK(s.findings == std::vector<std::string>{"C", "A"});
+  CHECK(s.auroc[1] == score(p).auroc[0]);
+  CHECK(*s.mean_auroc == Approx((*s.auroc[0] + *s.auroc[1]) / 2));
+  CHECK(error_of<ConfigError>([&] { score(p, {"D"}); }).find("no finding 'D'") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          score(p, {"A", "A"});
+        }).find("stands twice") != std::string::npos);
+}
+
+TEST_CASE("an image without a 1 and with a blank says nothing about any finding") {
+  Predictions p;
+  p.findings = {"A", "B"};
+  p.images = {"1", "2", "3"};
+  p.labels = {1, NAN, 0, 0, 0, NAN};
+  p.probabilities = {0.8, 0.7, 0.1, 0.2, 0.99, 0.99};
+  CHECK(*score(p).any_finding_auroc_mean_logit == Approx(1.0));  // the third is left out
+}
+
+TEST_CASE("an image without a prediction is in no figure of any finding") {
+  Predictions p;
+  p.findings = {"A"};
+  p.images = {"1", "2", "3"};
+  p.labels = {1, 0, 1};
+  p.probabilities = {0.8, 0.2, NAN};
+  CHECK(score(p).probabilities);
+  CHECK(*score(p).any_finding_auroc_mean_logit == Approx(1.0));
+}
+
+TEST_CASE("scores that are no probabilities have no mean logit") {
+  Predictions p = of_names({"A", "No Finding", "Support Devices"});
+  CHECK(score(p).any_finding_auroc_mean_logit);
+  p.probabilities[0] = 1.7;
+  const Scores s = score(p);
+  CHECK_FALSE(s.probabilities);
+  CHECK_FALSE(s.any_finding_auroc_mean_logit);
+  CHECK(s.mean_auroc);
 }

@@ -6,7 +6,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/model/weights.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/parity_run.hpp"
@@ -206,32 +205,6 @@ TEST_CASE("a finding without positives or negatives has no weighted loss on the 
   const at::Tensor y = at::tensor(m.labels).view({2, 4}).to(at::kDouble);
   const BinaryCrossEntropy loss(w, z.options());
   CHECK(loss(z, y, 1, 6).sum.item<double>() == Approx(2 * std::log(2)));
-}
-
-TEST_CASE("weights travel through safetensors, and what does not fit is named") {
-  const ScratchFolder folder;
-  Network a(network_spec("densenet121"), 14, {}), b(network_spec("densenet121"), 14, {});
-  a.parameters().initialize(1);
-  b.parameters().initialize(2);
-  save_weights(folder / "a.safetensors", a.parameters(), 3, {});
-  CHECK(
-      load_weights(SafetensorsFile(folder / "a.safetensors"), "a", b.parameters()).text().empty());
-  CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
-  CHECK(at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
-
-  Network three(network_spec("densenet121"), 3, {});
-  three.parameters().initialize(9);
-  const auto report =
-      load_weights(SafetensorsFile(folder / "a.safetensors"), "a", three.parameters());
-  CHECK(report.head.size() == 2);
-  CHECK(report.text().find("classifier of another size") != std::string::npos);
-
-  Network resnet(network_spec("resnet50"), 14, {});
-  const auto text = error_of<CheckpointError>([&] {
-    load_weights(SafetensorsFile(folder / "a.safetensors"), "a.safetensors", resnet.parameters());
-  });
-  CHECK(text.find("a.safetensors") != std::string::npos);
-  CHECK(text.find("do not fit this network") != std::string::npos);
 }
 
 TEST_CASE("initial weights depend on seed and name alone and have torchvision's spread") {

@@ -12,10 +12,17 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 
+namespace CLI {
+class Validator;
+}
+
 namespace chexnet {
 
 // --set key=value, which overrides `what`.
 void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what);
+
+// For options that name a place to read tables from or to write to: no s3://.
+CLI::Validator in_file_system();
 
 // What a parent does beyond starting ranks; only runs with a folder are explained and restarted.
 struct ParentTask {

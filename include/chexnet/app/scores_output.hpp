@@ -7,10 +7,10 @@
 
 namespace chexnet {
 
-// A table: finding, positives, AUROC; then the mean.
+// A table: finding, positives, AUROC; then the mean and "any finding". `split` may also name
+// tables.
 std::string scores_text(const SplitScores& result);
-// {"images", "damaged", "auroc": {finding: value|null}, "mean_auroc", "split": {"name", "sha256"}}
-// (docs/json.md).
+// The object of `evaluate` in docs/json.md.
 std::string scores_json(const SplitScores& result, const std::string& split_sha256);
 
 }  // namespace chexnet

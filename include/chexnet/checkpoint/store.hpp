@@ -25,8 +25,8 @@ class CheckpointStore {
   // The newest whole checkpoint; broken ones are moved aside with a warning.
   std::optional<std::filesystem::path> newest_valid() const;
 
-  // Empty when whole, else what is wrong.
-  static std::string problem(const std::filesystem::path& checkpoint);
+  // Empty when whole, else what is wrong: with all files, or with `only` this one.
+  static std::string problem(const std::filesystem::path& checkpoint, const std::string& only = "");
   static std::string read_state(const std::filesystem::path& checkpoint);  // the JSON text
 
  private:
@@ -36,8 +36,10 @@ class CheckpointStore {
   int keep_;
 };
 
-// A checkpoint folder from what a user names: the folder itself, a run folder (its `best`, else
-// `last`), or a .safetensors file's folder. CheckpointError when there is none.
-std::filesystem::path resolve_checkpoint(const std::filesystem::path& named);
+// A model file from what a user names: the file itself, or the model.safetensors of a checkpoint
+// folder or of a run folder (its `best`, else `last`). Scoring needs nothing else, so other files
+// may be absent; where there is a state.json, the model must be the one it names. CheckpointError
+// when there is none.
+std::filesystem::path resolve_model(const std::filesystem::path& named);
 
 }  // namespace chexnet

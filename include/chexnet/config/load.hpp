@@ -24,6 +24,13 @@ void check_for_training(const Config& config);
 // All keys with their values, nested YAML that load_config reads back to an equal Config.
 std::string config_yaml(const Config& config);
 
+// Without run and launch settings, paths and servers: what a model that is handed on may carry, and
+// all that is taken from a model that somebody handed on.
+Config without_places(Config config);
+
+// Empty, or why a path that is no image source cannot be used: it lies in an object store.
+std::string object_store_problem(const std::string& path);
+
 // One line per knob that differs and may not differ in a resumed run; empty = may be resumed.
 std::vector<std::string> resume_conflicts(const Config& before, const Config& now);
 

@@ -33,4 +33,7 @@ std::string_view trimmed(std::string_view text);
 // The non-empty trimmed lines of a list file.
 std::vector<std::string> list_lines(std::string_view text);
 
+// Line (1-based) of the first byte that is not UTF-8; 0 when all of it is.
+std::size_t line_not_utf8(std::string_view text);
+
 }  // namespace chexnet

@@ -20,6 +20,7 @@ struct Audit {
   struct SplitCounts {
     std::string name;
     std::size_t images = 0, patients = 0, no_finding = 0, unlabelled_cells = 0;
+    bool has_no_finding = true;  // false: "No Finding" is a column of the table, counted as such
     std::vector<std::size_t> positives;      // [K]
     std::map<std::string, Group> subgroups;  // "sex F", "view AP", "age 40-59" …
   };
@@ -37,6 +38,8 @@ struct Audit {
   std::vector<std::string> known;  // comparison with the published numbers of NIH's releases
   bool known_differs = false;
 
+  // Nothing missing, damaged, leaking or unlike a published table. Pictures that stand twice in one
+  // split are counted only.
   bool clean() const {
     return missing.empty() && corrupt.empty() && leaks.empty() && !known_differs;
   }

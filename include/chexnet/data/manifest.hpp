@@ -13,25 +13,43 @@
 namespace chexnet {
 
 struct Manifest {
-  std::vector<std::string> findings;                    // [K]
-  std::vector<std::string> images;                      // [N] names as in the table
-  std::vector<std::string> patients;                    // [N]
-  std::vector<float> labels;                            // [N, K]; 1, 0 or NaN = not labelled
+  std::vector<std::string> findings;  // [K]
+  std::vector<std::string> images;    // [N] names as in the table
+  std::vector<std::string> patients;  // [N]
+  std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labelled
+  // The same for scoring, where data.blank and data.uncertain make training's differ; else empty.
+  std::vector<float> scored;                            // [N, K]
   std::vector<float> ages;                              // [N] years, NaN = unknown
   std::vector<std::string> sexes, views;                // [N], empty = unknown
   std::unordered_map<std::string, std::uint32_t> rows;  // name -> row
   std::string path, sha256;                             // of the file; names the release
+  bool knows_patients = true;  // false: the table has no patient column, each image is its own
 
   std::size_t size() const { return images.size(); }
   std::size_t finding_count() const { return findings.size(); }
   const float* label_row(std::size_t row) const { return &labels[row * findings.size()]; }
+  const float* scored_row(std::size_t row) const {
+    return scored.empty() ? label_row(row) : &scored[row * findings.size()];
+  }
 };
 
 // The 14 findings in the order of the ChestX-ray14 paper.
 const std::vector<std::string>& nih_findings();
 
-// Throws DataError naming file and line: unknown label, empty patient, wrong number of fields, an
-// image twice.
-Manifest read_manifest(const DataConfig& config);
+// Labels for training follow data.blank, data.uncertain and data.uncertain_by_finding, those for
+// scoring eval.blank and eval.uncertain. Throws DataError naming file and line: unknown label,
+// empty patient, wrong number of fields, an image twice, text that is not UTF-8; ConfigError for
+// findings named twice or a policy of an unknown finding.
+Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
+
+// The table as a network sees it that knows `findings`: columns by name (findings.hpp), not
+// labelled where the table has none. Returns the table's own findings that were left out.
+std::vector<std::string> match_findings(Manifest& manifest,
+                                        const std::vector<std::string>& findings);
+
+// Several tables with the same findings as one, e.g. train.csv and valid.csv. DataError when an
+// image is in two of them.
+Manifest read_tables(DataConfig config, const std::vector<std::string>& paths,
+                     const EvalConfig& eval = {});
 
 }  // namespace chexnet

@@ -24,9 +24,13 @@ struct Splits {
 };
 
 // Lists as given; without a validation list, data.val_fraction of the training patients, drawn with
-// data.split_seed. DataError: a listed name the manifest lacks, a name in two lists, a patient in
-// two splits.
+// data.split_seed. Any split may be empty. DataError: a listed name the manifest lacks, a name in
+// two lists, a patient in two splits.
 Splits make_splits(const Manifest& manifest, const DataConfig& config);
+// Every row as the test split, under a name of its own: tables that are only scored.
+Splits all_as_test(const Manifest& manifest, const std::string& name);
+// DataError when there is nothing to train on.
+void require_training_images(const Splits& splits);
 
 // split.csv: image,patient,split.
 std::string splits_csv(const Manifest& manifest, const Splits& splits);

@@ -25,14 +25,23 @@ struct Scores {
   std::vector<std::string> findings;
   std::vector<std::optional<double>> auroc;  // [K]; empty where a class has no member
   std::vector<std::size_t> positives;        // [K]
-  std::optional<double> mean_auroc;          // over the findings that have one
-  std::optional<double> any_finding_auroc;   // mean logit against "some finding present"
-  std::optional<double> loss;                // mean binary cross-entropy, where it was computed
+  std::optional<double> mean_auroc;  // over the findings that have one, without "No Finding"
+  // Of "some disease is present" by the mean logit of the diseases (neither "No Finding" nor
+  // "Support Devices"). An image without a 1 and with a blank says nothing. Empty also when a score
+  // is no probability.
+  std::optional<double> any_finding_auroc_mean_logit;
+  bool probabilities = true;   // all scores lie in 0..1
+  std::optional<double> loss;  // mean binary cross-entropy, where it was computed
 };
-Scores score(const Predictions& predictions);
 // "40 images", or "39 of 40 images, 1 damaged".
 std::string images_text(const Scores& scores);
-// Mean over findings with at least `positives` positives.
+// `findings`: those that are scored; empty = all.
+Scores score(const Predictions& predictions, const std::vector<std::string>& findings = {});
+// eval.findings checked against what the network knows; all of it when empty. ConfigError: an
+// unknown name, a name twice.
+std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
+                                         const std::vector<std::string>& known);
+// The same mean over findings with at least `positives` positives.
 std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives);
 
 // predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason; shortest text that reads

@@ -13,15 +13,22 @@ namespace chexnet {
 struct LoadReport {
   std::vector<std::string> missing;  // of the network, not in the file: kept as they were
   std::vector<std::string> extra;    // of the file, not of the network: ignored
-  std::vector<std::string>
-      head;                  // classifier tensors of another number of findings: kept as they were
-  std::string text() const;  // for the settings table; empty when everything fitted
+  // Findings of the classifier: rows taken over by name, rows kept as they were, rows of the file
+  // that the network has no use for.
+  std::vector<std::string> taken, afresh, left_out;
+  std::int64_t unnamed = 0;  // outputs of a classifier whose file does not name its findings
+  std::string text() const;  // one line; empty when everything fitted
 };
 
-// Copies by name. CheckpointError: a backbone tensor is missing or of another shape.
-// A classifier of another size is reported, never cut or padded.
+// The findings that a file's classifier knows, in order of its rows, as its metadata "chexnet"
+// says; empty when it does not say.
+std::vector<std::string> findings_of(const SafetensorsFile& file, const std::string& origin);
+
+// Copies tensors by name, rows of the classifier by name of finding (findings.hpp): never by
+// position, as two data sets may have equally many. CheckpointError: a backbone tensor is missing
+// or of another shape.
 LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
-                        Parameters& parameters);
+                        const std::vector<std::string>& findings, Parameters& parameters);
 
 // Writes parameters, running statistics and num_batches_tracked (= steps), all in fp32 (fp64
 // networks: fp64).

@@ -12,16 +12,24 @@
 
 namespace chexnet {
 
-// The JSON text in model.safetensors' metadata: arch, findings, preprocessing, splits.
+// The JSON text in model.safetensors' metadata: arch, findings, preprocessing, config, splits.
 std::string model_description(const Config& config, const Dataset& dataset);
 
 // model.safetensors and optimizer.safetensors into `folder`.
 void write_network(const std::filesystem::path& folder, const Parameters& parameters,
                    const Optimizer& optimizer, std::int64_t step, const std::string& description);
 
-// Weights of a checkpoint for inference or further training. CheckpointError when it is of another
+// What a model file says of itself, enough to score with it wherever it lies. CheckpointError when
+// it is damaged or was not written by this program.
+struct ModelCard {
+  std::string config;  // YAML, without places
+  std::vector<std::string> findings;
+};
+ModelCard read_model_card(const std::filesystem::path& file);
+
+// Weights of a model file for inference or further training. CheckpointError when it is of another
 // network, or learnt other findings, or saw other preprocessing than `config` asks for.
-void read_network(const std::filesystem::path& folder, const Config& config,
+void read_network(const std::filesystem::path& file, const Config& config,
                   const std::vector<std::string>& findings, Parameters& parameters);
 // A resume must walk the same images: CheckpointError when the training split is another; a changed
 // table of the same images (NIH's two releases differ in labels) is a warning.

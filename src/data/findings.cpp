@@ -1,0 +1,67 @@
+#include "chexnet/data/findings.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+// "Pleural_Thickening" -> "pleural thickening"
+std::string plain(const std::string& name) {
+  std::string text = name;
+  for (char& c : text) {
+    if (c == '_' || c == '-') c = ' ';
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+// Names of one finding in different data sets. CheXpert and MIMIC-CXR write "Pleural Effusion"
+// (Irvin et al., AAAI 2019), ChestX-ray14 "Effusion" (Wang et al., CVPR 2017), which its authors
+// define as pleural; TorchXRayVision (Cohen et al., MIDL 2022) joins the two in the same way.
+// Names that only overlap (Lung Lesion and Mass, Lung Opacity and Infiltration) do not belong here.
+std::string canonical(const std::string& name) {
+  const std::string text = plain(name);
+  return text == "pleural effusion" ? "effusion" : text;
+}
+
+}  // namespace
+
+bool same_finding(const std::string& a, const std::string& b) {
+  return canonical(a) == canonical(b);
+}
+
+std::optional<std::size_t> find_finding(const std::vector<std::string>& names,
+                                        const std::string& wanted) {
+  auto found = std::ranges::find(names, wanted);
+  if (found == names.end())
+    found = std::ranges::find_if(names, [&](const auto& n) { return same_finding(n, wanted); });
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+bool is_no_finding(const std::string& name) { return plain(name) == "no finding"; }
+
+bool is_disease(const std::string& name) {
+  return !is_no_finding(name) && plain(name) != "support devices";
+}
+
+std::string listed(const std::vector<std::string>& names, std::size_t shown) {
+  std::string text;
+  const std::size_t count = std::min(shown, names.size());
+  for (std::size_t i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + names[i];
+  if (count < names.size()) text += " and " + std::to_string(names.size() - count) + " more";
+  return text;
+}
+
+void refuse_doubled(const std::vector<std::string>& names, const std::string& key) {
+  std::set<std::string> seen;
+  for (const auto& name : names)
+    if (!seen.insert(name).second)
+      throw ConfigError("[config] " + key + ": '" + name + "' stands twice. Hint: remove one");
+}
+
+}  // namespace chexnet

@@ -1,0 +1,98 @@
+#include "labels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/data/findings.hpp"
+
+namespace chexnet {
+namespace {
+
+float policy_value(const std::string& policy) {
+  if (policy == "zero") return 0;
+  if (policy == "one") return 1;
+  return kUnlabelled;
+}
+
+// What a blank and an uncertain cell of one finding become.
+struct Policy {
+  float blank = kUnlabelled, uncertain = kUnlabelled;
+  float operator()(float cell) const {
+    if (std::isnan(cell)) return blank;
+    return cell == kUncertain ? uncertain : cell;
+  }
+  bool operator==(const Policy& other) const {
+    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    return same(blank, other.blank) && same(uncertain, other.uncertain);
+  }
+};
+
+std::vector<Policy> training_policies(const Manifest& m, const DataConfig& config,
+                                      const std::string& blank) {
+  std::vector<Policy> policies(m.finding_count(),
+                               {policy_value(blank), policy_value(config.uncertain)});
+  std::vector<std::string> named;
+  for (const auto& entry : config.uncertain_by_finding) {
+    const auto equals = entry.rfind('=');
+    const std::string name = entry.substr(0, equals);
+    const std::string policy = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const std::string place = "[config] data.uncertain_by_finding: ";
+    if (policy != "ignore" && policy != "zero" && policy != "one")
+      throw ConfigError(place + "'" + entry +
+                        "' is not known. Hint: finding=ignore, finding=zero or finding=one");
+    const auto found = std::ranges::find(m.findings, name);
+    if (found == m.findings.end())
+      throw ConfigError(place + "no finding '" + name + "'. Hint: nearest are " +
+                        nearest_names(name, m.findings));
+    policies[static_cast<std::size_t>(found - m.findings.begin())].uncertain = policy_value(policy);
+    named.push_back(name);
+  }
+  refuse_doubled(named, "data.uncertain_by_finding");
+  return policies;
+}
+
+std::vector<float> with_policies(std::vector<float> cells, const std::vector<Policy>& policies) {
+  for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = policies[i % policies.size()](cells[i]);
+  return cells;
+}
+
+}  // namespace
+
+std::vector<float> columns_of(const std::vector<float>& labels, std::size_t width,
+                              const std::vector<std::size_t>& from) {
+  std::vector<float> taken;
+  taken.reserve(labels.size() / width * from.size());
+  for (std::size_t at = 0; at < labels.size(); at += width)
+    for (const std::size_t k : from) taken.push_back(k == kNoColumn ? kUnlabelled : labels[at + k]);
+  return taken;
+}
+
+void apply_policies(Manifest& m, const DataConfig& config, const EvalConfig& eval) {
+  // Irvin et al. (2019) count what a report does not mention as negative.
+  const char* usual = config.manifest.format == "chexpert" ? "zero" : "ignore";
+  const std::string blank = config.blank == "auto" ? usual : config.blank;
+  const auto training = training_policies(m, config, blank);
+  const Policy scoring = {policy_value(eval.blank == "auto" ? blank : eval.blank),
+                          policy_value(eval.uncertain)};
+  const auto open = [](float cell) { return std::isnan(cell) || cell == kUncertain; };
+  if (std::ranges::none_of(m.labels, open)) return;
+  const bool differ = std::ranges::any_of(training, [&](const auto& p) { return !(p == scoring); });
+  if (differ) m.scored = with_policies(m.labels, std::vector<Policy>(m.finding_count(), scoring));
+  m.labels = with_policies(std::move(m.labels), training);
+}
+
+std::vector<std::string> match_findings(Manifest& m, const std::vector<std::string>& findings) {
+  std::vector<std::size_t> from;
+  for (const auto& name : findings)
+    from.push_back(find_finding(m.findings, name).value_or(kNoColumn));
+  std::vector<std::string> left_out;
+  for (std::size_t k = 0; k < m.finding_count(); ++k)
+    if (std::ranges::find(from, k) == from.end()) left_out.push_back(m.findings[k]);
+  m.labels = columns_of(m.labels, m.finding_count(), from);
+  m.scored = columns_of(m.scored, m.finding_count(), from);
+  m.findings = findings;
+  return left_out;
+}
+
+}  // namespace chexnet

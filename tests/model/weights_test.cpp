@@ -1,0 +1,97 @@
+#include "chexnet/model/weights.hpp"
+
+#include <ATen/ATen.h>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/model/network.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+Metadata knows(const std::string& findings) {
+  return {{"chexnet", "{\"findings\": " + findings + "}"}};
+}
+
+// A tensor of the network by name, a view.
+at::Tensor tensor_of(const Network& network, const std::string& name) {
+  const Parameters& p = network.parameters();
+  for (const auto& entry : p.list())
+    if (entry.name == name)
+      return p.flat_values().narrow(0, entry.begin, entry.end - entry.begin).view(entry.shape);
+  return {};
+}
+
+const std::vector<std::string> kThree = {"A", "B", "C"};
+
+}  // namespace
+
+TEST_CASE("weights travel through safetensors, and what does not fit is named") {
+  const ScratchFolder folder;
+  const auto file = folder / "a.safetensors";
+  Network a(network_spec("densenet121"), 3, {}), b(network_spec("densenet121"), 3, {});
+  a.parameters().initialize(1);
+  b.parameters().initialize(2);
+  save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
+  CHECK(load_weights(SafetensorsFile(file), "a", kThree, b.parameters()).text().empty());
+  CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
+  CHECK(at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
+
+  Network resnet(network_spec("resnet50"), 3, {});
+  const auto text = error_of<CheckpointError>(
+      [&] { load_weights(SafetensorsFile(file), "a.safetensors", kThree, resnet.parameters()); });
+  CHECK(text.find("a.safetensors") != std::string::npos);
+  CHECK(text.find("do not fit this network") != std::string::npos);
+
+  save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\"]"));
+  CHECK(error_of<CheckpointError>([&] {
+          load_weights(SafetensorsFile(file), "a", kThree, b.parameters());
+        }).find("for 2 named findings") != std::string::npos);
+  save_weights(file, a.parameters(), 3, knows("7"));
+  CHECK(error_of<CheckpointError>([&] {
+          load_weights(SafetensorsFile(file), "a", kThree, b.parameters());
+        }).find("description is damaged") != std::string::npos);
+}
+
+TEST_CASE("a classifier's rows are taken over by name of finding, never by position") {
+  const ScratchFolder folder;
+  const auto file = folder / "a.safetensors";
+  Network from(network_spec("densenet121"), 3, {}), to(network_spec("densenet121"), 3, {});
+  from.parameters().initialize(1);
+  to.parameters().initialize(2);
+  const std::string weight = "classifier.weight", bias = "classifier.bias";
+  tensor_of(from, bias).copy_(at::arange(3, at::kFloat) + 1);
+  save_weights(file, from.parameters(), 3, knows("[\"Edema\", \"Effusion\", \"Hernia\"]"));
+  const at::Tensor before = tensor_of(to, weight).clone();
+
+  const auto report = load_weights(SafetensorsFile(file), "a",
+                                   {"No Finding", "Edema", "Pleural Effusion"}, to.parameters());
+  CHECK(report.text() ==
+        "classifier taken over by name: Edema, Pleural Effusion; started afresh: No Finding; of "
+        "the file, not wanted: Hernia");
+  CHECK(at::equal(tensor_of(to, weight)[0], before[0]));
+  CHECK(at::equal(tensor_of(to, weight)[1], tensor_of(from, weight)[0]));
+  CHECK(at::equal(tensor_of(to, weight)[2], tensor_of(from, weight)[1]));
+  CHECK(tensor_of(to, bias)[0].item<float>() == 0);
+  CHECK(tensor_of(to, bias)[2].item<float>() == 2);
+  CHECK(
+      at::equal(tensor_of(to, "features.conv0.weight"), tensor_of(from, "features.conv0.weight")));
+}
+
+TEST_CASE("a classifier whose findings are not named starts afresh, whatever its size") {
+  const ScratchFolder folder;
+  for (const std::int64_t outputs : {3, 1000}) {
+    const auto file = folder / "a.safetensors";
+    Network from(network_spec("densenet121"), outputs, {}), to(network_spec("densenet121"), 3, {});
+    from.parameters().initialize(1);
+    to.parameters().initialize(2);
+    save_weights(file, from.parameters(), 3, {});
+    const at::Tensor before = tensor_of(to, "classifier.weight").clone();
+    const auto report = load_weights(SafetensorsFile(file), "a", kThree, to.parameters());
+    CHECK(report.text() == "classifier of " + std::to_string(outputs) +
+                               " outputs whose findings the file does not name, started afresh");
+    CHECK(at::equal(tensor_of(to, "classifier.weight"), before));
+  }
+}

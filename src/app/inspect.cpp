@@ -6,6 +6,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
@@ -150,8 +151,7 @@ int run(const Options& options) {
       });
   progress.clear();
   if (options.json)
-    std::cout << as_json(result, manifest).dump(-1, ' ', false, Json::error_handler_t::replace)
-              << std::endl;
+    std::cout << json_text(as_json(result, manifest)) << std::endl;
   else
     print_page(result, manifest);
   return 0;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/resources.hpp"
 
 namespace chexnet {
@@ -32,7 +33,7 @@ std::string scores_json(const SplitScores& result, const std::string& split_sha2
   json["split"] = {
       {"name", result.split},
       {"sha256", split_sha256.empty() ? nlohmann::json(nullptr) : nlohmann::json(split_sha256)}};
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace chexnet

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -16,14 +18,27 @@
 
 namespace chexnet {
 
+namespace {
+
+// 0 or errno. `status` looks at a lock by taking it for a moment, so one refusal is none.
+int lock_exclusively(int fd) {
+  constexpr int kTries = 5;
+  for (int i = 1;; ++i) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK || i == kTries) return errno;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace
+
 RunLock::RunLock(const std::filesystem::path& folder) {
   const auto path = folder / ".lock";
   fd_ = open_lock_file(path);
   if (fd_ < 0)
     throw CheckpointError("[launch] " + path.string() + ": " + std::strerror(errno) +
                           ". Hint: the run folder is not writable: choose another with --out");
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
+  if (const int error = lock_exclusively(fd_); error != 0) {
     if (error == EWOULDBLOCK) {
       std::array<char, 256> holder{};
       [[maybe_unused]] const auto count = ::pread(fd_, holder.data(), holder.size() - 1, 0);
@@ -41,5 +56,16 @@ RunLock::RunLock(const std::filesystem::path& folder) {
 }
 
 RunLock::~RunLock() { ::close(fd_); }
+
+std::optional<bool> run_is_locked(const std::filesystem::path& folder) {
+  const int fd = ::open((folder / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  // A shared lock, held for a moment: RunLock tries more than once.
+  const int error = ::flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
+  ::close(fd);
+  if (error == 0) return false;
+  if (error == EWOULDBLOCK) return true;
+  return std::nullopt;
+}
 
 }  // namespace chexnet

@@ -17,7 +17,7 @@
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/job_script.hpp"
 #include "chexnet/launch/self_launch.hpp"
-#include "chexnet/report/run_summary.hpp"
+#include "chexnet/report/run_comparison.hpp"
 #include "chexnet/train/run_folder.hpp"
 
 namespace chexnet {
@@ -106,7 +106,7 @@ int hand_over(const JobRequest& request, const std::string& script) {
 
 int run(const Options& options, Invocation& invocation) {
   const Config config = load_config({options.files.begin(), options.files.end()}, options.set);
-  check_for_training(config);
+  check_run(config);
   JobRequest request;
   request.program = invocation.program;
   const char* site = std::getenv("CHEXNET_SITE");
@@ -126,7 +126,7 @@ int run(const Options& options, Invocation& invocation) {
     for (const auto& point : request.points) {
       auto set = options.set;
       set.insert(set.end(), point.assignments.begin(), point.assignments.end());
-      check_for_training(load_config({options.files.begin(), options.files.end()}, set));
+      check_run(load_config({options.files.begin(), options.files.end()}, set));
     }
   } else if (options.local) {
     throw ConfigError("[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");

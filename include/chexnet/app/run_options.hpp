@@ -17,6 +17,12 @@ namespace chexnet {
 // --set key=value, which overrides `what`.
 void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what);
 
+// All that can be found wrong in a config before any rank exists: ConfigError.
+void check_run(const Config& config);
+// CheckpointError where no file can be made at `path`; empty: none is wanted. For what is written
+// after hours of work.
+void check_output(const std::string& path);
+
 // What a parent does beyond starting ranks; only runs with a folder are explained and restarted.
 struct ParentTask {
   bool dry_run = false;  // print the command and stop

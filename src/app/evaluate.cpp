@@ -11,6 +11,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/launch/signals.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/train_state.hpp"
@@ -48,6 +49,7 @@ int evaluate_table(const Options& options) {
 }
 
 int evaluate_checkpoint(const Options& options, Invocation& invocation) {
+  check_output(options.out);
   const auto folder = resolve_checkpoint(options.checkpoint);
   const TrainState state =
       TrainState::from_json(CheckpointStore::read_state(folder), folder.string());
@@ -73,13 +75,19 @@ int evaluate_checkpoint(const Options& options, Invocation& invocation) {
   share_from_rank_0(comm, network.parameters(), nullptr);
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  const auto prediction = predict_split(config, dataset, split, network, comm, device, weights);
+  const auto prediction =
+      predict_split(config, dataset, split, network, comm, device, weights, stop_requested);
+  if (!prediction) {
+    if (comm.rank() == 0) log_info("stopped on request; nothing was written");
+    invocation.abort = nullptr;
+    return static_cast<int>(ExitCode::kRequeue);
+  }
   if (comm.rank() == 0) {
     log_info("checkpoint " + folder.string() + ", step " + std::to_string(state.step));
     if (!options.out.empty())
-      write_atomically(options.out, predictions_csv(prediction.predictions));
-    Scores scores = score(prediction.predictions);
-    scores.loss = prediction.loss;
+      write_atomically(options.out, predictions_csv(prediction->predictions));
+    Scores scores = score(prediction->predictions);
+    scores.loss = prediction->loss;
     print({options.split, std::move(scores)}, split.sha256, options.json);
   }
   invocation.abort = nullptr;

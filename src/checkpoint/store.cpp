@@ -127,8 +127,8 @@ void CheckpointStore::save(std::int64_t step, const std::string& state,
                            const std::function<void(const fs::path&)>& write_files) {
   const std::string name = step_name(step);
   const fs::path final_folder = folder_ / name, partial = folder_ / ("." + name + ".tmp");
-  if (has(step) && !problem(final_folder).empty()) move_aside(final_folder);
-  if (has(step)) {
+  if (is_there(final_folder) && !problem(final_folder).empty()) move_aside(final_folder);
+  if (is_there(final_folder)) {
     replace_state(step, state);
   } else {
     try {
@@ -168,7 +168,10 @@ void CheckpointStore::mark_best(std::int64_t step) {
   remove_old();
 }
 
-bool CheckpointStore::has(std::int64_t step) const { return is_there(folder_ / step_name(step)); }
+bool CheckpointStore::has_whole(std::int64_t step) const {
+  const fs::path folder = folder_ / step_name(step);
+  return is_there(folder) && problem(folder).empty();
+}
 
 void CheckpointStore::point(const char* link, const std::string& target) const {
   const fs::path path = folder_ / link, partial = folder_ / ("." + std::string(link) + ".tmp");

@@ -86,11 +86,11 @@ std::string tag_of(const std::string& event, const MetricFields& fields) {
 MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start) {
   const auto path = folder / "metrics.jsonl";
   cut_after(path, start);
-  lines_.open(path, std::ios::app);
+  lines_.open(AppendName(path).name(), std::ios::app);
   const auto events = "events.out.tfevents." +
                       std::to_string(static_cast<long long>(system_time_s())) + "." + host_name() +
                       "." + std::to_string(getpid());
-  events_.open(folder / events, std::ios::binary);
+  events_.open(AppendName(folder / events).name(), std::ios::binary | std::ios::app);
   if (!lines_ || !events_)
     throw CheckpointError("[report] " + path.string() +
                           ": cannot be written. Hint: is the run folder writable?");
@@ -165,7 +165,7 @@ void write_error_event(const std::filesystem::path& folder, int exit_code,
   std::int64_t step = 0;
   for_each_event(text,
                  [&](const nlohmann::json& event, const std::string&) { step = step_of(event); });
-  std::ofstream lines(path, std::ios::app);
+  std::ofstream lines(AppendName(path).name(), std::ios::app);
   if (!text.empty() && !text.ends_with('\n')) lines << '\n';  // a full disk tore it
   lines << line_text(
       {{"event", "error"}, {"step", step}, {"exit_code", exit_code}, {"sentence", sentence}});

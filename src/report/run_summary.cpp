@@ -82,6 +82,8 @@ void read_event(RunSummary& run, const json& event, double batch) {
   } else if (kind == "final") {
     if (const auto auroc = figure("mean_auroc")) run.final_auroc[event.value("split", "")] = *auroc;
   } else if (kind == "error") {
+    // A later start that was refused takes nothing from a run that is complete.
+    if (run.state == "finished") return;
     run.state = "failed";
     run.error = event.value("sentence", "");
     run.exit_code = event.value("exit_code", 0);

@@ -70,7 +70,10 @@ std::optional<SplitPrediction> predict_split(const Config& config, const Dataset
   std::string damaged;
   const double start = now_s();
   for (std::size_t b = 0; b < batches; ++b) {
-    if (any_rank(comm, stop())) return std::nullopt;
+    if (any_rank(comm, stop())) {
+      progress.clear();
+      return std::nullopt;
+    }
     const Batch& data = loader.next();
     for (const auto& error : data.errors)
       if (!error.empty()) log_warning(error);

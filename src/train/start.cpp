@@ -38,17 +38,18 @@ void check_validation(TrainState& state, const Dataset& dataset) {
       "stop start afresh");
   state.forget_validation();
   state.validation_sha256 = now;
+  if (dataset.splits.val.rows.empty()) state.evaluation_due = false;
 }
 
 // After a crash between the state of a checkpoint and its link, or the loss of the best one.
 void follow_best(TrainState& state, CheckpointStore& store) {
   if (state.best_step < 0) return;
-  if (store.has(state.best_step)) {
+  if (store.has_whole(state.best_step)) {
     store.mark_best(state.best_step);
     return;
   }
   log_warning("[resume] the best checkpoint, of step " + std::to_string(state.best_step) +
-              ", is not there any more: the best of what follows takes its place");
+              ", is gone or damaged: the best of what follows takes its place");
   state.forget_validation();
 }
 
@@ -79,6 +80,7 @@ TrainState start_state(const Config& config, RunFolder& folder, const Dataset& d
     const std::string place = folder.checkpoint()->string();
     std::string text;
     if (comm.rank() == 0) {
+      check_same_data(*folder.checkpoint(), dataset);
       state = TrainState::from_json(CheckpointStore::read_state(*folder.checkpoint()), place);
       warn_of_another_schedule(state, config, place);
       check_validation(state, dataset);
@@ -121,7 +123,6 @@ std::string start_weights(const Config& config, const RunFolder& folder, const T
   if (!folder.checkpoint()) {
     origin = fresh_weights(config, p, first);
   } else if (first) {
-    check_same_data(*folder.checkpoint(), dataset);
     read_network(*folder.checkpoint(), config, dataset.manifest.findings, p);
     read_optimizer(*folder.checkpoint(), p, step.optimizer());
   }

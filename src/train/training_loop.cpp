@@ -54,7 +54,10 @@ ExitCode TrainingLoop::run() {
   const auto rows = training_rows(config, parts_.dataset);
   const auto images = static_cast<std::uint64_t>(rows.size());
   total_steps_ = total_steps(config.train, images);
-  if (state_.evaluation_due && !evaluate()) return stopped();
+  if (state_.evaluation_due) {
+    if (!evaluate()) return stopped();
+    watch_.skip();
+  }
 
   const auto batch = static_cast<std::uint64_t>(config.train.batch);
   const auto seed = static_cast<std::uint64_t>(config.run.seed);

@@ -132,4 +132,6 @@ TEST_CASE("the state of a checkpoint can be replaced, its files stay described")
   CHECK(CheckpointStore::read_state(folder / "c/step-00000001").find("0.5") != std::string::npos);
   fs::resize_file(folder / "c/step-00000001/data", 3);
   CHECK(CheckpointStore::problem(folder / "c/step-00000001") == "data has another size");
+  CHECK_FALSE(store.has_whole(1));
+  CHECK_FALSE(store.has_whole(2));
 }

@@ -58,6 +58,8 @@ TEST_CASE("a run that ended by an error says which; the next start takes it back
   CHECK(summary.state == "failed");
   CHECK(summary_text(summary).find("data are gone (exit 3)") != std::string::npos);
   CHECK(summary_json(summary).find("\"exit_code\":3") != std::string::npos);
+  make_run(folder, "r", {}, test_line(0.7) + error);
+  CHECK(summarise_run(run).state == "finished");
   make_run(folder, "r", {}, error + "{\"event\":\"restart\",\"step\":2}\n");
   const RunLock lock(run);
   CHECK(summarise_run(run).state == "running");

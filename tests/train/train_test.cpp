@@ -12,6 +12,7 @@
 #include "chexnet/train/schedule.hpp"
 #include "chexnet/train/start.hpp"
 #include "chexnet/train/step.hpp"
+#include "chexnet/train/stop_request.hpp"
 #include "chexnet/train/train_state.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
@@ -272,6 +273,24 @@ TEST_CASE("a complete run has nothing left unless it is asked for more steps") {
   CHECK_FALSE(nothing_left(s, config, 100));
   s.epochs_without_best = 2;  // it had stopped early
   CHECK(nothing_left(s, config, 100));
+}
+
+TEST_CASE("what cannot be finished in the time of the job is not begun") {
+  const ScratchFolder scratch;
+  const auto solo = solo_communicator();
+  Config config;
+  config.run.dir = (scratch / "run").string();
+  config.launch.time_limit = "100:00:00";
+  config.launch.stop_margin_s = 3600;
+  const RunFolder folder(config, Resume::kNo, *solo);
+  StopRequest stop(config, folder, true);
+  CHECK_FALSE(stop.asked(0));
+  CHECK_FALSE(stop.asked(10 * 3600));
+  CHECK(stop.asked(99.5 * 3600));  // an evaluation that takes as long
+  CHECK(StopRequest(config, folder, false).asked(99.5 * 3600) == false);  // rank 0 knows the time
+  scratch.write("run/STOP", "");
+  CHECK(stop.asked(0));
+  CHECK(stop.stopped(3, nullptr) == ExitCode::kRequeue);
 }
 
 TEST_CASE("the automatic batch is the largest whose memory plan fits") {

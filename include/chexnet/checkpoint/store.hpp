@@ -29,7 +29,7 @@ class CheckpointStore {
   void replace_state(std::int64_t step, const std::string& state);
   // Moves the link `best`.
   void mark_best(std::int64_t step);
-  bool has(std::int64_t step) const;
+  bool has_whole(std::int64_t step) const;
 
   // The newest whole checkpoint, after which the link `last` points to it; newer ones whose content
   // is not what their state.json says are moved aside with a warning. Nothing where there never was

@@ -13,8 +13,9 @@
 
 namespace chexnet {
 
-// The state of the checkpoint, as far as it holds under this config and on these data. Says on rank
-// 0 what a change since then means. Collective.
+// The state of the checkpoint, as far as it holds under this config and on these data;
+// CheckpointError when it was trained on another training split. Says on rank 0 what a change since
+// then means. Collective.
 TrainState start_state(const Config& config, RunFolder& folder, const Dataset& dataset,
                        Communicator& comm);
 

@@ -70,8 +70,9 @@ check "and nothing was trained" [ "$before" = "$(sha256sum "$run/metrics.jsonl")
 
 # Ends that status knows at once.
 run=$scratch/ended
-check "a run" train --set train.max_steps=2 --set eval.splits=[]
-rc=0; train --set data.images=["$scratch/gone"] --set train.max_steps=3 --resume auto || rc=$?
+rc=0; train --set train.max_seconds=0.001 || rc=$?
+check "a run that stops (exit $rc)" [ $rc = 75 ]
+rc=0; train --set data.images=["$scratch/gone"] --resume auto || rc=$?
 check "the data are gone (exit $rc)" [ $rc != 0 ]
 check "status says that it failed, and of what" grep -q "failed .*gone.*(exit $rc)" <<<"$(status)"
 run=$scratch/killed

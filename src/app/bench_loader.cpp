@@ -9,6 +9,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
@@ -104,9 +105,9 @@ int run(const Options& options) {
   }
   if (!options.svg.empty()) write_atomically(options.svg, svg_plot(plot) + "\n");
   if (options.json)
-    std::cout
-        << nlohmann::ordered_json{{"sources", sources}, {"peak_bytes", peak_rss_bytes()}}.dump()
-        << std::endl;
+    std::cout << json_text(
+                     nlohmann::ordered_json{{"sources", sources}, {"peak_bytes", peak_rss_bytes()}})
+              << std::endl;
   return 0;
 }
 

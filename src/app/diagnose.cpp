@@ -16,6 +16,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
@@ -44,7 +45,7 @@ void print(const LimitReport& report, const Rows& evidence, nlohmann::ordered_js
     json["reason"] = report.reason;
     json["advice"] = report.advice;
     if (report.workers > 0) json["workers"] = report.workers;
-    std::cout << json.dump() << std::endl;
+    std::cout << json_text(json) << std::endl;
     return;
   }
   std::cout << aligned(evidence) << "\nlimited by: " << limit_name(report.limit) << "\n  "
@@ -72,7 +73,7 @@ double read_rate(const Dataset& dataset, int threads, double seconds) {
 int measure(const Options& options, Invocation& invocation) {
   Config config = load_config({options.what.begin(), options.what.end()}, options.set);
   if (options.ranks > 0) config.launch.ranks = options.ranks;
-  check_for_training(config);
+  check_run(config);
   Launch launch = enter_world(config.launch, invocation);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const Device device = choose_device(config.launch, *launch.comm);
@@ -200,7 +201,7 @@ int read_run(const Options& options) {
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = nlohmann::json::parse(text.substr(at, end - at), nullptr, false);
     at = end + 1;
-    if (line.is_discarded() || line.value("event", "") != "train") continue;
+    if (!line.is_object() || line.value("event", "") != "train") continue;
     const auto images = line.value("images", std::int64_t{0});
     const double rate = line.value("images_per_s", 0.0);
     if (rate > 0 && images > images_before) {

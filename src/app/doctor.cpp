@@ -22,6 +22,7 @@
 #include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/team.hpp"
@@ -208,12 +209,12 @@ int run(const Options& options, Invocation& invocation) {
                         row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
   const bool speaks = comm->world().local_rank == 0;
   const auto hosts = gather_text(
-      *comm, speaks ? ordered_json({{"host", host_name()},
-                                    {"findings", json_of(check_host(options.folder, CHEXNET_LANE,
-                                                                    comm->world().local_size,
-                                                                    device.cuda != nullptr))}})
-                          .dump()
-                    : "");
+      *comm,
+      speaks ? json_text(ordered_json({{"host", host_name()},
+                                       {"findings", json_of(check_host(options.folder, CHEXNET_LANE,
+                                                                       comm->world().local_size,
+                                                                       device.cuda != nullptr))}}))
+             : "");
   std::set<std::string> names;
   for (const auto& text : hosts) {
     if (text.empty()) continue;
@@ -243,13 +244,12 @@ int run(const Options& options, Invocation& invocation) {
       std::to_string(count(Level::kSkip)) + " SKIP in " + fixed(now_s() - start, 1) + " s";
   const std::string text = text_of(findings) + summary + "\n";
   if (options.json)
-    std::cout << ordered_json({{"seconds", now_s() - start},
-                               {"pass", count(Level::kPass)},
-                               {"warn", count(Level::kWarn)},
-                               {"fail", count(Level::kFail)},
-                               {"skip", count(Level::kSkip)},
-                               {"findings", json_of(findings)}})
-                     .dump()
+    std::cout << json_text(ordered_json({{"seconds", now_s() - start},
+                                         {"pass", count(Level::kPass)},
+                                         {"warn", count(Level::kWarn)},
+                                         {"fail", count(Level::kFail)},
+                                         {"skip", count(Level::kSkip)},
+                                         {"findings", json_of(findings)}}))
               << std::endl;
   else
     std::cout << text << std::flush;

@@ -13,6 +13,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/launch/signals.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/train_state.hpp"
@@ -82,6 +83,7 @@ void say_what_is_not_scored(const TestSet& set) {
 }
 
 int evaluate_model(const Options& options, Invocation& invocation) {
+  check_output(options.out);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options);
@@ -89,9 +91,6 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   if (launch.comm == nullptr) return launch.parent_exit_code;
   Communicator& comm = *launch.comm;
   const Device device = choose_device(config.launch, comm);
-  // Opened before the work, so that a place that cannot be written is known at once.
-  std::optional<OutputFile> out;
-  if (comm.rank() == 0 && !options.out.empty()) out.emplace(options.out);
   const TestSet set = options.manifests.empty()
                           ? load_split(config, options.split, card.findings, comm)
                           : load_tables(config, options.manifests, card.findings, comm);
@@ -108,15 +107,18 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
   const LossWeights weights = loss_weights("none", manifest, set.split);
   const auto prediction =
-      predict_split(config, set.dataset, set.split, network, comm, device, weights);
+      predict_split(config, set.dataset, set.split, network, comm, device, weights, stop_requested);
+  if (!prediction) {
+    if (comm.rank() == 0) log_info("stopped on request; nothing was written");
+    invocation.abort = nullptr;
+    return static_cast<int>(ExitCode::kRequeue);
+  }
   if (comm.rank() == 0) {
     log_info("model " + file.string());
-    if (out) {
-      out->write(predictions_csv(prediction.predictions));
-      out->commit();
-    }
-    Scores scores = score(prediction.predictions, set.scored);
-    scores.loss = prediction.loss;
+    if (!options.out.empty())
+      write_atomically(options.out, predictions_csv(prediction->predictions));
+    Scores scores = score(prediction->predictions, set.scored);
+    scores.loss = prediction->loss;
     print({set.split.name, std::move(scores)}, set.split.sha256, options.json);
   }
   invocation.abort = nullptr;

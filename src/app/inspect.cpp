@@ -7,6 +7,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
@@ -164,8 +165,7 @@ int run(const Options& options) {
       });
   progress.clear();
   if (options.json)
-    std::cout << as_json(result, manifest).dump(-1, ' ', false, Json::error_handler_t::replace)
-              << std::endl;
+    std::cout << json_text(as_json(result, manifest)) << std::endl;
   else
     print_page(result, manifest);
   return result.clean() ? 0 : static_cast<int>(ExitCode::kData);

@@ -21,6 +21,11 @@ namespace {
 // deadline.
 int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet::ExitCode code) {
   chexnet::log_error(text);
+  try {
+    if (invocation.note_error) invocation.note_error(static_cast<int>(code), text);
+  } catch (const std::exception& e) {
+    chexnet::log_warning(e.what());
+  }
   chexnet::close_log();
   std::cout.flush();
   if (invocation.abort) invocation.abort(static_cast<int>(code));
@@ -49,8 +54,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
   app.footer(
       "Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 "
-      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 stopped with a "
-      "checkpoint");
+      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 "
+      "stopped with a checkpoint");
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);
   chexnet::add_phantom(app, invocation);

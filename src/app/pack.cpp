@@ -8,6 +8,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
@@ -82,15 +83,14 @@ int run(const Options& options, Invocation& invocation) {
       (result.damaged > 0 ? ", " + std::to_string(result.damaged) + " damaged and left out" : "") +
       "), " + fixed(seconds, 1) + " s");
   if (options.json)
-    std::cout << nlohmann::ordered_json{{"out", job.out},
-                                        {"format", options.format},
-                                        {"images", job.rows.size()},
-                                        {"written", result.written},
-                                        {"kept", result.kept},
-                                        {"damaged", result.damaged},
-                                        {"source_sha256", result.source_sha256},
-                                        {"seconds", seconds}}
-                     .dump()
+    std::cout << json_text(nlohmann::ordered_json{{"out", job.out},
+                                                  {"format", options.format},
+                                                  {"images", job.rows.size()},
+                                                  {"written", result.written},
+                                                  {"kept", result.kept},
+                                                  {"damaged", result.damaged},
+                                                  {"source_sha256", result.source_sha256},
+                                                  {"seconds", seconds}})
               << std::endl;
   return 0;
 }

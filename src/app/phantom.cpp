@@ -7,6 +7,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
@@ -47,10 +48,9 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
       log_info("phantom: " + std::to_string(options->images) + " synthetic images in " +
                options->out.string() + " (" + fixed(seconds, 1) + " s)");
       if (options->json)
-        std::cout << nlohmann::json{{"folder", options->out.string()},
-                                    {"images", options->images},
-                                    {"seconds", seconds}}
-                         .dump()
+        std::cout << json_text(nlohmann::json{{"folder", options->out.string()},
+                                              {"images", options->images},
+                                              {"seconds", seconds}})
                   << std::endl;
       return 0;
     };

@@ -11,6 +11,7 @@
 #include "chexnet/comm/cluster_file.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/model/network.hpp"
@@ -120,13 +121,12 @@ int run(Options options) {
                      fixed(p.storage_demand_gb_per_s, 2)});
   }
   if (options.json) {
-    std::cout << nlohmann::ordered_json({{"cluster", cluster.name},
-                                         {"model", options.model},
-                                         {"batch", options.batch},
-                                         {"images_per_s_of_one", options.images_per_s},
-                                         {"gradient_bytes", step.gradient_bytes},
-                                         {"results", results}})
-                     .dump()
+    std::cout << json_text(nlohmann::ordered_json({{"cluster", cluster.name},
+                                                   {"model", options.model},
+                                                   {"batch", options.batch},
+                                                   {"images_per_s_of_one", options.images_per_s},
+                                                   {"gradient_bytes", step.gradient_bytes},
+                                                   {"results", results}}))
               << std::endl;
     return 0;
   }

@@ -4,15 +4,20 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <sstream>
+#include <thread>
 
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/engine/network_spec.hpp"
 #include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/network.hpp"
@@ -77,6 +82,25 @@ std::vector<HealthCheck> start_checks(const std::string& network, const SelfLaun
 }
 
 }  // namespace
+
+void check_run(const Config& config) {
+  check_for_training(config);
+  const int smallest = smallest_input(network_spec(config.model.arch));
+  if (config.data.crop < smallest)
+    throw ConfigError("[config] data.crop: " + std::to_string(config.data.crop) +
+                      " pixels are too few for " + config.model.arch +
+                      ", whose pools leave nothing of them. Hint: at least " +
+                      std::to_string(smallest));
+}
+
+void check_output(const std::string& path) {
+  if (path.empty()) return;
+  const auto parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw CheckpointError("[files] " + path + ": " + folder + ": " + std::strerror(errno) +
+                          ". Hint: name a file in a folder that is there and writable");
+}
 
 void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what) {
   command.add_option("--set", set, "key=value, overrides " + what + "; may be repeated")
@@ -163,7 +187,14 @@ Launch enter_world(const LaunchConfig& config, Invocation& invocation, const Par
   }
   install_stop_signals();
   set_log_rank(launch.comm->rank(), launch.comm->size());
-  if (launch.comm->size() > 1) invocation.abort = abort_mpi;
+  if (launch.comm->size() > 1) {
+    const bool first = launch.comm->rank() == 0;
+    invocation.abort = [first](int code) {
+      // What all ranks find wrong, rank 0 still writes into the run's metrics.
+      if (!first) std::this_thread::sleep_for(std::chrono::seconds(1));
+      abort_mpi(code);
+    };
+  }
   return launch;
 }
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/resources.hpp"
 
 namespace chexnet {
@@ -47,7 +48,7 @@ std::string scores_json(const SplitScores& result, const std::string& split_sha2
   json["split"] = {
       {"name", result.split},
       {"sha256", split_sha256.empty() ? nlohmann::json(nullptr) : nlohmann::json(split_sha256)}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace chexnet

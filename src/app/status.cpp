@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
-#include "chexnet/report/run_summary.hpp"
+#include "chexnet/report/run_comparison.hpp"
 
 namespace chexnet {
 namespace {

@@ -15,7 +15,7 @@
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/job_script.hpp"
 #include "chexnet/launch/self_launch.hpp"
-#include "chexnet/report/run_summary.hpp"
+#include "chexnet/report/run_comparison.hpp"
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
@@ -128,7 +128,7 @@ int hand_over(const JobRequest& request, const std::string& text) {
 
 // What train would find only once the job has its hosts.
 void check_job(const Config& config, const JobRequest& request) {
-  check_for_training(config);
+  check_run(config);
   if (config.train.batch <= 0) return;  // chosen by the ranks
   auto ranks = static_cast<int>(config.launch.ranks);
   if (ranks == 0) ranks = request.nodes * static_cast<int>(config.launch.ranks_per_node);
@@ -137,7 +137,7 @@ void check_job(const Config& config, const JobRequest& request) {
 
 int run(const Options& options, Invocation& invocation) {
   const Config config = load_config({options.files.begin(), options.files.end()}, options.set);
-  check_for_training(config);
+  check_run(config);
   JobRequest request;
   request.program = invocation.command;
   const char* site = std::getenv("CHEXNET_SITE");
@@ -161,7 +161,7 @@ int run(const Options& options, Invocation& invocation) {
       set.insert(set.end(), point.assignments.begin(), point.assignments.end());
       const Config of_point = load_config({options.files.begin(), options.files.end()}, set);
       if (options.local)
-        check_for_training(of_point);
+        check_run(of_point);
       else
         check_job(of_point, request);
     }

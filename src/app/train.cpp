@@ -9,9 +9,11 @@
 #include "chexnet/config/knobs.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/launch/network.hpp"
+#include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/job_clock.hpp"
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
@@ -44,7 +46,8 @@ int run(const Options& options, Invocation& invocation) {
     return 0;
   }
   // Before any rank exists, so a typo is reported once.
-  check_for_training(config);
+  check_run(config);
+  check_output(options.timeline);
   JobClock::configured_s(config.launch);
   network_settings(config.launch.network);
   const Resume resume = resume_of(options.resume);
@@ -53,16 +56,29 @@ int run(const Options& options, Invocation& invocation) {
   Launch launch = enter_world(config.launch, invocation, parent);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const bool first = launch.comm->rank() == 0;
-  const TrainRequest request{resume, resume_command(invocation, launch.comm->size()),
-                             options.timeline};
+  TrainRequest request;
+  request.resume = resume;
+  request.resume_command = resume_command(invocation, launch.comm->size());
+  request.timeline = options.timeline;
+  request.folder_taken = [&invocation](const std::filesystem::path& folder) {
+    invocation.note_error = [folder](int code, const std::string& text) {
+      write_error_event(folder, code, text);
+    };
+  };
   const TrainOutcome outcome = train(config, request, std::move(launch.comm));
   invocation.abort = nullptr;
+  invocation.note_error = nullptr;
   if (!first) return static_cast<int>(outcome.code);
   for (const auto& result : outcome.results) log_info(scores_text(result));
-  log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) +
-           " images/s  peak memory of a rank " +
-           readable_bytes(static_cast<double>(outcome.peak_bytes)) + "  training " +
-           readable_s(outcome.train_s) + ", evaluation " + readable_s(outcome.evaluate_s));
+  if (outcome.was_complete)
+    log_info("run " + outcome.run_folder + " is complete at step " + std::to_string(outcome.step) +
+             ": nothing is left to do. A larger train.epochs or train.max_steps goes on with it; "
+             "`evaluate` scores other splits");
+  else
+    log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) +
+             " images/s  peak memory of a rank " +
+             readable_bytes(static_cast<double>(outcome.peak_bytes)) + "  training " +
+             readable_s(outcome.train_s) + ", evaluation " + readable_s(outcome.evaluate_s));
   if (options.json) {
     nlohmann::json json = {{"run_folder", outcome.run_folder},
                            {"step", outcome.step},
@@ -73,7 +89,7 @@ int run(const Options& options, Invocation& invocation) {
                            {"complete", outcome.code == ExitCode::kDone}};
     for (const auto& result : outcome.results)
       json["results"][result.split] = nlohmann::json::parse(scores_json(result, ""));
-    std::cout << json.dump() << std::endl;
+    std::cout << json_text(json) << std::endl;
   }
   return static_cast<int>(outcome.code);
 }

@@ -9,11 +9,27 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
+
+[[noreturn]] void refused(const fs::path& path, const std::error_code& error,
+                          const std::string& hint) {
+  const std::string text = "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
+  if (may_pass(error.value()))
+    throw OutageError(text + "the storage does not answer; start again when it does");
+  throw CheckpointError(text + hint);
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const bool found = fs::exists(path, error);
+  if (error) refused(path, error, "check the permissions of the run folder");
+  return found;
+}
 
 std::string step_name(std::int64_t step) {
   std::array<char, 32> text{};
@@ -21,14 +37,24 @@ std::string step_name(std::int64_t step) {
   return text.data();
 }
 
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error))
+    names.push_back(it->path().filename().string());
+  if (error) refused(folder, error, "check the permissions of the run folder");
+  return names;
+}
+
+bool is_checkpoint(const std::string& name) {
+  return name.starts_with("step-") && name.find('.') == std::string::npos;
+}
+
 std::vector<fs::path> steps_newest_first(const fs::path& folder) {
   std::vector<fs::path> steps;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const auto name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.find('.') == std::string::npos && entry.is_directory())
-      steps.push_back(entry.path());
-  }
+  for (const auto& name : names_in(folder))
+    if (is_checkpoint(name)) steps.push_back(folder / name);
   std::ranges::sort(steps, std::greater<>());
   return steps;
 }
@@ -37,10 +63,22 @@ void move_aside(const fs::path& path) {
   fs::path to = path;
   for (int i = 1;; ++i) {
     to.replace_filename(path.filename().string() + ".broken-" + std::to_string(i));
-    if (!fs::exists(to)) break;
+    if (!is_there(to)) break;
   }
-  fs::rename(path, to);
+  std::error_code error;
+  fs::rename(path, to, error);
+  if (error) refused(path, error, "check the permissions of the run folder");
   log_warning("[checkpoint] " + path.string() + " is broken and was moved to " + to.string());
+}
+
+// `state` with size and SHA-256 of all that lies in `folder`.
+std::string with_files(const std::string& state, const fs::path& folder) {
+  auto json = nlohmann::json::parse(state);
+  json["files"] = nlohmann::json::object();
+  for (const auto& entry : fs::directory_iterator(folder))
+    json["files"][entry.path().filename().string()] = {{"bytes", entry.file_size()},
+                                                       {"sha256", sha256_file(entry.path())}};
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace
@@ -49,26 +87,30 @@ CheckpointStore::CheckpointStore(fs::path folder, int keep)
     : folder_(std::move(folder)), keep_(keep) {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error)
-    throw CheckpointError("[checkpoint] " + folder_.string() + ": " + error.message() +
-                          ". Hint: is the run folder writable?");
+  if (error) refused(folder_, error, "is the run folder writable?");
 }
 
 std::string CheckpointStore::problem(const fs::path& checkpoint, const std::string& only) {
+  if (!is_there(checkpoint / "state.json")) return "state.json is missing";
+  const std::string text = read_state(checkpoint);
   try {
-    const auto state = nlohmann::json::parse(read_text(checkpoint / "state.json"));
+    const auto state = nlohmann::json::parse(text);
     for (const auto& [name, entry] : state.at("files").items()) {
       if (!only.empty() && name != only) continue;
       const fs::path file = checkpoint / name;
-      if (!fs::exists(file)) return name + " is missing";
+      if (!is_there(file)) return name + " is missing";
       if (fs::file_size(file) != entry.at("bytes").get<std::uint64_t>())
         return name + " has another size";
       if (sha256_file(file) != entry.at("sha256").get<std::string>())
         return name + " has another SHA-256";
     }
     return {};
-  } catch (const std::exception& e) {
+  } catch (const nlohmann::json::exception& e) {
     return std::string("state.json: ") + e.what();
+  } catch (const fs::filesystem_error& e) {
+    refused(checkpoint, e.code(), "check the permissions of the run folder");
+  } catch (const AbsentError& e) {
+    throw CheckpointError(e.what());
   }
 }
 
@@ -82,23 +124,20 @@ std::string CheckpointStore::read_state(const fs::path& checkpoint) {
   }
 }
 
-void CheckpointStore::save(std::int64_t step, const std::string& state, bool is_best,
+void CheckpointStore::save(std::int64_t step, const std::string& state,
                            const std::function<void(const fs::path&)>& write_files) {
   const std::string name = step_name(step);
   const fs::path final_folder = folder_ / name, partial = folder_ / ("." + name + ".tmp");
-  if (fs::exists(final_folder) && !problem(final_folder).empty()) move_aside(final_folder);
-  if (!fs::exists(final_folder)) {
+  if (is_there(final_folder) && !problem(final_folder).empty()) move_aside(final_folder);
+  if (is_there(final_folder)) {
+    replace_state(step, state);
+  } else {
     try {
       fs::remove_all(partial);
       fs::create_directory(partial);
       write_files(partial);
-      auto json = nlohmann::json::parse(state);
-      json["files"] = nlohmann::json::object();
-      for (const auto& entry : fs::directory_iterator(partial))
-        json["files"][entry.path().filename().string()] = {{"bytes", entry.file_size()},
-                                                           {"sha256", sha256_file(entry.path())}};
       OutputFile out(partial / "state.json");
-      out.write(json.dump(1) + "\n");
+      out.write(with_files(state, partial));
       out.commit();
       sync_folder(partial);
       fs::rename(partial, final_folder);
@@ -106,8 +145,8 @@ void CheckpointStore::save(std::int64_t step, const std::string& state, bool is_
     } catch (const fs::filesystem_error& e) {
       std::error_code ignored;
       fs::remove_all(partial, ignored);
-      throw CheckpointError("[checkpoint] " + final_folder.string() + ": " + e.what() +
-                            ". Hint: the earlier checkpoints are untouched; free space and resume");
+      refused(final_folder, e.code(),
+              "the earlier checkpoints are untouched; free space and resume");
     } catch (...) {
       std::error_code ignored;
       fs::remove_all(partial, ignored);
@@ -115,16 +154,39 @@ void CheckpointStore::save(std::int64_t step, const std::string& state, bool is_
     }
   }
   point("last", name);
-  if (is_best) point("best", name);
   remove_old();
+}
+
+void CheckpointStore::replace_state(std::int64_t step, const std::string& state) {
+  const fs::path folder = folder_ / step_name(step);
+  auto json = nlohmann::json::parse(state);
+  json["files"] = nlohmann::json::parse(read_state(folder)).at("files");
+  write_atomically(folder / "state.json", json_text(json, 1) + "\n");
+}
+
+void CheckpointStore::mark_best(std::int64_t step) {
+  point("best", step_name(step));
+  remove_old();
+}
+
+bool CheckpointStore::has_whole(std::int64_t step) const {
+  const fs::path folder = folder_ / step_name(step);
+  return is_there(folder) && problem(folder).empty();
 }
 
 void CheckpointStore::point(const char* link, const std::string& target) const {
   const fs::path path = folder_ / link, partial = folder_ / ("." + std::string(link) + ".tmp");
-  std::error_code ignored;
-  fs::remove(partial, ignored);
-  fs::create_symlink(target, partial);
-  fs::rename(partial, path);
+  std::error_code error;
+  if (fs::read_symlink(path, error) == target) return;
+  fs::remove(partial, error);
+  fs::create_symlink(target, partial, error);
+  if (error)
+    refused(path, error,
+            "a run folder needs a file system with symbolic links and free inodes: choose another "
+            "with --out; the checkpoint " +
+                target + " itself is written");
+  fs::rename(partial, path, error);
+  if (error) refused(path, error, "check the permissions of the run folder");
   sync_folder(folder_);
 }
 
@@ -136,20 +198,31 @@ void CheckpointStore::remove_old() const {
     if (++kept > keep_ && step.filename() != best) fs::remove_all(step, error);
 }
 
-std::optional<fs::path> CheckpointStore::newest_valid() const {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const auto name = entry.path().filename().string();
-    if (name.starts_with(".step-"))
-      fs::remove_all(entry.path(), error);  // a save that was cut short
+std::optional<fs::path> CheckpointStore::newest_valid() {
+  const auto names = names_in(folder_);
+  for (const auto& name : names) {
+    std::error_code error;
+    if (name.starts_with(".step-")) fs::remove_all(folder_ / name, error);  // was cut short
   }
+  std::vector<fs::path> broken;
   for (const auto& step : steps_newest_first(folder_)) {
     const std::string wrong = problem(step);
-    if (wrong.empty()) return step;
+    if (wrong.empty()) {
+      for (const auto& path : broken) move_aside(path);
+      // A crash between a checkpoint and its link.
+      point("last", step.filename().string());
+      return step;
+    }
     log_warning("[checkpoint] " + step.string() + ": " + wrong);
-    move_aside(step);
+    broken.push_back(step);
   }
-  return std::nullopt;
+  const auto is_step = [](const std::string& name) { return name.starts_with("step-"); };
+  const auto count = std::ranges::count_if(names, is_step);
+  if (count == 0) return std::nullopt;
+  throw CheckpointError("[checkpoint] " + folder_.string() + ": " + std::to_string(count) +
+                        " checkpoints, all broken; nothing was changed. Hint: is the file system "
+                        "mounted and whole? Restore a checkpoint from a backup, or start a new "
+                        "run with --out");
 }
 
 fs::path resolve_model(const fs::path& named) {
@@ -158,8 +231,8 @@ fs::path resolve_model(const fs::path& named) {
   const fs::path folder = named.filename() == kModel ? named.parent_path() : named;
   for (const auto& candidate :
        {folder, folder / "checkpoints" / "best", folder / "checkpoints" / "last"}) {
-    if (!fs::exists(candidate / kModel)) continue;
-    if (fs::exists(candidate / "state.json")) {
+    if (!is_there(candidate / kModel)) continue;
+    if (is_there(candidate / "state.json")) {
       const std::string wrong = CheckpointStore::problem(candidate, kModel);
       if (!wrong.empty())
         throw CheckpointError("[checkpoint] " + candidate.string() + ": " + wrong +

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -35,7 +36,7 @@ std::string postmortem_json(const PostMortem& report) {
                                  {"silent_s", std::max(view.beat_age_s, view.host_silent_s)},
                                  {"gone", view.gone},
                                  {"ended", view.ended}});
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report) {

@@ -104,20 +104,20 @@ std::vector<Knob> make_knobs() {
     {"train.deterministic", FIELD(train.deterministic), "threads: the same bits for any number of threads; strict: also only direct convolutions, no Winograd, on CPU", {"threads", "strict"}},
     {"train.loss_weights", FIELD(train.loss_weights), "none (CheXNet's 14 findings); pos_weight: positives x negatives/positives of the training split; balanced: |N|/(|P|+|N|) for positives and |P|/(|P|+|N|) for negatives, as the CheXNet paper weighs its single pneumonia output. A finding without positives (or negatives) in the training split then has no loss there. Weighted losses shift the scores away from prevalence: AUROC stays meaningful, probabilities do not", {"none", "pos_weight", "balanced"}},
     {"train.nan_policy", FIELD(train.nan_policy), "a gradient that is not finite: fail (exit 6) or skip the step (10 in a row fail)", {"fail", "skip"}},
-    {"train.early_stop_epochs", FIELD(train.early_stop_epochs), "stop after this many evaluations without a better checkpoint.best; 0 = off", {}, 0, 1e6, kPlain, true},
+    {"train.early_stop_epochs", FIELD(train.early_stop_epochs), "stop at an evaluation that finds no better checkpoint.best since this many epochs; 0 = off", {}, 0, 1e6, kPlain, true},
     {"train.order_file", FIELD(train.order_file), "train on exactly these images in this order, one a line, over and over, without augmentation (parity checks)", {}, 0, 0, kPath},
 
     {"eval.batch", FIELD(eval.batch), "images of one forward pass; the last is padded", {}, 1, 1e5, kPlain, true},
     {"eval.threads", FIELD(eval.threads), "compute threads a rank in evaluation, so that scores are equal to the last bit on any number of ranks; 0 = as in training", {}, 0, 1024, kPlain, true},
-    {"eval.every_epochs", FIELD(eval.every_epochs), "epochs between two evaluations of the validation split; 0 = only at the end", {}, 0, 1e6, kPlain, true},
-    {"eval.splits", FIELD(eval.splits), "splits scored at the end of training", {}, 0, 0, kPlain, true},
+    {"eval.every_epochs", FIELD(eval.every_epochs), "epochs between two evaluations of the validation split, each with a checkpoint before it; 0 = only at the end", {}, 0, 1e6, kPlain, true},
+    {"eval.splits", FIELD(eval.splits), "splits scored at the end of training", {"train", "val", "test"}, 0, 0, kPlain, true},
 
     {"eval.findings", FIELD(eval.findings), "findings that are scored; empty = all that the network knows", {}, 0, 0, kPlain, true},
     {"eval.blank", FIELD(eval.blank), "a blank label in what is scored: ignore, zero, one; auto = as data.blank", {"auto", "ignore", "zero", "one"}, 0, 0, kPlain, true},
     {"eval.uncertain", FIELD(eval.uncertain), "an uncertain label (-1) in what is scored: ignore, zero, one", labels, 0, 0, kPlain, true},
 
     {"checkpoint.every_steps", FIELD(checkpoint.every_steps), "steps between two checkpoints; 0 = only at epochs", {}, 0, kBig, kPlain, true},
-    {"checkpoint.every_epochs", FIELD(checkpoint.every_epochs), "epochs between two checkpoints; 0 = only at the end", {}, 0, 1e6, kPlain, true},
+    {"checkpoint.every_epochs", FIELD(checkpoint.every_epochs), "epochs between two checkpoints; 0 = only before evaluations and at the end", {}, 0, 1e6, kPlain, true},
     {"checkpoint.keep", FIELD(checkpoint.keep), "newest checkpoints kept, besides the best", {}, 1, 1e6, kPlain, true},
     {"checkpoint.best", FIELD(checkpoint.best), "what makes a checkpoint the best on the validation split", {"auroc", "loss"}},
 
@@ -132,7 +132,7 @@ std::vector<Knob> make_knobs() {
     {"launch.bucket_mb", FIELD(launch.bucket_mb), "gradient bucket, MB of 10^6 bytes; auto = the best of 1 to 32, tried by all ranks over the first 48 steps and kept in the checkpoint (which sizes win is a matter of time, so two such runs need not be equal to the last bit)", {}, 0.001, 1e4, kPlain, false, true},
     {"launch.timeout_s", FIELD(launch.timeout_s), "a collective that takes longer ends the run with exit 7, seconds", {}, 0.1, 1e6, kPlain, true},
     {"launch.time_limit", FIELD(launch.time_limit), "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted from the program's start; empty = what Slurm or PBS says", {}, 0, 0, kPlain, true},
-    {"launch.stop_margin_s", FIELD(launch.stop_margin_s), "checkpoint and exit 75 when less than this (and the time of a checkpoint) is left of the job's time, seconds", {}, 0, 1e6, kPlain, true},
+    {"launch.stop_margin_s", FIELD(launch.stop_margin_s), "checkpoint and exit 75 when less than this (and the time of a checkpoint, or of an evaluation where one is next) is left of the job's time, seconds", {}, 0, 1e6, kPlain, true},
     {"launch.restarts", FIELD(launch.restarts), "how often the program starts its ranks again from the last checkpoint after a hang, a crash, a lost host or storage that does not answer; not after errors of config, data or checkpoint, nor twice at the same step", {}, 0, 1e6, kPlain, true},
     {"launch.mpi_args", FIELD(launch.mpi_args), "further words for mpirun when the program starts it", {}, 0, 0, kPlain, true},
   };

@@ -13,6 +13,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/data/pack.hpp"
@@ -189,7 +190,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
                                          {"findings", manifest.findings},
                                          {"images_and_labels_sha256", content.hex()}};
     const std::string path = (fs::path(job.out) / ("." + job.prefix + ".plan.json")).string();
-    const std::string text = plan.dump(1) + "\n";
+    const std::string text = json_text(plan, 1) + "\n";
     if (!fs::exists(path)) return write_atomically(path, text);
     if (read_text(path) != text)
       throw CheckpointError("[pack] " + job.out + " holds shards '" + job.prefix +

@@ -23,4 +23,12 @@ NetworkSpec network_spec(const std::string& arch) {
                     nearest_names(arch, known));
 }
 
+int smallest_input(const NetworkSpec& spec) {
+  // A ResNet halves rounding up, as do the two layers of a DenseNet's stem; the pools of its three
+  // transitions round down.
+  if (std::holds_alternative<ResNetSpec>(spec.family)) return 1;
+  constexpr int kAfterStem = 2 * 2 * 2;
+  return 4 * kAfterStem - 3;
+}
+
 }  // namespace chexnet

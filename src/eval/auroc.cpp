@@ -12,7 +12,8 @@ std::optional<double> auroc(std::span<const double> scores, std::span<const floa
   cases.reserve(scores.size());
   std::uint64_t positives = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (std::isnan(labels[i]) || std::isnan(scores[i])) continue;
+    if (std::isnan(labels[i])) continue;
+    if (std::isnan(scores[i])) return std::nullopt;  // it has no place in an order
     cases.emplace_back(scores[i], labels[i] > 0.5f);
     positives += labels[i] > 0.5f ? 1 : 0;
   }

@@ -79,6 +79,8 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
     at::Tensor var = at::zeros_like(mean);
     std::tie(y, mean_, invstd_) =
         at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
+    // Of one value a channel the operator makes the unbiased variance 0/0.
+    if (x.numel() == x.size(1)) var.zero_();
     p.set_batch_statistics(statistics_, mean, var);
   }
   if (relu_) y.relu_();
@@ -181,25 +183,25 @@ Classifier::Classifier(LayerContext& context, const std::string& name, std::int6
 
 at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   const Parameters& p = context_.parameters;
-  const at::Tensor pooled = x.mean(at::IntArrayRef{2, 3});
+  const at::Tensor weight = p.value(weight_);
+  const at::Tensor pooled = x.mean(at::IntArrayRef{2, 3}, false, weight.scalar_type());
   if (mode == Mode::kTraining) {
     pooled_ = pooled;
     map_shape_ = x.sizes().vec();
+    map_type_ = x.scalar_type();
   }
-  const at::Tensor bias = p.value(bias_).to(pooled.scalar_type());
-  const at::Tensor logits = at::addmm(bias, pooled, p.compute(weight_).t());
-  return logits.to(p.value(bias_).scalar_type());
+  return at::addmm(p.value(bias_), pooled, weight.t());
 }
 
 at::Tensor Classifier::backward(const at::Tensor& dlogits) {
   Parameters& p = context_.parameters;
   const at::Tensor pooled = std::exchange(pooled_, {});
-  const at::Tensor dz = dlogits.to(pooled.scalar_type());
   p.set_gradient(bias_, dlogits.sum(0));
-  p.set_gradient(weight_, at::mm(dz.t(), pooled));
-  const at::Tensor dpooled = at::mm(dz, p.compute(weight_));
+  p.set_gradient(weight_, at::mm(dlogits.t(), pooled));
+  const at::Tensor dpooled = at::mm(dlogits, p.value(weight_));
   const auto pixels = static_cast<double>(map_shape_[2] * map_shape_[3]);
   return (dpooled / pixels)
+      .to(map_type_)
       .view({map_shape_[0], map_shape_[1], 1, 1})
       .expand(map_shape_)
       .contiguous(context_.memory_format);

@@ -19,13 +19,16 @@ std::string curves_html(const std::filesystem::path& folder) {
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = nlohmann::json::parse(text.substr(at, end - at), nullptr, false);
     at = end + 1;
-    if (line.is_discarded()) continue;
+    if (!line.is_object()) continue;
     const auto add = [&](Curve& curve, const char* key) {
-      if (line.contains(key) && line[key].is_number())
-        curve.points.emplace_back(line["step"].get<double>(), line[key].get<double>());
+      const auto x = line.find("step"), y = line.find(key);
+      if (x != line.end() && x->is_number() && y != line.end() && y->is_number())
+        curve.points.emplace_back(x->get<double>(), y->get<double>());
     };
-    if (line["event"] == "train") add(train, "loss");
-    if (line["event"] == "val") {
+    const auto event = line.find("event");
+    if (event == line.end()) continue;
+    if (*event == "train") add(train, "loss");
+    if (*event == "val") {
       add(val_loss, "loss");
       add(val_auroc, "mean_auroc");
     }

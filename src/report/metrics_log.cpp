@@ -9,6 +9,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
@@ -36,31 +37,60 @@ nlohmann::json json_of(const MetricValue& value) {
       value);
 }
 
-void cut_after(const std::filesystem::path& path, std::int64_t step) {
-  if (!std::filesystem::exists(path)) return;
-  std::string kept;
-  const std::string text = read_text(path);
+std::string line_text(const nlohmann::ordered_json& line) { return json_text(line) + "\n"; }
+
+// Calls `use` with each whole line that is a JSON object, and its text.
+template <class Use>
+void for_each_event(const std::string& text, Use use) {
   for (std::size_t at = 0; at < text.size();) {
     const auto end = text.find('\n', at);
-    if (end == std::string::npos) break;  // a torn last line
+    if (end == std::string::npos) return;
     const std::string line = text.substr(at, end + 1 - at);
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_discarded() && json.value("step", std::int64_t{0}) <= step) kept += line;
+    if (json.is_object()) use(json, line);
     at = end + 1;
   }
+}
+
+std::int64_t step_of(const nlohmann::json& event) {
+  const auto found = event.find("step");
+  return found != event.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
+  const std::int64_t step = step_of(event);
+  if (step != start.step) return step > start.step;
+  const auto kind = event.find("event");
+  if (kind == event.end()) return false;
+  return *kind == "final" || *kind == "end" || (*kind == "val" && start.evaluation_due);
+}
+
+void cut_after(const std::filesystem::path& path, MetricsLog::Start start) {
+  if (!std::filesystem::exists(path)) return;
+  std::string kept;
+  for_each_event(read_text(path), [&](const nlohmann::json& event, const std::string& line) {
+    if (!is_written_again(event, start)) kept += line;
+  });
   write_atomically(path, kept);
+}
+
+// Before the names of an event's figures in TensorBoard.
+std::string tag_of(const std::string& event, const MetricFields& fields) {
+  for (const auto& [name, value] : fields)
+    if (name == "split") return event + "/" + std::get<std::string>(value) + "/";
+  return event + "/";
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t resume_step) {
+MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start) {
   const auto path = folder / "metrics.jsonl";
-  if (resume_step >= 0) cut_after(path, resume_step);
-  lines_.open(path, std::ios::app);
+  cut_after(path, start);
+  lines_.open(AppendName(path).name(), std::ios::app);
   const auto events = "events.out.tfevents." +
                       std::to_string(static_cast<long long>(system_time_s())) + "." + host_name() +
                       "." + std::to_string(getpid());
-  events_.open(folder / events, std::ios::binary);
+  events_.open(AppendName(folder / events).name(), std::ios::binary | std::ios::app);
   if (!lines_ || !events_)
     throw CheckpointError("[report] " + path.string() +
                           ": cannot be written. Hint: is the run folder writable?");
@@ -93,6 +123,7 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
   nlohmann::ordered_json line;
   line["event"] = event;
   line["step"] = step;
+  const std::string tag = tag_of(event, fields);
   std::string record;
   {
     protozero::pbf_writer writer(record);
@@ -102,7 +133,7 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
     const auto scalar = [&](const std::string& name, double v) {
       if (!std::isfinite(v)) return;
       protozero::pbf_writer value(summary, kValue);
-      value.add_string(kTag, event + "/" + name);
+      value.add_string(kTag, tag + name);
       value.add_float(kSimpleValue, static_cast<float>(v));
     };
     for (const auto& [name, value] : fields) {
@@ -117,11 +148,27 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
     }
   }
   tensorboard_record(record);
-  lines_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  lines_ << line_text(line);
   lines_.flush();
   if (!lines_)
     throw CheckpointError(
         "[report] metrics.jsonl cannot be written. Hint: is the disk full or over quota?");
+}
+
+void write_error_event(const std::filesystem::path& folder, int exit_code,
+                       const std::string& sentence) {
+  const auto path = folder / "metrics.jsonl";
+  std::error_code error;
+  if (!std::filesystem::exists(folder / "config.yaml", error)) return;
+  std::string text;
+  if (std::filesystem::exists(path, error)) text = read_text(path);
+  std::int64_t step = 0;
+  for_each_event(text,
+                 [&](const nlohmann::json& event, const std::string&) { step = step_of(event); });
+  std::ofstream lines(AppendName(path).name(), std::ios::app);
+  if (!text.empty() && !text.ends_with('\n')) lines << '\n';  // a full disk tore it
+  lines << line_text(
+      {{"event", "error"}, {"step", step}, {"exit_code", exit_code}, {"sentence", sentence}});
 }
 
 }  // namespace chexnet

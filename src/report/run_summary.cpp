@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <set>
 #include <sstream>
 
 #include "chexnet/comm/postmortem.hpp"
@@ -14,8 +12,12 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/run_lock.hpp"
 
 namespace chexnet {
 namespace {
@@ -46,6 +48,10 @@ void read_event(RunSummary& run, const json& event, double batch) {
   const auto number = [&](const char* key, double other) {
     return event.contains(key) && event[key].is_number() ? event[key].get<double>() : other;
   };
+  const auto figure = [&](const char* key) -> std::optional<double> {
+    if (!event.contains(key) || !event[key].is_number()) return std::nullopt;
+    return event[key].get<double>();
+  };
   if (kind == "start" || kind == "restart") {
     run.total_steps = event.value("total_steps", run.total_steps);
     run.ranks = event.value("ranks", run.ranks);
@@ -53,6 +59,8 @@ void read_event(RunSummary& run, const json& event, double batch) {
     run.job = event.value("job", "");
     run.restarts += kind == "restart" ? 1 : 0;
     run.state = "running";
+    run.error.clear();
+    run.exit_code = 0;
   } else if (kind == "train") {
     run.step = event.value("step", run.step);
     run.epoch = event.value("epoch", run.epoch);
@@ -63,18 +71,45 @@ void read_event(RunSummary& run, const json& event, double batch) {
     run.job_seconds_left.reset();
     if (event.contains("job_seconds_left")) run.job_seconds_left = number("job_seconds_left", 0);
   } else if (kind == "val") {
-    if (const double auroc = number("mean_auroc", std::nan("")); !std::isnan(auroc))
-      run.best_auroc = std::max(run.best_auroc.value_or(0), auroc);
+    const bool best = event.value("best", "") == "yes";
+    if (best || run.best_step < 0) run.val_auroc = figure("mean_auroc");
+    if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
     read_ranks(run, event.value("own_ms_per_step", json::object()));
   } else if (kind == "straggler") {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) + " on " +
                              event.value("host", "") + ": " + event.value("cause", ""));
+  } else if (kind == "final") {
+    if (const auto auroc = figure("mean_auroc")) run.final_auroc[event.value("split", "")] = *auroc;
+  } else if (kind == "error") {
+    // A later start that was refused takes nothing from a run that is complete.
+    if (run.state == "finished") return;
+    run.state = "failed";
+    run.error = event.value("sentence", "");
+    run.exit_code = event.value("exit_code", 0);
   } else if (kind == "stop") {
     run.state = "stopped";
   } else if (kind == "end") {
     run.state = "finished";
   }
+}
+
+// Throws where `path` cannot be looked at.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const bool there = fs::exists(path, error);
+  if (error)
+    throw CheckpointError("[status] " + path.string() + ": " + error.message() +
+                          ". Hint: ask the owner of the run for permission to read its folder");
+  return there;
+}
+
+// What a run that wrote neither an end nor an error is doing.
+std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
+  const auto locked = run_is_locked(folder);
+  if (locked == true) return "running";
+  if (locked == false && run.host == host_name()) return "died";
+  return run.written_age_s > kSilent ? "silent" : "running";
 }
 
 std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
@@ -83,7 +118,7 @@ std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
 RunSummary summarise_run(const fs::path& folder) {
   const fs::path config_file = folder / "config.yaml";
-  if (!fs::exists(config_file))
+  if (!is_there(config_file))
     throw CheckpointError("[status] " + folder.string() +
                           ": holds no run (no config.yaml). Hint: name a folder like runs/NAME");
   RunSummary run;
@@ -110,8 +145,8 @@ RunSummary summarise_run(const fs::path& folder) {
     if (const auto note = read_postmortem(folder)) {
       run.state = "halted";
       run.last_words = note->sentence;
-    } else if (run.written_age_s > kSilent) {
-      run.state = "silent";
+    } else {
+      run.state = state_of_silence(run, folder);
     }
   }
   if (run.images_per_s > 0 && run.total_steps > run.step)
@@ -121,11 +156,15 @@ RunSummary summarise_run(const fs::path& folder) {
 }
 
 std::vector<fs::path> find_runs(const fs::path& folder) {
-  if (fs::exists(folder / "config.yaml")) return {folder};
+  if (is_there(folder / "config.yaml")) return {folder};
   std::vector<fs::path> runs;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (fs::exists(entry.path() / "config.yaml")) runs.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::error_code hidden;
+    if (fs::exists(entry.path() / "config.yaml", hidden)) runs.push_back(entry.path());
+    if (hidden) log_warning("[status] " + entry.path().string() + ": " + hidden.message());
+  }
+  if (error == std::errc::permission_denied) is_there(folder / ".");
   std::ranges::sort(runs);
   if (runs.empty())
     throw CheckpointError("[status] " + folder.string() +
@@ -148,7 +187,14 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
                                           fixed(run.slowest_ratio, 2) + " x the median)");
   if (run.loss) rows.emplace_back("loss", fixed(*run.loss, 4));
-  if (run.best_auroc) rows.emplace_back("best validation AUROC", fixed(*run.best_auroc, 4));
+  if (run.val_auroc)
+    rows.emplace_back(
+        "validation AUROC",
+        fixed(*run.val_auroc, 4) + (run.best_step < 0
+                                        ? " (last evaluation)"
+                                        : " at the best step, " + std::to_string(run.best_step)));
+  for (const auto& [split, auroc] : run.final_auroc)
+    rows.emplace_back("final AUROC, " + split, fixed(auroc, 4));
   rows.emplace_back("checkpoint",
                     run.checkpoint.empty()
                         ? "none"
@@ -160,6 +206,12 @@ std::string summary_text(const RunSummary& run) {
       run.host + (run.job.empty() ? "" : ", job " + run.job) +
           (run.restarts > 0 ? ", resumed " + std::to_string(run.restarts) + " times" : ""));
   for (const auto& text : run.stragglers) rows.emplace_back("straggler", text);
+  if (!run.error.empty())
+    rows.emplace_back("failed", run.error + " (exit " + std::to_string(run.exit_code) + ")");
+  if (run.state == "died")
+    rows.emplace_back("died",
+                      "no process holds its lock and it left no word: was it killed? "
+                      "--resume auto goes on from the checkpoint");
   if (!run.last_words.empty()) rows.emplace_back("post-mortem", run.last_words);
   return aligned(rows);
 }
@@ -181,7 +233,9 @@ std::string summary_json(const RunSummary& run) {
                                        {"slowest_rank", optional(run.slowest_rank)},
                                        {"slowest_ratio", run.slowest_ratio},
                                        {"loss", optional(run.loss)},
-                                       {"best_auroc", optional(run.best_auroc)},
+                                       {"best_step", run.best_step},
+                                       {"validation_auroc", optional(run.val_auroc)},
+                                       {"final_auroc", run.final_auroc},
                                        {"seconds_to_go", optional(run.seconds_to_go)},
                                        {"job_seconds_left", optional(run.job_seconds_left)},
                                        {"checkpoint", run.checkpoint},
@@ -190,66 +244,10 @@ std::string summary_json(const RunSummary& run) {
                                        {"host", run.host},
                                        {"job", run.job},
                                        {"stragglers", run.stragglers},
+                                       {"error", run.error},
+                                       {"exit_code", run.exit_code},
                                        {"postmortem", run.last_words}};
-  return json.dump();
-}
-
-std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
-  static const std::set<std::string> kOwn = {"run.seed", "run.name", "run.dir"};
-  std::vector<std::string> differing;
-  for (const auto& [key, value] : runs.front().config)
-    if (!kOwn.contains(key) && std::ranges::any_of(runs, [&](const RunSummary& run) {
-          return run.config.at(key) != value;
-        }))
-      differing.push_back(key);
-  std::vector<RunGroup> groups;
-  for (const auto& run : runs) {
-    std::string settings;
-    for (const auto& key : differing)
-      settings += (settings.empty() ? "" : " ") + key + "=" + run.config.at(key);
-    auto group = std::ranges::find(groups, settings, &RunGroup::settings);
-    if (group == groups.end()) {
-      groups.push_back({});
-      group = groups.end() - 1;
-      group->settings = settings;
-    }
-    group->runs.push_back(&run);
-  }
-  for (auto& group : groups) {
-    std::vector<double> scores;
-    for (const auto* run : group.runs)
-      if (run->best_auroc) scores.push_back(*run->best_auroc);
-    group.scored = static_cast<int>(scores.size());
-    if (scores.empty()) continue;
-    group.mean_auroc =
-        std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
-    double squares = 0;
-    for (const double s : scores) squares += (s - group.mean_auroc) * (s - group.mean_auroc);
-    if (scores.size() > 1)
-      group.sd_auroc = std::sqrt(squares / static_cast<double>(scores.size() - 1));
-  }
-  return groups;
-}
-
-std::string comparison_text(const std::vector<RunSummary>& runs) {
-  std::vector<std::vector<std::string>> lines = {
-      {"run", "state", "step", "of", "images/s", "data wait", "best AUROC"}};
-  for (const auto& run : runs)
-    lines.push_back({run.name, run.state, std::to_string(run.step), std::to_string(run.total_steps),
-                     fixed(run.images_per_s, 1), percent(run.data_wait_share),
-                     run.best_auroc ? fixed(*run.best_auroc, 4) : "-"});
-  std::string text = columns(lines);
-  if (runs.size() < 2) return text;
-  std::vector<std::vector<std::string>> groups = {
-      {"settings that differ", "runs", "best validation AUROC, mean ± sd"}};
-  for (const auto& group : compare_runs(runs))
-    groups.push_back({group.settings.empty() ? "none but the seed" : group.settings,
-                      std::to_string(group.runs.size()),
-                      group.scored == 0 ? std::string("-")
-                                        : fixed(group.mean_auroc, 4) +
-                                              (group.scored > 1 ? " ± " + fixed(group.sd_auroc, 4)
-                                                                : std::string(" (one run)"))});
-  return text + "\n" + columns(groups);
+  return json_text(json);
 }
 
 }  // namespace chexnet

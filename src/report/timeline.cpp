@@ -6,6 +6,7 @@
 #include <set>
 
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/resources.hpp"
@@ -25,6 +26,11 @@ json name_of(const char* kind, int process, int track, const std::string& name) 
 }
 
 }  // namespace
+
+std::size_t timeline_events(int ranks) {
+  constexpr std::size_t kOfOne = 200'000, kOfAll = 8'000'000;  // of about 100 bytes
+  return std::min(kOfOne, kOfAll / static_cast<std::size_t>(ranks));
+}
 
 double clock_offset_s(Communicator& comm) {
   constexpr int kRounds = 9;
@@ -47,7 +53,7 @@ void write_timeline(Communicator& comm, const Recorder& recorder, double offset_
         {e.number < 0 ? std::string(e.name) : e.name + (" " + std::to_string(e.number)),
          e.track == 0 ? int{kMain} : kBuckets + std::max(0, e.number), e.begin_s + offset_s,
          e.end_s - e.begin_s});
-  const auto all = gather_text(comm, mine.dump());
+  const auto all = gather_text(comm, json_text(mine));
   if (comm.rank() != 0) return;
 
   std::vector<json> ranks;
@@ -95,8 +101,8 @@ void write_timeline(Communicator& comm, const Recorder& recorder, double offset_
     }
   }
   events.push_back(name_of("thread_name", 0, kReady, "ranks ready for the last gradients"));
-  write_atomically(path,
-                   json({{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}).dump());
+  write_atomically(
+      path, json_text(json({{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}})));
   if (dropped > 0)
     log_info("timeline: " + path.string() + " holds the first spans; " + std::to_string(dropped) +
              " later ones did not fit");

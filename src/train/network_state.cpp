@@ -8,6 +8,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/image_reader.hpp"
@@ -57,7 +58,7 @@ std::string model_description(const Config& config, const Dataset& dataset) {
                                {"manifest_sha256", dataset.manifest.sha256},
                                {"splits", splits},
                                {"notice", "research use, not a medical device"}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 void write_network(const std::filesystem::path& folder, const Parameters& parameters,
@@ -99,6 +100,15 @@ nlohmann::json description_of(const SafetensorsFile& file, const std::filesystem
   return json;
 }
 
+nlohmann::json field(const nlohmann::json& description, const char* name) {
+  return description.value(name, nlohmann::json());
+}
+
+// What became of names when they were written.
+nlohmann::json as_stored(const std::vector<std::string>& names) {
+  return nlohmann::json::parse(json_text(nlohmann::json(names)));
+}
+
 }  // namespace
 
 ModelCard read_model_card(const std::filesystem::path& file) {
@@ -109,12 +119,13 @@ ModelCard read_model_card(const std::filesystem::path& file) {
 void check_same_data(const std::filesystem::path& folder, const Dataset& dataset) {
   const auto path = folder / "model.safetensors";
   const auto json = description_of(SafetensorsFile(path), path);
-  if (json["splits"]["train"]["sha256"] != dataset.splits.train.sha256)
+  const nlohmann::json::json_pointer train_sum("/splits/train/sha256");
+  if (!json.contains(train_sum) || json.at(train_sum) != dataset.splits.train.sha256)
     throw CheckpointError("[checkpoint] " + path.string() +
                           ": was trained on another training split than this config makes. Hint: "
                           "resume with the lists, table and seed of that run (its config.yaml and "
                           "split.csv)");
-  if (json["manifest_sha256"] != dataset.manifest.sha256)
+  if (json.value("manifest_sha256", "") != dataset.manifest.sha256)
     log_warning("[checkpoint] " + dataset.manifest.path +
                 " is not the file this run started with: labels may differ (NIH released two "
                 "versions)");
@@ -132,14 +143,15 @@ void read_network(const std::filesystem::path& path, const Config& config,
   };
   if (json.value("arch", "") != config.model.arch)
     differs("network", json.value("arch", "?"), config.model.arch);
-  if (json["findings"] != nlohmann::json(findings))
-    differs("list of findings", json["findings"].dump(), nlohmann::json(findings).dump());
+  if (field(json, "findings") != as_stored(findings))
+    differs("list of findings", json_text(field(json, "findings")),
+            json_text(nlohmann::json(findings)));
   const auto wanted = preprocessing_json(config.data);
   auto saved = json.value("preprocessing", nlohmann::json::object());
   // Checkpoints that do not say where the crop begins were made when half pixels were cut off.
   const Preprocessing evaluated = evaluation_preprocessing(config.data);
   if (!saved.contains(kCropBegin)) saved[kCropBegin] = (evaluated.resize - evaluated.crop) / 2;
-  if (saved != wanted) differs("preprocessing", saved.dump(), wanted.dump());
+  if (saved != wanted) differs("preprocessing", json_text(saved), json_text(wanted));
   load_weights(file, path.string(), findings, parameters);
 }
 

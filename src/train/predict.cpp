@@ -44,11 +44,21 @@ std::string reason_of(const std::string& message) {
   return message.substr(0, message.find(". Hint: "));
 }
 
+[[noreturn]] void refuse_not_finite(const Split& split, std::size_t not_finite, std::size_t all) {
+  throw NumericError("[evaluate] the " + split.name + " split: " + std::to_string(not_finite) +
+                     " of " + std::to_string(all) +
+                     " logits are not finite: the network has diverged. Hint: start a new run "
+                     "with a lower train.lr or with train.clip_norm; earlier checkpoints are "
+                     "untouched");
+}
+
 }  // namespace
 
-SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split,
-                              Network& network, Communicator& comm, const Device& device,
-                              const LossWeights& weights) {
+std::optional<SplitPrediction> predict_split(const Config& config, const Dataset& dataset,
+                                             const Split& split, Network& network,
+                                             Communicator& comm, const Device& device,
+                                             const LossWeights& weights,
+                                             const std::function<bool()>& stop) {
   const ThreadScope threads(config.eval.threads > 0 ? static_cast<int>(config.eval.threads)
                                                     : device.threads);
   const std::size_t findings = dataset.manifest.finding_count();
@@ -68,6 +78,10 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
   std::vector<std::string> damaged;  // messages of this rank's, in its order
   const double start = now_s();
   for (std::size_t b = 0; b < batches; ++b) {
+    if (any_rank(comm, stop())) {
+      progress.clear();
+      return std::nullopt;
+    }
     const Batch& data = loader.next();
     for (const auto& error : data.errors)
       if (!error.empty()) log_warning(error);
@@ -96,6 +110,7 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
   p.findings = dataset.manifest.findings;
   const auto parts = comm.all_gather(std::as_bytes(std::span(own)));
   double loss = 0, cells = 0;
+  std::size_t not_finite = 0;  // every rank sees all logits, so all agree
   std::vector<double> line(findings + 1);
   for (std::size_t i = 0; i < images; ++i) {
     std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double),
@@ -113,11 +128,13 @@ SplitPrediction predict_split(const Config& config, const Dataset& dataset, cons
     for (std::size_t k = 0; k < findings; ++k) {
       const float label = labels[k];
       p.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
+      if (!std::isfinite(line[k])) ++not_finite;
       if (std::isnan(label)) continue;
       loss += cell_loss(line[k], label, weights.positive[k], weights.negative[k]);
       ++cells;
     }
   }
+  if (not_finite > 0) refuse_not_finite(split, not_finite, images * findings);
   out.loss = cells > 0 ? loss / cells : std::numeric_limits<double>::quiet_NaN();
   return out;
 }

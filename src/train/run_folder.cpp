@@ -53,7 +53,8 @@ void RunFolder::prepare(const Config& config, Resume resume) {
     if (!checkpoint_ && resume == Resume::kYes)
       throw CheckpointError(
           "[run] " + path_.string() +
-          ": no checkpoint to resume from. Hint: --resume auto starts afresh where there is none");
+          ": no checkpoint to resume from. Hint: --resume auto starts afresh where there never "
+          "was one");
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/resources.hpp"
@@ -92,7 +93,7 @@ void RunWatch::exchange(std::int64_t step) {
                      {"data", median(data_s_)},
                      {"cpu_share", cpu_share},
                      {"usage", usage_json(usage)}};
-  const auto all = gather_text(comm_, mine.dump());
+  const auto all = gather_text(comm_, json_text(mine));
   if (comm_.rank() != 0) return;
   std::vector<RankPace> paces;
   std::map<std::string, double> own_ms, gpu, gpu_memory, gpu_power, gpu_clock, host_cpu, rss;

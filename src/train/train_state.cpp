@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -16,11 +17,21 @@ double number_or(const nlohmann::json& json, double otherwise) {
   return json.is_null() ? otherwise : json.get<double>();
 }
 
+constexpr int kFormat = 2;
+
 }  // namespace
+
+void TrainState::forget_validation() {
+  best = std::numeric_limits<double>::quiet_NaN();
+  best_step = -1;
+  best_epoch = epoch;
+  epochs_without_best = 0;
+  plateau = {.factor = plateau.factor};
+}
 
 std::string TrainState::to_json() const {
   const nlohmann::json json = {
-      {"format", 1},
+      {"format", kFormat},
       {"step", step},
       {"position", position},
       {"epoch", epoch},
@@ -30,7 +41,11 @@ std::string TrainState::to_json() const {
        {{"value", loss_scale.value}, {"good", loss_scale.good}, {"dynamic", loss_scale.dynamic}}},
       {"best", number(best)},
       {"best_step", best_step},
-      {"evaluations_without_best", evaluations_without_best},
+      {"best_epoch", best_epoch},
+      {"epochs_without_best", epochs_without_best},
+      {"validation_sha256", validation_sha256},
+      {"evaluation_due", evaluation_due},
+      {"complete", complete},
       {"summation_order",
        {{"ranks", order.ranks},
         {"threads", order.threads},
@@ -38,14 +53,15 @@ std::string TrainState::to_json() const {
         {"versions", order.versions},
         {"bucket_mb", order.bucket_mb}}},
       {"looked_at", looked_at},
+      {"origin", origin},
       {"config", config}};
-  return json.dump(1);
+  return json_text(json, 1);
 }
 
 TrainState TrainState::from_json(const std::string& text, const std::string& origin) {
   try {
     const auto json = nlohmann::json::parse(text);
-    if (json.at("format").get<int>() != 1)
+    if (json.at("format").get<int>() != kFormat)
       throw CheckpointError("[checkpoint] " + origin +
                             ": written by another version of the program. Hint: use that version");
     TrainState s;
@@ -60,11 +76,16 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
     s.loss_scale = {scale.at("value"), scale.at("good"), scale.at("dynamic")};
     s.best = number_or(json.at("best"), std::numeric_limits<double>::quiet_NaN());
     s.best_step = json.at("best_step");
-    s.evaluations_without_best = json.at("evaluations_without_best");
+    s.best_epoch = json.at("best_epoch");
+    s.epochs_without_best = json.at("epochs_without_best");
+    s.validation_sha256 = json.at("validation_sha256");
+    s.evaluation_due = json.at("evaluation_due");
+    s.complete = json.at("complete");
     const auto& order = json.at("summation_order");
     s.order = {order.at("ranks"), order.at("threads"), order.at("wire"), order.at("versions"),
                order.value("bucket_mb", 0.0)};
     s.looked_at = json.value("looked_at", "");
+    s.origin = json.at("origin");
     s.config = json.at("config");
     return s;
   } catch (const nlohmann::json::exception& e) {

@@ -8,7 +8,6 @@
 
 #include "chexnet/comm/watchdog.hpp"
 #include "chexnet/config/load.hpp"
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
@@ -17,16 +16,16 @@
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/model/weights.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
+#include "chexnet/train/final_evaluation.hpp"
 #include "chexnet/train/network_state.hpp"
-#include "chexnet/train/predict.hpp"
 #include "chexnet/train/recipe.hpp"
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/split_check.hpp"
+#include "chexnet/train/start.hpp"
 #include "chexnet/train/training_loop.hpp"
 
 namespace chexnet {
@@ -85,102 +84,6 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
           {"notice", "research use, not a medical device"}};
 }
 
-// Weights before the first step: of the checkpoint, of model.weights, or drawn. Returns where they
-// come from.
-std::string start_weights(const Config& config, const RunFolder& folder, const Dataset& dataset,
-                          Network& network, TrainStep& step, Communicator& comm) {
-  Parameters& p = network.parameters();
-  std::string origin;
-  if (folder.checkpoint()) {
-    origin = "of checkpoint " + folder.checkpoint()->filename().string();
-    if (comm.rank() == 0) {
-      check_same_data(*folder.checkpoint(), dataset);
-      read_network(*folder.checkpoint() / "model.safetensors", config, dataset.manifest.findings,
-                   p);
-      read_optimizer(*folder.checkpoint(), p, step.optimizer());
-    }
-  } else {
-    p.initialize(static_cast<std::uint64_t>(config.run.seed));
-    origin = "drawn from seed " + std::to_string(config.run.seed);
-    if (config.model.weights != "none") {
-      origin = "from " + config.model.weights;
-      if (comm.rank() == 0) {
-        const auto report =
-            load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
-                         config.model.weights, dataset.manifest.findings, p);
-        origin += ", sha256 " + sha256_file(config.model.weights).substr(0, 12);
-        if (!report.text().empty()) log_warning("[weights] " + report.text());
-      }
-    }
-  }
-  share_from_rank_0(comm, p, &step.optimizer());
-  return broadcast_text(comm, origin);
-}
-
-TrainState start_state(const Config& config, const RunFolder& folder, const SummationOrder& order,
-                       Communicator& comm) {
-  TrainState state;
-  if (folder.checkpoint()) {
-    const std::string text = broadcast_text(
-        comm, comm.rank() == 0 ? CheckpointStore::read_state(*folder.checkpoint()) : "");
-    state = TrainState::from_json(text, folder.checkpoint()->string());
-    const auto changed = [&](const char* what, const std::string& was, const std::string& is) {
-      if (was != is && comm.rank() == 0)
-        log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is +
-                    ": the run goes on, but sums round differently, so weights will not be equal "
-                    "to the last bit");
-    };
-    changed("number of ranks", std::to_string(state.order.ranks), std::to_string(order.ranks));
-    if (comm.rank() == 0) warn_of_other_ranks(config, state.order.ranks, order.ranks);
-    changed("threads a rank", std::to_string(state.order.threads), std::to_string(order.threads));
-    changed("wire format", state.order.wire, order.wire);
-    changed("libraries", state.order.versions, order.versions);
-  }
-  const double tuned_mb = state.order.bucket_mb;
-  state.order = order;
-  // launch.bucket_mb: auto goes on with what it chose.
-  if (order.bucket_mb == 0) state.order.bucket_mb = tuned_mb;
-  state.config = config_yaml(config);
-  return state;
-}
-
-std::vector<SplitScores> final_evaluation(const Config& config, const Dataset& dataset,
-                                          Network& network, Communicator& comm,
-                                          const Device& device, const LossWeights& weights,
-                                          RunFolder& folder, MetricsLog* metrics,
-                                          std::int64_t step) {
-  const auto best = folder.path() / "checkpoints" / "best";
-  const bool has_best = any_rank(comm, comm.rank() == 0 && std::filesystem::exists(best));
-  if (has_best) {
-    if (comm.rank() == 0)
-      read_network(best / "model.safetensors", config, dataset.manifest.findings,
-                   network.parameters());
-    share_from_rank_0(comm, network.parameters(), nullptr);
-  }
-  std::vector<SplitScores> results;
-  for (const auto& name : config.eval.splits) {
-    const Split& split = dataset.splits.named(name);
-    if (split.rows.empty()) continue;
-    const auto prediction = predict_split(config, dataset, split, network, comm, device, weights);
-    Scores scores = score(prediction.predictions, config.eval.findings);
-    scores.loss = prediction.loss;
-    if (metrics != nullptr) {
-      write_atomically(folder.path() / ("predictions_" + name + ".csv"),
-                       predictions_csv(prediction.predictions));
-      metrics->write(
-          "final", step,
-          {{"split", name},
-           {"images", static_cast<std::int64_t>(scores.images)},
-           {"damaged", static_cast<std::int64_t>(scores.damaged)},
-           {"weights", std::string(has_best ? "best" : "last")},
-           {"loss", prediction.loss},
-           {"mean_auroc", scores.mean_auroc.value_or(std::numeric_limits<double>::quiet_NaN())}});
-    }
-    results.push_back({name, std::move(scores)});
-  }
-  return results;
-}
-
 // What `status` needs of a run that it sees from outside.
 MetricFields start_fields(const Config& config, const Dataset& dataset, const Communicator& comm) {
   const auto images = static_cast<std::uint64_t>(dataset.splits.train.rows.size());
@@ -191,6 +94,15 @@ MetricFields start_fields(const Config& config, const Dataset& dataset, const Co
           {"host", host_name()},
           {"pid", static_cast<std::int64_t>(getpid())},
           {"job", batch_job(process_environment()).id}};
+}
+
+// Rank 0, when all is done: the report, and a checkpoint that says so.
+void finish_run(const TrainingLoop::Parts& parts, TrainState state, const Rows& settings,
+                const std::vector<SplitScores>& results) {
+  parts.metrics->write("end", state.step, {});
+  write_report(parts.folder.path(), "chexnet-train: " + parts.config.run.name, settings, results);
+  state.complete = true;
+  parts.folder.store().replace_state(state.step, state.to_json());
 }
 
 // Lends the recorder to the communicator, which outlives it.
@@ -216,17 +128,18 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   const Device device = choose_device(config.launch, *host);
   const auto comm = gradient_communicator(std::move(host), device, config.launch);
   Recorder recorder;
-  constexpr std::size_t kTimelineEvents = 200'000;  // a rank; some thousand steps
-  if (!request.timeline.empty()) recorder.start_timeline(kTimelineEvents);
+  if (!request.timeline.empty()) recorder.start_timeline(timeline_events(comm->size()));
   if (device.cuda != nullptr) device.cuda->mark_ranges(recorder);
   const RecordedBy recorded(*comm, recorder);
   RunFolder folder(config, request.resume, *comm);
+  if (comm->rank() == 0 && request.folder_taken) request.folder_taken(folder.path());
   const Watchdog watchdog(
       *comm, recorder,
       {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
   outcome.run_folder = folder.path().string();
   const Dataset dataset = load_dataset(config, *comm);
   require_training_images(dataset.splits);
+  TrainState state = start_state(config, folder, dataset, *comm);
   check_packs(*dataset.images, training_preprocessing(config.data));
   check_packs(*dataset.images, evaluation_preprocessing(config.data));
   check_crops(*dataset.images, augmentation_of(config.data));
@@ -247,12 +160,19 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
                                  available_memory_bytes())
                     : folder.batch();
     check_batch(config, comm->size());
+    state.config = config_yaml(config);
   }
+  if (nothing_left(state, config, training_rows(config, dataset).size())) {
+    outcome.was_complete = true;
+    outcome.step = state.step;
+    return outcome;
+  }
+  state.complete = false;
   const Wire wire = wire_of(config.launch.wire);
   network.set_recorder(&recorder);
   TrainStep step(network, *comm,
                  {config.train, weights, std::abs(config.launch.bucket_mb), wire, true, &recorder});
-  const std::string origin = start_weights(config, folder, dataset, network, step, *comm);
+  state.origin = start_weights(config, folder, state, dataset, network, step, *comm);
   const std::int64_t own_batch =
       config.train.batch / (std::int64_t{comm->size()} * config.train.accumulate);
   const std::string engine = network.description(own_batch, config.data.crop);
@@ -261,41 +181,48 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
       config.launch.wire,
       std::string("torch ") + TORCH_VERSION + ", " + (device.cuda ? device.gpu.name : engine),
       std::max(0.0, config.launch.bucket_mb)};
-  TrainState state = start_state(config, folder, order, *comm);
+  set_summation_order(state, order, config, *comm);
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
-  const bool resumed = state.step > 0;
   check_splits(config, dataset, *comm, device.cores, state.looked_at);
 
+  const auto resumed = folder.checkpoint();
+  const std::string weights_text =
+      state.origin +
+      (resumed ? "; resumed from checkpoint " + resumed->filename().string() : std::string());
   const Rows settings =
-      settings_table(config, dataset, network, origin, *comm, device, engine, folder.path());
+      settings_table(config, dataset, network, weights_text, *comm, device, engine, folder.path());
   std::unique_ptr<MetricsLog> metrics;
   if (comm->rank() == 0) {
     log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));
     warn_of_recipe(config, comm->size(), chose_batch);
     folder.claim(config);
     write_atomically(folder.path() / "split.csv", splits_csv(dataset.manifest, dataset.splits));
-    metrics = std::make_unique<MetricsLog>(folder.path(), resumed ? state.step : -1);
+    metrics = std::make_unique<MetricsLog>(folder.path(),
+                                           MetricsLog::Start{state.step, state.evaluation_due});
     metrics->write(resumed ? "restart" : "start", state.step, start_fields(config, dataset, *comm));
   }
   log_info("host and cores: " + device.description + "\n" + seat_table(device.seats));
 
   const double start = now_s();
-  TrainingLoop loop(
-      {config, dataset, network, *comm, device, folder, metrics.get(), weights, recorder}, step,
-      state);
+  StopRequest stop(config, folder, comm->rank() == 0);
+  const TrainingLoop::Parts parts{config, dataset,       network, *comm,    device,
+                                  folder, metrics.get(), weights, recorder, stop};
+  TrainingLoop loop(parts, step, state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
   outcome.step = loop.state().step;
   outcome.images_per_s = loop.images_per_s();
   if (outcome.code == ExitCode::kDone) {
     const double evaluation_start = now_s();
-    outcome.results = final_evaluation(config, dataset, network, *comm, device, weights, folder,
-                                       metrics.get(), outcome.step);
+    const auto results = final_evaluation(parts, loop.state());
     outcome.evaluate_s = now_s() - evaluation_start;
-    if (metrics != nullptr) metrics->write("end", outcome.step, {});
-    if (comm->rank() == 0)
-      write_report(folder.path(), "chexnet-train: " + config.run.name, settings, outcome.results);
+    if (!results) {
+      outcome.code = stop.stopped(outcome.step, metrics.get());
+    } else {
+      outcome.results = *results;
+      if (comm->rank() == 0) finish_run(parts, loop.state(), settings, *results);
+    }
   }
   if (!request.timeline.empty())
     write_timeline(*comm, recorder, clock_offset_s(*comm), request.timeline);

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/pipeline.hpp"
-#include "chexnet/launch/signals.hpp"
 #include "chexnet/train/network_state.hpp"
-#include "chexnet/train/predict.hpp"
 
 namespace chexnet {
 namespace {
@@ -22,6 +21,15 @@ std::string scientific(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2e", value);
   return text.data();
+}
+
+std::string figure(const std::optional<double>& value) {
+  return value ? fixed(*value, 4) : "not defined";
+}
+
+// A step may jump over the epoch that was wanted.
+bool passes_multiple(std::int64_t before, std::int64_t now, std::int64_t every) {
+  return every > 0 && now / every > before / every;
 }
 
 }  // namespace
@@ -38,7 +46,6 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());
   }
-  if (parts_.comm.rank() == 0) clock_ = std::make_unique<JobClock>(parts_.config.launch);
 }
 
 ExitCode TrainingLoop::run() {
@@ -47,6 +54,10 @@ ExitCode TrainingLoop::run() {
   const auto rows = training_rows(config, parts_.dataset);
   const auto images = static_cast<std::uint64_t>(rows.size());
   total_steps_ = total_steps(config.train, images);
+  if (state_.evaluation_due) {
+    if (!evaluate()) return stopped();
+    watch_.skip();
+  }
 
   const auto batch = static_cast<std::uint64_t>(config.train.batch);
   damage_.emplace(DamagePolicy::of(config.data), images, batch);
@@ -62,19 +73,13 @@ ExitCode TrainingLoop::run() {
                 parts_.device.batch_memory());
 
   log_.begin(state_.step, total_steps_);
-  while (state_.step < total_steps_) {
+  while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.recorder.set_step(state_.step + 1);
     const Batch& data = next_batch(loader);
     const Agreement agreed = agree(data);
     if (agreed.stop) {
-      log_.clear();
       checkpoint();
-      if (parts_.metrics != nullptr)
-        parts_.metrics->write("stop", state_.step, {{"reason", stop_reason_}});
-      if (parts_.comm.rank() == 0)
-        log_info(stop_reason_ + " at step " + std::to_string(state_.step) +
-                 ": checkpoint written, exit 75; go on with --resume auto");
-      return ExitCode::kRequeue;
+      return stopped();
     }
     const double lr = learning_rate(config.train, state_.position, images, state_.plateau);
     const std::int64_t side = config.data.crop;
@@ -94,14 +99,13 @@ ExitCode TrainingLoop::run() {
     watch_.step_done(state_.step);
 
     const bool last = state_.step == total_steps_;
-    const std::int64_t epoch = epochs_complete(state_.step, config.train.batch, images);
-    const bool epoch_ends = epoch > state_.epoch;
-    state_.epoch = epoch;
+    const std::int64_t epoch_before = state_.epoch;
+    state_.epoch = epochs_complete(state_.step, config.train.batch, images);
+    const bool epoch_ends = state_.epoch > epoch_before;
     if (last || state_.step % config.run.log_every == 0 || epoch_ends)
-      log_.write(loader, state_, lr, clock_ ? clock_->left_s() : std::nullopt);
+      log_.write(loader, state_, lr, parts_.stop.job_left_s());
     if (epoch_ends || last) {
-      const std::int64_t every = config.eval.every_epochs;
-      end_of_epoch(last || (every > 0 && epoch % every == 0));
+      if (!end_of_epoch(epoch_before)) return stopped();
       log_.skip(loader);
       watch_.skip();
     } else if (config.checkpoint.every_steps > 0 &&
@@ -109,15 +113,11 @@ ExitCode TrainingLoop::run() {
       checkpoint();
       watch_.skip();
     }
-    if (config.train.early_stop_epochs > 0 &&
-        state_.evaluations_without_best >= config.train.early_stop_epochs) {
-      if (parts_.comm.rank() == 0)
-        log_info("early stop: no better checkpoint in " +
-                 std::to_string(state_.evaluations_without_best) + " evaluations");
-      break;
-    }
   }
   log_.clear();
+  if (out_of_patience() && parts_.comm.rank() == 0)
+    log_info("early stop: no better checkpoint in " + std::to_string(state_.epochs_without_best) +
+             " epochs");
   const std::string summary = watch_.summary(state_.step);
   if (!summary.empty()) log_info(summary);
   return ExitCode::kDone;
@@ -129,11 +129,7 @@ const Batch& TrainingLoop::next_batch(Loader& loader) {
 }
 
 TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
-  bool stop = stop_requested();
-  if (parts_.comm.rank() == 0) {
-    stop_reason_ = stop ? "stopped on request" : reason_to_stop();
-    stop = !stop_reason_.empty();
-  }
+  const bool stop = parts_.stop.asked(longest_checkpoint_s_);
   const auto labelled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
   const auto own = damage_->in(batch, state_.position);
   std::array<double, 4> votes = {static_cast<double>(labelled), own.this_epoch, own.next_epoch,
@@ -144,16 +140,6 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
     damage_->add(damaged, state_.position);
   }
   return {votes[0], votes[3] > 0};
-}
-
-std::string TrainingLoop::reason_to_stop() const {
-  const Config& config = parts_.config;
-  if (parts_.folder.stop_file_exists()) return "stopped by the STOP file";
-  if (config.train.max_seconds > 0 && now_s() - log_.start_s() > config.train.max_seconds)
-    return "stopped by train.max_seconds";
-  const auto left = clock_->left_s();
-  if (!left || *left > config.launch.stop_margin_s + longest_checkpoint_s_) return "";
-  return "stopped with " + readable_s(std::max(0.0, *left)) + " left of the job's time";
 }
 
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is
@@ -200,40 +186,65 @@ void TrainingLoop::count_skipped(bool applied) {
   if (parts_.comm.rank() == 0 && !scaling) log_warning(what + ", step skipped");
 }
 
-void TrainingLoop::end_of_epoch(bool evaluate_now) {
+bool TrainingLoop::out_of_patience() const {
+  const std::int64_t patience = parts_.config.train.early_stop_epochs;
+  return patience > 0 && state_.epochs_without_best >= patience;
+}
+
+ExitCode TrainingLoop::stopped() {
+  log_.clear();
+  return parts_.stop.stopped(state_.step, parts_.metrics);
+}
+
+bool TrainingLoop::end_of_epoch(std::int64_t epoch_before) {
   const Config& config = parts_.config;
   if (parts_.metrics != nullptr)
     parts_.metrics->write("epoch", state_.step, {{"epoch", state_.epoch}});
-  is_best_ = false;
-  if (evaluate_now && !parts_.dataset.splits.val.rows.empty()) evaluate();
   const bool last = state_.step == total_steps_;
-  const std::int64_t every = config.checkpoint.every_epochs;
-  if (last || is_best_ || (every > 0 && state_.epoch % every == 0)) checkpoint();
-  is_best_ = false;  // a later checkpoint inside an epoch is not the best one
+  const bool evaluate_now =
+      last || passes_multiple(epoch_before, state_.epoch, config.eval.every_epochs);
+  state_.evaluation_due = evaluate_now && !parts_.dataset.splits.val.rows.empty();
+  if (last || state_.evaluation_due ||
+      passes_multiple(epoch_before, state_.epoch, config.checkpoint.every_epochs))
+    checkpoint();
+  return !state_.evaluation_due || evaluate();
 }
 
-void TrainingLoop::evaluate() {
+bool TrainingLoop::evaluate() {
   const Recorder::Span span(&parts_.recorder, Operation::kEvaluate);
-  const Config& config = parts_.config;
   log_.clear();
-  const auto result = predict_split(config, parts_.dataset, parts_.dataset.splits.val,
-                                    parts_.network, parts_.comm, parts_.device, parts_.weights);
+  const double start = now_s();
+  double ahead_s = longest_evaluation_s_;  // one that cannot be finished is not begun
+  const auto stop = [&] { return parts_.stop.asked(std::exchange(ahead_s, 0)); };
+  const auto result =
+      predict_split(parts_.config, parts_.dataset, parts_.dataset.splits.val, parts_.network,
+                    parts_.comm, parts_.device, parts_.weights, stop);
+  if (!result) return false;
+  longest_evaluation_s_ = std::max(longest_evaluation_s_, now_s() - start);
+  score_weights(*result);
+  return true;
+}
+
+void TrainingLoop::score_weights(const SplitPrediction& result) {
+  const Config& config = parts_.config;
   const Scores scores = score(result.predictions, config.eval.findings);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const double mean = scores.mean_auroc.value_or(nan);
-  const double value = config.checkpoint.best == "loss" ? -result.loss : mean;
-  const double before = config.checkpoint.best == "loss" ? -state_.best : state_.best;
-  is_best_ = !std::isnan(value) && (std::isnan(before) || value > before);
-  if (is_best_) {
-    state_.best = config.checkpoint.best == "loss" ? result.loss : mean;
+  const bool by_loss = config.checkpoint.best == "loss";
+  const double value = by_loss ? -result.loss : scores.mean_auroc.value_or(nan);
+  const double before = by_loss ? -state_.best : state_.best;
+  const bool is_best = !std::isnan(value) && (std::isnan(before) || value > before);
+  if (is_best) {
+    state_.best = by_loss ? -value : value;
     state_.best_step = state_.step;
-    state_.evaluations_without_best = 0;
-  } else {
-    ++state_.evaluations_without_best;
+    state_.best_epoch = state_.epoch;
   }
+  // A score that is not defined says nothing about progress.
+  if (!std::isnan(value)) state_.epochs_without_best = state_.epoch - state_.best_epoch;
   const bool lowered =
       config.train.schedule == "plateau" && state_.plateau.observe(result.loss, config.train);
+  state_.evaluation_due = false;
   if (parts_.comm.rank() != 0) return;
+
   std::map<std::string, double> by_finding;
   for (std::size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
@@ -242,14 +253,19 @@ void TrainingLoop::evaluate() {
       {{"epoch", state_.epoch},
        {"damaged", static_cast<std::int64_t>(scores.damaged)},
        {"loss", result.loss},
-       {"mean_auroc", mean},
+       {"mean_auroc", scores.mean_auroc.value_or(nan)},
        {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
        {"any_finding_auroc_mean_logit", scores.any_finding_auroc_mean_logit.value_or(nan)},
+       {"best", std::string(is_best ? "yes" : "no")},
        {"auroc", by_finding}});
-  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + fixed(result.loss, 4) +
-           "  mean AUROC " + (scores.mean_auroc ? fixed(mean, 4) : "not defined") +
-           (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
-           (is_best_ ? "  (best)" : "") +
+  // First the state, then the link: a resume sets the link by the state.
+  parts_.folder.store().replace_state(state_.step, state_.to_json());
+  if (is_best) parts_.folder.store().mark_best(state_.step);
+  const std::optional<double> loss =
+      std::isnan(result.loss) ? std::nullopt : std::optional(result.loss);
+  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + figure(loss) +
+           "  mean AUROC " + figure(scores.mean_auroc) +
+           (scores.damaged > 0 ? "  of " + images_text(scores) : "") + (is_best ? "  (best)" : "") +
            (lowered ? "  learning rate x " + scientific(state_.plateau.factor) : ""));
 }
 
@@ -259,14 +275,12 @@ void TrainingLoop::checkpoint() {
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint does not have
   if (parts_.comm.rank() == 0) {
     const std::string description = model_description(parts_.config, parts_.dataset);
-    parts_.folder.store().save(state_.step, state_.to_json(), is_best_,
+    parts_.folder.store().save(state_.step, state_.to_json(),
                                [&](const std::filesystem::path& folder) {
                                  write_network(folder, parts_.network.parameters(),
                                                step_.optimizer(), state_.step, description);
                                });
-    parts_.metrics->write(
-        "checkpoint", state_.step,
-        {{"epoch", state_.epoch}, {"best", std::string(is_best_ ? "yes" : "no")}});
+    parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}});
   }
   parts_.comm.barrier();
   longest_checkpoint_s_ = std::max(longest_checkpoint_s_, now_s() - start);

@@ -9,8 +9,8 @@ using namespace chexnet;
 namespace fs = std::filesystem;
 
 namespace {
-void save(CheckpointStore& store, std::int64_t step, bool best = false) {
-  store.save(step, "{\"step\": " + std::to_string(step) + "}", best, [&](const fs::path& folder) {
+void save(CheckpointStore& store, std::int64_t step) {
+  store.save(step, "{\"step\": " + std::to_string(step) + "}", [&](const fs::path& folder) {
     write_atomically(folder / "data", "content of " + std::to_string(step));
   });
 }
@@ -19,7 +19,10 @@ void save(CheckpointStore& store, std::int64_t step, bool best = false) {
 TEST_CASE("the newest and the best checkpoints stay, links follow") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 2);
-  for (int step = 1; step <= 5; ++step) save(store, step, step == 2);
+  for (int step = 1; step <= 5; ++step) {
+    save(store, step);
+    if (step == 2) store.mark_best(step);
+  }
   CHECK(fs::read_symlink(folder / "c/last") == "step-00000005");
   CHECK(fs::read_symlink(folder / "c/best") == "step-00000002");
   CHECK(fs::exists(folder / "c/step-00000002"));
@@ -87,7 +90,7 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   CheckpointStore store(folder / "c", 1);
   save(store, 1);
   const auto fails = [&] {
-    store.save(2, "{}", false, [](const fs::path& f) {
+    store.save(2, "{}", [](const fs::path& f) {
       write_atomically(f / "data", "half");
       throw CheckpointError("disk full");
     });
@@ -96,4 +99,67 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   CHECK(store.newest_valid()->filename() == "step-00000001");
   CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) ==
         2);  // the checkpoint and its link
+}
+
+TEST_CASE("a run whose checkpoints are all broken is not taken for one that has none") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  CHECK_FALSE(store.newest_valid());
+  save(store, 1);
+  save(store, 2);
+  for (const char* file : {"c/step-00000001/data", "c/step-00000002/data"})
+    fs::resize_file(folder / file, 3);
+  const auto look = [&] { return error_of<CheckpointError>([&] { store.newest_valid(); }); };
+  CHECK(look().find("2 checkpoints, all broken; nothing was changed") != std::string::npos);
+  CHECK(fs::exists(folder / "c/step-00000002/data"));
+  CHECK(fs::exists(folder / "c/step-00000001/data"));
+  // Moved aside by somebody: still no reason to begin anew.
+  fs::rename(folder / "c/step-00000001", folder / "c/step-00000001.broken-1");
+  fs::remove_all(folder / "c/step-00000002");
+  CHECK(look().find("all broken") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint that cannot be read is not called broken") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  save(store, 2);
+  fs::remove(folder / "c/step-00000002/data");
+  fs::create_symlink("data", folder / "c/step-00000002/data");  // ELOOP, for root too
+  const std::string error = error_of<CheckpointError>([&] { store.newest_valid(); });
+  CHECK(error.find("symbolic link") != std::string::npos);
+  CHECK(fs::exists(folder / "c/step-00000002/state.json"));
+}
+
+TEST_CASE("a crash between a checkpoint and its link is mended when the run goes on") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  save(store, 2);
+  fs::remove(folder / "c/last");
+  fs::create_symlink("step-00000001", folder / "c/last");
+  CHECK(store.newest_valid()->filename() == "step-00000002");
+  CHECK(fs::read_symlink(folder / "c/last") == "step-00000002");
+}
+
+TEST_CASE("a link that cannot be made is an error of the file system, not of the program") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  folder.write("c/.last.tmp/in-the-way", "");
+  const std::string error = error_of<CheckpointError>([&] { save(store, 1); });
+  CHECK(error.find("symbolic links and free inodes") != std::string::npos);
+  CHECK(CheckpointStore::problem(folder / "c/step-00000001").empty());
+}
+
+TEST_CASE("the state of a checkpoint can be replaced, its files stay described") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  store.replace_state(1, "{\"step\": 1, \"best\": 0.5}");
+  CHECK(CheckpointStore::problem(folder / "c/step-00000001").empty());
+  CHECK(CheckpointStore::read_state(folder / "c/step-00000001").find("0.5") != std::string::npos);
+  fs::resize_file(folder / "c/step-00000001/data", 3);
+  CHECK(CheckpointStore::problem(folder / "c/step-00000001") == "data has another size");
+  CHECK_FALSE(store.has_whole(1));
+  CHECK_FALSE(store.has_whole(2));
 }

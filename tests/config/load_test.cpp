@@ -131,6 +131,13 @@ TEST_CASE("what a run needs is asked for by name") {
   CHECK(missing().find("data.crop") != std::string::npos);
 }
 
+TEST_CASE("a split that does not exist is found in the config") {
+  const auto wrong = error_of<ConfigError>([] { load_config({}, {"eval.splits=[val, tset]"}); });
+  CHECK(wrong.find("'eval.splits' = 'tset' is not known. Hint: one of 'test'") !=
+        std::string::npos);
+  CHECK(load_config({}, {"eval.splits=[]"}).eval.splits.empty());
+}
+
 TEST_CASE("only the listed keys may change on a resume") {
   Config before, now;
   now.train.epochs = 99;

@@ -32,6 +32,23 @@ TEST_CASE("AUROC equals the share of won pairs, ties half") {
   CHECK_FALSE(auroc({}, {}));
 }
 
+TEST_CASE("a score that is no number leaves the AUROC undefined, and every loop ends") {
+  const std::vector<float> labels = {1, 0, 1, 0, NAN};
+  CHECK_FALSE(auroc(std::vector<double>{NAN, 1, 2, NAN, 0}, labels));
+  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) == Approx(1.0));  // not labelled
+  CHECK(auroc(std::vector<double>{INFINITY, -INFINITY, INFINITY, INFINITY, 0}, labels) ==
+        Approx(0.75));
+  Predictions p;
+  p.findings = {"A"};
+  p.images = {"1", "2"};
+  p.labels = {1, 0};
+  p.probabilities = {NAN, 0.5};
+  const Scores s = score(p);
+  CHECK_FALSE(s.auroc[0]);
+  CHECK_FALSE(s.mean_auroc);
+  CHECK_FALSE(s.any_finding_auroc);
+}
+
 TEST_CASE("predictions survive the way through CSV, to the last bit") {
   Predictions p;
   p.findings = {"A", "B, c"};

@@ -334,11 +334,14 @@ TEST_CASE("a run folder has one user at a time") {
   const ScratchFolder folder;
   {
     const RunLock lock(folder.path());
+    CHECK(run_is_locked(folder.path()) == true);
     CHECK(error_of<CheckpointError>([&] {
             RunLock second(folder.path());
           }).find("in use by process") != std::string::npos);
   }
   CHECK(error_of<CheckpointError>([&] { RunLock again(folder.path()); }).empty());
+  CHECK(run_is_locked(folder.path()) == false);
+  CHECK_FALSE(run_is_locked(folder / "nothing"));
 }
 
 TEST_CASE("ranks that start again wait for a lock of ranks that still end") {

@@ -134,6 +134,29 @@ TEST_CASE("16-bit networks stay near the fp32 one") {
   }
 }
 
+TEST_CASE("the logits of 16-bit networks are fp32: no two scores tie by rounding") {
+  const at::Tensor images = parity_images(0, 16).view({4, 1, 64, 64});
+  for (const auto precision : {Precision::kBf16, Precision::kFp16}) {
+    Network network(network_spec("densenet121"), 14, {.precision = precision});
+    network.parameters().initialize(5);
+    const at::Tensor logits = network.forward(images, Mode::kInference);
+    const at::Tensor rounded = logits.to(compute_type(precision)).to(at::kFloat);
+    CHECK((logits != rounded).sum().item<std::int64_t>() > logits.numel() / 2);
+  }
+}
+
+TEST_CASE("one value a channel makes no NaN of running statistics") {
+  for (const bool own_engine : {true, false}) {
+    Network network(network_spec("densenet121"), 14, {.own_engine = own_engine});
+    network.parameters().initialize(5);
+    gradients_of(network, parity_images(0, 1).slice(2, 0, 32).slice(3, 0, 32).contiguous(),
+                 parity_labels(0, 1), 1.0, 14);
+    network.parameters().update_running();
+    INFO("own engine: " << own_engine);
+    CHECK(at::isfinite(network.parameters().flat_running()).all().item<bool>());
+  }
+}
+
 TEST_CASE("a score does not depend on the image's place in the batch") {
   Network network(network_spec("densenet121"), 14, {});
   network.parameters().initialize(5);

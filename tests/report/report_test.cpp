@@ -6,6 +6,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/metrics_log.hpp"
+#include "chexnet/report/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -14,7 +15,7 @@ using namespace chexnet;
 TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
   const ScratchFolder folder;
   {
-    MetricsLog log(folder.path(), -1);
+    MetricsLog log(folder.path(), {});
     log.write("train", 1, {{"loss", 0.5}, {"epoch", std::int64_t{0}}});
     log.write("val", 2,
               {{"mean_auroc", std::nan("")},
@@ -24,7 +25,7 @@ TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
   {
     std::ofstream(folder / "metrics.jsonl", std::ios::app)
         << "{\"event\":\"tra";  // torn by a crash
-    MetricsLog log(folder.path(), 2);
+    MetricsLog log(folder.path(), {.step = 2});
     log.write("restart", 2, {});
   }
   const std::string text = read_text(folder / "metrics.jsonl");
@@ -37,7 +38,7 @@ TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
 TEST_CASE("TensorBoard records are framed with masked checksums") {
   const ScratchFolder folder;
   {
-    MetricsLog log(folder.path(), -1);
+    MetricsLog log(folder.path(), {});
     log.write("train", 1, {{"loss", 0.5}});
   }
   std::string bytes;
@@ -66,7 +67,7 @@ TEST_CASE("TensorBoard records are framed with masked checksums") {
 TEST_CASE("the report names findings, escapes text and says what it is not") {
   const ScratchFolder folder;
   {
-    MetricsLog log(folder.path(), -1);
+    MetricsLog log(folder.path(), {});
     log.write("train", 1, {{"loss", 0.5}});
     log.write("train", 2, {{"loss", 0.4}});
   }
@@ -82,5 +83,80 @@ TEST_CASE("the report names findings, escapes text and says what it is not") {
        {"A&lt;b&gt;", "0.7500", "not defined", "Not a medical device", "a &amp; b", "<polyline"}) {
     INFO(part);
     CHECK(html.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("a torn line and lines that are no objects go at every start") {
+  const ScratchFolder folder;
+  folder.write("metrics.jsonl",
+               "{\"event\":\"start\",\"step\":0}\n17\n[1]\n{\"event\":\"train\",\"st");
+  {
+    MetricsLog log(folder.path(), {});
+    log.write("start", 0, {});
+  }
+  CHECK(read_text(folder / "metrics.jsonl") ==
+        "{\"event\":\"start\",\"step\":0}\n{\"event\":\"start\",\"step\":0}\n");
+  folder.write("metrics.jsonl", "null\n3\n{\"event\":\"train\"}\n{\"step\":\"x\"}\n");
+  write_report(folder.path(), "title", {}, {});
+}
+
+TEST_CASE("what a resume does again leaves no second line") {
+  const ScratchFolder folder;
+  {
+    MetricsLog log(folder.path(), {});
+    for (const char* event : {"checkpoint", "val", "final", "end"}) log.write(event, 5, {});
+  }
+  const auto path = folder / "metrics.jsonl";
+  { MetricsLog log(folder.path(), {.step = 5}); }
+  CHECK(read_text(path) ==
+        "{\"event\":\"checkpoint\",\"step\":5}\n{\"event\":\"val\",\"step\":5}\n");
+  { MetricsLog log(folder.path(), {.step = 5, .evaluation_due = true}); }
+  CHECK(read_text(path) == "{\"event\":\"checkpoint\",\"step\":5}\n");
+}
+
+TEST_CASE("text in any encoding is written, with replacements") {
+  const ScratchFolder folder;
+  MetricsLog log(folder.path(), {});
+  log.write("val", 1,
+            {{"auroc", std::map<std::string, double>{{"\xd6"
+                                                      "dem",
+                                                      0.7}}}});
+  CHECK(read_text(folder / "metrics.jsonl") ==
+        "{\"event\":\"val\",\"step\":1,\"auroc\":{\"\xef\xbf\xbd"
+        "dem\":0.7}}\n");
+}
+
+TEST_CASE("figures of a split have a tag of their own in TensorBoard") {
+  const ScratchFolder folder;
+  {
+    MetricsLog log(folder.path(), {});
+    for (const char* split : {"val", "test"})
+      log.write("final", 9, {{"split", std::string(split)}, {"loss", 0.5}});
+  }
+  std::string bytes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().filename().string().starts_with("events.out")) bytes = read_text(entry.path());
+  CHECK(bytes.find("final/val/loss") != std::string::npos);
+  CHECK(bytes.find("final/test/loss") != std::string::npos);
+}
+
+TEST_CASE("an error is kept with the run it ended, and nowhere else") {
+  const ScratchFolder folder;
+  write_error_event(folder.path(), 3, "no run here");
+  CHECK_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
+  folder.write("config.yaml", "");
+  folder.write("metrics.jsonl", "{\"event\":\"train\",\"step\":7}\n{\"torn");
+  write_error_event(folder.path(), 3, "gone");
+  CHECK(
+      read_text(folder / "metrics.jsonl")
+          .ends_with("\n{\"event\":\"error\",\"step\":7,\"exit_code\":3,\"sentence\":\"gone\"}\n"));
+}
+
+TEST_CASE("the spans of all ranks fit into one gather, however many ranks there are") {
+  for (const int ranks : {1, 2, 40, 107, 1000, 10000}) {
+    const std::size_t events = timeline_events(ranks);
+    CHECK(events > 0);
+    CHECK(events <= 200'000);
+    CHECK(events * static_cast<std::size_t>(ranks) * 200 < std::size_t{1} << 31);
   }
 }

@@ -42,7 +42,7 @@ wait_for_end
 check "a sweep of four runs as one array" [ "$(ls -d sweep/lr=*_seed=* | wc -l)" = 4 ]
 "$program" status sweep >sweep.txt
 check "status lists four finished runs" [ "$(grep -c ' finished ' sweep.txt)" = 4 ]
-check "status compares two settings over two seeds each" [ "$(grep -cE '^train.lr=[0-9.e-]+ +2 +0\.[0-9]+ ± 0\.[0-9]+$' sweep.txt)" = 2 ]
+check "status compares two settings over two seeds each" [ "$(grep -cE '^train.lr=[0-9.e-]+ +2 +0\.[0-9]+ ± 0\.[0-9]+ \(n = 2\)' sweep.txt)" = 2 ]
 cat sweep.txt
 
 # One minute of time, forty seconds of margin: the program asks squeue and stops itself.

@@ -10,7 +10,9 @@
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/optimizer.hpp"
 #include "chexnet/train/schedule.hpp"
+#include "chexnet/train/start.hpp"
 #include "chexnet/train/step.hpp"
+#include "chexnet/train/stop_request.hpp"
 #include "chexnet/train/train_state.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
@@ -202,10 +204,19 @@ TEST_CASE("the state of a run survives JSON") {
   s.best = 0.7;
   s.order = {2, 3, "fp32", "torch"};
   s.config = "a: \"b\"\n";
+  s.best_step = 6;
+  s.best_epoch = 2;
+  s.epochs_without_best = 3;
+  s.validation_sha256 = "aa";
+  s.evaluation_due = true;
+  s.origin = "from B\xe9.safetensors";  // not UTF-8
   const TrainState t = TrainState::from_json(s.to_json(), "x");
   CHECK((t.step == 7 && t.position == 224 && t.plateau.best == s.plateau.best &&
          t.loss_scale.good == 5 && t.best == 0.7));
   CHECK((t.order.ranks == 2 && t.config == s.config));
+  CHECK((t.best_step == 6 && t.best_epoch == 2 && t.epochs_without_best == 3));
+  CHECK((t.validation_sha256 == "aa" && t.evaluation_due && !t.complete));
+  CHECK(t.origin == "from B\xef\xbf\xbd.safetensors");
   CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
   CHECK(std::isinf(TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
   CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") !=
@@ -233,6 +244,53 @@ TEST_CASE("a checkpoint that was evaluated with another centre crop is refused")
   CHECK(read_older(36).empty());
   CHECK(read_older(33).empty());
   CHECK(read_older(35).find("\"eval_crop_begin\":1") != std::string::npos);
+}
+
+TEST_CASE("another validation split starts best, plateau and early stop afresh, not the rate") {
+  TrainState s;
+  s.epoch = 5;
+  s.best = 0.7;
+  s.best_step = 40;
+  s.epochs_without_best = 3;
+  s.plateau = {.factor = 0.1, .best = 0.4, .bad = 1};
+  s.forget_validation();
+  CHECK(std::isnan(s.best));
+  CHECK((s.best_step == -1 && s.best_epoch == 5 && s.epochs_without_best == 0));
+  CHECK((s.plateau.factor == 0.1 && std::isinf(s.plateau.best) && s.plateau.bad == 0));
+}
+
+TEST_CASE("a complete run has nothing left unless it is asked for more steps") {
+  Config config;
+  config.train.batch = 10;
+  config.train.epochs = 3;
+  config.train.early_stop_epochs = 2;
+  TrainState s;
+  s.step = 30;
+  CHECK_FALSE(nothing_left(s, config, 100));  // eval.splits are still to be scored
+  s.complete = true;
+  CHECK(nothing_left(s, config, 100));
+  config.train.epochs = 4;
+  CHECK_FALSE(nothing_left(s, config, 100));
+  s.epochs_without_best = 2;  // it had stopped early
+  CHECK(nothing_left(s, config, 100));
+}
+
+TEST_CASE("what cannot be finished in the time of the job is not begun") {
+  const ScratchFolder scratch;
+  const auto solo = solo_communicator();
+  Config config;
+  config.run.dir = (scratch / "run").string();
+  config.launch.time_limit = "100:00:00";
+  config.launch.stop_margin_s = 3600;
+  const RunFolder folder(config, Resume::kNo, *solo);
+  StopRequest stop(config, folder, true);
+  CHECK_FALSE(stop.asked(0));
+  CHECK_FALSE(stop.asked(10 * 3600));
+  CHECK(stop.asked(99.5 * 3600));  // an evaluation that takes as long
+  CHECK(StopRequest(config, folder, false).asked(99.5 * 3600) == false);  // rank 0 knows the time
+  scratch.write("run/STOP", "");
+  CHECK(stop.asked(0));
+  CHECK(stop.stopped(3, nullptr) == ExitCode::kRequeue);
 }
 
 TEST_CASE("the automatic batch is the largest whose memory plan fits") {

@@ -19,6 +19,8 @@ struct Invocation {
   std::vector<std::string> arguments;  // the rest
   std::function<int()> run;            // set by the chosen subcommand
   std::function<void(int)> abort;      // ends all ranks with a code; set while there are others
+  // Keeps an error with the run that ended by it; set on rank 0 while there is a run.
+  std::function<void(int exit_code, const std::string& text)> note_error;
 };
 
 void add_train(CLI::App& app, Invocation& invocation);

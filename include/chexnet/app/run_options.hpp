@@ -23,6 +23,11 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set, const std:
 
 // For options that name a place to read tables from or to write to: no s3://.
 CLI::Validator in_file_system();
+// All that can be found wrong in a config before any rank exists: ConfigError.
+void check_run(const Config& config);
+// CheckpointError where no file can be made at `path`; empty: none is wanted. For what is written
+// after hours of work.
+void check_output(const std::string& path);
 
 // What a parent does beyond starting ranks; only runs with a folder are explained and restarted.
 struct ParentTask {

@@ -1,6 +1,9 @@
 // The checkpoints of a run folder: checkpoints/step-00001234/ with files and a state.json that is
 // written last and names size and SHA-256 of each, so a folder is either whole or known to be
-// broken. Rank 0 only; knows no trainer.
+// broken; beside them the links `last` and `best`. Rank 0 only; knows no trainer.
+//
+// Errors: CheckpointError where the file system refuses (full, no links, no permission),
+// OutageError where it does not answer. Neither says anything about a checkpoint's content.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +20,24 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path folder, int keep);
 
   // `write_files` puts its files into the folder it is given. `state` is a JSON object; "files" is
-  // added to it. Moves the link `last` (and `best`). A valid checkpoint of the same step is kept as
-  // it is.
-  void save(std::int64_t step, const std::string& state, bool is_best,
+  // added to it. Moves the link `last`. Of a valid checkpoint of the same step only the state is
+  // replaced.
+  void save(std::int64_t step, const std::string& state,
             const std::function<void(const std::filesystem::path&)>& write_files);
 
-  // The newest whole checkpoint; broken ones are moved aside with a warning.
-  std::optional<std::filesystem::path> newest_valid() const;
+  // Another state for the checkpoint of `step`, whose files stay: what an evaluation found of it.
+  void replace_state(std::int64_t step, const std::string& state);
+  // Moves the link `best`.
+  void mark_best(std::int64_t step);
+  bool has_whole(std::int64_t step) const;
 
-  // Empty when whole, else what is wrong: with all files, or with `only` this one.
+  // The newest whole checkpoint, after which the link `last` points to it; newer ones whose content
+  // is not what their state.json says are moved aside with a warning. Nothing where there never was
+  // a checkpoint; CheckpointError, and nothing is moved, where there are only broken ones.
+  std::optional<std::filesystem::path> newest_valid();
+
+  // Empty when whole, else how its content differs from its state.json: of all files, or of `only`
+  // this one.
   static std::string problem(const std::filesystem::path& checkpoint, const std::string& only = "");
   static std::string read_state(const std::filesystem::path& checkpoint);  // the JSON text
 

@@ -28,4 +28,7 @@ struct NetworkSpec {
 
 NetworkSpec network_spec(const std::string& arch);  // ConfigError when unknown
 
+// Side of the smallest square that leaves a pixel for the last layer.
+int smallest_input(const NetworkSpec& spec);
+
 }  // namespace chexnet

@@ -7,7 +7,8 @@
 
 namespace chexnet {
 
-// labels: 1 positive, 0 negative; a NaN label or score is left out. Empty when either class has no member.
+// labels: 1 positive, 0 negative, NaN left out. Empty when either class has no member, or when a
+// labelled case has NaN as its score.
 std::optional<double> auroc(std::span<const double> scores, std::span<const float> labels);
 
 }  // namespace chexnet

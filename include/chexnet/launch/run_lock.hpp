@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 namespace chexnet {
 
@@ -18,5 +19,9 @@ class RunLock {
  private:
   int fd_;
 };
+
+// Whether a process holds the lock of `folder`, as far as locks reach: processes of this host, on
+// some network file systems of all hosts. Nothing where it cannot be known.
+std::optional<bool> run_is_locked(const std::filesystem::path& folder);
 
 }  // namespace chexnet

@@ -78,7 +78,8 @@ class AveragePool {
   at::Tensor x_;
 };
 
-// Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K].
+// Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K]. Both in the type of the
+// masters whatever the map is in, as the engine's head: 16-bit logits would tie scores.
 class Classifier {
  public:
   Classifier(LayerContext& context, const std::string& name, std::int64_t in, std::int64_t out,
@@ -91,6 +92,7 @@ class Classifier {
   int weight_, bias_;
   at::Tensor pooled_;
   std::vector<std::int64_t> map_shape_;
+  at::ScalarType map_type_ = at::kFloat;
 };
 
 }  // namespace chexnet

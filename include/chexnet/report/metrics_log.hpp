@@ -1,5 +1,6 @@
 // metrics.jsonl: one JSON object a line, each with "event" and "step"; and the same scalars for
-// TensorBoard. Rank 0 only.
+// TensorBoard, under the tags <event>/<name>, or <event>/<split>/<name> where a field names a
+// split. Text that is not UTF-8 gets replacement characters. Rank 0 only.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,15 @@ using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
 class MetricsLog {
  public:
-  // Appends to `folder`/metrics.jsonl. Lines past `resume_step` (of a run that went on after its
-  // last checkpoint) are cut off first; -1 keeps all.
-  MetricsLog(const std::filesystem::path& folder, std::int64_t resume_step);
+  // Where a run goes on: what lies behind is written again, so its lines are removed.
+  struct Start {
+    std::int64_t step = 0;
+    bool evaluation_due = false;  // of that step
+  };
+  // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run that went on after
+  // its last checkpoint), final scores of that step, and what is no JSON object (a line torn by a
+  // crash) are removed.
+  MetricsLog(const std::filesystem::path& folder, Start start);
   ~MetricsLog();
   void write(const std::string& event, std::int64_t step, const MetricFields& fields);
 
@@ -29,5 +36,10 @@ class MetricsLog {
   void tensorboard_record(const std::string& bytes);
   std::ofstream lines_, events_;
 };
+
+// Appends an `error` event to the metrics of a run that ended by an error. Does nothing where no
+// run had begun.
+void write_error_event(const std::filesystem::path& folder, int exit_code,
+                       const std::string& sentence);
 
 }  // namespace chexnet

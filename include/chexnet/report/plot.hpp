@@ -9,7 +9,7 @@ namespace chexnet {
 
 struct Curve {
   std::string name, color;
-  std::vector<std::pair<double, double>> points;  // (x, y)
+  std::vector<std::pair<double, double>> points;  // (x, y), finite
   std::vector<std::size_t> marked;                // points with a ring around them
 };
 

@@ -3,12 +3,17 @@
 // bucket on the network; on rank 0 also when each rank was ready for the last gradients.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/core/recorder.hpp"
 
 namespace chexnet {
+
+// Spans that each of `ranks` may keep: some thousand steps, and fewer where the spans of all ranks
+// would be more than one gather carries and a viewer opens.
+std::size_t timeline_events(int ranks);
 
 // Seconds to add to this rank's steady clock to get rank 0's, to within the skew of a barrier.
 // Collective.

@@ -2,6 +2,9 @@
 // (the tail is padded and dropped), so a score does not depend on which rank computed it.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/data/image_reader.hpp"
@@ -18,10 +21,14 @@ struct SplitPrediction {
   double loss = 0;          // weighted binary cross-entropy, mean over labelled cells
 };
 
-// A damaged image follows data.corrupt and data.corrupt_limit: DataError on all ranks, or not
-// scored: its labels stay, its probabilities are NaN, and no figure counts it.
-SplitPrediction predict_split(const Config& config, const Dataset& dataset, const Split& split,
-                              Network& network, Communicator& comm, const Device& device,
-                              const LossWeights& weights);
+// Collective. A damaged image follows data.corrupt and data.corrupt_limit: DataError on all ranks,
+// or not scored: its labels stay, its probabilities are NaN, and no figure counts it. NumericError
+// on all ranks when a logit is not finite. `stop` is asked on every rank before each batch; where
+// any rank says yes, all return nothing.
+std::optional<SplitPrediction> predict_split(const Config& config, const Dataset& dataset,
+                                             const Split& split, Network& network,
+                                             Communicator& comm, const Device& device,
+                                             const LossWeights& weights,
+                                             const std::function<bool()>& stop);
 
 }  // namespace chexnet

@@ -20,8 +20,8 @@ std::filesystem::path run_folder_of(const Config& config);
 class RunFolder {
  public:
   // Collective. Creates, locks and decides on rank 0. Errors: an existing run without a resume
-  // (CheckpointError), a resume without a checkpoint (CheckpointError), a config that may not
-  // change (ConfigError with the differences).
+  // (CheckpointError), a resume without a checkpoint or with broken ones only (CheckpointError), a
+  // config that may not change (ConfigError with the differences).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
 
   // Rank 0, once data and weights proved good: from here on the folder holds a run. A start that

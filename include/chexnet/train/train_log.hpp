@@ -31,7 +31,6 @@ class TrainLog {
   void clear() { progress_.clear(); }
 
   double images_per_s() const { return images_per_s_; }  // since begin()
-  double start_s() const { return start_s_; }            // steady clock
 
  private:
   // Sums since the last line.

@@ -2,8 +2,11 @@
 // and checkpoints at epoch ends, the final evaluation and report.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
@@ -21,14 +24,17 @@ struct TrainOutcome {
   std::int64_t step = 0;
   double images_per_s = 0;           // over the training loop
   std::uint64_t peak_bytes = 0;      // largest resident set of any rank
-  std::vector<SplitScores> results;  // of eval.splits; empty when stopped early
+  std::vector<SplitScores> results;  // of eval.splits; empty when stopped or complete before
   double train_s = 0, evaluate_s = 0;
+  bool was_complete = false;  // by an earlier start; nothing was done
 };
 
 struct TrainRequest {
   Resume resume = Resume::kNo;
   std::string resume_command;  // for a post-mortem
   std::string timeline;        // file for the spans of all ranks; empty: none
+  // Called on rank 0 once the run folder belongs to this start.
+  std::function<void(const std::filesystem::path& folder)> folder_taken;
 };
 
 // ConfigError where train.batch cannot be shared by ranks x train.accumulate.

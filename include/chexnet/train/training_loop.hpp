@@ -1,9 +1,12 @@
-// The loop over steps: next batch, one agreement of all ranks, step, metrics; evaluation, schedule
-// and checkpoint at epoch ends. Returns when the run is complete or a stop was asked for.
-// Collective.
+// The loop over steps: next batch, one agreement of all ranks, step, metrics; checkpoint,
+// evaluation and schedule at epoch ends. Returns when the last step is done or a stop was asked
+// for. Collective.
+//
+// A checkpoint comes before the evaluation of its weights, which may outlast the job; what the
+// evaluation finds is written into the checkpoint's state afterwards. So a run that was stopped or
+// killed inside an evaluation loses no step: a resume scores the same weights first.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,10 +17,11 @@
 #include "chexnet/train/bucket_tuner.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/job_clock.hpp"
+#include "chexnet/train/predict.hpp"
 #include "chexnet/train/run_folder.hpp"
 #include "chexnet/train/run_watch.hpp"
 #include "chexnet/train/step.hpp"
+#include "chexnet/train/stop_request.hpp"
 #include "chexnet/train/train_log.hpp"
 #include "chexnet/train/train_state.hpp"
 
@@ -35,6 +39,7 @@ class TrainingLoop {
     MetricsLog* metrics;  // null but on rank 0
     const LossWeights& weights;
     Recorder& recorder;
+    StopRequest& stop;
   };
   TrainingLoop(Parts parts, TrainStep& step, TrainState state);
 
@@ -50,13 +55,16 @@ class TrainingLoop {
   };
   const Batch& next_batch(Loader& loader);
   Agreement agree(const Batch& batch);
-  std::string reason_to_stop() const;  // rank 0; empty: none
   void refuse_damaged(const Batch& batch, double damaged);
   void tune_buckets(double step_s);
   void count_skipped(bool applied);
-  void end_of_epoch(bool evaluate_now);
-  void evaluate();
+  // False: a stop was asked for, and the evaluation is still due.
+  bool end_of_epoch(std::int64_t epoch_before);
+  bool evaluate();
+  void score_weights(const SplitPrediction& result);
   void checkpoint();
+  bool out_of_patience() const;  // train.early_stop_epochs
+  ExitCode stopped();
 
   Parts parts_;
   TrainStep& step_;
@@ -66,10 +74,7 @@ class TrainingLoop {
   TrainLog log_;
   RunWatch watch_;
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
-  std::unique_ptr<JobClock> clock_;   // rank 0
-  std::string stop_reason_;           // rank 0
-  double longest_checkpoint_s_ = 0;
-  bool is_best_ = false;
+  double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
 };
 

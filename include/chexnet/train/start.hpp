@@ -1,0 +1,35 @@
+// What a run starts with: weights and state, fresh or of the checkpoint that is resumed.
+#pragma once
+
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/dataset.hpp"
+#include "chexnet/train/run_folder.hpp"
+#include "chexnet/train/step.hpp"
+#include "chexnet/train/train_state.hpp"
+
+namespace chexnet {
+
+// The state of the checkpoint, as far as it holds under this config and on these data;
+// CheckpointError when it was trained on another training split. Says on rank 0 what a change since
+// then means. Collective.
+TrainState start_state(const Config& config, RunFolder& folder, const Dataset& dataset,
+                       Communicator& comm);
+
+// The run was complete and this config asks for no more steps.
+bool nothing_left(const TrainState& state, const Config& config, std::uint64_t images);
+
+// `now`: how sums are ordered in this start. Warns where that differs from the checkpoint's.
+void set_summation_order(TrainState& state, const SummationOrder& now, const Config& config,
+                         Communicator& comm);
+
+// Weights before the first step: of the checkpoint, of model.weights, or drawn. Returns where the
+// first weights of the run came from. Collective.
+std::string start_weights(const Config& config, const RunFolder& folder, const TrainState& state,
+                          const Dataset& dataset, Network& network, TrainStep& step,
+                          Communicator& comm);
+
+}  // namespace chexnet

@@ -1,0 +1,40 @@
+// Whether this rank wants the run to stop, and why: a signal; on rank 0 also the STOP file,
+// train.max_seconds and the end of the job's time. The ranks agree on it elsewhere, at each step
+// and between two batches of an evaluation. Main thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/report/metrics_log.hpp"
+#include "chexnet/train/job_clock.hpp"
+#include "chexnet/train/run_folder.hpp"
+
+namespace chexnet {
+
+class StopRequest {
+ public:
+  StopRequest(const Config& config, const RunFolder& folder, bool first_rank);
+
+  // `ahead_s`: seconds of work that could not be finished in less time than the job has left,
+  // besides launch.stop_margin_s.
+  bool asked(double ahead_s);
+  std::optional<double> job_left_s() const;  // rank 0
+
+  // Once the ranks agreed and the checkpoint of `step` is written: says so, and returns kRequeue.
+  ExitCode stopped(std::int64_t step, MetricsLog* metrics) const;
+
+ private:
+  std::string reason_of_rank_0(double ahead_s) const;
+  const Config& config_;
+  const RunFolder& folder_;
+  double start_s_;
+  std::unique_ptr<JobClock> clock_;  // rank 0
+  std::string reason_;
+};
+
+}  // namespace chexnet

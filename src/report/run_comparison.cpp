@@ -1,0 +1,95 @@
+#include "chexnet/report/run_comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "chexnet/core/resources.hpp"
+#include "chexnet/core/table.hpp"
+
+namespace chexnet {
+namespace {
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  spread.count = static_cast<int>(values.size());
+  if (values.empty()) return spread;
+  const auto count = static_cast<double>(values.size());
+  spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double v : values) squares += (v - spread.mean) * (v - spread.mean);
+  if (values.size() > 1) spread.sd = std::sqrt(squares / (count - 1));
+  return spread;
+}
+
+std::string spread_text(const Spread& spread) {
+  if (spread.count == 0) return "-";
+  if (spread.count == 1) return fixed(spread.mean, 4) + " (n = 1)";
+  return fixed(spread.mean, 4) + " ± " + fixed(spread.sd, 4) +
+         " (n = " + std::to_string(spread.count) + ")";
+}
+
+std::optional<double> test_auroc(const RunSummary& run) {
+  const auto found = run.final_auroc.find("test");
+  return found == run.final_auroc.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string auroc_text(const std::optional<double>& auroc) {
+  return auroc ? fixed(*auroc, 4) : "-";
+}
+
+}  // namespace
+
+std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
+  static const std::set<std::string> kOwn = {"run.seed", "run.name", "run.dir"};
+  std::vector<std::string> differing;
+  for (const auto& [key, value] : runs.front().config)
+    if (!kOwn.contains(key) && std::ranges::any_of(runs, [&](const RunSummary& run) {
+          return run.config.at(key) != value;
+        }))
+      differing.push_back(key);
+  std::vector<RunGroup> groups;
+  for (const auto& run : runs) {
+    std::string settings;
+    for (const auto& key : differing)
+      settings += (settings.empty() ? "" : " ") + key + "=" + run.config.at(key);
+    auto group = std::ranges::find(groups, settings, &RunGroup::settings);
+    if (group == groups.end()) {
+      groups.push_back({});
+      group = groups.end() - 1;
+      group->settings = settings;
+    }
+    group->runs.push_back(&run);
+  }
+  for (auto& group : groups) {
+    std::vector<double> test, val;
+    for (const auto* run : group.runs) {
+      if (const auto auroc = test_auroc(*run)) test.push_back(*auroc);
+      if (run->val_auroc) val.push_back(*run->val_auroc);
+    }
+    group.test = spread_of(test);
+    group.val = spread_of(val);
+  }
+  return groups;
+}
+
+std::string comparison_text(const std::vector<RunSummary>& runs) {
+  std::vector<std::vector<std::string>> lines = {
+      {"run", "state", "step", "of", "images/s", "data wait", "val AUROC", "test AUROC"}};
+  for (const auto& run : runs)
+    lines.push_back({run.name, run.state, std::to_string(run.step), std::to_string(run.total_steps),
+                     fixed(run.images_per_s, 1), fixed(100 * run.data_wait_share, 0) + " %",
+                     auroc_text(run.val_auroc), auroc_text(test_auroc(run))});
+  std::string text = columns(lines);
+  if (runs.size() < 2) return text;
+  std::vector<std::vector<std::string>> groups = {
+      {"settings that differ", "runs", "test AUROC, mean ± sd", "validation AUROC at that step"}};
+  for (const auto& group : compare_runs(runs))
+    groups.push_back({group.settings.empty() ? "none but the seed" : group.settings,
+                      std::to_string(group.runs.size()), spread_text(group.test),
+                      spread_text(group.val)});
+  return text + "\n" + columns(groups);
+}
+
+}  // namespace chexnet

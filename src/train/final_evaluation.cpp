@@ -1,0 +1,68 @@
+#include "chexnet/train/final_evaluation.hpp"
+
+#include <limits>
+#include <map>
+
+#include "chexnet/core/files.hpp"
+#include "chexnet/train/network_state.hpp"
+#include "chexnet/train/predict.hpp"
+
+namespace chexnet {
+namespace {
+
+// True when there are such weights; they are in the network of every rank then.
+bool take_best_weights(const TrainingLoop::Parts& parts, const TrainState& state) {
+  Communicator& comm = parts.comm;
+  const auto best = parts.folder.path() / "checkpoints" / "best";
+  std::error_code error;
+  const bool there = state.best_step >= 0 && std::filesystem::exists(best, error);
+  if (!any_rank(comm, comm.rank() == 0 && there)) return false;
+  if (comm.rank() == 0)
+    read_network(best / "model.safetensors", parts.config, parts.dataset.manifest.findings,
+                 parts.network.parameters());
+  share_from_rank_0(comm, parts.network.parameters(), nullptr);
+  return true;
+}
+
+void write_scores(const TrainingLoop::Parts& parts, const TrainState& state, bool best,
+                  const std::string& split, const Predictions& predictions, const Scores& scores) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  write_atomically(parts.folder.path() / ("predictions_" + split + ".csv"),
+                   predictions_csv(predictions));
+  std::map<std::string, double> by_finding;
+  for (std::size_t k = 0; k < scores.findings.size(); ++k)
+    by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
+  parts.metrics->write("final", state.step,
+                       {{"split", split},
+                        {"images", static_cast<std::int64_t>(scores.images)},
+                        {"damaged", static_cast<std::int64_t>(scores.damaged)},
+                        {"weights", std::string(best ? "best" : "last")},
+                        {"best_step", best ? state.best_step : state.step},
+                        {"loss", scores.loss.value_or(nan)},
+                        {"mean_auroc", scores.mean_auroc.value_or(nan)},
+                        {"auroc", by_finding}});
+}
+
+}  // namespace
+
+std::optional<std::vector<SplitScores>> final_evaluation(const TrainingLoop::Parts& parts,
+                                                         const TrainState& state) {
+  const bool best = take_best_weights(parts, state);
+  std::vector<SplitScores> results;
+  for (const auto& name : parts.config.eval.splits) {
+    const Split& split = parts.dataset.splits.named(name);
+    if (split.rows.empty()) continue;
+    const auto prediction =
+        predict_split(parts.config, parts.dataset, split, parts.network, parts.comm, parts.device,
+                      parts.weights, [&] { return parts.stop.asked(0); });
+    if (!prediction) return std::nullopt;
+    Scores scores = score(prediction->predictions, parts.config.eval.findings);
+    scores.loss = prediction->loss;
+    if (parts.metrics != nullptr)
+      write_scores(parts, state, best, name, prediction->predictions, scores);
+    results.push_back({name, std::move(scores)});
+  }
+  return results;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,134 @@
+#include "chexnet/train/start.hpp"
+
+#include <cmath>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/model/weights.hpp"
+#include "chexnet/train/network_state.hpp"
+#include "chexnet/train/recipe.hpp"
+
+namespace chexnet {
+namespace {
+
+std::string epochs_text(double epochs) {
+  return fixed(epochs, epochs == std::floor(epochs) ? 0 : 2);
+}
+
+void warn_of_another_schedule(const TrainState& state, const Config& config,
+                              const std::string& origin) {
+  const double before = load_config_text(origin, state.config, {}).train.epochs;
+  if (config.train.schedule != "cosine" || before == config.train.epochs) return;
+  log_warning(
+      "[resume] train.epochs changed from " + epochs_text(before) + " to " +
+      epochs_text(config.train.epochs) +
+      " under train.schedule=cosine: the rate jumps to the curve of the new length, so this "
+      "is no schedule that a run without the change can have");
+}
+
+// Scores on two sets of images cannot be compared.
+void check_validation(TrainState& state, const Dataset& dataset) {
+  const std::string& now = dataset.splits.val.sha256;
+  if (state.validation_sha256 == now) return;
+  log_warning(
+      "[resume] the validation split is another than the run's: best checkpoint, plateau and early "
+      "stop start afresh");
+  state.forget_validation();
+  state.validation_sha256 = now;
+  if (dataset.splits.val.rows.empty()) state.evaluation_due = false;
+}
+
+// After a crash between the state of a checkpoint and its link, or the loss of the best one.
+void follow_best(TrainState& state, CheckpointStore& store) {
+  if (state.best_step < 0) return;
+  if (store.has_whole(state.best_step)) {
+    store.mark_best(state.best_step);
+    return;
+  }
+  log_warning("[resume] the best checkpoint, of step " + std::to_string(state.best_step) +
+              ", is gone or damaged: the best of what follows takes its place");
+  state.forget_validation();
+}
+
+std::string fresh_weights(const Config& config, const std::vector<std::string>& findings,
+                          Parameters& p, bool first_rank) {
+  p.initialize(static_cast<std::uint64_t>(config.run.seed));
+  if (config.model.weights == "none") return "drawn from seed " + std::to_string(config.run.seed);
+  if (!first_rank) return "";
+  const auto report = load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
+                                   config.model.weights, findings, p);
+  if (!report.text().empty()) log_warning("[weights] " + report.text());
+  return "from " + config.model.weights + ", sha256 " +
+         sha256_file(config.model.weights).substr(0, 12);
+}
+
+}  // namespace
+
+bool nothing_left(const TrainState& state, const Config& config, std::uint64_t images) {
+  const std::int64_t patience = config.train.early_stop_epochs;
+  const bool stopped_early = patience > 0 && state.epochs_without_best >= patience;
+  return state.complete && (stopped_early || state.step >= total_steps(config.train, images));
+}
+
+TrainState start_state(const Config& config, RunFolder& folder, const Dataset& dataset,
+                       Communicator& comm) {
+  TrainState state;
+  state.validation_sha256 = dataset.splits.val.sha256;
+  if (folder.checkpoint()) {
+    const std::string place = folder.checkpoint()->string();
+    std::string text;
+    if (comm.rank() == 0) {
+      check_same_data(*folder.checkpoint(), dataset);
+      state = TrainState::from_json(CheckpointStore::read_state(*folder.checkpoint()), place);
+      warn_of_another_schedule(state, config, place);
+      check_validation(state, dataset);
+      follow_best(state, folder.store());
+      text = state.to_json();
+    }
+    state = TrainState::from_json(broadcast_text(comm, std::move(text)), place);
+  }
+  state.config = config_yaml(config);
+  return state;
+}
+
+void set_summation_order(TrainState& state, const SummationOrder& now, const Config& config,
+                         Communicator& comm) {
+  const auto changed = [&](const char* what, const std::string& was, const std::string& is) {
+    if (was != is && comm.rank() == 0)
+      log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is +
+                  ": the run goes on, but sums round differently, so weights will not be equal "
+                  "to the last bit");
+  };
+  const SummationOrder before = state.order;
+  if (!before.versions.empty()) {
+    changed("number of ranks", std::to_string(before.ranks), std::to_string(now.ranks));
+    if (comm.rank() == 0) warn_of_other_ranks(config, before.ranks, now.ranks);
+    changed("threads a rank", std::to_string(before.threads), std::to_string(now.threads));
+    changed("wire format", before.wire, now.wire);
+    changed("libraries", before.versions, now.versions);
+  }
+  state.order = now;
+  // launch.bucket_mb: auto goes on with what it chose.
+  if (now.bucket_mb == 0) state.order.bucket_mb = before.bucket_mb;
+}
+
+std::string start_weights(const Config& config, const RunFolder& folder, const TrainState& state,
+                          const Dataset& dataset, Network& network, TrainStep& step,
+                          Communicator& comm) {
+  Parameters& p = network.parameters();
+  const bool first = comm.rank() == 0;
+  std::string origin = state.origin;
+  if (!folder.checkpoint()) {
+    origin = fresh_weights(config, dataset.manifest.findings, p, first);
+  } else if (first) {
+    read_network(*folder.checkpoint() / "model.safetensors", config, dataset.manifest.findings, p);
+    read_optimizer(*folder.checkpoint(), p, step.optimizer());
+  }
+  share_from_rank_0(comm, p, &step.optimizer());
+  return broadcast_text(comm, origin);
+}
+
+}  // namespace chexnet

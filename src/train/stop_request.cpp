@@ -1,0 +1,51 @@
+#include "chexnet/train/stop_request.hpp"
+
+#include <algorithm>
+
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/resources.hpp"
+#include "chexnet/launch/signals.hpp"
+
+namespace chexnet {
+namespace {
+constexpr const char* kOnRequest = "stopped on request";
+}  // namespace
+
+StopRequest::StopRequest(const Config& config, const RunFolder& folder, bool first_rank)
+    : config_(config), folder_(folder), start_s_(now_s()) {
+  if (first_rank) clock_ = std::make_unique<JobClock>(config.launch);
+}
+
+bool StopRequest::asked(double ahead_s) {
+  if (stop_requested())
+    reason_ = kOnRequest;
+  else if (clock_ != nullptr)
+    reason_ = reason_of_rank_0(ahead_s);
+  return !reason_.empty();
+}
+
+std::string StopRequest::reason_of_rank_0(double ahead_s) const {
+  if (folder_.stop_file_exists()) return "stopped by the STOP file";
+  if (config_.train.max_seconds > 0 && now_s() - start_s_ > config_.train.max_seconds)
+    return "stopped by train.max_seconds";
+  const auto left = clock_->left_s();
+  if (!left || *left > config_.launch.stop_margin_s + ahead_s) return "";
+  return "stopped with " + readable_s(std::max(0.0, *left)) + " left of the job's time";
+}
+
+std::optional<double> StopRequest::job_left_s() const {
+  return clock_ == nullptr ? std::nullopt : clock_->left_s();
+}
+
+ExitCode StopRequest::stopped(std::int64_t step, MetricsLog* metrics) const {
+  // A signal may have reached other ranks only.
+  const std::string reason = reason_.empty() ? kOnRequest : reason_;
+  if (metrics != nullptr) {
+    metrics->write("stop", step, {{"reason", reason}});
+    log_info(reason + " at step " + std::to_string(step) +
+             ": checkpoint written, exit 75; go on with --resume auto");
+  }
+  return ExitCode::kRequeue;
+}
+
+}  // namespace chexnet

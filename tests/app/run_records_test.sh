@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# What a run leaves about itself, and what a resume makes of it.
+source tests/lib.sh
+tiny=(--set train.max_steps=4 --set train.batch=16 --set data.val_fraction=0.3 --set eval.splits=[test] --set eval.batch=32 --set train.schedule=cosine)
+run=$scratch/run
+train() { "$program" train "$small" "${tiny[@]}" --out "$run" "$@" 2>"$scratch/log"; }
+says() { grep -qF -- "$1" "$scratch/log"; }
+status() { "$program" status "$run" 2>&1; }
+events() { grep -c "\"event\":\"$1\"" "$run/metrics.jsonl"; }
+
+# Found before anything is trained, and the folder stays free.
+refused 2 "'eval.splits' = 'tset' is not known. Hint: one of 'test'" train "$small" --out "$run" --set eval.splits=[val,tset]
+refused 2 "28 pixels are too few for densenet121, whose pools leave nothing of them. Hint: at least 29" train "$small" --out "$run" --set data.crop=28
+refused 4 "nowhere: No such file or directory. Hint: name a file in a folder that is there" train "$small" --out "$run" --timeline "$scratch/nowhere/t.json"
+check "a refused start leaves no folder" [ ! -e "$run" ]
+run=$scratch/small
+check "29 pixels are enough" train --set data.crop=29 --set train.max_steps=1 --set eval.splits=[]
+
+# A run from weights, in a folder whose name is no UTF-8.
+cp "$scratch/small/checkpoints/last/model.safetensors" "$scratch/start.safetensors"
+run=$scratch/$(printf 'caf\351')
+check "a folder named in another encoding" train --set model.weights="$scratch/start.safetensors" --set train.max_steps=2 --json
+check "and its status as JSON" python3 -c 'import json,subprocess,sys; json.loads(subprocess.run([sys.argv[1],"status","--json",sys.argv[2]],capture_output=True).stdout)' "$program" "$run"
+check "final scores name split, step and findings" grep -q '"event":"final","step":2,"split":"test","weights":"best","best_step":2,.*"auroc":{"Atelectasis"' "$run/metrics.jsonl"
+before=$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)
+weights=(--set model.weights="$scratch/start.safetensors" --resume auto)
+check "a finished run is complete" train "${weights[@]}" --set train.max_steps=2
+check "and says so" says "is complete at step 2: nothing is left to do"
+check "and nothing was done" [ "$before" = "$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)" ]
+refused 4 "nowhere: No such file or directory" evaluate "$run" --out "$scratch/nowhere/x.csv"
+
+# More steps; the link `best` was left behind by a crash.
+ln -sfn nowhere "$run/checkpoints/best"
+check "more steps go on" train "${weights[@]}" --set train.epochs=5
+check "another length of the cosine is said" says "train.epochs changed from 100 to 5 under train.schedule=cosine"
+check "the report says where the weights came from" grep -q "weights from .*start.safetensors, sha256 .*; resumed from checkpoint step-00000002" "$run/report.html"
+best=$(python3 -c 'import json,sys; print("step-%08d" % json.load(open(sys.argv[1]))["best_step"])' "$run/checkpoints/last/state.json")
+check "best is what the state says" [ "$(readlink "$run/checkpoints/best")" = "$best" ]
+check "one line for each final score" [ "$(events final)" = 1 ]
+
+# Another validation split: of one image, on which no AUROC is defined.
+grep -vxFf <(tail -n 12 "$phantom/train_val_list.txt") "$phantom/train_val_list.txt" >"$scratch/train.txt"
+tail -n 12 "$phantom/train_val_list.txt" >"$scratch/val12.txt"
+tail -n 1 "$phantom/train_val_list.txt" >"$scratch/val1.txt"
+run=$scratch/lists
+lists=(--set data.train_list="$scratch/train.txt" --set eval.splits=[] --set data.allow_patient_leak=true)
+check "a run with lists" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set train.max_steps=2
+check "goes on with another validation list" train "${lists[@]}" --set data.val_list="$scratch/val1.txt" --set train.max_steps=4 --resume auto
+check "and says what starts afresh" says "the validation split is another than the run's: best checkpoint, plateau and early stop start afresh"
+check "an AUROC that is not defined is called so" says "mean AUROC not defined"
+check "nothing is called nan" [ "$(grep -cw nan "$scratch/log")" = 0 ]
+
+# Early stop: the first evaluation is the best, because the rate is 0; two epochs later it ends.
+run=$scratch/early
+early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=0 --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
+check "an early stop" train "${early[@]}"
+check "counts epochs, also those a step jumps over" says "early stop: no better checkpoint in"
+steps=$(events train)
+sed -i 's/"complete": true/"complete": false/' "$run/checkpoints/last/state.json"  # as if killed before its end
+check "an early stop goes on" train "${early[@]}" --resume auto
+check "and trains no further step" [ "$(events train)" = "$steps" ]
+
+# All checkpoints damaged: nothing is trained over them.
+for file in "$run"/checkpoints/step-*/model.safetensors; do truncate -s 1000 "$file"; done
+before=$(sha256sum "$run/metrics.jsonl")
+rc=0; train "${early[@]}" --resume auto || rc=$?
+check "only damaged checkpoints: exit 4 (exit $rc)" [ $rc = 4 ]
+check "and why" says "checkpoints, all broken; nothing was changed"
+check "and nothing was trained" [ "$before" = "$(sha256sum "$run/metrics.jsonl")" ]
+
+# Ends that status knows at once.
+run=$scratch/ended
+rc=0; train --set train.max_seconds=0.001 || rc=$?
+check "a run that stops (exit $rc)" [ $rc = 75 ]
+rc=0; train --set data.images=["$scratch/gone"] --resume auto || rc=$?
+check "the data are gone (exit $rc)" [ $rc != 0 ]
+check "status says that it failed, and of what" grep -q "failed .*gone.*(exit $rc)" <<<"$(status)"
+run=$scratch/killed
+"$program" train "$small" --set train.max_steps=100000 --out "$run" 2>"$scratch/log" & job=$!
+for _ in $(seq 600); do grep -q '"event":"train"' "$run/metrics.jsonl" 2>/dev/null && break; sleep 0.05; done
+check "a run that lives is running" grep -q "(running)" <<<"$(status)"
+kill -9 $job; wait $job 2>/dev/null
+check "a run that was killed is not" grep -q "(died)" <<<"$(status)"
+finish

@@ -38,10 +38,11 @@ TEST_CASE(
   fs::create_directories(checkpoints);
   CheckpointStore store(checkpoints, 5);
   for (int step = 1; step <= 2; ++step)
-    store.save(step, "{}", step == 1, [&](const fs::path& f) {
+    store.save(step, "{}", [&](const fs::path& f) {
       write_atomically(f / "model.safetensors", "weights");
       write_atomically(f / "optimizer.safetensors", "moments");
     });
+  store.mark_best(1);
   const auto step_of = [](const fs::path& named) {
     const fs::path model = resolve_model(named);
     CHECK(model.filename() == "model.safetensors");

@@ -46,7 +46,7 @@ TEST_CASE("a score that is no number leaves the AUROC undefined, and every loop 
   const Scores s = score(p);
   CHECK_FALSE(s.auroc[0]);
   CHECK_FALSE(s.mean_auroc);
-  CHECK_FALSE(s.any_finding_auroc);
+  CHECK_FALSE(s.any_finding_auroc_mean_logit);
 }
 
 TEST_CASE("predictions survive the way through CSV, to the last bit") {
@@ -80,7 +80,7 @@ TEST_CASE("an image that was not scored has blank probabilities and counts nowhe
     const Scores s = score(predictions);
     CHECK((s.images == 3 && s.damaged == 1));
     CHECK(s.positives == std::vector<std::size_t>{1, 1});
-    CHECK((*s.auroc[0] == 1 && *s.auroc[1] == 1 && *s.any_finding_auroc == 1));
+    CHECK((*s.auroc[0] == 1 && *s.auroc[1] == 1 && *s.any_finding_auroc_mean_logit == 1));
     CHECK(images_text(s) == "3 of 4 images, 1 damaged");
   }
   // Of anybody's table: no reason, or a row that is only half filled.

@@ -14,14 +14,14 @@ namespace chexnet {
 class CountingStore final : public Store {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
-            std::vector<std::byte>& into, const ReadOptions& options) override {
+            std::vector<std::byte>& into, const ReadOptions& options = {}) override {
     if (offset >= fails_from) throw OutageError("[test] " + path + ": the server went away");
     bytes += count;
     largest = std::max(largest, count);
     store_->read(path, offset, count, into, options);
   }
   void read_whole(const std::string& path, std::vector<std::byte>& into,
-                  const ReadOptions& options) override {
+                  const ReadOptions& options = {}) override {
     store_->read_whole(path, into, options);
   }
   using Store::list;

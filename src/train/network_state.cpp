@@ -29,14 +29,13 @@ void share(Communicator& comm, at::Tensor tensor) {
 }
 
 // Where evaluation's crop begins, pixels from the left and the top.
-constexpr const char* kCropBegin = "eval_crop_begin";
 
 nlohmann::json preprocessing_json(const DataConfig& data) {
   const Preprocessing evaluated = evaluation_preprocessing(data);
   return {{"resize", data.resize},
           {"eval_resize", data.eval_resize},
           {"crop", data.crop},
-          {kCropBegin, center_crop_begin(evaluated.resize, evaluated.crop)},
+          {"eval_crop_begin", center_crop_begin(evaluated.resize, evaluated.crop)},
           {"resize_kind", data.resize_kind},
           {"jpeg", data.jpeg_scale == "auto"
                        ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
@@ -147,10 +146,7 @@ void read_network(const std::filesystem::path& path, const Config& config,
     differs("list of findings", json_text(field(json, "findings")),
             json_text(nlohmann::json(findings)));
   const auto wanted = preprocessing_json(config.data);
-  auto saved = json.value("preprocessing", nlohmann::json::object());
-  // Checkpoints that do not say where the crop begins were made when half pixels were cut off.
-  const Preprocessing evaluated = evaluation_preprocessing(config.data);
-  if (!saved.contains(kCropBegin)) saved[kCropBegin] = (evaluated.resize - evaluated.crop) / 2;
+  const auto saved = field(json, "preprocessing");
   if (saved != wanted) differs("preprocessing", json_text(saved), json_text(wanted));
   load_weights(file, path.string(), findings, parameters);
 }

@@ -42,8 +42,7 @@ std::size_t missing(const Table& table, const std::string& source) {
 
 std::string refusal(const Table& table, const std::string& source) {
   Stores stores;
-  return error_of<DataError>(
-      [&] { ImageIndex::scan(table.manifest, table.rows, {source}, stores); });
+  return error_of<Error>([&] { ImageIndex::scan(table.manifest, table.rows, {source}, stores); });
 }
 
 std::string tar_of(const ScratchFolder& folder, const std::string& members) {

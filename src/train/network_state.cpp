@@ -28,8 +28,6 @@ void share(Communicator& comm, at::Tensor tensor) {
   if (!host.is_same(tensor)) tensor.copy_(host);
 }
 
-// Where evaluation's crop begins, pixels from the left and the top.
-
 nlohmann::json preprocessing_json(const DataConfig& data) {
   const Preprocessing evaluated = evaluation_preprocessing(data);
   return {{"resize", data.resize},

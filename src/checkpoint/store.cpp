@@ -219,10 +219,10 @@ std::optional<fs::path> CheckpointStore::newest_valid() {
   const auto is_step = [](const std::string& name) { return name.starts_with("step-"); };
   const auto count = std::ranges::count_if(names, is_step);
   if (count == 0) return std::nullopt;
-  throw CheckpointError("[checkpoint] " + folder_.string() + ": " + std::to_string(count) +
-                        " checkpoints, all broken; nothing was changed. Hint: is the file system "
-                        "mounted and whole? Restore a checkpoint from a backup, or start a new "
-                        "run with --out");
+  throw CheckpointError("[checkpoint] " + folder_.string() + ": none of the checkpoints here (" +
+                        std::to_string(count) +
+                        ") is whole; nothing was changed. Hint: is the file system mounted and "
+                        "whole? Restore a checkpoint from a backup, or start a new run with --out");
 }
 
 fs::path resolve_model(const fs::path& named) {

@@ -37,9 +37,9 @@ PATH=$scratch/tmp:$PATH "$program" submit "$small"
 check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
 
-sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[])
+sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[test])
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_scaling=linear +1 +0\.[0-9]+ \(one run\)' "$scratch/sweep.txt"
+check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_scaling=linear +1 +0\.[0-9]+ \(n = 1\)' "$scratch/sweep.txt"
 check "the same command again trains nothing twice" bash -c "'$program' submit ${sweep[*]} >/dev/null 2>&1 && [ \$(grep -c '\"event\":\"train\"' '$scratch/sweep/lr_scaling=none/metrics.jsonl') = 3 ]"
 
 # What plan says of Dell's cluster, through the program.

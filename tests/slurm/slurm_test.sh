@@ -37,7 +37,7 @@ sbatch --wait -n 2 -o pmi2.out --wrap "srun --mpi=pmi2 '$program' train '$small'
 check "srun by PMI-2 too, before MPI starts, with exit 5" bash -c "grep -q '^error: .launch. srun started this rank by PMI-1 or PMI-2' pmi2.out && grep -qx 'exit 5' pmi2.out && ! grep -q 'MPI_Init' pmi2.out"
 
 # A sweep is one array; status compares its runs.
-submit --time 10 --name sweep --out sweep --sweep train.lr=1e-3,3e-4 --seeds 2 --set train.max_steps=6 --set eval.every_epochs=1 >sweep.id || exit 1
+submit --time 10 --name sweep --out sweep --sweep train.lr=1e-3,3e-4 --seeds 2 --set train.max_steps=6 --set eval.every_epochs=1 --set eval.splits=[test] >sweep.id || exit 1
 wait_for_end
 check "a sweep of four runs as one array" [ "$(ls -d sweep/lr=*_seed=* | wc -l)" = 4 ]
 "$program" status sweep >sweep.txt

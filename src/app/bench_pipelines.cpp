@@ -108,7 +108,7 @@ int run(const Options& options, Invocation& invocation) {
       launch.as_root = geteuid() == 0;
       launch.program = invocation.program;
       launch.arguments = arguments;
-      const ChildOutput child = output_of(mpirun_command(launch));
+      const ChildOutput child = output_of(start_command(launch));
       const auto json = nlohmann::ordered_json::parse(child.output, nullptr, false);
       if (child.exit_code != 0 || json.is_discarded())
         throw DeviceError("[bench] mode " + mode + " on " + std::to_string(ranks) +

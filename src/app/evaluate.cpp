@@ -87,7 +87,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options);
-  Launch launch = enter_world(config.launch, invocation);
+  Launch launch = enter_world(config.launch, invocation,
+                              {.run_folder = {}, .resume_command = {}, .stops = true});
   if (launch.comm == nullptr) return launch.parent_exit_code;
   Communicator& comm = *launch.comm;
   const Device device = choose_device(config.launch, comm);

@@ -15,18 +15,20 @@ namespace {
 // Ranks end themselves and their launcher within seconds of a post-mortem; this is for the rest.
 constexpr double kPatienceAfterPostmortem = 8;
 constexpr double kLateOutput_s = 4;
+constexpr int kSignalBase = 128;  // exit codes of commands that a signal ended, less the signal
 
 // The launcher ended and no rank could say why.
-PostMortemNote launcher_note(int exit_code, const ParentTask& task) {
+PostMortemNote launcher_note(const std::string& started, int exit_code, const ParentTask& task) {
   PostMortem report;
   report.time = utc_time();
   report.cause = "launcher";
   report.exit_code = static_cast<int>(ExitCode::kDevice);
-  report.what = "mpirun ended with exit code " + std::to_string(exit_code) +
-                (exit_code > 128 && exit_code < 160
-                     ? " (signal " + std::to_string(exit_code - 128) + " ended it or a rank)"
-                     : "") +
-                " and no rank could say why; the lines above are all that is known";
+  report.what =
+      started + " ended with exit code " + std::to_string(exit_code) +
+      (exit_code > kSignalBase && exit_code < kSignalBase + 32
+           ? " (signal " + std::to_string(exit_code - kSignalBase) + " ended it or a rank)"
+           : "") +
+      " and no rank could say why; the lines above are all that is known";
   report.checkpoint = last_checkpoint(task.run_folder);
   report.resume = task.resume_command;
   std::error_code error;
@@ -50,7 +52,7 @@ void prepare_restart(SelfLaunch& launch, int restarts) {
   if (!has_option(launch.arguments, "--resume"))
     launch.arguments.insert(launch.arguments.end(), {"--resume", "auto"});
   setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
-  if (restarts == 1) launch.forwarded.emplace_back(kRestartsVariable);
+  if (restarts == 1 && !launch.alone) launch.forwarded.emplace_back(kRestartsVariable);
 }
 
 }  // namespace
@@ -67,11 +69,17 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
       if (explained_s == 0) explained_s = now_s();
       return now_s() - explained_s > kPatienceAfterPostmortem;
     };
-    const int code = run_as_parent(mpirun_command(launch), signals, overdue);
-    if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
+    const int code = run_as_parent(start_command(launch), signals, overdue);
     const bool stop_before = signals.asked_to_stop();
+    // The first seconds of mpirun and the ranks are before anybody listens to a signal.
+    if (stop_before && code > kSignalBase && code < kSignalBase + 32) {
+      log_warning("[launch] stopped on request while the ranks were starting or ending");
+      return static_cast<int>(ExitCode::kRequeue);
+    }
+    if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
     auto note = read_postmortem(task.run_folder);
-    if (!note && !RestartPolicy::is_explained(code)) note = launcher_note(code, task);
+    if (!note && !RestartPolicy::is_explained(code))
+      note = launcher_note(launch.alone ? "the process" : "mpirun", code, task);
     // Daemons on other hosts are killed seconds after the ranks ended and still write; what people
     // should read comes last.
     if (note) signals.stop_within(kLateOutput_s);

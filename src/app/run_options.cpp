@@ -29,6 +29,8 @@
 namespace chexnet {
 namespace {
 
+constexpr const char* kDryRun = "--dry-run";
+
 void refuse(const std::string& problem) {
   if (!problem.empty()) throw DeviceError(problem);
 }
@@ -58,6 +60,7 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   // Where all ranks are ours mpirun needs no host file, and may bind them.
   const bool here = launch.layout.hosts == 1 && (hosts.empty() || is_this_host(hosts.front().name));
   if (here) launch.hostfile.clear();
+  launch.alone = launch.layout.ranks == 1 && launch.hostfile.empty();
   launch.oversubscribe =
       (slots > 0 && launch.layout.ranks > slots) || (here && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
@@ -65,7 +68,8 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   launch.mpi_args = network_settings(config.network).mpirun;
   launch.mpi_args.insert(launch.mpi_args.end(), config.mpi_args.begin(), config.mpi_args.end());
   launch.program = invocation.program;
-  launch.arguments = invocation.arguments;
+  for (const auto& word : invocation.arguments)
+    if (word != kDryRun) launch.arguments.push_back(word);
   return launch;
 }
 
@@ -121,7 +125,7 @@ void LaunchOptions::add_to(CLI::App& command) {
       ->check(CLI::Range(1, 10000));
   command.add_option("--hostfile", hostfile, "hosts to start ranks on (launch.hostfile)");
   command.add_option("--mpi-args", mpi_args, "further words for mpirun, as one text");
-  command.add_flag("--dry-run", dry_run, "print the command that would start the ranks and stop");
+  command.add_flag(kDryRun, dry_run, "print the command that would start the ranks and stop");
 }
 
 void LaunchOptions::apply_to(LaunchConfig& config) const {
@@ -158,8 +162,14 @@ LaunchConfig LinkOptions::config() const {
 
 Launch enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task) {
   Launch launch;
-  if (started_as_rank(process_environment())) {
-    refuse(launcher_problem(process_environment()));
+  const Environment env = process_environment();
+  if (started_as_rank(env)) {
+    if (task.dry_run)
+      throw ConfigError(
+          "[launch] --dry-run prints the command that would start the ranks, and this process is a "
+          "rank already. Hint: leave mpirun or srun away");
+    if (task.stops) install_stop_signals();  // MPI's start takes a while
+    refuse(launcher_problem(env));
     refuse_failed({network_check(config.network, read_network_facts(nullptr))});
     apply(network_settings(config.network));
     launch.comm = open_mpi({config.timeout_s});
@@ -168,24 +178,30 @@ Launch enter_world(const LaunchConfig& config, Invocation& invocation, const Par
     refuse_singletons(1);
     // Tells ranks who started them, and when first.
     setenv("CHEXNET_PARENT", fixed(system_time_s() - process_age_s(), 3).c_str(), 0);
-    const SelfLaunch ranks = self_launch(config, batch_job(process_environment()), invocation);
+    const SelfLaunch ranks = self_launch(config, batch_job(env), invocation);
     if (task.dry_run) {
-      std::cout << (ranks.layout.ranks > 1
-                        ? command_text(mpirun_command(ranks))
-                        : "one rank: this process trains by itself, without mpirun")
+      std::cout << (ranks.alone ? "one rank: this process trains by itself, without mpirun"
+                                : command_text(start_command(ranks)))
                 << "\n";
       return launch;
     }
-    if (ranks.layout.ranks > 1) {
-      refuse_failed(start_checks(config.network, ranks));
-      log_info("starting " + std::to_string(ranks.layout.ranks) +
-               " ranks: " + command_text(mpirun_command(ranks)));
+    // The parent of one rank is there for its restarts; the rank itself knows that it has one.
+    const bool watched = task.restarts > 0 && env(kRestartsVariable) == nullptr;
+    if (ranks.alone && watched) {
+      setenv(kRestartsVariable, "0", 1);
       launch.parent_exit_code = run_ranks(ranks, task);
       return launch;
     }
+    if (!ranks.alone) {
+      refuse_failed(start_checks(config.network, ranks));
+      log_info("starting " + std::to_string(ranks.layout.ranks) +
+               " ranks: " + command_text(start_command(ranks)));
+      launch.parent_exit_code = run_ranks(ranks, task);
+      return launch;
+    }
+    if (task.stops) install_stop_signals();
     launch.comm = solo_communicator();
   }
-  install_stop_signals();
   set_log_rank(launch.comm->rank(), launch.comm->size());
   if (launch.comm->size() > 1) {
     const bool first = launch.comm->rank() == 0;

@@ -52,7 +52,7 @@ int run(const Options& options, Invocation& invocation) {
   network_settings(config.launch.network);
   const Resume resume = resume_of(options.resume);
   ParentTask parent{options.launch.dry_run, run_folder_of(config), resume_command(invocation, 1),
-                    static_cast<int>(config.launch.restarts)};
+                    static_cast<int>(config.launch.restarts), true};
   Launch launch = enter_world(config.launch, invocation, parent);
   if (launch.comm == nullptr) return launch.parent_exit_code;
   const bool first = launch.comm->rank() == 0;

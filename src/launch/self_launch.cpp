@@ -47,9 +47,15 @@ RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
   return layout;
 }
 
-std::vector<std::string> mpirun_command(const SelfLaunch& launch) {
+std::vector<std::string> start_command(const SelfLaunch& launch) {
   const RankLayout& layout = launch.layout;
-  std::vector<std::string> command = {"mpirun"};
+  std::vector<std::string> command;
+  if (launch.alone) {
+    command.push_back(launch.program);
+    command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+    return command;
+  }
+  command.emplace_back("mpirun");
   if (layout.hosts == 1 && launch.hostfile.empty()) {
     command.insert(command.end(), {"--map-by", "socket"});
   } else {
@@ -175,8 +181,8 @@ void pass_on(int signal, pid_t child, bool first) {
   if (signal == SIGUSR1) return;
   if (first)
     log_info(
-        "stop requested: the ranks write a checkpoint and exit with 75 (once more ends them at "
-        "once)");
+        "stop requested: the ranks exit with 75, a training with a checkpoint (once more ends them "
+        "at once)");
   else
     kill(child, SIGTERM);
 }
@@ -195,7 +201,9 @@ int run_as_parent(const std::vector<std::string>& command, ParentSignals& signal
     throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
   if (child == 0) become(argv, parent, signals.before());
 
-  int stops = 0;
+  // mpirun drops a signal while it has no ranks yet, so the wish to stop is told again for a while.
+  constexpr int kTellings = 30;
+  int stops = 0, told = 0;
   double looked_s = now_s();
   for (;;) {
     const int signal = signals.next(1);
@@ -205,9 +213,10 @@ int run_as_parent(const std::vector<std::string>& command, ParentSignals& signal
       if (signal != SIGUSR1) ++stops;
       pass_on(signal, child, stops == 1);
     }
-    if (!once_a_second || now_s() - looked_s < 1) continue;
+    if (now_s() - looked_s < 1) continue;
     looked_s = now_s();
-    if (once_a_second()) kill(-child, SIGKILL);
+    if (signals.asked_to_stop() && told++ < kTellings) kill(child, SIGUSR1);
+    if (once_a_second && once_a_second()) kill(-child, SIGKILL);
   }
 }
 

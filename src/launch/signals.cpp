@@ -31,7 +31,11 @@ bool die_with_parent() {
 void install_stop_signals() {
   struct sigaction action {};
   action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
-    stop_flag.store(true);
+    const bool again = stop_flag.exchange(true);
+    if (signal == SIGINT && again) {  // Ctrl-C once more: at once
+      ::signal(SIGINT, SIG_DFL);
+      raise(SIGINT);
+    }
     if (signal == SIGTERM && info->si_pid == getppid()) launcher_flag.store(true);
   };
   action.sa_flags = SA_RESTART | SA_SIGINFO;

@@ -41,6 +41,29 @@ tell() { kill -USR1 "$parent"; }
 between a-signal tell
 between a-STOP-file touch "$scratch/a-STOP-file/STOP"
 
+# One rank has a parent too, when it may be started again.
+run=$scratch/one
+"$program" train "$small" "${quick[@]:2}" --set train.max_steps=40 --out "$run" >"$run.log" 2>&1 & job=$!
+wait_for_step "$run" 6; kill -SEGV "$(pgrep -P $job)"
+wait $job; rc=$?
+check "one rank that crashed starts again and trains to the end (exit $rc)" [ "$rc/$(grep -c '"event":"restart"' "$run/metrics.jsonl")" = 0/1 ]
+
+# Before the ranks listen to signals: mpirun is there, MPI and LibTorch are still to come.
+"$program" train "$small" "${quick[@]}" --out "$scratch/early" >"$scratch/early.log" 2>&1 & job=$!
+for _ in $(seq 600); do pgrep -P $job >/dev/null && break; sleep 0.01; done
+kill -TERM $job; wait $job; rc=$?
+check "TERM while the ranks start: exit 75 (exit $rc)" [ $rc = 75 ]
+gcc -shared -fPIC -o "$scratch/slow_reads.so" tests/support/slow_reads.c -ldl
+SLOW_NAME=.png SLOW_MS=200 LD_PRELOAD=$scratch/slow_reads.so "$program" pack "$small" --out "$scratch/slow.pack" >"$scratch/pack.log" 2>&1 & job=$!
+for _ in $(seq 600); do [ -e "$scratch/slow.pack.partial" ] && break; sleep 0.02; done
+kill -TERM $job; wait $job 2>/dev/null; rc=$?
+check "TERM ends pack, which goes on when started again (exit $rc)" [ $rc = 143 ]
+check "and does" bash -c "'$program' pack '$small' --out '$scratch/slow.pack' 2>/dev/null && [ -s '$scratch/slow.pack' ]"
+refused_by_rank=$(mpi 1 train "$small" --out "$scratch/dry" --dry-run 2>&1); rc=$?
+check "a rank prints no command (exit $rc)" bash -c "[ $rc = 2 ] && [ ! -e '$scratch/dry' ] && grep -q 'is a rank already' <<<'$(grep -m1 error <<<"$refused_by_rank" | tr -d "'")'"
+
+printf 'node-of-others slots=1\n' >"$scratch/single"
+check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun --hostfile $scratch/single .* -np 1 '"
 printf 'node-of-others slots=2\n' >"$scratch/other"
 check "a host file with one other host is given to mpirun" bash -c "'$program' train '$small' --hostfile '$scratch/other' --dry-run | grep -q -- '--hostfile $scratch/other'"
 printf 'node-of-others slots=2\nnode-of-nobody slots=2\n' >"$scratch/others"

@@ -35,6 +35,7 @@ struct ParentTask {
   std::filesystem::path run_folder;
   std::string resume_command;
   int restarts = 0;
+  bool stops = false;  // the command looks at stop_requested(); others are ended by a signal
 };
 
 // Options of commands that may start ranks: --ranks, --ranks-per-node (--ppn), --gpus, --hostfile,

@@ -39,9 +39,10 @@ struct SelfLaunch {
   std::vector<std::string> mpi_args;
   std::string program;
   std::vector<std::string> arguments;
+  bool alone = false;  // one rank on this host: without mpirun
 };
-// mpirun's command line, for Open MPI 4 and 5.
-std::vector<std::string> mpirun_command(const SelfLaunch& launch);
+// The command line that starts the ranks: mpirun's, for Open MPI 4 and 5, or the program itself.
+std::vector<std::string> start_command(const SelfLaunch& launch);
 
 // What ranks on other hosts need of `environment` ("NAME=value"), by name: settings of the
 // libraries, and what the config refers to (`wanted`).

@@ -27,6 +27,17 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// After an archive was replaced its old index makes every image look damaged; their messages name
+// the index.
+std::string hint_for(const DamageByRank& damage, const DamagePolicy& policy) {
+  const auto first = std::ranges::find_if(damage, [](const auto& own) { return !own.empty(); });
+  const bool by_index = first->front().find(" .index file") != std::string::npos;
+  return by_index ? "was an archive or shard replaced? Delete its .index file to index it again; "
+                    "else " +
+                        policy.hint()
+                  : policy.hint();
+}
+
 }  // namespace
 
 DamagePolicy DamagePolicy::of(const DataConfig& config) {
@@ -74,7 +85,7 @@ DamageByRank accept_damage(const DamagePolicy& policy, const std::vector<std::st
   const std::uint64_t damaged = count(damage);
   if (damaged > policy.allowed(images))
     throw DataError("[" + origin + "] " + policy.text(damaged, images) + more +
-                    ". Hint: " + policy.hint() + ":" + first_lines(damage));
+                    ". Hint: " + hint_for(damage, policy) + ":" + first_lines(damage));
   return damage;
 }
 

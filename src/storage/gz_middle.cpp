@@ -98,7 +98,7 @@ class MarkedStreams {
 
 void gzip_is_damaged(const std::string& path, std::uint64_t at, const char* what) {
   throw DataError("[tar] " + path + ": damaged gzip data near byte " + std::to_string(at) + " (" +
-                  what + "). Hint: download it again");
+                  what + "). Hint: download it again (and delete its .index file)");
 }
 
 void GzMiddle::start(int bit, const DeflateWindow& window) {

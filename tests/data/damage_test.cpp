@@ -168,6 +168,38 @@ TEST_CASE("all ranks refuse the same damage, and name it") {
   CHECK(refused == 3);
 }
 
+TEST_CASE("damage that only an index shows has the hint to index again") {
+  const auto comm = solo_communicator();
+  const auto refused = [&](const std::string& message) {
+    return error_of<DataError>([&] {
+      accept_damage(skip(0.01), {message, message}, 10, "test", "", *comm);
+    });
+  };
+  Set set;
+  const auto damage_of_row_0 = [&] {
+    Fetched fetched;
+    return error_of<DataError>([&] {
+      set.source->fetch(0, fetched);
+      GrayImage image;
+      decode_fetched(fetched, {}, image);
+    });
+  };
+  set.damage(0);
+  CHECK(refused(damage_of_row_0()).find(".index") == std::string::npos);
+
+  const std::string tar = (set.folder / "x.tar").string();
+  const auto pack = [&] {
+    return std::system(("cd '" + (set.folder / "set").string() + "' && tar cf '" + tar +
+                        "' --mtime=@0 images && touch -d @0 '" + tar + "'")
+                           .c_str());
+  };
+  REQUIRE(pack() == 0);
+  set.open(tar);
+  set.folder.write("set/images/" + set.manifest.images[0], "new here");
+  REQUIRE(pack() == 0);
+  CHECK(refused(damage_of_row_0()).find("Delete its .index file") != std::string::npos);
+}
+
 TEST_CASE("packs and records keep the place of an image that was left out") {
   Set set;
   set.damage(3);

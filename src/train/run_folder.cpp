@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <tuple>
 
 #include "chexnet/comm/postmortem.hpp"
 #include "chexnet/config/load.hpp"
@@ -19,6 +20,19 @@ fs::path run_folder_of(const Config& config) {
   return config.run.dir.empty() ? fs::path("runs") / config.run.name : fs::path(config.run.dir);
 }
 
+namespace {
+
+// A resume may name other tables and images, which nobody has seen yet.
+bool has_same_places(const DataConfig& a, const DataConfig& b) {
+  const auto places = [](const DataConfig& data) {
+    return std::tie(data.manifest.path, data.images, data.train_list, data.val_list,
+                    data.test_list);
+  };
+  return places(a) == places(b);
+}
+
+}  // namespace
+
 RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)) {
   if (!config.run.share) umask(umask(0) | 007);
@@ -26,6 +40,7 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
   const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;
   batch_ = std::stoll(broadcast_text(comm, std::to_string(batch_)));
+  has_seen_data_ = any_rank(comm, has_seen_data_);
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "rank-%03d.txt", comm.rank());
   set_log_file((path_ / "log" / name.data()).string());
@@ -59,6 +74,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
     batch_ = before.train.batch;
+    has_seen_data_ = has_same_places(before.data, config.data);
     const auto conflicts = resume_conflicts(before, config);
     if (!conflicts.empty()) {
       std::string text;
@@ -67,6 +83,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
                         "\nHint: resume with the old values, or start a new run with --out");
     }
   }
+  has_seen_data_ |= restarted;
   put_postmortem_aside(path_);
   // It asked the run before this one; while ranks are started again it asks this one.
   if (!restarted) fs::remove(path_ / "STOP", error);

@@ -119,6 +119,18 @@ class RecordedBy {
   Communicator& comm_;
 };
 
+// What a run has read before and cannot find now went away with its storage, and may come back.
+// Others than the rank that looked hold an Error with its code.
+Dataset load_data(const Config& config, const RunFolder& folder, Communicator& comm) {
+  try {
+    return load_dataset(config, comm);
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::kAbsent || !folder.has_seen_data()) throw;
+    throw OutageError("[resume] was there when the run was started, and is gone: " +
+                      std::string(e.what()));
+  }
+}
+
 }  // namespace
 
 TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<Communicator> host) {
@@ -137,7 +149,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
       *comm, recorder,
       {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
   outcome.run_folder = folder.path().string();
-  const Dataset dataset = load_dataset(config, *comm);
+  const Dataset dataset = load_data(config, folder, *comm);
   require_training_images(dataset.splits);
   TrainState state = start_state(config, folder, dataset, *comm);
   check_packs(*dataset.images, training_preprocessing(config.data));

@@ -53,6 +53,23 @@ wait $pid; rc=$?
 says "was there when the run began, and is gone"
 mv "$scratch/elsewhere" "$scratch/pictures"
 
+# At a start, absence; to a run that has seen it, an outage.
+seen=("$small" "${few[@]}" --set data.images=["$scratch/pictures"])
+resumed=("${seen[@]}" --out "$scratch/resumed" --resume auto)
+check "a run that ends in between" "$program" train "${resumed[@]}" --set train.max_steps=2 2>"$scratch/err.txt"
+mv "$scratch/pictures" "$scratch/elsewhere"
+refused 9 "[resume] was there when the run was started, and is gone: [images] $scratch/pictures: cannot be read: No such file" train "${resumed[@]}"
+refused 9 "is gone: [images] $scratch/pictures: cannot be read: No such file" train "${resumed[@]}" --ranks 2
+refused 8 "[images] $scratch/none: cannot be read: No such file" train "${resumed[@]}" --set data.images=["$scratch/none"]
+mkdir "$scratch/pictures"
+refused 9 "is gone: [images] " train "${resumed[@]}"
+rmdir "$scratch/pictures"
+refused 8 "[images] $scratch/pictures: cannot be read: No such file" train "${seen[@]}" --out "$scratch/first"
+CHEXNET_RESTARTS=1 refused 9 "is gone: [images] $scratch/pictures" train "${seen[@]}" --out "$scratch/first"
+mv "$scratch/elsewhere" "$scratch/pictures"
+check "and goes on once it is back" "$program" train "${resumed[@]}" 2>"$scratch/err.txt"
+same "gone between two starts" "$scratch/resumed"
+
 # A pack that is cut off while it is mapped.
 cp "$scratch/late.pack" "$scratch/cut.pack"
 "$program" train "$small" "${long[@]}" --out "$scratch/cut" --set data.images=["$scratch/cut.pack"] 2>"$scratch/err.txt" & pid=$!

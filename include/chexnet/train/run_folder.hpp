@@ -34,6 +34,9 @@ class RunFolder {
   // train.batch of the run that is resumed; 0 for a new one. The same on all ranks.
   std::int64_t batch() const { return batch_; }
   CheckpointStore& store() { return *store_; }  // rank 0 only
+  // Whether the data of this config were read before, by the run that is resumed or by the ranks
+  // that our parent starts again. The same on all ranks.
+  bool has_seen_data() const { return has_seen_data_; }
   bool stop_file_exists() const;
 
  private:
@@ -41,6 +44,7 @@ class RunFolder {
   std::filesystem::path path_;
   std::optional<std::filesystem::path> checkpoint_;
   std::int64_t batch_ = 0;
+  bool has_seen_data_ = false;
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<CheckpointStore> store_;
 };

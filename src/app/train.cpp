@@ -74,7 +74,7 @@ int run(const Options& options, Invocation& invocation) {
     log_info("run " + outcome.run_folder + " is complete at step " + std::to_string(outcome.step) +
              ": nothing is left to do. A larger train.epochs or train.max_steps goes on with it; "
              "`evaluate` scores other splits");
-  else
+  else if (outcome.train_s > 0)
     log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) +
              " images/s  peak memory of a rank " +
              readable_bytes(static_cast<double>(outcome.peak_bytes)) + "  training " +

@@ -35,7 +35,7 @@ void run(Job& job, const std::function<void(WorkProgress&)>& work) {
   std::exception_ptr failure;
   try {
     work(job.progress);
-  } catch (const Stopped&) {  // another rank's error is told
+  } catch (const Stopped&) {  // a stop on request, or another rank's error is told
   } catch (...) {
     failure = std::current_exception();
   }
@@ -88,7 +88,7 @@ class SharedWork {
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
 
-  void wait() {
+  bool wait() {
     while (meet()) {
     }
     if (stuck_)
@@ -96,6 +96,7 @@ class SharedWork {
     else if (thread_.joinable())
       thread_.join();
     if (any_rank(comm_, failed_)) rethrow();
+    return !stopped_;
   }
 
  private:
@@ -104,10 +105,14 @@ class SharedWork {
     const bool done = wait_a_little();
     const bool works = !done && !stuck_;
     failed_ = stuck_ || (done && job_->failure != nullptr);
-    double state[] = {works ? 1.0 : 0.0, failed_ ? 1.0 : 0.0};
+    const bool asked = options_.stop && options_.stop();
+    double state[] = {works ? 1.0 : 0.0, failed_ ? 1.0 : 0.0, asked ? 1.0 : 0.0};
     comm_.all_reduce(state, ReduceOp::kMax);
-    if (state[1] > 0) job_->progress.stop_ = true;
-    return state[0] > 0;
+    const bool any_works = state[0] > 0;
+    // After the last work nothing is left to be stopped.
+    if (any_works && state[2] > 0) stopped_ = true;
+    if (stopped_ || state[1] > 0) job_->progress.stop_ = true;
+    return any_works;
   }
 
   bool wait_a_little() {
@@ -124,7 +129,7 @@ class SharedWork {
     const std::uint64_t count = job_->progress.count_;
     still_s_ = count == seen_ ? still_s_ + waited_s : 0;
     seen_ = count;
-    stuck_ = still_s_ > options_.timeout_s;
+    stuck_ = comm_.size() > 1 && still_s_ > options_.timeout_s;
   }
 
   // All ranks, when any of them failed.
@@ -157,16 +162,17 @@ class SharedWork {
   double meet_every_s_;
   std::shared_ptr<Job> job_;
   std::thread thread_;
-  bool stuck_ = false, failed_ = false;
+  bool stuck_ = false, failed_ = false, stopped_ = false;
   std::uint64_t seen_ = 0;
   double still_s_ = 0;
 };
 
-void share_work(Communicator& comm, const SharedWorkOptions& options,
+bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work) {
-  if (comm.size() > 1) return SharedWork(comm, options, work).wait();
+  if (comm.size() > 1 || options.stop) return SharedWork(comm, options, work).wait();
   WorkProgress progress;
   if (work) work(progress);
+  return true;
 }
 
 }  // namespace chexnet

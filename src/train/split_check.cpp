@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parallel.hpp"
@@ -32,9 +34,11 @@ std::string identity(const Config& config, const std::vector<const Split*>& spli
   return text;
 }
 
-// The messages of this rank's damaged images.
-std::vector<std::string> damaged_images(const Split& split, const ImageReader& reader,
-                                        Communicator& comm, int threads) {
+// The messages of this rank's damaged images; nothing on all ranks when a stop was requested.
+std::optional<std::vector<std::string>> damaged_images(const Split& split,
+                                                       const ImageReader& reader,
+                                                       Communicator& comm, int threads,
+                                                       const SharedWorkOptions& options) {
   const auto ranks = static_cast<std::size_t>(comm.size()),
              rank = static_cast<std::size_t>(comm.rank());
   const std::size_t own = (split.rows.size() + ranks - 1 - rank) / ranks;
@@ -44,7 +48,7 @@ std::vector<std::string> damaged_images(const Split& split, const ImageReader& r
   std::atomic<std::size_t> done = 0;
   Progress progress(comm.rank() == 0);
   const double start = now_s();
-  const auto look_at = [&](std::size_t i) {
+  const auto look_at = [&](std::size_t i, WorkProgress& work) {
     thread_local ImageReader::Scratch scratch;
     thread_local std::vector<std::uint8_t> pixels;
     pixels.resize(side * side);
@@ -55,38 +59,48 @@ std::vector<std::string> damaged_images(const Split& split, const ImageReader& r
       damaged.emplace_back(e.what());
     }
     ++done;
+    work.advance();
   };
-  parallel_for(own, threads, look_at, [&] {
+  const auto show = [&] {
     const double share =
         static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(1, own));
     progress.show("looking at the " + split.name +
                   " images: " + share_and_time_left(share, now_s() - start));
+  };
+  const bool whole = share_work(comm, options, [&](WorkProgress& work) {
+    parallel_for(
+        own, threads, [&](std::size_t i) { look_at(i, work); }, show);
   });
   progress.clear();
+  if (!whole) return std::nullopt;
   return damaged;
 }
 
 }  // namespace
 
-void check_splits(const Config& config, const Dataset& dataset, Communicator& comm, int threads,
-                  std::string& looked_at) {
+bool check_splits(const Config& config, const Dataset& dataset, Communicator& comm, int threads,
+                  const std::function<bool()>& stop, std::string& looked_at) {
   const auto splits = scored_splits(config, dataset.splits);
   const std::string wanted = identity(config, splits);
-  if (looked_at == wanted) return;
+  if (looked_at == wanted) return true;
   const ImageReader reader(*dataset.images, evaluation_preprocessing(config.data),
                            Augmentation::none(), 0);
   // On an object store most of a thread's time is waiting.
   const int readers = std::max(threads, dataset.images->wanted_readers());
+  const SharedWorkOptions options{"looking at the images that are scored", config.launch.timeout_s,
+                                  stop};
   for (const Split* split : splits) {
-    const auto own = damaged_images(*split, reader, comm, readers);
-    const auto damaged = count(accept_damage(DamagePolicy::of(config.data), own, split->rows.size(),
-                                             split->name, "", comm));
+    const auto own = damaged_images(*split, reader, comm, readers, options);
+    if (!own) return false;
+    const auto damaged = count(accept_damage(DamagePolicy::of(config.data), *own,
+                                             split->rows.size(), split->name, "", comm));
     if (damaged > 0 && comm.rank() == 0)
       log_warning("[" + split->name + "] " + std::to_string(damaged) + " of " +
                   std::to_string(split->rows.size()) +
                   " images are damaged and will not be scored (data.corrupt=skip)");
   }
   looked_at = wanted;
+  return true;
 }
 
 }  // namespace chexnet

@@ -12,9 +12,11 @@ constexpr const char* kOnRequest = "stopped on request";
 }  // namespace
 
 StopRequest::StopRequest(const Config& config, const RunFolder& folder, bool first_rank)
-    : config_(config), folder_(folder), start_s_(now_s()) {
+    : config_(config), folder_(folder), first_rank_(first_rank) {
   if (first_rank) clock_ = std::make_unique<JobClock>(config.launch);
 }
+
+void StopRequest::training_begins() { start_s_ = now_s(); }
 
 bool StopRequest::asked(double ahead_s) {
   if (stop_requested())
@@ -37,14 +39,25 @@ std::optional<double> StopRequest::job_left_s() const {
   return clock_ == nullptr ? std::nullopt : clock_->left_s();
 }
 
-ExitCode StopRequest::stopped(std::int64_t step, MetricsLog* metrics) const {
+std::string StopRequest::reason() const {
   // A signal may have reached other ranks only.
-  const std::string reason = reason_.empty() ? kOnRequest : reason_;
+  return reason_.empty() ? kOnRequest : reason_;
+}
+
+ExitCode StopRequest::stopped(std::int64_t step, MetricsLog* metrics) const {
   if (metrics != nullptr) {
-    metrics->write("stop", step, {{"reason", reason}});
-    log_info(reason + " at step " + std::to_string(step) +
+    metrics->write("stop", step, {{"reason", reason()}});
+    log_info(reason() + " at step " + std::to_string(step) +
              ": checkpoint written, exit 75; go on with --resume auto");
   }
+  return ExitCode::kRequeue;
+}
+
+ExitCode StopRequest::stopped_before_training() const {
+  if (first_rank_)
+    log_info(reason() +
+             " before the first step: nothing was trained by this start, exit 75; --resume auto "
+             "looks at the images again and goes on");
   return ExitCode::kRequeue;
 }
 

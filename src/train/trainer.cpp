@@ -196,7 +196,13 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   set_summation_order(state, order, config, *comm);
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
-  check_splits(config, dataset, *comm, device.cores, state.looked_at);
+  StopRequest stop(config, folder, comm->rank() == 0);
+  const auto asked = [&] { return stop.asked(0); };
+  if (!check_splits(config, dataset, *comm, device.cores, asked, state.looked_at)) {
+    outcome.code = stop.stopped_before_training();
+    outcome.step = state.step;
+    return outcome;
+  }
 
   const auto resumed = folder.checkpoint();
   const std::string weights_text =
@@ -217,7 +223,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   log_info("host and cores: " + device.description + "\n" + seat_table(device.seats));
 
   const double start = now_s();
-  StopRequest stop(config, folder, comm->rank() == 0);
+  stop.training_begins();
   const TrainingLoop::Parts parts{config, dataset,       network, *comm,    device,
                                   folder, metrics.get(), weights, recorder, stop};
   TrainingLoop loop(parts, step, state);

@@ -94,6 +94,21 @@ TEST_CASE("work without progress is a hang that names rank and work") {
   }
 }
 
+TEST_CASE("a stop that one rank asks for ends the work of all") {
+  for (const int ranks : {1, 3}) {
+    std::atomic<int> stopped = 0;
+    const auto errors = errors_of(ranks, [&](Communicator& comm) {
+      const Work endless = [](WorkProgress& progress) {
+        for (;; progress.advance()) std::this_thread::sleep_for(1ms);
+      };
+      const auto stop = [&] { return comm.rank() == ranks - 1; };
+      if (!share_work(comm, {"looking", 0.4, stop}, endless)) ++stopped;
+    });
+    CHECK(stopped == ranks);
+    for (const auto& [rank, error] : errors) CHECK(error.second.empty());
+  }
+}
+
 TEST_CASE("a rank alone works on its own thread") {
   const auto comm = solo_communicator();
   const auto self = std::this_thread::get_id();

@@ -19,8 +19,8 @@ namespace chexnet {
 // What the work of a rank says. Any thread.
 class WorkProgress {
  public:
-  // Something was done. Throws a type of its own when the work of another rank has failed; let it
-  // pass.
+  // Something was done. Throws a type of its own when a stop was requested or the work of another
+  // rank has failed; let it pass.
   void advance();
 
  private:
@@ -32,13 +32,17 @@ class WorkProgress {
 struct SharedWorkOptions {
   std::string what;        // for messages: "indexing the images"
   double timeout_s = 600;  // without progress
+  // Asked on the main thread of each rank while anybody works; none: the work is not stopped.
+  std::function<bool()> stop = {};
 };
 
-// All ranks call; a rank without work passes an empty function. Returns when all work is done. An
-// exception of one rank's work is rethrown there; the others throw an Error of the same exit code
-// and text. A world of one rank does its work on the calling thread, without a deadline.
-// After a HangError the stuck thread still refers to what `work` captured: the process must end.
-void share_work(Communicator& comm, const SharedWorkOptions& options,
+// All ranks call; a rank without work passes an empty function. True when all work is done; false
+// on all ranks when one rank's `stop` said yes before, and all work has ended at its next progress.
+// An exception of one rank's work is rethrown there; the others throw an Error of the same exit
+// code and text. A world of one rank has no deadline; without `stop` its work is done on the
+// calling thread. After a HangError the stuck thread still refers to what `work` captured: the
+// process must end.
+bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work);
 
 }  // namespace chexnet

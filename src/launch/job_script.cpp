@@ -110,13 +110,15 @@ case $code in 75 | 5 | 7 | 9) ;; *) exit "$code" ;; esac
 [ "$cancelled" = no ] || exit "$code"
 )SH";
 
-constexpr const char* kHistory = R"SH(# Two restarts at the same checkpoint are enough.
+constexpr const char* kHistory =
+    R"SH(# Two restarts at the same checkpoint are enough. The program may have ended before it made its folder.
 place=$(readlink "$run/checkpoints/last" 2>/dev/null || echo none)
 history=$run/requeues
 if [ "$(tail -n 2 "$history" 2>/dev/null | grep -cxF -- "$place")" -ge 2 ]; then
   echo "no restart: two restarts got no further than checkpoint $place" >&2
   exit "$code"
 fi
+mkdir -p -- "$run" && echo "$place" >>"$history"
 )SH";
 
 // Everything before the task: directives, what the script says of itself, the site's set-up.
@@ -137,8 +139,7 @@ std::string restart_checks(const std::string& restarts) {
   echo "no restart: $max_requeues were allowed" >&2
   exit "$code"
 fi
-)SH" + kHistory +
-         "echo \"$place\" >>\"$history\"\n";
+)SH" + kHistory;
 }
 
 void refuse_line_breaks(const JobRequest& request) {
@@ -190,14 +191,14 @@ std::string pbs_script(const JobRequest& request) {
   // A resubmitted task of an array is a job of its own.
   text += task_lines(request, "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}");
   text += "max_requeues=" + number(request.max_requeues) +
-          "\nsubmission=${CHEXNET_SUBMISSION:-0}\nscript=$run/job.pbs\nmkdir -p \"$run\"\n[ "
-          "\"$submission\" -gt 0 ] || cp -- \"$0\" \"$script\"\n"
+          "\nsubmission=${CHEXNET_SUBMISSION:-0}\n"
           "command=(\"${program[@]}\" \"${arguments[@]}\" --out \"$run\" --resume auto)\n";
   text += kStart;
   text += restart_checks("$submission");
-  text +=
-      "# The options of the head, given by hand, because an "
-      "array's -J must not come again.\noptions=(";
+  text += R"SH(script=$run/job.pbs
+[ "$submission" -gt 0 ] || cp -- "$0" "$script"
+# The options of the head, given by hand, because an array's -J must not come again.
+options=()SH";
   std::string given;
   for (const auto& option : options) given += option + " ";
   for (const auto& line : request.lines)

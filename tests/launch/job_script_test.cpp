@@ -1,6 +1,10 @@
 #include "chexnet/launch/job_script.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/child_process.hpp"
@@ -115,6 +119,32 @@ TEST_CASE("a job's ranks, and a program of several words") {
   request.program = {"/b/run", "--torch", "/a b/torch"};
   CHECK(has(job_script(request), "program=(/b/run --torch '/a b/torch')\n"));
   CHECK(has(job_script(request), "command=(\"${program[@]}\" \"${arguments[@]}\""));
+}
+
+TEST_CASE("two restarts at one place are enough, of a program that never made its folder too") {
+  JobRequest request;
+  request.program = {"bash", "-c", "exit 5"};
+  const auto [scheduler, restarts] = GENERATE(std::pair{Scheduler::kSlurm, "SLURM_RESTART_COUNT="},
+                                              std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="});
+  request.scheduler = scheduler;
+
+  const ScratchFolder folder;
+  request.run_folder = (folder / "a run").string();
+  const std::string job = folder.write("job", job_script(request));
+  const std::string stand_in = "#!/bin/sh\necho \"$@\" >>" + (folder / "asked").string() + "\n";
+  for (const char* program : {"bin/scontrol", "bin/qsub"})
+    std::filesystem::permissions(folder.write(program, stand_in),
+                                 std::filesystem::perms::owner_all);
+  const std::string path = "PATH=" + (folder / "bin").string() + ":" + std::getenv("PATH");
+
+  for (int start = 0; start < 4; ++start) {
+    const std::vector<std::string> command = {
+        "env", path, "SLURM_JOB_ID=7", restarts + std::to_string(start), "bash", job};
+    CHECK(output_of(command).exit_code == 5);
+  }
+  std::ifstream asked(folder / "asked");
+  CHECK(std::count(std::istreambuf_iterator<char>(asked), {}, '\n') == 2);
+  CHECK(std::filesystem::exists(folder / "a run/job.pbs") == (scheduler == Scheduler::kPbs));
 }
 
 TEST_CASE("the scripts/slurm and scripts/pbs of the project are what submit writes") {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include <sstream>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/network.hpp"
 
@@ -79,6 +82,33 @@ bool has_adapter(const std::vector<std::string>& adapters, const std::string& ki
   });
 }
 
+// Twice and more what Open MPI 4.1 puts into its folder on a host: 8.1 MiB in 21 files.
+constexpr double kSessionBytes = 16 << 20, kSessionFiles = 64;
+
+// Why nothing can be kept in `folder`; empty when something can. Where a file system does not count
+// blocks or files, they are 0 of 0.
+std::string lack_of_room(const std::string& folder) {
+  struct statvfs disk {};
+  if (statvfs(folder.c_str(), &disk) == 0) {
+    const double bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+    if (disk.f_blocks != 0 && bytes < kSessionBytes)
+      return "has " + readable_bytes(bytes) + " free, " + readable_bytes(kSessionBytes) +
+             " are needed";
+    if (disk.f_files != 0 && static_cast<double>(disk.f_favail) < kSessionFiles)
+      return "has room for " + std::to_string(disk.f_favail) + " files, " +
+             std::to_string(static_cast<int>(kSessionFiles)) + " are needed";
+  }
+
+  // A quota shows in none of these figures.
+  try {
+    OutputFile file(fs::path(folder) / "chexnet-room");
+    file.write(std::vector<std::byte>(1 << 16));
+  } catch (const CheckpointError&) {
+    return "takes no file of 64 KiB";
+  }
+  return "";
+}
+
 }  // namespace
 
 Mpirun find_mpirun() {
@@ -139,6 +169,9 @@ HealthCheck temporary_folder_check(const Environment& env) {
             "export TMPDIR=/tmp, or make that folder"};
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     return {Level::kFail, name, folder + " cannot be written to", "export TMPDIR=/tmp"};
+  if (const std::string lack = lack_of_room(folder); !lack.empty())
+    return {Level::kFail, name, folder + " " + lack,
+            "make room there (disk or quota), or export TMPDIR=/another/folder"};
   return {Level::kPass, name, folder, ""};
 }
 

@@ -26,6 +26,16 @@ rows = json.load(open('$scratch/rows.json'))['findings']
 assert [r['name'] for r in rows if r['level'] == 'FAIL' and r['advice']] == ['$1'] and len(rows) > 12 and '$2' == 'exit 5'"
 }
 code=$(TMPDIR=$scratch/absent rows --ranks 2); fails TMPDIR "$code"
+# A full folder: a small file system of its own, where this user may make one.
+if [ "$(id -u)" = 0 ] && mkdir "$scratch/full" && mount -t tmpfs -o size=1m tmpfs "$scratch/full" 2>/dev/null; then
+  TMPDIR=$scratch/full refused 5 "/full has 1.0 MiB free, 16.0 MiB are needed. Hint: make room there" "${T[@]}"
+  code=$(TMPDIR=$scratch/full rows --ranks 2); fails TMPDIR "$code"
+  umount "$scratch/full"; mount -t tmpfs -o nr_inodes=8 tmpfs "$scratch/full"
+  TMPDIR=$scratch/full refused 5 "/full has room for 7 files, 64 are needed. Hint: make room there" "${T[@]}"
+  umount "$scratch/full"
+else
+  echo "skipped: no tmpfs of our own for a full TMPDIR"
+fi
 code=$(PATH=$scratch/hydra:$path rows --ranks 2); fails mpirun "$code"
 code=$(rows --network tcp:eth9 --ranks 2); fails "network interface" "$code"
 code=$(rows)

@@ -180,7 +180,9 @@ NetworkFacts read_network_facts(const Mpirun* mpirun) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) == 0) {
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-      facts.interfaces.emplace_back(entry->ifa_name);
+      // An interface comes once for each of its addresses.
+      if (std::ranges::find(facts.interfaces, entry->ifa_name) == facts.interfaces.end())
+        facts.interfaces.emplace_back(entry->ifa_name);
       if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
       std::array<char, INET_ADDRSTRLEN> text{};
       inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr,

@@ -1,6 +1,6 @@
 #include "chexnet/launch/start_checks.hpp"
 
-#include <map>
+#include <algorithm>
 
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
@@ -30,6 +30,12 @@ TEST_CASE("an mpirun that is absent or of another MPI is told") {
   CHECK(level(mpi_library_check(open, "Open MPI v5.0.11", "", false)) == "WARN");
   CHECK(level(mpi_library_check(open, "", "cannot be opened", true)) == "FAIL");
   CHECK(level(mpi_library_check({}, "Open MPI v4.1.4", "", false)) == "PASS");
+}
+
+TEST_CASE("each interface of this host is named once") {
+  auto names = read_network_facts(nullptr).interfaces;
+  std::ranges::sort(names);
+  CHECK(std::ranges::adjacent_find(names) == names.end());
 }
 
 TEST_CASE("a network that cannot work is told") {

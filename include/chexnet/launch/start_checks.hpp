@@ -27,11 +27,11 @@ HealthCheck mpirun_check(const Mpirun& mpirun, bool needed);
 HealthCheck mpi_library_check(const Mpirun& mpirun, const std::string& library,
                               const std::string& problem, bool needed);
 
-// The folder for temporary files, where MPI keeps what ranks of a host share.
+// The folder for temporary files, where MPI keeps what ranks of a host share. Writes a small file.
 HealthCheck temporary_folder_check(const Environment& env);
 
 struct NetworkFacts {
-  std::vector<std::string> interfaces;  // "eth0"
+  std::vector<std::string> interfaces;  // "eth0", each once
   std::vector<std::string> addresses;   // of them, IPv4
   // InfiniBand, RoCE and Omni-Path, "mlx5_0"; nothing: ranks run where we cannot look.
   std::optional<std::vector<std::string>> adapters;

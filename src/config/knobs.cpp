@@ -133,7 +133,7 @@ std::vector<Knob> make_knobs() {
     {"launch.timeout_s", FIELD(launch.timeout_s), "a collective that takes longer ends the run with exit 7, seconds", {}, 0.1, 1e6, kPlain, true},
     {"launch.time_limit", FIELD(launch.time_limit), "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted from the program's start; empty = what Slurm or PBS says", {}, 0, 0, kPlain, true},
     {"launch.stop_margin_s", FIELD(launch.stop_margin_s), "checkpoint and exit 75 when less than this (and the time of a checkpoint, or of an evaluation where one is next) is left of the job's time, seconds", {}, 0, 1e6, kPlain, true},
-    {"launch.restarts", FIELD(launch.restarts), "how often the program starts its ranks again from the last checkpoint after a hang, a crash, a lost host or storage that does not answer; not after errors of config, data or checkpoint, nor twice at the same step", {}, 0, 1e6, kPlain, true},
+    {"launch.restarts", FIELD(launch.restarts), "how often the program starts its ranks again from the last checkpoint after a hang, a crash, a lost host or storage that does not answer; not after errors of config, data or checkpoint, nor after two restarts at the same checkpoint", {}, 0, 1e6, kPlain, true},
     {"launch.mpi_args", FIELD(launch.mpi_args), "further words for mpirun when the program starts it", {}, 0, 0, kPlain, true},
   };
   // clang-format on

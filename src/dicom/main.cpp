@@ -13,9 +13,12 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
+#include "input_files.hpp"
+#include "patient_names.hpp"
 #include "private_files.hpp"
 #include "worker.hpp"
 
@@ -31,11 +34,6 @@ struct Options {
   WorkerLimits limits;
   bool json = false;
 };
-
-std::string pseudonym(const std::string& key, const std::string& id) {
-  const std::string digest = hmac_sha256(key, id);
-  return "p" + hex_text(std::as_bytes(std::span(digest)).first(8));
-}
 
 // "058Y" -> 58, months and less -> years rounded down; empty when it is anything else. The few who
 // are older than 89 could be known by their age: they are 90.
@@ -65,25 +63,51 @@ std::string view_code(const std::string& text) {
   return code(text, {"AP", "PA", "LL", "RL", "LLD", "RLD", "LLO", "RLO"});
 }
 
-// A name for files: anything but letters, digits, '-', '_' and '.' becomes '_'.
-std::string file_safe(std::string text) {
-  for (char& c : text)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
-  if (text.empty() || text[0] == '.') text.insert(0, "_");
-  return text;
+// A converted picture in the set's files.
+struct Row {
+  std::string image, line, rule;
+};
+
+// What is passed over, with what is to be said of it.
+struct Damaged {
+  std::string what;  // "damaged file 3"; says nothing of its name
+  std::string path, message;
+};
+
+// So that nothing of the set (order, numbers, times of files) follows the order of names.
+void order_by_key(std::vector<InputFile>& files, const std::string& key) {
+  const auto place = [&](const InputFile& file) { return hmac_sha256(key, file.below); };
+  std::vector<std::pair<std::string, InputFile>> keyed;
+  for (auto& file : files) keyed.emplace_back(place(file), std::move(file));
+  std::ranges::stable_sort(keyed, {}, [](const auto& k) -> const std::string& { return k.first; });
+  files.clear();
+  for (auto& [unused, file] : keyed) files.push_back(std::move(file));
+}
+
+void write_set(const fs::path& out, const std::string& ids, std::vector<Row>& rows,
+               const std::map<std::string, std::size_t>& skipped,
+               const std::vector<Damaged>& damaged) {
+  std::ranges::sort(rows, {}, &Row::image);
+  std::string table = "image,patient,view,age,sex\n";
+  Json rules = Json::array(), not_read = Json::array();
+  for (const Row& row : rows) {
+    table += row.line;
+    rules.push_back({{"image", row.image}, {"rule", row.rule}});
+  }
+  // A path may hold a name; with pseudonyms it stays out of what is passed on.
+  for (const Damaged& one : damaged)
+    not_read.push_back(ids == "pseudonym" ? one.what + " (see the map file)" : one.message);
+  const Json record = {{"images", rows.size()},
+                       {"skipped", skipped},
+                       {"damaged", not_read},
+                       {"ids", ids},
+                       {"rules", rules}};
+  write_atomically(out / "conversion.json", json_text(record, 1) + "\n");
+  write_atomically(out / "images.csv", table);  // last: with it the set is whole
 }
 
 int run(const Options& options) {
-  std::vector<std::string> files;
-  for (const auto& in : options.in) {
-    if (fs::is_directory(in)) {
-      for (const auto& entry : fs::recursive_directory_iterator(in))
-        if (entry.is_regular_file()) files.push_back(entry.path().string());
-    } else {
-      files.push_back(in);
-    }
-  }
-  std::ranges::sort(files);
+  InputFiles input = find_input_files(options.in);
   const fs::path out = options.out;
   if (fs::exists(out / "images.csv"))
     throw CheckpointError("[dicom] " + options.out +
@@ -104,56 +128,55 @@ int run(const Options& options) {
   fs::create_directories(out / "images");
   const std::string key = hide ? read_or_make_key(key_path) : "";
 
+  if (hide) order_by_key(input.files, key);
+  const auto& files = input.files;
+  PatientNames names(key);
   std::map<std::string, int> of_patient;  // images so far
-  std::map<std::string, std::size_t> skipped, rules;
-  Json damaged = Json::array(), conversions = Json::array();
-  std::string table = "image,patient,view,age,sex\n",
-              secret = "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
-  std::size_t converted = 0;
+  std::map<std::string, std::size_t> skipped;
+  if (input.broken_links > 0) skipped["broken_link"] = input.broken_links;
+  std::vector<Row> rows;
+  std::vector<Damaged> damaged;
+  for (const auto& folder : input.unreadable)
+    damaged.push_back(
+        {"unreadable folder " + std::to_string(damaged.size() + 1), folder,
+         "[dicom] " + folder + ": this folder cannot be read. Hint: check its permissions"});
+  for (const auto& folder : damaged) log_warning(folder.message);
+  std::string secret = "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
   Progress progress(true);
   for (std::size_t i = 0; i < files.size(); ++i) {
     progress.show("converting: " + std::to_string(i) + " of " + std::to_string(files.size()));
     Converted file;
     try {
-      file = convert_in_worker(files[i], options.limits);
+      file = convert_in_worker(files[i].path, options.limits);
       if (file.skip != Skip::kNone) {
         ++skipped[skip_name(file.skip)];
         continue;
       }
     } catch (const DataError& e) {
-      // A path may hold a name; with pseudonyms it stays out of what is passed on.
-      const std::string number = "damaged file " + std::to_string(i + 1);
-      damaged.push_back(hide ? number + " (see the map file)" : e.what());
-      secret += number + ",,,,," + csv_field(files[i]) + "\n";
+      damaged.push_back({"damaged file " + std::to_string(i + 1), files[i].path, e.what()});
       log_warning(e.what());
       continue;
     }
     const Radiograph& picture = file.picture;
-    // Without a patient id each image is a patient of its own.
-    const std::string id = picture.patient.empty() ? picture.instance : picture.patient;
-    const std::string patient = hide ? pseudonym(key, id) : file_safe(id);
+    const std::string patient = names.of(file);
     char number[16];
     std::snprintf(number, sizeof number, "_%03d.png", of_patient[patient]++);
     const std::string name = patient + number;
     write_atomically(out / "images" / name,
                      {reinterpret_cast<const char*>(file.png.data()), file.png.size()});
-    table += csv_field(name) + "," + csv_field(patient) + "," + view_code(picture.view) + "," +
-             years(picture.age) + "," + sex_code(picture.sex) + "\n";
+    rows.push_back({name,
+                    csv_field(name) + "," + csv_field(patient) + "," + view_code(picture.view) +
+                        "," + years(picture.age) + "," + sex_code(picture.sex) + "\n",
+                    picture.rule});
     secret += csv_field(name) + "," + csv_field(patient) + "," + csv_field(picture.patient) + "," +
               csv_field(picture.study) + "," + csv_field(picture.instance) + "," +
-              csv_field(files[i]) + "\n";
-    conversions.push_back({{"image", name}, {"rule", picture.rule}});
-    ++converted;
+              csv_field(files[i].path) + "\n";
   }
   progress.clear();
+  for (const auto& one : damaged) secret += one.what + ",,,,," + csv_field(one.path) + "\n";
   if (hide) write_atomically(map_path, secret, 0600);
-  const Json record = {{"images", converted},
-                       {"skipped", skipped},
-                       {"damaged", damaged},
-                       {"ids", options.ids},
-                       {"rules", conversions}};
-  write_atomically(out / "conversion.json", record.dump(1) + "\n");
-  write_atomically(out / "images.csv", table);  // last: with it the set is whole
+  write_set(out, options.ids, rows, skipped, damaged);
+  const std::size_t converted = rows.size();
   std::size_t passed = 0;
   std::string reasons;
   for (const auto& [name, count] : skipped) {
@@ -162,14 +185,13 @@ int run(const Options& options) {
   }
   log_info("dicom: " + std::to_string(converted) + " images in " + options.out + ", " +
            std::to_string(passed) + " passed over" + (reasons.empty() ? "" : reasons + ")") + ", " +
-           std::to_string(damaged.size()) + " damaged" +
+           std::to_string(damaged.size()) + " damaged or not readable" +
            (hide ? "; ids are pseudonyms, the private map is " + map_path.string() : ""));
   if (options.json)
-    std::cout << Json{{"images", converted},
-                      {"skipped", skipped},
-                      {"damaged", damaged.size()},
-                      {"out", options.out}}
-                     .dump()
+    std::cout << json_text(Json{{"images", converted},
+                                {"skipped", skipped},
+                                {"damaged", damaged.size()},
+                                {"out", options.out}})
               << std::endl;
   return converted > 0 ? 0 : static_cast<int>(ExitCode::kData);
 }

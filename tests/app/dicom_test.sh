@@ -96,7 +96,7 @@ wanted = [
 ]
 bad = 0
 for i, values in enumerate(wanted):
-    got = png(f'plain/images/Doe_Jane_17_{i:03d}.png')
+    got = png(f'plain/images/Doe_Jane_17-7b45d0ed_{i:03d}.png')
     if max(abs(a - b) for a, b in zip(got, values)) > 0:
         print('picture', i, got, 'wanted', values); bad = 1
 report = json.load(open('plain/conversion.json'))
@@ -124,7 +124,7 @@ if command -v gdcmconv >/dev/null; then
   for form in jpegls j2k jpeg rle; do gdcmconv --$form raw/64.dcm coded/$form.dcm || check "gdcmconv --$form" false; done
   "$converter" raw --out raw.out --ids keep >/dev/null 2>&1
   "$converter" coded --out coded.out --ids keep >/dev/null 2>&1
-  for i in 0 1 2 3; do check "compressed form $i is lossless" cmp -s coded.out/images/Doe_Jane_17_00$i.png raw.out/images/Doe_Jane_17_000.png; done
+  for i in 0 1 2 3; do check "compressed form $i is lossless" cmp -s coded.out/images/Doe_Jane_17-7b45d0ed_00$i.png raw.out/images/Doe_Jane_17-7b45d0ed_000.png; done
 else
   echo "skipped: compressed forms (no gdcmconv)"
 fi
@@ -143,6 +143,39 @@ AP,89,O
 ,,F"
 
 check "nor in how the values became 8 bits" bash -c '! grep -q "DOE JANE" said.out/conversion.json'
+
+# Names of patients and files, whatever an id holds: distinct, short enough, and JSON is UTF-8.
+cat >>make.py <<'PY'
+os.makedirs('ids', exist_ok=True); os.makedirs('nobody', exist_ok=True); os.makedirs('order', exist_ok=True)
+for i, patient in enumerate(('A/1', 'A 1', 'A_1', 'X' * 400)): write(f'{i}.dcm', ramp, 12, folder='ids', patient=patient)
+open(b'ids/m\xfcller.dcm', 'wb').write(whole[:-20])
+for i in range(3): write(f'{i}.dcm', ramp, 12, folder='nobody', patient='', x00080018=('UI', ''))
+for i in range(12): write(f'{i:02d}.dcm', ramp, 12, folder='order', patient=f'{i // 2}')
+PY
+python3 make.py
+"$converter" ids --out $'ids\xfc.out' --ids keep --json >json 2>err; rc=$?
+check "a damaged file and a folder named in another encoding" test "$rc $(sed 's/.*"images":\([0-9]*\).*"damaged":\([0-9]*\).*/\1 \2/' json)" = "0 4 1"
+check "and their JSON is UTF-8" python3 -c "import json, glob; json.load(open('json', encoding='utf-8')); json.load(open(glob.glob(b'ids*.out/conversion.json')[0], encoding='utf-8'))"
+check "--ids keep: other ids, other patients; one that is a name stays as it is" test "$(tail -n +2 ids*.out/images.csv | cut -d, -f2 | sort -u | wc -l) $(grep -c '^A_1_000.png,A_1,' ids*.out/images.csv)" = "4 1"
+for ids in keep pseudonym; do
+  "$converter" nobody --out nobody.$ids --ids $ids >/dev/null 2>&1
+  check "--ids $ids: without any id each image is a patient of its own" test "$(tail -n +2 nobody.$ids/images.csv | cut -d, -f2 | sort -u | wc -l)" = 3
+done
+"$converter" order --out order.out >/dev/null 2>&1
+cp -r order moved && "$converter" moved --out moved.out --key-file order.out.key >/dev/null 2>&1
+check "the rows follow the pseudonyms" bash -c 'cmp -s <(tail -n +2 order.out/images.csv) <(tail -n +2 order.out/images.csv | LC_ALL=C sort)'
+check "the times of the pictures do not follow the names of files" bash -c '! cmp -s <(cd order.out/images; ls -tr) <(grep order/ order.out.map.csv | sort -t, -k6 | cut -d, -f1)'
+check "the same files elsewhere have the same names" cmp -s order.out/images.csv moved.out/images.csv
+
+# A folder that cannot be read and links that lead nowhere cost nothing but themselves.
+mkdir -p odd/closed; cp in/a_full_range.dcm odd/; ln -s round odd/round; ln -s /nowhere odd/gone; ln -s .. odd/up
+user=(); [ "$(id -u)" != 0 ] || { chmod 711 .; mkdir -p theirs && chown 65534 theirs && user=(setpriv --reuid=65534 --regid=65534 --clear-groups); }
+mkdir -p theirs; chmod 000 odd/closed
+"${user[@]}" "$converter" odd --out theirs/odd.out --json >json 2>err; rc=$?
+check "they are counted and the folder is named" test "$rc $(grep -c 'odd/closed: this folder cannot be read' err) $(cat json)" = \
+  '0 1 {"images":1,"skipped":{"broken_link":2},"damaged":1,"out":"theirs/odd.out"}'
+check "in the map only" bash -c '! grep -q closed theirs/odd.out/conversion.json && grep -q "^unreadable folder 1,,,,,odd/closed" theirs/odd.out.map.csv'
+chmod 700 odd/closed
 
 # Files at which GDCM ends the process (failed assertions, in builds that have them) are damaged files like others.
 mkdir cut; for i in a c; do cp in/a_full_range.dcm cut/$i-whole.dcm; done

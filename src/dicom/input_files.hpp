@@ -1,0 +1,25 @@
+// The files to convert.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+struct InputFile {
+  std::string path;
+  std::string below;  // the path below the argument it was found by
+};
+
+struct InputFiles {
+  std::vector<InputFile> files;         // sorted by path
+  std::vector<std::string> unreadable;  // folders
+  std::size_t broken_links = 0;         // that lead nowhere, or round in circles
+};
+
+// Each argument that is a folder with all its sub-folders; links to folders are not followed.
+// An argument that cannot be looked at counts as a file: reading it says why.
+InputFiles find_input_files(const std::vector<std::string>& arguments);
+
+}  // namespace chexnet

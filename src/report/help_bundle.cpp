@@ -3,19 +3,18 @@
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/report/help_config.hpp"
 #include "chexnet/report/redaction.hpp"
 
 namespace chexnet {
@@ -33,8 +32,8 @@ std::vector<std::string> parts_of(std::string_view path) {
 
 // A part of an image's path, its stem, and the long numbers in it.
 void hide_part(const std::string& part, Redaction& redaction) {
-  redaction.hide(part, "IMAGE");
-  redaction.hide(part.substr(0, part.rfind('.')), "IMAGE");
+  redaction.hide_name(part, "IMAGE");
+  redaction.hide_name(part.substr(0, part.rfind('.')), "IMAGE");
   for (std::size_t at = 0; at < part.size(); ++at) {
     const auto end = std::min(part.find_first_not_of("0123456789", at), part.size());
     if (end - at >= 6) redaction.hide(part.substr(at, end - at), "ID");
@@ -42,46 +41,21 @@ void hide_part(const std::string& part, Redaction& redaction) {
   }
 }
 
-// Patients and images; of the folders of images those that some images do not lie in, but for names
-// of splits.
+// Patients, images and their folders.
 void hide_split(const fs::path& file, Redaction& redaction) {
   if (!fs::exists(file)) return;
   const std::string text = read_text(file);
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   csv.next(fields);
-  std::unordered_map<std::string, std::size_t> images_with;
-  std::size_t images = 0;
+  std::unordered_set<std::string> parts;
   while (csv.next(fields)) {
     if (fields.size() < 2) continue;
-    ++images;
-    redaction.hide(fields[1], "PATIENT");
-    auto parts = parts_of(fields[0]);
-    std::ranges::sort(parts);
-    const auto repeated = std::ranges::unique(parts);
-    parts.erase(repeated.begin(), repeated.end());
-    for (const auto& part : parts) ++images_with[part];
+    redaction.hide_name(fields[1], "PATIENT");
+    redaction.hide(fields[0], "IMAGE");
+    for (auto& part : parts_of(fields[0])) parts.insert(std::move(part));
   }
-  static constexpr std::array kSplits = {"train", "valid", "val", "test"};
-  for (const auto& [part, count] : images_with)
-    if ((count < images || images == 1) && std::ranges::find(kSplits, part) == kSplits.end())
-      hide_part(part, redaction);
-}
-
-// Every value of the config that is a place, and the run's name.
-void hide_places(const YAML::Node& node, const std::string& key, Redaction& redaction) {
-  for (const auto& inner : node) {
-    if (node.IsMap())
-      hide_places(inner.second, inner.first.Scalar(), redaction);
-    else
-      hide_places(inner, key, redaction);
-  }
-  if (!node.IsScalar()) return;
-  const std::string& value = node.Scalar();
-  if (key == "name" || key == "dir") return redaction.hide_path(value, "RUN");
-  if (key == "profile") return redaction.hide(value, "PROFILE");
-  const bool of_system = value.starts_with("/usr/");
-  if (value.find('/') != std::string::npos && !of_system) redaction.hide_path(value, "PATH");
+  for (const auto& part : parts) hide_part(part, redaction);
 }
 
 void hide_user(uid_t id, Redaction& redaction) {
@@ -174,10 +148,7 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
   hide_hosts(hosts, redaction);
   hide_split(folder / "split.csv", redaction);
   hide_folder(folder, redaction);
-  try {
-    hide_places(YAML::Load(records.front().text), "", redaction);
-  } catch (const YAML::Exception&) {  // then what looks like a path goes, as everywhere
-  }
+  hide_config(records.front().text, redaction);
   hide_user(::geteuid(), redaction);
   for (const auto& entry : fs::directory_iterator(folder)) {
     struct stat info {};
@@ -219,7 +190,7 @@ fs::path collect_for_help(const fs::path& run_folder, const std::string& doctor_
   write_atomically(inside / "doctor.txt", redaction.of_text(doctor_text));
   for (const auto& [file, text] : records) {
     const auto ending = file.extension();
-    write_atomically(inside / file, ending == ".yaml" ? redaction.of_yaml(text)
+    write_atomically(inside / file, ending == ".yaml" ? config_for_help(text)
                                     : ending == ".json" || ending == ".jsonl"
                                         ? redaction.of_json(text)
                                         : redaction.of_text(text));

@@ -31,10 +31,49 @@ bool separates(char c) {
          std::string_view("'\"`,;()[]{}<>|=").find(c) != std::string_view::npos;
 }
 
-bool ends_with_any(std::string_view chunk, std::initializer_list<const char*> endings) {
-  std::string small(chunk);
+std::string lower(std::string_view text) {
+  std::string small(text);
   for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return small;
+}
+
+constexpr std::array kImageEndings = {".png", ".jpg", ".jpeg", ".dcm", ".dicom"};
+constexpr std::array kTableEndings = {".yaml", ".yml", ".csv",    ".csv.gz",
+                                      ".txt",  ".tar", ".tar.gz", ".pack"};
+
+template <class Endings>
+bool ends_with_any(std::string_view chunk, const Endings& endings) {
+  const std::string small = lower(chunk);
   return std::ranges::any_of(endings, [&](const char* e) { return small.ends_with(e); });
+}
+
+// Where the first image's name ends that the line from `at` on holds before a ": "; `at` when there
+// is none.
+std::size_t end_of_image(std::string_view text, std::size_t at) {
+  const auto line_end = std::min({text.find('\n', at), text.find(": ", at), text.size()});
+  const std::string line = lower(text.substr(at, line_end - at));
+  std::size_t first = std::string::npos;
+  for (const std::string_view ending : kImageEndings) {
+    const auto end = line.find(ending);
+    if (end == std::string::npos) continue;
+    const auto behind = end + ending.size();
+    if (behind == line.size() || !in_word(line[behind])) first = std::min(first, behind);
+  }
+  return first == std::string::npos ? at : at + first;
+}
+
+// "patient 17", "Patient ID: 17", "MRN=17": does such a word stand at the end?
+bool ends_with_patient(std::string_view text) {
+  const std::string small =
+      lower(text.substr(text.size() - std::min<std::size_t>(text.size(), 40)));
+  std::string_view left = small;
+  const auto cut_punctuation = [&] {
+    while (!left.empty() && (!in_word(left.back()) || left.back() == '_')) left.remove_suffix(1);
+  };
+  cut_punctuation();
+  if (left.ends_with("id")) left.remove_suffix(2);
+  cut_punctuation();
+  return left.ends_with("patient") || left.ends_with("patients") || left.ends_with("mrn");
 }
 
 // Groups of digits with dots between them; 0 when there is anything else.
@@ -67,10 +106,8 @@ std::string looks_like(std::string_view chunk) {
   if (chunk.find('@') != std::string_view::npos) return "ADDRESS";
   if (chunk.starts_with("/") && chunk.size() > 1) return of_system(chunk) ? "" : "PATH";
   if (chunk.starts_with("~")) return "PATH";
-  if (ends_with_any(chunk, {".png", ".jpg", ".jpeg", ".dcm", ".dicom"})) return "IMAGE";
-  if (ends_with_any(chunk,
-                    {".yaml", ".yml", ".csv", ".csv.gz", ".txt", ".tar", ".tar.gz", ".pack"}))
-    return of_program(chunk) ? "" : "FILE";
+  if (ends_with_any(chunk, kImageEndings)) return "IMAGE";
+  if (ends_with_any(chunk, kTableEndings)) return of_program(chunk) ? "" : "FILE";
   if (dotted_numbers(chunk) == 4) return "ADDRESS";
   if (dotted_numbers(chunk) > 5) return "UID";
   return nih_number(chunk) ? "ID" : "";
@@ -100,7 +137,13 @@ std::string without_looks(std::string_view text) {
     const std::string_view chunk = text.substr(at, end - at);
     const std::size_t size = kept_behind(chunk);
     const std::string by = looks_like(chunk.substr(0, size));
-    out += by.empty() ? chunk : std::string_view(by + std::string(chunk.substr(size)));
+    const std::size_t image_end = by == "PATH" ? end_of_image(text, at) : at;
+    if (image_end > end) {
+      out += by;
+      at = image_end;
+      continue;
+    }
+    out += by.empty() ? std::string(chunk) : by + std::string(chunk.substr(size));
     at = end;
   }
   return out;
@@ -111,15 +154,61 @@ std::string without_looks(std::string_view text) {
 void Redaction::hide(std::string_view word, const std::string& by) {
   while (!word.empty() && !in_word(word.front())) word.remove_prefix(1);
   while (!word.empty() && !in_word(word.back())) word.remove_suffix(1);
-  if (word.size() < 2 || (is_number(word) && word.size() < 6)) return;
+  if (word.empty() || (word.size() < 2 && !is_number(word))) return;
   words_.emplace(word, by);
   longest_word_ = std::max(longest_word_, word.size());
+}
+
+void Redaction::hide_name(std::string_view name, const std::string& by) {
+  if (word_of_program(name)) return;
+  hide(name, by);
+  const auto is_letter = [](char c) { return c != '_' && in_word(c) && !is_number({&c, 1}); };
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const auto begin = at;
+    while (at < name.size() && name[at] != '_' && in_word(name[at])) ++at;
+    const std::string_view word = name.substr(begin, at - begin);
+    // With digits between its letters it is no word that stands alone, but a part of a checksum.
+    if (std::ranges::all_of(word, is_letter) && !word_of_program(word)) hide(word, by);
+  }
 }
 
 void Redaction::hide_path(std::string_view path, const std::string& by) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   if (path.find('/') == std::string_view::npos) return hide(path, by);
   if (path.size() > 1) paths_[path.size()].push_back({std::string(path), by});
+}
+
+// The longest hidden word that begins at `at` and ends where a run of letters ends.
+Redaction::Found Redaction::longest_word(std::string_view text, std::size_t at,
+                                         std::string_view before) const {
+  Found longest{at, nullptr};
+  for (std::size_t end = end_of_run(text, at); end > at && end - at <= longest_word_;) {
+    const std::string_view word = text.substr(at, end - at);
+    const auto found = words_.find(std::string(word));
+    const bool may_be_count = is_number(word) && word.size() < 6;
+    if (found != words_.end() && (!may_be_count || ends_with_patient(before)))
+      longest = {end, &found->second};
+    std::size_t next = end;
+    while (next < text.size() && !in_word(text[next])) ++next;
+    const std::size_t next_end = end_of_run(text, next);
+    if (next_end == end || next == text.size()) break;
+    end = next_end;
+  }
+  return longest;
+}
+
+// Where that ends which lies below the path that ends at `end`.
+std::size_t Redaction::end_below(std::string_view text, std::size_t end) const {
+  if (end == text.size() || text[end] != '/') return end;
+  const std::size_t image_end = end_of_image(text, end);
+  while (end < text.size() && text[end] == '/') {
+    const std::size_t begin = end + 1;
+    const std::size_t word_end = longest_word(text, begin, "").end;
+    end = std::max(begin, word_end);
+    while (end < text.size() && !separates(text[end]) && text[end] != '/' && text[end] != ':')
+      ++end;
+  }
+  return std::max(end, image_end);
 }
 
 std::string Redaction::without_paths(std::string_view text) const {
@@ -129,9 +218,7 @@ std::string Redaction::without_paths(std::string_view text) const {
       for (std::size_t at = 0; (at = out.find(path, at)) != std::string::npos; at += by.size()) {
         std::size_t end = at + path.size();
         if (end < out.size() && in_word(out[end])) continue;  // of a longer name; another rule's
-        while (end < out.size() && out[end] == '/')           // what lies below it
-          while (++end < out.size() && !separates(out[end]) && out[end] != '/' && out[end] != ':') {
-          }
+        end = end_below(out, end);
         out.replace(at, end - at, by);
       }
     }
@@ -147,30 +234,16 @@ std::string Redaction::without_words(std::string_view text) const {
       out += text[at++];
       continue;
     }
-    // The longest hidden word that begins here and ends where a run of letters ends.
-    std::size_t hidden_end = 0;
-    auto hidden = words_.end();
-    for (std::size_t end = first_end; end > at && end - at <= longest_word_;) {
-      const auto found = words_.find(std::string(text.substr(at, end - at)));
-      if (found != words_.end()) {
-        hidden = found;
-        hidden_end = end;
-      }
-      std::size_t next = end;
-      while (next < text.size() && !in_word(text[next])) ++next;
-      const std::size_t next_end = end_of_run(text, next);
-      if (next_end == end || next == text.size()) break;
-      end = next_end;
-    }
-    const bool hides = hidden != words_.end();
-    out += hides ? std::string_view(hidden->second) : text.substr(at, first_end - at);
-    at = hides ? hidden_end : first_end;
+    const Found found = longest_word(text, at, out);
+    out += found.by != nullptr ? std::string_view(*found.by) : text.substr(at, first_end - at);
+    at = found.by != nullptr ? found.end : first_end;
   }
   return out;
 }
 
+// Looks come last: they take a part of a name that holds blanks or quotes for all of it.
 std::string Redaction::of_text(std::string_view text) const {
-  return without_words(without_looks(without_paths(text)));
+  return without_looks(without_words(without_paths(text)));
 }
 
 std::string Redaction::of_json(std::string_view text) const {
@@ -196,17 +269,19 @@ std::string Redaction::of_json(std::string_view text) const {
   return out;
 }
 
-std::string Redaction::of_yaml(std::string_view text) const {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    const auto colon = line.find(':');
-    const auto key = colon == std::string_view::npos ? 0 : colon + 1;
-    out += std::string(line.substr(0, key)) + of_text(line.substr(key)) + "\n";
-    at = end + 1;
-  }
-  return out;
+bool word_of_program(std::string_view word) {
+  static constexpr std::array kWords = {
+      "train", "valid", "val",     "test",     "images", "image",  "pictures", "files",
+      "file",  "data",  "patient", "patients", "study",  "view",   "frontal",  "scan",
+      "png",   "PNG",   "jpg",     "JPG",      "jpeg",   "JPEG",   "dcm",      "DCM",
+      "csv",   "txt",   "run",     "runs",     "rank",   "ranks",  "host",     "step",
+      "epoch", "loss",  "device",  "cpu",      "cuda",   "core",   "socket",   "node",
+      "slot",  "numa",  "btl",     "tcp",      "self",   "vader",  "pml",      "ucx",
+      "none",  "auto",  "off",     "fp32",     "bf16",   "labels", "network",  "batch",
+      "no",    "of",    "the",     "and",      "in",     "on",     "to",       "at",
+      "is",    "for",   "from",    "with",     "by",     "not",    "as",       "it",
+      "be",    "or",    "a",       "an",       "info",   "error",  "warning",  "Hint"};
+  return std::ranges::find(kWords, word) != kWords.end();
 }
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What leaves the house names nobody: real runs in the layouts of NIH, CheXpert, MIMIC and of a table with record numbers, one
-# with a damaged image, one whose resume meets a leak. Each bundle is searched for every name that went in.
+# What leaves the house names nobody: real runs in the layouts of NIH, CheXpert, MIMIC, of a table with record numbers and of one
+# whose names hold blanks and quotes, each with a damaged image and a resume that meets a leak. Each bundle is searched for every name that went in.
 source tests/lib.sh
 export LC_ALL=C
 house=$scratch/"St Elsewhere"/drmueller
@@ -19,7 +19,7 @@ model: {arch: densenet121, weights: none}
 train: {batch: 4, max_steps: 2, epochs: 100}
 run: {log_every: 1, name: mueller-study}
 eval: {batch: 4, splits: []}
-launch: {device: cpu, threads: 1}
+launch: {device: cpu, threads: 1, mpi_args: ["--host", "icu-node7:2", "-x", "TOKENX=hunter2"]}
 YAML
 }
 python3 - "$phantom" "$house" <<'PY'
@@ -43,25 +43,28 @@ chexpert = lambda i: f"CheXpert-v1.0-small/train/patient{64000 + i // 2}/study{i
 make("chexpert", "Path,Sex,Age,Frontal/Lateral,AP/PA,Edema,Fracture", lambda i: f"{chexpert(i)},Male,50,Frontal,AP,{i % 2},{i // 2 % 2}", chexpert)
 mimic = lambda i: f"files/p10/p{10000006 + i // 2}/s{50414006 + i}/02aa804e-bde0afdd-{i:04x}.png"
 make("mimic", "image,patient,Edema,Fracture", lambda i: f"{mimic(i)},p{10000006 + i // 2},{i % 2},{i // 2 % 2}", mimic)
+odd = lambda i: f"Kantonsspital Uri/Zgraggen Vreni {i}/O'Brien={i};{i} MRN 77{i:03d} Zgraggen.png"
+make("odd", "image,patient,Edema,Fracture", lambda i: f"\"{odd(i)}\",77{i:03d},{i % 2},{i // 2 % 2}", odd)
 mrn = lambda i: f"Müller, Ann {i}/MRN-{770000 + i}.png"
 make("mrn", "image,patient,Edema,Fracture", lambda i: f"\"{mrn(i)}\",MRN-{770000 + i},{i % 2},{i // 2 % 2}", mrn)
-for name in (nih(3), chexpert(3), mimic(3), mrn(3)):  # one damaged image each
-    for layout in ("nih", "chexpert", "mimic", "mrn"):
+for name in (nih(3), chexpert(3), mimic(3), odd(3), mrn(3)):  # one damaged image each
+    for layout in ("nih", "chexpert", "mimic", "odd", "mrn"):
         path = f"{house}/{layout}/pictures/{name}"
         if os.path.exists(path): open(path, "r+b").truncate(300)
 PY
-config "$house/nih" nih; config "$house/chexpert" chexpert; config "$house/mimic" csv; config "$house/mrn" csv
+config "$house/nih" nih; config "$house/chexpert" chexpert; config "$house/mimic" csv; config "$house/odd" csv; config "$house/mrn" csv
 
 cat >"$scratch/search.py" <<'PY'
 import csv, gzip, html, json, os, re, sys, tarfile
 run, house, archive, said = sys.argv[1:]
-names = {house, "St Elsewhere", "drmueller", "mueller", "elsewhere-table", "node17", "secret-hospital"}
+names = {house, "St Elsewhere", "drmueller", "mueller", "elsewhere-table", "node17", "secret-hospital", "icu-node7", "hunter2", "TOKENX"}
 images = set()
 for row in csv.DictReader(open(f"{run}/split.csv", encoding="utf-8")):
     images |= {row["patient"], row["image"], os.path.splitext(row["image"].split("/")[-1])[0]}
     images |= {p for p in row["image"].split("/") if re.search(r"\d{4}|Müller", p)}
     images |= set(re.findall(r"\d{6,}", row["image"] + " " + row["patient"]))
-images -= {"view1_frontal"}
+    if "odd" in run.split("/"): images |= {"Kantonsspital", "Uri", "Zgraggen", "Vreni", "Brien", " MRN "}
+images = {n for n in images - {"view1_frontal"} if not re.fullmatch(r"\d{1,5}", n)}  # counts and figures hold those, too
 found = []
 def search(where, data, wanted):
     text = data.decode("utf-8", "replace")
@@ -84,7 +87,7 @@ print(len(images), "names of images and patients searched for")
 for place, name in found: print("found in", place + ":", name)
 sys.exit(bool(found) or len(images) < 16)
 PY
-for layout in nih chexpert mimic mrn; do
+for layout in nih chexpert mimic odd mrn; do
   place=$house/$layout run=$house/$layout/run
   "$program" train "$place/mueller.yaml" --out "$run" >/dev/null 2>"$scratch/log"; rc=$?
   check "$layout: a run" [ $rc = 0 ]

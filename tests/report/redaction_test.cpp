@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chexnet/report/help_config.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;
@@ -23,6 +24,8 @@ TEST_CASE("hidden words go where they are whole, and only there") {
       {"on node17.site.example: down", "on HOST-1: down"},
       {"Jürgen Groß, Jürgen Großmann", "USER, Jürgen Großmann"},
       {"epoch 13", "epoch 13"},
+      {"patient 13 of 13, MRN=13: 13", "patient PATIENT of 13, MRN=PATIENT: PATIENT"},
+      {"Patient ID 13, 12 patients", "Patient ID PATIENT, 12 patients"},
       {"770001 7700012", "PATIENT 7700012"}};
   for (const auto& [text, wanted] : cases) CHECK(redaction.of_text(text) == wanted);
 }
@@ -32,7 +35,8 @@ TEST_CASE("what looks like a name goes without being told") {
   redaction.hide_path("/data/St. Elsewhere/nih", "PATH");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"/home/mueller/table.csv:418: empty", "PATH:418: empty"},
-      {"in /data/St. Elsewhere/nih/images/x y.png.", "in PATH IMAGE."},
+      {"in /data/St. Elsewhere/nih/images/x y.png.", "in PATH."},
+      {"[decode] /other/Ann M Doe/x y.png: gone: 3.png", "[decode] PATH: gone: IMAGE"},
       {"/data/St. Elsewhere/nihx", "PATH. Elsewhere/nihx"},
       {"/usr/lib/libmpi.so.40 of /opt/mpi", "/usr/lib/libmpi.so.40 of PATH"},
       {"https://s3.st-elsewhere.org:9000/bucket/key?x", "https://PLACE"},
@@ -56,10 +60,62 @@ TEST_CASE("JSON stays JSON, with its keys, numbers and events") {
   CHECK(whole["all"][0]["host"] == "USER");
 }
 
-TEST_CASE("a config keeps its keys") {
+TEST_CASE("a name goes as a whole, also where it holds blanks and quotes") {
   Redaction redaction;
-  redaction.hide("run", "RUN");
-  redaction.hide_path("set/mueller", "PATH");
-  CHECK(redaction.of_yaml("run:\n  dir: run\n  images: [set/mueller/a, set/mueller]\n") ==
-        "run:\n  dir: RUN\n  images: [PATH, PATH]\n");
+  redaction.hide_path("/data/St. Elsewhere", "PATH");
+  for (const char* name : {"Vreni Zgraggen 3", "Kantonsspital Uri", "O'Brien=3;3.png", "train",
+                           "MRN 77003 Zgraggen.png", "Kantonsspital Uri/Vreni Zgraggen 3/a.bmp"})
+    redaction.hide_name(name, "IMAGE");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"/data/St. Elsewhere/Vreni Zgraggen 3/scan.png: damaged", "PATH: damaged"},
+      {"/data/St. Elsewhere/Vreni Zgraggen 3: no folder", "PATH: no folder"},
+      {"/data/St. Elsewhere/Unknown Ann 3/scan.png: damaged", "PATH: damaged"},
+      {"/other/Kantonsspital Uri/Vreni Zgraggen 3/a.bmp: damaged", "PATH: damaged"},
+      {"/data/St. Elsewhere/O'Brien=3;3.png", "PATH"},
+      {"Vreni Zgraggen 3/scan.png: damaged", "IMAGE: damaged"},
+      {"O'Brien=3;3.png, O'Brien", "IMAGE, O'IMAGE"},
+      {"MRN 77003 Zgraggen.png: damaged", "IMAGE: damaged"},
+      {"in Uri, train split", "in IMAGE, train split"}};
+  for (const auto& [text, wanted] : cases) CHECK(redaction.of_text(text) == wanted);
+}
+
+TEST_CASE("a config shows what the program gives to choose from, and no free text") {
+  const std::string yaml = R"(run: {name: Uri, seed: 7, share: false}
+secret: hunter2
+data:
+  images: [/set/mueller/a, /set/mueller]
+  train_list: ""
+  mean: [0.5, 0.25, 0.125]
+  resize: hunter2
+  stage: "off"
+model: {arch: densenet121, weights: /mueller/w.safetensors}
+eval: {splits: [val, hunter2]}
+launch: {hostfile: icu-hosts, network: auto, mpi_args: [--host, "icu-node7:2", -x, TOKENX=hunter2]}
+)";
+  CHECK(config_for_help(yaml) == R"(run:
+  name: TEXT
+  seed: 7
+  share: false
+data:
+  images: [2 items]
+  train_list: ""
+  mean: [0.5, 0.25, 0.125]
+  resize: TEXT
+  stage: "off"
+model:
+  arch: densenet121
+  weights: TEXT
+eval:
+  splits: [2 items]
+launch:
+  hostfile: TEXT
+  network: auto
+  mpi_args: [4 items]
+# and 1 keys that are not known
+)");
+  Redaction redaction;
+  hide_config(yaml, redaction);
+  CHECK(redaction.of_text("mpirun --host icu-node7:2 -x TOKENX=hunter2 of Uri, icu-hosts") ==
+        "mpirun --host TEXT:2 -x TEXT=TEXT of RUN, PATH");
+  CHECK(config_for_help("run: [") == "# no YAML\n");
 }

@@ -17,23 +17,30 @@ namespace chexnet {
 class Redaction {
  public:
   // A word may hold any bytes ("MRN-770000", "node17.site.example"); it is found where no letter,
-  // digit or '_' touches it. Numbers below 100,000 and words of one letter say nothing about
-  // anybody and are passed over.
+  // digit or '_' touches it. A number of fewer than 6 digits cannot be told from a count: it goes
+  // only behind "patient" or "MRN". Words of one letter are passed over.
   void hide(std::string_view word, const std::string& by);
-  // A path, with or without blanks, and what lies below it.
+  // A name ("Doe, Jane 3") as a whole, and each word of it that is not one of the program's own.
+  void hide_name(std::string_view name, const std::string& by);
+  // A path, with or without blanks, and what lies below it: up to the end of a hidden word or of an
+  // image's name, whatever blanks and quotes these hold.
   void hide_path(std::string_view path, const std::string& by);
 
   std::string of_text(std::string_view text) const;
   // JSON, one value a line or one value in all. Keys, numbers and what `event` says stay; so it is
   // JSON afterwards. Lines that are no JSON are text.
   std::string of_json(std::string_view text) const;
-  // A YAML file of this program: keys stay.
-  std::string of_yaml(std::string_view text) const;
 
  private:
   struct Path {
     std::string text, by;
   };
+  struct Found {
+    std::size_t end;
+    const std::string* by;  // null when no hidden word begins there
+  };
+  Found longest_word(std::string_view text, std::size_t at, std::string_view before) const;
+  std::size_t end_below(std::string_view text, std::size_t end) const;
   std::string without_paths(std::string_view text) const;
   std::string without_words(std::string_view text) const;
 
@@ -41,5 +48,9 @@ class Redaction {
   std::size_t longest_word_ = 0;
   std::map<std::size_t, std::vector<Path>, std::greater<>> paths_;  // by length, longest first
 };
+
+// Words that the program's own texts are made of: a folder "train" or a column "image" names
+// nobody.
+bool word_of_program(std::string_view word);
 
 }  // namespace chexnet

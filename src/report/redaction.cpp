@@ -137,7 +137,8 @@ std::string without_looks(std::string_view text) {
     const std::string_view chunk = text.substr(at, end - at);
     const std::size_t size = kept_behind(chunk);
     const std::string by = looks_like(chunk.substr(0, size));
-    const std::size_t image_end = by == "PATH" ? end_of_image(text, at) : at;
+    const bool is_place = by == "PATH" || by.ends_with("://PLACE");
+    const std::size_t image_end = is_place ? end_of_image(text, at) : at;
     if (image_end > end) {
       out += by;
       at = image_end;
@@ -175,7 +176,14 @@ void Redaction::hide_name(std::string_view name, const std::string& by) {
 void Redaction::hide_path(std::string_view path, const std::string& by) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   if (path.find('/') == std::string_view::npos) return hide(path, by);
-  if (path.size() > 1) paths_[path.size()].push_back({std::string(path), by});
+  if (path.size() < 2) return;
+  paths_[path.size()].push_back({std::string(path), by});
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    const auto end = std::min(path.find('/', at), path.size());
+    const std::string_view folder = path.substr(at, end - at);
+    if (folder.find_first_of(" '\"") != std::string_view::npos) hide_name(folder, by);
+    at = end;
+  }
 }
 
 // The longest hidden word that begins at `at` and ends where a run of letters ends.

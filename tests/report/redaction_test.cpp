@@ -33,11 +33,14 @@ TEST_CASE("hidden words go where they are whole, and only there") {
 TEST_CASE("what looks like a name goes without being told") {
   Redaction redaction;
   redaction.hide_path("/data/St. Elsewhere/nih", "PATH");
+  redaction.hide_path("/data/O'Brien pics", "PATH");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"/home/mueller/table.csv:418: empty", "PATH:418: empty"},
       {"in /data/St. Elsewhere/nih/images/x y.png.", "in PATH."},
       {"[decode] /other/Ann M Doe/x y.png: gone: 3.png", "[decode] PATH: gone: IMAGE"},
-      {"/data/St. Elsewhere/nihx", "PATH. Elsewhere/nihx"},
+      {"/data/St. Elsewhere/nihx", "PATH"},
+      {R"(train '/data/O'\''Brien pics/x.csv')", R"(train 'PATH'\''PATH FILE')"},
+      {"s3://set/Ann M Doe/x.png: 403", "s3://PLACE: 403"},
       {"/usr/lib/libmpi.so.40 of /opt/mpi", "/usr/lib/libmpi.so.40 of PATH"},
       {"https://s3.st-elsewhere.org:9000/bucket/key?x", "https://PLACE"},
       {"[s3] s3://bucket/mueller/a.png: gone", "[s3] s3://PLACE: gone"},

@@ -23,7 +23,8 @@ class Redaction {
   // A name ("Doe, Jane 3") as a whole, and each word of it that is not one of the program's own.
   void hide_name(std::string_view name, const std::string& by);
   // A path, with or without blanks, and what lies below it: up to the end of a hidden word or of an
-  // image's name, whatever blanks and quotes these hold.
+  // image's name, whatever blanks and quotes these hold. A folder in it whose own name holds some
+  // also goes as a name: a shell's quotes may cut the path in two.
   void hide_path(std::string_view path, const std::string& by);
 
   std::string of_text(std::string_view text) const;

@@ -48,17 +48,20 @@ bool ends_with_any(std::string_view chunk, const Endings& endings) {
 }
 
 // Where the first image's name ends that the line from `at` on holds before a ": "; `at` when there
-// is none.
+// is none. The name may be replaced already.
 std::size_t end_of_image(std::string_view text, std::size_t at) {
   const auto line_end = std::min({text.find('\n', at), text.find(": ", at), text.size()});
   const std::string line = lower(text.substr(at, line_end - at));
   std::size_t first = std::string::npos;
-  for (const std::string_view ending : kImageEndings) {
+  const auto look_for = [&](std::string_view ending) {
     const auto end = line.find(ending);
-    if (end == std::string::npos) continue;
+    if (end == std::string::npos) return;
     const auto behind = end + ending.size();
-    if (behind == line.size() || !in_word(line[behind])) first = std::min(first, behind);
-  }
+    const bool ends = behind == line.size() || (!in_word(line[behind]) && line[behind] != '/');
+    if (ends) first = std::min(first, behind);
+  };
+  for (const char* ending : kImageEndings) look_for(ending);
+  look_for("/image");
   return first == std::string::npos ? at : at + first;
 }
 

@@ -75,6 +75,7 @@ TEST_CASE("a name goes as a whole, also where it holds blanks and quotes") {
       {"/data/St. Elsewhere/Unknown Ann 3/scan.png: damaged", "PATH: damaged"},
       {"/other/Kantonsspital Uri/Vreni Zgraggen 3/a.bmp: damaged", "PATH: damaged"},
       {"/data/St. Elsewhere/O'Brien=3;3.png", "PATH"},
+      {"/other/Ann Uster/O'Brien=3;3.png: damaged", "PATH: damaged"},
       {"Vreni Zgraggen 3/scan.png: damaged", "IMAGE: damaged"},
       {"O'Brien=3;3.png, O'Brien", "IMAGE, O'IMAGE"},
       {"MRN 77003 Zgraggen.png: damaged", "IMAGE: damaged"},

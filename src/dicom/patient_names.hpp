@@ -10,7 +10,7 @@
 namespace chexnet {
 
 // One name per patient: a pseudonym keyed by `key`, or with an empty key the id itself, made fit
-// for file names. Two ids never share a name.
+// for file names. Two ids share a name only where one is spelt as the other's checksum.
 class PatientNames {
  public:
   explicit PatientNames(std::string key) : key_(std::move(key)) {}

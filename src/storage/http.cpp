@@ -13,11 +13,21 @@ struct Answer {
   std::vector<std::byte>* body;
   std::uint64_t max_bytes;
   std::string content_range;
+  bool too_long = false;
 };
+
+// As the vector would grow itself, but never past what is allowed.
+void make_room(std::vector<std::byte>& body, std::size_t size, std::uint64_t max_bytes) {
+  if (size <= body.capacity()) return;
+  const std::size_t doubled = std::min<std::uint64_t>(2 * body.capacity(), max_bytes);
+  body.reserve(std::max(size, doubled));
+}
 
 std::size_t on_body(char* data, std::size_t, std::size_t count, void* user) {
   auto& answer = *static_cast<Answer*>(user);
-  if (answer.body->size() + count > answer.max_bytes) return 0;  // ends the transfer
+  answer.too_long = answer.body->size() + count > answer.max_bytes;
+  if (answer.too_long) return 0;  // ends the transfer
+  make_room(*answer.body, answer.body->size() + count, answer.max_bytes);
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   answer.body->insert(answer.body->end(), bytes, bytes + count);
   return count;
@@ -84,9 +94,12 @@ HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& b
   char text[CURL_ERROR_SIZE] = "";
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
   const CURLcode rc = curl_easy_perform(curl);
-  if (rc != CURLE_OK) return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  const bool cut_error_page = answer.too_long && status >= 300;
+  if (answer.too_long && !cut_error_page) return {0, "more bytes than asked for", {}, true};
+  if (rc != CURLE_OK && !cut_error_page)
+    return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
   return {static_cast<int>(status), {}, std::move(answer.content_range)};
 }
 

@@ -15,7 +15,7 @@ struct HttpRequest {
   std::string url;
   std::map<std::string, std::string> headers;
   double timeout_s = 20;        // without a byte; also for the connection
-  std::uint64_t max_bytes = 0;  // of the answer's body; more is a failure
+  std::uint64_t max_bytes = 0;  // of the answer's body
   std::stop_token stop;         // ends the exchange within a second
   bool past_proxies = false;    // whatever http_proxy says
 };
@@ -24,6 +24,7 @@ struct HttpResponse {
   int status = 0;  // 0: no whole answer came; `failure` says why
   std::string failure;
   std::string content_range;
+  bool too_long = false;  // ended at max_bytes; an error page (status >= 300) is cut there instead
 };
 
 // The body goes to `body`, whose capacity is kept.

@@ -13,6 +13,13 @@ namespace chexnet {
 namespace {
 
 constexpr std::size_t kLongestMessage = 300;  // of what a server says
+constexpr std::size_t kLongestEntity = 12;    // "&#x10FFFF;" and some zeros
+constexpr std::size_t kLongestToken = 4096;
+
+// No data set has as many objects, and no server gives as little a page.
+constexpr std::uint64_t kMostObjects = 10'000'000, kMostPages = 100'000;
+// Pages without a key are rare, but happen: a server may look through deleted objects.
+constexpr int kMostEmptyPages = 100;
 
 std::string_view text_of(std::span<const std::byte> body) {
   return {reinterpret_cast<const char*>(body.data()), body.size()};
@@ -54,12 +61,14 @@ std::optional<std::uint32_t> character(std::string_view name) {
 std::string without_entities(std::string_view text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size();) {
-    const auto end = text[at] == '&' ? text.find(';', at) : std::string_view::npos;
+    const std::string_view entity =
+        text[at] == '&' ? text.substr(at + 1, kLongestEntity) : std::string_view();
+    const auto end = entity.find(';');
     const auto code =
-        end == std::string_view::npos ? std::nullopt : character(text.substr(at + 1, end - at - 1));
+        end == std::string_view::npos ? std::nullopt : character(entity.substr(0, end));
     if (code) {
       append_utf8(plain, *code);
-      at = end + 1;
+      at += end + 2;  // '&' and ';'
     } else {
       plain += text[at++];
     }
@@ -133,7 +142,24 @@ S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin)
     listing.objects.push_back({keys[i], size, tags.size() == keys.size() ? tags[i] : ""});
   }
   listing.next_token = first_value(body, "NextContinuationToken");
+  if (listing.next_token.size() > kLongestToken) refuse("a token of the next page is too long");
   return listing;
+}
+
+void ListingEnd::check(const S3Listing& page, const std::string& origin) {
+  const auto refuse = [&](const std::string& what) {
+    throw DataError("[s3] " + origin + ": the listing never ends: " + what +
+                    ". Hint: check data.s3.endpoint");
+  };
+  objects_ += page.objects.size();
+  if (objects_ > kMostObjects) refuse("more than " + std::to_string(kMostObjects) + " objects");
+  if (page.next_token.empty()) return;
+
+  empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
+  if (empty_pages_ > kMostEmptyPages)
+    refuse(std::to_string(empty_pages_) + " pages without an object");
+  if (!tokens_.insert(page.next_token).second) refuse("it begins again and again");
+  if (tokens_.size() > kMostPages) refuse("more than " + std::to_string(kMostPages) + " pages");
 }
 
 std::string s3_reason(const HttpResponse& response, std::span<const std::byte> body) {

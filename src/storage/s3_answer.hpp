@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "chexnet/storage/store.hpp"
@@ -21,6 +23,18 @@ struct S3Listing {
   std::string next_token;           // empty: the last page
 };
 S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin);
+
+// Sees that the pages of one listing come to an end: no token twice, not many pages without an
+// object, and no more pages and objects than any data set has.
+class ListingEnd {
+ public:
+  void check(const S3Listing& page, const std::string& origin);  // DataError naming `origin`
+
+ private:
+  std::unordered_set<std::string> tokens_;
+  std::uint64_t objects_ = 0;
+  int empty_pages_ = 0;  // in a row
+};
 
 // "HTTP 403 SignatureDoesNotMatch: The request signature …", or the connection's failure.
 std::string s3_reason(const HttpResponse& response, std::span<const std::byte> body);

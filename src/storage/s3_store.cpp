@@ -21,6 +21,8 @@ namespace chexnet {
 namespace {
 
 constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
+// Of one page; S3's have 1000 keys of at most 1 KiB.
+constexpr std::uint64_t kLongestListing = std::uint64_t{64} << 20;
 constexpr double kQuietSeconds = 10, kAgainSeconds = 30;  // of lines in the log about an outage
 
 struct Address {
@@ -110,19 +112,18 @@ class S3Store final : public Store {
     std::vector<StoredFile> files;
     std::vector<std::byte> body;
     std::string token;
+    ListingEnd end;
     do {
       std::vector<std::pair<std::string, std::string>> query = {{"list-type", "2"},
                                                                 {"prefix", where.key}};
       if (!token.empty()) query.emplace_back("continuation-token", token);
-      const HttpResponse r = get(bucket, query, "", kLargestWhole, body, {});
+      const HttpResponse r = get(bucket, query, "", kLongestListing, body, {});
       require(path, r, body, 200);
       S3Listing page = s3_listing(body, path);
+      end.check(page, path);
       for (auto& object : page.objects)
         if (is_below(object.path, where.key))
           files.push_back({bucket + "/" + object.path, object.size, object.version});
-      if (!token.empty() && page.next_token == token)
-        throw DataError("[s3] " + path +
-                        ": the listing begins again and again. Hint: check data.s3.endpoint");
       token = std::move(page.next_token);
       tick();
     } while (!token.empty());
@@ -156,11 +157,14 @@ class S3Store final : public Store {
     for (int attempt = 1;; ++attempt) {
       HttpRequest wanted = request(where, query, range, max_bytes);
       wanted.stop = stop;
-      HttpResponse response = http_exchange(wanted, body);
-      // An error page must not be taken for a short answer.
-      if (response.status != 0 && response.status < 300 && max_bytes < kLargestWhole &&
-          body.size() > max_bytes)
-        response = {0, "more bytes than asked for", {}};
+      const HttpResponse response = http_exchange(wanted, body);
+      // It would be as long the next time.
+      const bool came = response.status != 0 && response.status < 300;
+      if (response.too_long || (came && body.size() > max_bytes))
+        throw DataError("[s3] " + path + ": the answer is longer than the " +
+                        std::to_string(max_bytes) +
+                        " bytes that were asked for or are allowed. Hint: check "
+                        "data.s3.endpoint; does a proxy stand between?");
       if (!may_pass(response)) {
         outages_.worked();
         return response;

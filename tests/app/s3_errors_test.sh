@@ -6,7 +6,7 @@ source tests/lib.sh
 trap '[ -z "$server" ] || { kill -9 $server; wait $server; } 2>/dev/null; rm -rf "$scratch"' EXIT
 server=''
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-mkdir -p "$scratch/buckets/xrays" "$scratch/buckets/loop" "$scratch/buckets/names"
+mkdir -p "$scratch/buckets"/{xrays,loop,empty,huge,names}
 cp -r "$phantom/images" "$scratch/buckets/xrays/images"
 cp "$phantom/images/$(head -n 1 "$phantom/test_list.txt")" "$scratch/buckets/names/O'Brien \"1\" & co.png"
 python3 tests/support/s3_server.py "$scratch/buckets" --port-file "$scratch/port" --region eu-test-1 --down-while "$scratch/trouble" --log "$scratch/log" & server=$!
@@ -22,7 +22,9 @@ AWS_REGION=us-east-1 refused 8 "set data.s3.region to eu-test-1" "${P[@]}" "${at
 AWS_ACCESS_KEY_ID='' refused 8 "The request went unsigned: no credentials found (looked at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and profile 'default' of $scratch/home/.aws/credentials)" "${P[@]}" "${at[@]}"
 refused 8 "HTTP 404 NoSuchBucket" "${P[@]}" --set data.images=[s3://nothing/x]
 refused 2 "is no name of a bucket" "${P[@]}" --set data.images=["s3://evil.example#/x"]
-refused 3 "the listing begins again and again" "${P[@]}" --set data.images=[s3://loop/x]
+refused 3 "the listing never ends: it begins again and again" "${P[@]}" --set data.images=[s3://loop/x]
+refused 3 "the listing never ends: 101 pages without an object" "${P[@]}" --set data.images=[s3://empty/x]
+refused 3 "the answer is longer than the 67108864 bytes" "${P[@]}" --set data.images=[s3://huge/x]
 "$program" inspect "$small" --set data.images=[s3://names] --json 2>/dev/null >"$scratch/json"
 python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["not_in_table"] != ["""s3://names/O'"'"'Brien "1" & co.png"""])' "$scratch/json" || fail "a name with quotes is not read: $(cat "$scratch/json")"
 

@@ -35,6 +35,33 @@ TEST_CASE("keys are read with every way of writing a character") {
                                          "M&M &nonsense; &#x; &#x110000;"});
 }
 
+TEST_CASE("a key of millions of '&' is read in one go") {
+  const std::string many(3'000'000, '&');
+  CHECK(xml_values("<Key>" + many + ";</Key>", "Key") == std::vector<std::string>{many + ";"});
+}
+
+TEST_CASE("a listing comes to an end") {
+  const auto page = [](std::size_t objects, const std::string& token) {
+    return S3Listing{std::vector<StoredFile>(objects), token};
+  };
+  const auto refused = [](ListingEnd& end, const S3Listing& last) {
+    return error_of<DataError>([&] { end.check(last, "s3://b/x"); });
+  };
+  ListingEnd alternating;
+  alternating.check(page(1, "a"), "s3://b/x");
+  alternating.check(page(1, "b"), "s3://b/x");
+  CHECK(refused(alternating, page(1, "a")).find("[s3] s3://b/x: the listing never ends: it") == 0);
+  ListingEnd empty;
+  for (int i = 0; i < 100; ++i) empty.check(page(0, std::to_string(i)), "s3://b/x");
+  CHECK(refused(empty, page(0, "more")).find("101 pages without an object") != std::string::npos);
+  ListingEnd large;
+  for (int i = 0; i < 100; ++i) large.check(page(100'000, std::to_string(i)), "s3://b/x");
+  CHECK(refused(large, page(1, "")).find("more than 10000000 objects") != std::string::npos);
+  ListingEnd whole;
+  whole.check(page(2, "a"), "s3://b/x");
+  whole.check(page(0, ""), "s3://b/x");
+}
+
 TEST_CASE("a listing that is none is refused") {
   const S3Listing page = s3_listing(
       bytes_of("<Key>a</Key><Size>12</Size><NextContinuationToken>t</NextContinuationToken>"),

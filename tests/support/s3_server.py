@@ -3,7 +3,8 @@
 SigV4 checks. With --faults SHARE it answers that share of requests wrongly: 500, 503, a connection reset,
 a body cut short, a stall. While the file of --down-while exists, all answers are 503.
 usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F] [--region R] [--down-while F]
-The folder's sub-folders are the buckets; listings of a bucket "loop" never end. Keys: AKTEST / secret."""
+The folder's sub-folders are the buckets; listings of buckets "loop" (two tokens
+in turn), "empty" (pages without a key) and "huge" (one page) never end. Keys: AKTEST / secret."""
 import argparse, hashlib, hmac, os, random, socket, struct, threading, time, urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
@@ -144,13 +145,26 @@ class Handler(BaseHTTPRequestHandler):
             f.seek(first)
             self.answer(206, f.read(last - first + 1), [('Content-Range', f'bytes {first}-{last}/{size}')])
 
+    def endless(self):
+        self.send_response(200)
+        self.send_header('Content-Length', str(1 << 40))
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b'<Key>' + b'a' * (1 << 20))
+        except OSError:
+            self.close_connection = True
+
     def list(self, bucket, query):
         base = os.path.join(args.folder, bucket)
         keys = sorted(os.path.relpath(os.path.join(d, n), base) for d, _, names in os.walk(base, followlinks=True) for n in names)
         keys = [k for k in keys if k.startswith(query.get('prefix', ''))]
-        if bucket == 'loop':
-            return self.answer(200, b'<ListBucketResult><NextContinuationToken>again</NextContinuationToken></ListBucketResult>')
         start = int(query.get('continuation-token', '0'))
+        if bucket in ('loop', 'empty'):
+            key, token = ('', start + 1) if bucket == 'empty' else ('<Contents><Key>x</Key><Size>1</Size></Contents>', 1 + start % 2)
+            return self.answer(200, f'<ListBucketResult>{key}<NextContinuationToken>{token}</NextContinuationToken></ListBucketResult>'.encode())
+        if bucket == 'huge':
+            return self.endless()
         page = keys[start:start + 100]
         more = start + 100 < len(keys)
         body = '<?xml version="1.0"?><ListBucketResult>' + ''.join(

@@ -33,11 +33,61 @@ fs::path folder_of(const fs::path& path) {
                         ". Hint: " + hint);
 }
 
+// Pipes and devices that a person gives on purpose: /dev/stdin, <(command), /dev/null. Any other
+// may have been planted, and opening or reading it would wait for a partner for ever.
+bool is_given_stream(const fs::path& path) {
+  const std::string name = path.lexically_normal().string();
+  return name.starts_with("/dev/fd/") || name.starts_with("/dev/std") || name == "/dev/null" ||
+         name == "/dev/full" || name.starts_with("/proc/");
+}
+
+// Open for reading, never waiting for a pipe's partner.
+class Readable {
+ public:
+  explicit Readable(const fs::path& path) {
+    const bool given = is_given_stream(path);
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (given ? 0 : O_NONBLOCK));
+    const int error = fd_ < 0 || ::fstat(fd_, &info_) != 0 ? errno : 0;
+    std::error_code ignored;
+    if (error == ENXIO && fs::is_socket(path, ignored)) refuse(path);
+    if (error != 0) fail(path, error);
+    if (S_ISDIR(info_.st_mode)) fail(path, EISDIR);
+    if (!S_ISREG(info_.st_mode) && !given) refuse(path);
+  }
+  ~Readable() { close(); }
+  Readable(const Readable&) = delete;
+  Readable& operator=(const Readable&) = delete;
+
+  int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  bool is_regular() const { return S_ISREG(info_.st_mode); }
+  std::size_t size() const { return static_cast<std::size_t>(info_.st_size); }
+
+ private:
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+  [[noreturn]] void fail(const fs::path& path, int error) {
+    close();
+    throw_unreadable("files", path.string(), error);
+  }
+  [[noreturn]] void refuse(const fs::path& path) {
+    close();
+    throw AbsentError("[files] " + path.string() +
+                      ": is no regular file. Hint: a pipe is given as /dev/stdin or <(command)");
+  }
+
+  int fd_ = -1;
+  struct stat info_ {};
+};
+
 constexpr std::size_t kLargestTable = std::size_t{1} << 30;  // unpacked; NIH's has 7 MB
 
 std::string read_gzip(const fs::path& path) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  Readable readable(path);
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzdopen(readable.fd(), "rb"), gzclose);
   if (!file) throw_unreadable("files", path.string(), errno);
+  readable.release();  // gzclose closes it
   std::string text;
   std::vector<char> buffer(1 << 18);
   for (;;) {
@@ -57,7 +107,7 @@ std::string read_gzip(const fs::path& path) {
   }
 }
 
-// What a pipe gives until its end; a folder gives EISDIR.
+// What a pipe gives until its end.
 std::ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
   constexpr std::size_t kPiece = 65536;
   std::size_t done = 0;
@@ -73,48 +123,6 @@ std::ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
 
 }  // namespace
 
-bool may_pass(int error) {
-  switch (error) {
-    case EIO:
-    case ESTALE:
-    case EAGAIN:
-    case EBUSY:
-    case EINTR:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOLINK:
-    case EREMOTEIO:
-    case ETIMEDOUT:
-    case ENOTCONN:
-    case ECONNABORTED:
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ENETDOWN:
-    case ENETUNREACH:
-    case ESHUTDOWN:  // of a network file system whose server is away
-    case ENODEV:
-    case ENXIO:
-      return true;
-    default:
-      return false;
-  }
-}
-
-void throw_unreadable(const std::string& origin, const std::string& path, int error) {
-  const std::string text =
-      "[" + origin + "] " + path + ": cannot be read: " + std::strerror(error) + ". Hint: ";
-  if (error == EMFILE || error == ENFILE)
-    throw OutageError(text + "too many open files: raise ulimit -n");
-  if (may_pass(error))
-    throw OutageError(text +
-                      "the storage does not answer: see dmesg and the file server; start "
-                      "again when it does");
-  throw AbsentError(text + "check the path and its permissions");
-}
-
 std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -129,19 +137,15 @@ std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) 
 }
 
 void read_bytes(const std::string& path, std::vector<std::byte>& into) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw_unreadable("files", path, errno);
-  struct stat info {};
-  std::ptrdiff_t got = ::fstat(fd, &info);
-  if (got == 0 && S_ISREG(info.st_mode)) {
-    into.resize(static_cast<std::size_t>(info.st_size));
-    got = read_at(fd, 0, into);
-  } else if (got == 0) {
-    got = read_stream(fd, into);
+  const Readable file(path);
+  std::ptrdiff_t got = 0;
+  if (file.is_regular()) {
+    into.resize(file.size());
+    got = read_at(file.fd(), 0, into);
+  } else {
+    got = read_stream(file.fd(), into);
   }
-  const int error = errno;
-  ::close(fd);
-  if (got < 0) throw_unreadable("files", path, error);
+  if (got < 0) throw_unreadable("files", path, errno);
   into.resize(static_cast<std::size_t>(got));  // it may have shrunk while it was read
 }
 
@@ -175,8 +179,9 @@ fs::path unforeseeable_name(const fs::path& path) {
 
 OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode) : path_(std::move(path)) {
   struct stat info {};
-  if (::stat(path_.c_str(), &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode))) {
-    direct_ = true;
+  direct_ = is_given_stream(path_) && ::stat(path_.c_str(), &info) == 0 &&
+            (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+  if (direct_) {
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0) write_failed(path_, "cannot be opened", errno);
     return;
@@ -248,8 +253,17 @@ void make_private_folder(const fs::path& path) {
 }
 
 AppendName::AppendName(const fs::path& path)
-    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
-  if (fd_ < 0) write_failed(path, "cannot be opened", errno);
+    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                 0666)) {
+  struct stat info {};
+  // ENXIO: a pipe that nobody reads.
+  const int error = fd_ < 0 || ::fstat(fd_, &info) != 0 ? errno : 0;
+  if (error == 0 && S_ISREG(info.st_mode)) return;
+
+  if (fd_ >= 0) ::close(fd_);
+  if (error != 0 && error != ENXIO) write_failed(path, "cannot be opened", error);
+  throw CheckpointError("[files] " + path.string() +
+                        ": is no regular file. Hint: remove it; was it put there by others?");
 }
 
 AppendName::~AppendName() { ::close(fd_); }

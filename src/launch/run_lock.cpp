@@ -61,7 +61,7 @@ RunLock::RunLock(const std::filesystem::path& folder, double patience_s) {
 RunLock::~RunLock() { ::close(fd_); }
 
 std::optional<bool> run_is_locked(const std::filesystem::path& folder) {
-  const int fd = ::open((folder / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = ::open((folder / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   // A shared lock, held for a moment: RunLock tries more than once.
   const int error = ::flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno;

@@ -91,6 +91,21 @@ TEST_CASE("a pipe can be read to its end, and a folder is no file") {
         std::string::npos);
 }
 
+TEST_CASE("a planted pipe is not waited for") {
+  const ScratchFolder folder;
+  for (const char* name : {"pipe", "pipe.gz"}) {
+    REQUIRE(mkfifo((folder / name).c_str(), 0600) == 0);
+    CHECK(error_of<AbsentError>([&] { read_text(folder / name); }).find("is no regular file") !=
+          std::string::npos);
+    CHECK(error_of<CheckpointError>([&] {
+            AppendName{folder / name};
+          }).find("is no regular file") != std::string::npos);
+  }
+  CHECK_FALSE(error_of<AbsentError>([&] { sha256_file(folder / "pipe"); }).empty());
+  write_atomically(folder / "pipe", "new");
+  CHECK(read_text(folder / "pipe") == "new");
+}
+
 TEST_CASE("a planted link is replaced and not followed, and modes are final from the start") {
   const ScratchFolder folder;
   write_atomically(folder / "precious", "mine");

@@ -23,7 +23,9 @@ namespace chexnet {
 [[noreturn]] void throw_unreadable(const std::string& origin, const std::string& path, int error);
 bool may_pass(int error);
 
-// AbsentError, OutageError; DataError for damaged gzip data. .gz files are unpacked.
+// AbsentError, OutageError; DataError for damaged gzip data. .gz files are unpacked. A pipe or device
+// is read only where it is named as /dev/stdin, /dev/fd/N (also <(command)) or /dev/null; any other
+// is an AbsentError at once: somebody may have planted it.
 std::string read_text(const std::filesystem::path& path);
 void read_bytes(const std::string& path, std::vector<std::byte>& into);
 // Fills `into` from `offset` on; returns the bytes read, fewer only at the end of the file, or -1
@@ -31,8 +33,8 @@ void read_bytes(const std::string& path, std::vector<std::byte>& into);
 std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 
 // A file written in pieces, which replaces `path` at commit(). Without commit() nothing stays and
-// `path` is as it was. A `path` that is a device or a pipe is written directly. CheckpointError at
-// any step.
+// `path` is as it was. /dev/stdout, /dev/fd/N (also >(command)) and /dev/null are written directly;
+// any other pipe or device is replaced. CheckpointError at any step.
 class OutputFile {
  public:
   // `mode`: exactly these permissions; else those the umask leaves.
@@ -66,7 +68,7 @@ std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
 void make_private_folder(const std::filesystem::path& path);
 
 // For libraries that open by name: the name, while this object lives, of a file opened to append,
-// made where it is absent, never through a link. CheckpointError.
+// made where it is absent, never through a link nor into a pipe. CheckpointError.
 class AppendName {
  public:
   explicit AppendName(const std::filesystem::path& path);

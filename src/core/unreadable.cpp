@@ -1,0 +1,51 @@
+#include <cerrno>
+#include <cstring>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+
+bool may_pass(int error) {
+  switch (error) {
+    case EIO:
+    case ESTALE:
+    case EAGAIN:
+    case EBUSY:
+    case EINTR:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOLINK:
+    case EREMOTEIO:
+    case ETIMEDOUT:
+    case ENOTCONN:
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ESHUTDOWN:  // of a network file system whose server is away
+    case ENODEV:
+    case ENXIO:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void throw_unreadable(const std::string& origin, const std::string& path, int error) {
+  const std::string text =
+      "[" + origin + "] " + path + ": cannot be read: " + std::strerror(error) + ". Hint: ";
+  if (error == EMFILE || error == ENFILE)
+    throw OutageError(text + "too many open files: raise ulimit -n");
+  if (may_pass(error))
+    throw OutageError(text +
+                      "the storage does not answer: see dmesg and the file server; start "
+                      "again when it does");
+  throw AbsentError(text + "check the path and its permissions");
+}
+
+}  // namespace chexnet

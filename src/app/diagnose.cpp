@@ -22,6 +22,7 @@
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/data/loader.hpp"
+#include "chexnet/report/metric_lines.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
@@ -193,27 +194,28 @@ int measure(const Options& options, Invocation& invocation) {
 
 int read_run(const Options& options) {
   const auto path = std::filesystem::path(options.what.front()) / "metrics.jsonl";
-  const std::string text = read_text(path);
   WaitShares shares;
   double data = 0, allreduce = 0, seconds = 0;
   std::int64_t images_before = 0, step_before = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    const auto line = nlohmann::json::parse(text.substr(at, end - at), nullptr, false);
-    at = end + 1;
-    if (!line.is_object() || line.value("event", "") != "train") continue;
+  for_each_event(read_text(path), [&](const nlohmann::json& line, const std::string&) {
+    if (line.value("event", "") != "train") return;
+    // null where it is not defined
+    const auto figure = [&](const char* name) {
+      const auto found = line.find(name);
+      return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
     const auto images = line.value("images", std::int64_t{0});
-    const double rate = line.value("images_per_s", 0.0);
+    const double rate = figure("images_per_s");
     if (rate > 0 && images > images_before) {
       seconds += static_cast<double>(images - images_before) / rate;
-      data += line.value("data_wait_s", 0.0);
-      allreduce += line.value("allreduce_wait_s", 0.0);
+      data += figure("data_wait_s");
+      allreduce += figure("allreduce_wait_s");
       shares.stalls += line.value("data_stalls", 0L);
       shares.steps += line.value("step", std::int64_t{0}) - step_before;
     }
     images_before = images;
     step_before = line.value("step", std::int64_t{0});
-  }
+  });
   if (seconds <= 0)
     throw DataError("[diagnose] " + path.string() +
                     " has no train lines. Hint: name a run folder that has trained");

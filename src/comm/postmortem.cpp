@@ -11,6 +11,18 @@ namespace {
 std::filesystem::path file_of(const std::filesystem::path& run_folder) {
   return run_folder / "postmortem.json";
 }
+
+std::optional<PostMortemNote> note_of(const nlohmann::json& json) {
+  if (!json.contains("sentence")) return std::nullopt;
+  PostMortemNote note;
+  note.cause = json.value("cause", "");
+  note.sentence = json.value("sentence", "");
+  note.exit_code = json.value("exit_code", 0);
+  for (const auto& view : json.value("all_ranks", nlohmann::json::array()))
+    note.step = std::max(note.step, view.value("step", std::int64_t{0}));
+  return note;
+}
+
 }  // namespace
 
 std::string PostMortem::sentence() const {
@@ -59,15 +71,11 @@ std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_f
   const auto path = file_of(run_folder);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
-  const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
-  if (json.is_discarded() || !json.contains("sentence")) return std::nullopt;
-  PostMortemNote note;
-  note.cause = json.value("cause", "");
-  note.sentence = json.value("sentence", "");
-  note.exit_code = json.value("exit_code", 0);
-  for (const auto& view : json.value("all_ranks", nlohmann::json::array()))
-    note.step = std::max(note.step, view.value("step", std::int64_t{0}));
-  return note;
+  try {
+    return note_of(nlohmann::json::parse(read_text(path)));
+  } catch (const nlohmann::json::exception&) {  // torn, or not ours
+    return std::nullopt;
+  }
 }
 
 std::string last_checkpoint(const std::filesystem::path& run_folder) {

@@ -1,10 +1,10 @@
 #include "chexnet/report/html_report.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/report/metric_lines.hpp"
 #include "chexnet/report/plot.hpp"
 
 namespace chexnet {
@@ -14,25 +14,20 @@ std::string curves_html(const std::filesystem::path& folder) {
   Curve train{"training loss", curve_color(0), {}, {}},
       val_loss{"validation loss", curve_color(1), {}, {}},
       val_auroc{"validation mean AUROC", curve_color(2), {}, {}};
-  const std::string text = read_text(folder / "metrics.jsonl");
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    const auto line = nlohmann::json::parse(text.substr(at, end - at), nullptr, false);
-    at = end + 1;
-    if (!line.is_object()) continue;
+  const auto add_event = [&](const nlohmann::json& event, const std::string&) {
     const auto add = [&](Curve& curve, const char* key) {
-      const auto x = line.find("step"), y = line.find(key);
-      if (x != line.end() && x->is_number() && y != line.end() && y->is_number())
+      const auto x = event.find("step"), y = event.find(key);
+      if (x != event.end() && y != event.end() && y->is_number())
         curve.points.emplace_back(x->get<double>(), y->get<double>());
     };
-    const auto event = line.find("event");
-    if (event == line.end()) continue;
-    if (*event == "train") add(train, "loss");
-    if (*event == "val") {
+    const std::string kind = event.value("event", "");
+    if (kind == "train") add(train, "loss");
+    if (kind == "val") {
       add(val_loss, "loss");
       add(val_auroc, "mean_auroc");
     }
-  }
+  };
+  for_each_event(read_text(folder / "metrics.jsonl"), add_event);
   return svg_plot({"Loss", "step", "", {train, val_loss}}) +
          svg_plot({"Validation AUROC", "step", "", {val_auroc}});
 }

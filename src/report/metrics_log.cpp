@@ -12,6 +12,7 @@
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/report/metric_lines.hpp"
 
 namespace chexnet {
 namespace {
@@ -39,22 +40,9 @@ nlohmann::json json_of(const MetricValue& value) {
 
 std::string line_text(const nlohmann::ordered_json& line) { return json_text(line) + "\n"; }
 
-// Calls `use` with each whole line that is a JSON object, and its text.
-template <class Use>
-void for_each_event(const std::string& text, Use use) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = text.find('\n', at);
-    if (end == std::string::npos) return;
-    const std::string line = text.substr(at, end + 1 - at);
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object()) use(json, line);
-    at = end + 1;
-  }
-}
-
 std::int64_t step_of(const nlohmann::json& event) {
   const auto found = event.find("step");
-  return found != event.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  return found != event.end() ? found->get<std::int64_t>() : 0;
 }
 
 bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
@@ -139,6 +127,8 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
     for (const auto& [name, value] : fields) {
       line[name] = json_of(value);
       if (const auto* number = std::get_if<double>(&value)) scalar(name, *number);
+      if (const auto* whole = std::get_if<std::int64_t>(&value))
+        scalar(name, static_cast<double>(*whole));
       if (const auto* table = std::get_if<std::map<std::string, double>>(&value)) {
         for (const auto& [key, v] : *table) {
           scalar(name + "/" + key, v);

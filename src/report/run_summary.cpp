@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "chexnet/comm/postmortem.hpp"
 #include "chexnet/config/knobs.hpp"
@@ -18,6 +18,7 @@
 #include "chexnet/core/table.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
+#include "chexnet/report/metric_lines.hpp"
 
 namespace chexnet {
 namespace {
@@ -36,7 +37,11 @@ double age_of(const fs::path& path) {
 
 void read_ranks(RunSummary& run, const json& own) {
   std::vector<std::pair<double, int>> times;
-  for (const auto& [rank, ms] : own.items()) times.emplace_back(ms.get<double>(), std::stoi(rank));
+  for (const auto& [name, ms] : own.items()) {
+    int rank = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), rank);
+    if (parsed.ec == std::errc() && ms.is_number()) times.emplace_back(ms.get<double>(), rank);
+  }
   if (times.size() < 2) return;
   std::ranges::sort(times);
   run.slowest_rank = times.back().second;
@@ -131,11 +136,9 @@ RunSummary summarise_run(const fs::path& folder) {
 
   const fs::path metrics = folder / "metrics.jsonl";
   if (fs::exists(metrics)) {
-    std::istringstream lines(read_text(metrics));
-    for (std::string line; std::getline(lines, line);) {
-      const json event = json::parse(line, nullptr, false);
-      if (event.is_object()) read_event(run, event, static_cast<double>(config.train.batch));
-    }
+    for_each_event(read_text(metrics), [&](const json& event, const std::string&) {
+      read_event(run, event, static_cast<double>(config.train.batch));
+    });
     run.written_age_s = age_of(metrics);
   }
   run.checkpoint = last_checkpoint(folder);

@@ -131,13 +131,15 @@ TEST_CASE("figures of a split have a tag of their own in TensorBoard") {
   {
     MetricsLog log(folder.path(), {});
     for (const char* split : {"val", "test"})
-      log.write("final", 9, {{"split", std::string(split)}, {"loss", 0.5}});
+      log.write("final", 9,
+                {{"split", std::string(split)}, {"loss", 0.5}, {"images", std::int64_t{4}}});
   }
   std::string bytes;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     if (entry.path().filename().string().starts_with("events.out")) bytes = read_text(entry.path());
   CHECK(bytes.find("final/val/loss") != std::string::npos);
   CHECK(bytes.find("final/test/loss") != std::string::npos);
+  CHECK(bytes.find("final/test/images") != std::string::npos);  // whole numbers are figures too
 }
 
 TEST_CASE("an error is kept with the run it ended, and nowhere else") {

@@ -49,6 +49,24 @@ TEST_CASE("a run that holds its lock runs, one that does not has died") {
   CHECK(summarise_run(run).state == "running");
 }
 
+TEST_CASE("lines of other types than a run writes are passed over") {
+  const ScratchFolder folder;
+  const auto run = make_run(
+      folder, "r", {},
+      "{\"event\":\"train\",\"step\":3,\"loss\":0.5}\n"
+      "{\"event\":\"train\",\"step\":\"x\"}\n{\"event\":7,\"step\":9}\n"
+      "{\"event\":\"train\",\"step\":1e300}\n{\"event\":\"start\",\"host\":[]}\n"
+      "{\"event\":\"ranks\",\"own_ms_per_step\":{\"x\":1,\"0\":null,\"1\":\"y\"}}\n"
+      "{\"event\":\"straggler\",\"rank\":{}}\n{\"event\":\"error\",\"exit_code\":\"no\"}\n");
+  folder.write("r/postmortem.json", "{\"sentence\":[],\"all_ranks\":[4]}");
+  const RunLock lock(run);
+  const RunSummary summary = summarise_run(run);
+  CHECK(summary.step == 3);
+  CHECK(summary.loss == 0.5);
+  CHECK(summary.state == "running");
+  CHECK(summary.stragglers.empty());
+}
+
 TEST_CASE("a run that ended by an error says which; the next start takes it back") {
   const ScratchFolder folder;
   const std::string error =

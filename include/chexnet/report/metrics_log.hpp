@@ -26,8 +26,8 @@ class MetricsLog {
     bool evaluation_due = false;  // of that step
   };
   // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run that went on after
-  // its last checkpoint), final scores of that step, and what is no JSON object (a line torn by a
-  // crash) are removed.
+  // its last checkpoint), final scores of that step, and what is no event (a line torn by a crash)
+  // are removed.
   MetricsLog(const std::filesystem::path& folder, Start start);
   ~MetricsLog();
   void write(const std::string& event, std::int64_t step, const MetricFields& fields);

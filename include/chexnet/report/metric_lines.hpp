@@ -1,0 +1,17 @@
+// The lines of a metrics.jsonl, whoever wrote them: a crash may have torn one, and a run folder may
+// be somebody else's.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace chexnet {
+
+// Calls `use` with each whole line that is a JSON object and its text (with its end). Passed over:
+// other lines, and those whose fields are of other types than a run writes (docs/json.md).
+void for_each_event(
+    const std::string& text,
+    const std::function<void(const nlohmann::json& event, const std::string& line)>& use);
+
+}  // namespace chexnet

@@ -9,6 +9,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "labels.hpp"
 
@@ -19,8 +20,8 @@ struct Table {
   const std::string& path;
   int line = 0;
   [[noreturn]] void fail(const std::string& what, const std::string& hint) const {
-    throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " + what +
-                    ". Hint: " + hint);
+    throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
+                    printable(what + ". Hint: " + hint));
   }
 };
 
@@ -223,8 +224,8 @@ void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
 void append(Manifest& m, const Manifest& more) {
   for (std::size_t row = 0; row < more.size(); ++row)
     if (!m.rows.emplace(more.images[row], static_cast<std::uint32_t>(m.size() + row)).second)
-      throw DataError("[manifest] " + more.path + ": image " + more.images[row] + " is also in " +
-                      m.path + ". Hint: name each image in one table only");
+      throw DataError("[manifest] " + more.path + ": image " + printable(more.images[row]) +
+                      " is also in " + m.path + ". Hint: name each image in one table only");
   if (m.scored.empty() && !more.scored.empty()) m.scored = m.labels;
   if (!m.scored.empty()) {
     const auto& scored = more.scored.empty() ? more.labels : more.scored;

@@ -10,6 +10,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/auroc.hpp"
 
@@ -145,8 +146,8 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what, const std::string& hint) {
-    throw DataError("[predictions] " + path + ":" + std::to_string(csv.line()) + ": " + what +
-                    ". Hint: " + hint);
+    throw DataError("[predictions] " + path + ":" + std::to_string(csv.line()) + ": " +
+                    printable(what + ". Hint: " + hint));  // a cell may hold a NUL
   };
   if (!csv.next(fields))
     fail("the file is empty", "a header line with 'image' and the findings is needed");

@@ -78,12 +78,12 @@ void on_rank_0(Communicator& comm, const PackJob& job, const char* what,
   share_work(comm, {what, job.timeout_s}, acts ? action : std::function<void(WorkProgress&)>());
 }
 
-// Held by rank 0.
-FileLock lock_output(const fs::path& hidden) {
+// Held by rank 0. `out` is what --out named.
+FileLock lock_output(const fs::path& hidden, const std::string& out) {
   if (const auto folder = hidden.parent_path(); !folder.empty()) fs::create_directories(folder);
   auto lock = FileLock::try_take(hidden);
   if (!lock)
-    throw CheckpointError("[pack] " + hidden.parent_path().string() +
+    throw CheckpointError("[pack] " + out +
                           ": another pack writes there now. Hint: wait for it, or choose another "
                           "--out");
   return std::move(*lock);
@@ -118,7 +118,8 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
   std::optional<FileLock> lock;
   on_rank_0(comm, job, "preparing the pack", [&](WorkProgress&) {
     const fs::path out = job.out;
-    lock.emplace(lock_output(out.parent_path() / ("." + out.filename().string() + ".lock")));
+    lock.emplace(
+        lock_output(out.parent_path() / ("." + out.filename().string() + ".lock"), job.out));
     if (fs::exists(job.out)) {
       const auto store = local_store();
       const PackReader reader(job.out, *store);
@@ -174,7 +175,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
   const std::size_t shards = (rows.size() + job.per_shard - 1) / job.per_shard;
   std::optional<FileLock> lock;
   on_rank_0(comm, job, "preparing the shards", [&](WorkProgress&) {
-    lock.emplace(lock_output(fs::path(job.out) / ("." + job.prefix + ".lock")));
+    lock.emplace(lock_output(fs::path(job.out) / ("." + job.prefix + ".lock"), job.out));
     Sha256 content;
     for (const auto row : rows) {
       content.update(manifest.images[row]);

@@ -309,13 +309,13 @@ TEST_CASE("one pack at a time writes to a place") {
     job.out = (folder / "x.pack").string();
     CHECK(error_of<CheckpointError>([&] {
             write_pixel_pack(job, c.manifest, source, *comm, [](auto, auto) {});
-          }).find("another pack writes there now") != std::string::npos);
+          }).find("[pack] " + job.out + ": another pack writes there now") == 0);
     fs::create_directory(folder / "records");
     const auto records = FileLock::try_take(folder / "records/.train.lock");
     job.out = (folder / "records").string();
     CHECK(error_of<CheckpointError>([&] {
             write_records(job, c.manifest, source, *comm, [](auto, auto) {});
-          }).find("another pack writes there now") != std::string::npos);
+          }).find("[pack] " + job.out + ": another pack writes there now") == 0);
   }
   write_records(job, c.manifest, source, *comm, [](auto, auto) {});
   CHECK_FALSE(fs::exists(folder / "records/.train.lock"));

@@ -1,6 +1,7 @@
 #include "chexnet/train/run_folder.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -15,6 +16,44 @@
 
 namespace chexnet {
 namespace fs = std::filesystem;
+namespace {
+
+// Of this user, or of the administrator.
+bool is_trusted(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
+
+[[noreturn]] void refuse_foreign(const fs::path& path, const std::string& what) {
+  throw CheckpointError("[run] " + path.string() + ": " + what +
+                        ", so what lies there cannot be trusted. Hint: choose another folder with "
+                        "--out");
+}
+
+// A link leads where its owner wants: only one of this user is followed, for example to a larger
+// disk.
+void require_own_link(const fs::path& path) {
+  // With a slash at its end a name means what the link leads to.
+  const fs::path link = path.has_filename() ? path : path.parent_path();
+  struct stat info {};
+  if (::lstat(link.c_str(), &info) == 0 && S_ISLNK(info.st_mode) && !is_trusted(info))
+    refuse_foreign(path, "is a link that another user made");
+}
+
+// A colleague's folder is fine, one that anybody may have filled is not.
+void require_trusted_folder(const fs::path& path) {
+  require_own_link(path);
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && !is_trusted(info) && (info.st_mode & S_IWOTH) != 0)
+    refuse_foreign(path, "belongs to another user and everybody may write there");
+}
+
+void create(const fs::path& folder, const fs::path& run) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw CheckpointError("[run] " + run.string() + ": cannot be created: " + error.message() +
+                          ". Hint: choose a writable folder with --out");
+}
+
+}  // namespace
 
 fs::path run_folder_of(const Config& config) {
   return config.run.dir.empty() ? fs::path("runs") / config.run.name : fs::path(config.run.dir);
@@ -47,11 +86,10 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
 }
 
 void RunFolder::prepare(const Config& config, Resume resume) {
-  std::error_code error;
-  fs::create_directories(path_ / "log", error);
-  if (error)
-    throw CheckpointError("[run] " + path_.string() + ": cannot be created: " + error.message() +
-                          ". Hint: choose a writable folder with --out");
+  create(path_, path_);
+  require_trusted_folder(path_);
+  for (const char* inner : {"log", "checkpoints"}) require_trusted_folder(path_ / inner);
+  create(path_ / "log", path_);
   // Ranks that our parent starts again may meet rank 0 of before, still dying.
   const bool restarted = restarts_by_parent(process_environment()) > 0;
   constexpr double kPatience_s = 30;
@@ -86,7 +124,8 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   has_seen_data_ |= restarted;
   put_postmortem_aside(path_);
   // It asked the run before this one; while ranks are started again it asks this one.
-  if (!restarted) fs::remove(path_ / "STOP", error);
+  std::error_code ignored;
+  if (!restarted) fs::remove(path_ / "STOP", ignored);
 }
 
 void RunFolder::claim(const Config& config) const {

@@ -68,6 +68,32 @@ check "only damaged checkpoints: exit 4 (exit $rc)" [ $rc = 4 ]
 check "and why" says "is whole; nothing was changed"
 check "and nothing was trained" [ "$before" = "$(sha256sum "$run/metrics.jsonl")" ]
 
+# What others may have put into a folder: no pipe is waited for, no link of theirs followed, nor a folder that all may
+# write. (As any other user a folder cannot be given away.)
+short=(--set train.max_steps=1 --set eval.splits=[])
+refused 8 "metrics.jsonl: is no regular file" diagnose "$(mkdir "$scratch/pipes"; mkfifo "$scratch/pipes/metrics.jsonl"; echo "$scratch/pipes")"
+mkfifo "$scratch/pipes/split.csv" "$scratch/pipes/report.html"
+refused 8 "metrics.jsonl: is no regular file" train "$small" "${short[@]}" --out "$scratch/pipes"
+rm "$scratch/pipes/metrics.jsonl"
+check "pipes for files that are written are replaced" "$program" train "$small" "${short[@]}" --out "$scratch/pipes" --resume auto 2>"$scratch/log"
+check "by files" [ -f "$scratch/pipes/split.csv" -a -f "$scratch/pipes/report.html" ]
+rm "$scratch/pipes/.lock"; mkfifo "$scratch/pipes/.lock"
+check "status waits for no lock that is a pipe" timeout 20 "$program" status "$scratch/pipes" >/dev/null
+mkfifo "$scratch/table.csv"
+refused 8 "table.csv: is no regular file" inspect "$small" --set data.manifest.path="$scratch/table.csv"
+check "a table may be a pipe that the user gives" "$program" inspect "$small" --set data.manifest.path=/dev/stdin <"$phantom/Data_Entry_2017.csv" >/dev/null 2>&1
+mkdir -p "$scratch/linked" "$scratch/disk"; ln -s "$scratch/disk" "$scratch/linked/checkpoints"
+check "an own link leads to another disk" "$program" train "$small" "${short[@]}" --out "$scratch/linked" 2>"$scratch/log"
+check "where the checkpoints lie" [ -e "$scratch/disk/last/state.json" ]
+if [ "$(id -u)" = 0 ]; then
+  mkdir "$scratch/theirs"; ln -s "$scratch/disk" "$scratch/theirs/log"; chown -h 65534 "$scratch/theirs/log"
+  refused 4 "theirs/log: is a link that another user made" train "$small" "${short[@]}" --out "$scratch/theirs"
+  rm "$scratch/theirs/log"; chown 65534 "$scratch/theirs"; chmod 777 "$scratch/theirs"
+  refused 4 "theirs: belongs to another user and everybody may write there" train "$small" "${short[@]}" --out "$scratch/theirs"
+  chmod 775 "$scratch/theirs"
+  check "a colleague's folder is fine" "$program" train "$small" "${short[@]}" --out "$scratch/theirs" 2>"$scratch/log"
+fi
+
 # Ends that status knows at once.
 run=$scratch/ended
 rc=0; train --set train.max_seconds=0.001 || rc=$?

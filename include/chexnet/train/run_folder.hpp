@@ -21,7 +21,8 @@ class RunFolder {
  public:
   // Collective. Creates, locks and decides on rank 0. Errors: an existing run without a resume
   // (CheckpointError), a resume without a checkpoint or with broken ones only (CheckpointError), a
-  // config that may not change (ConfigError with the differences).
+  // config that may not change (ConfigError with the differences), a folder of another user that
+  // everybody may write, or `log` or `checkpoints` that are another user's link (CheckpointError).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
 
   // Rank 0, once data and weights proved good: from here on the folder holds a run. A start that

@@ -1,5 +1,6 @@
 #include "chexnet/train/start.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "chexnet/config/load.hpp"
@@ -7,6 +8,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
+#include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/recipe.hpp"
@@ -29,13 +31,17 @@ void warn_of_another_schedule(const TrainState& state, const Config& config,
       "is no schedule that a run without the change can have");
 }
 
-// Scores on two sets of images cannot be compared.
-void check_validation(TrainState& state, const Dataset& dataset) {
-  const std::string& now = dataset.splits.val.sha256;
+char label_letter(float label) {
+  if (std::isnan(label)) return '-';
+  return label > 0.5f ? '1' : '0';
+}
+
+// Scores of other images, labels or findings cannot be compared.
+void check_validation(TrainState& state, const std::string& now, const Dataset& dataset) {
   if (state.validation_sha256 == now) return;
   log_warning(
-      "[resume] the validation split is another than the run's: best checkpoint, plateau and early "
-      "stop start afresh");
+      "[resume] the validation split is scored otherwise than the run did (images, labels, "
+      "eval.findings or checkpoint.best): best checkpoint, plateau and early stop start afresh");
   state.forget_validation();
   state.validation_sha256 = now;
   if (dataset.splits.val.rows.empty()) state.evaluation_due = false;
@@ -67,6 +73,23 @@ std::string fresh_weights(const Config& config, const std::vector<std::string>& 
 
 }  // namespace
 
+std::string validation_sha256(const Config& config, const Dataset& dataset) {
+  const Manifest& m = dataset.manifest;
+  const Split& val = dataset.splits.val;
+  Sha256 sum;
+  sum.update(val.sha256 + "\n" + config.checkpoint.best + "\n");
+  for (const auto& name : scored_findings(config.eval.findings, m.findings))
+    sum.update(name + "\n");
+
+  std::string cells(m.finding_count(), ' ');
+  for (const auto row : val.rows) {
+    const float* labels = m.scored_row(row);
+    std::transform(labels, labels + cells.size(), cells.begin(), label_letter);
+    sum.update(cells);
+  }
+  return sum.hex();
+}
+
 bool nothing_left(const TrainState& state, const Config& config, std::uint64_t images) {
   const std::int64_t patience = config.train.early_stop_epochs;
   const bool stopped_early = patience > 0 && state.epochs_without_best >= patience;
@@ -76,15 +99,16 @@ bool nothing_left(const TrainState& state, const Config& config, std::uint64_t i
 TrainState start_state(const Config& config, RunFolder& folder, const Dataset& dataset,
                        Communicator& comm) {
   TrainState state;
-  state.validation_sha256 = dataset.splits.val.sha256;
+  state.validation_sha256 = validation_sha256(config, dataset);
   if (folder.checkpoint()) {
     const std::string place = folder.checkpoint()->string();
     std::string text;
     if (comm.rank() == 0) {
       check_same_data(*folder.checkpoint(), dataset);
+      const std::string scored_now = state.validation_sha256;
       state = TrainState::from_json(CheckpointStore::read_state(*folder.checkpoint()), place);
       warn_of_another_schedule(state, config, place);
-      check_validation(state, dataset);
+      check_validation(state, scored_now, dataset);
       follow_best(state, folder.store());
       text = state.to_json();
     }

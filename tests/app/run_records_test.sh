@@ -46,8 +46,12 @@ run=$scratch/lists
 lists=(--set data.train_list="$scratch/train.txt" --set eval.splits=[] --set data.allow_patient_leak=true)
 check "a run with lists" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set train.max_steps=2
 check "goes on with another validation list" train "${lists[@]}" --set data.val_list="$scratch/val1.txt" --set train.max_steps=4 --resume auto
-check "and says what starts afresh" says "the validation split is another than the run's: best checkpoint, plateau and early stop start afresh"
+check "and says what starts afresh" says "the validation split is scored otherwise than the run did (images, labels, eval.findings or checkpoint.best): best checkpoint, plateau and early stop start afresh"
 check "an AUROC that is not defined is called so" says "mean AUROC not defined"
+check "goes on with other scored findings" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set eval.findings=[Mass] --set train.max_steps=5 --resume auto
+check "and says so too" says "the validation split is scored otherwise"
+check "goes on with nothing changed" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set eval.findings=[Mass] --set eval.batch=7 --set train.max_steps=6 --resume auto
+check "and keeps its best" [ "$(grep -c "scored otherwise" "$scratch/log")" = 0 ]
 check "nothing is called nan" [ "$(grep -cw nan "$scratch/log")" = 0 ]
 
 # Early stop: the first evaluation is the best, because the rate is 0; two epochs later it ends.

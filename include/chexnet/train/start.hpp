@@ -13,6 +13,10 @@
 
 namespace chexnet {
 
+// Sum over all that scores on the validation split depend on: its images and their labels as they
+// are scored, the findings (eval.findings), and what the best is measured by (checkpoint.best).
+std::string validation_sha256(const Config& config, const Dataset& dataset);
+
 // The state of the checkpoint, as far as it holds under this config and on these data;
 // CheckpointError when it was trained on another training split. Says on rank 0 what a change since
 // then means. Collective.

@@ -116,15 +116,28 @@ std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
   return unfit;
 }
 
+void check_finite(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& tensors,
+                  const std::string& origin) {
+  for (const auto& [name, tensor] : tensors) {
+    const NamedArray* array = file.find(name);
+    if (array != nullptr && !view_of(*array).isfinite().all().item<bool>())
+      throw CheckpointError("[weights] " + origin + ": " + name +
+                            " is not finite. Hint: the network diverged, or the file is damaged; "
+                            "take an earlier checkpoint or other weights");
+  }
+}
+
 }  // namespace
 
-std::string LoadReport::text() const {
+std::string LoadReport::taken_text() const {
+  return taken.empty() ? "" : "classifier taken over by name: " + listed(taken);
+}
+
+std::string LoadReport::left_out_text() const {
   std::string text;
   if (unnamed > 0)
     text += "classifier of " + std::to_string(unnamed) +
             " outputs whose findings the file does not name, started afresh; ";
-  if (!taken.empty() && (!afresh.empty() || !left_out.empty()))
-    text += "classifier taken over by name: " + listed(taken) + "; ";
   if (unnamed == 0 && !afresh.empty()) text += "started afresh: " + listed(afresh) + "; ";
   if (!left_out.empty()) text += "of the file, not wanted: " + listed(left_out) + "; ";
   if (!missing.empty()) text += "not in the file: " + listed(missing, 3) + "; ";
@@ -162,6 +175,7 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
         "scripts/reference/convert_weights.py; nearest names in the file: " +
         nearest_names(unfit.front().substr(0, unfit.front().find(' ')), names));
   }
+  check_finite(file, tensors, origin);
   const Rows rows = match_rows(known, findings, report);
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);

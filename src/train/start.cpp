@@ -66,7 +66,8 @@ std::string fresh_weights(const Config& config, const std::vector<std::string>& 
   if (!first_rank) return "";
   const auto report = load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
                                    config.model.weights, findings, p);
-  if (!report.text().empty()) log_warning("[weights] " + report.text());
+  if (const auto text = report.taken_text(); !text.empty()) log_info("[weights] " + text);
+  if (const auto text = report.left_out_text(); !text.empty()) log_warning("[weights] " + text);
   return "from " + config.model.weights + ", sha256 " +
          sha256_file(config.model.weights).substr(0, 12);
 }

@@ -35,7 +35,7 @@ TEST_CASE("weights travel through safetensors, and what does not fit is named") 
   a.parameters().initialize(1);
   b.parameters().initialize(2);
   save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
-  CHECK(load_weights(SafetensorsFile(file), "a", kThree, b.parameters()).text().empty());
+  CHECK(load_weights(SafetensorsFile(file), "a", kThree, b.parameters()).left_out_text().empty());
   CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
   CHECK(at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
 
@@ -49,10 +49,18 @@ TEST_CASE("weights travel through safetensors, and what does not fit is named") 
   CHECK(error_of<CheckpointError>([&] {
           load_weights(SafetensorsFile(file), "a", kThree, b.parameters());
         }).find("for 2 named findings") != std::string::npos);
+  const at::Tensor bias = tensor_of(a, "classifier.bias");
   save_weights(file, a.parameters(), 3, knows("7"));
   CHECK(error_of<CheckpointError>([&] {
           load_weights(SafetensorsFile(file), "a", kThree, b.parameters());
         }).find("description is damaged") != std::string::npos);
+  for (const double bad : {NAN, INFINITY}) {
+    bias[1].fill_(bad);
+    save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
+    CHECK(error_of<CheckpointError>([&] {
+            load_weights(SafetensorsFile(file), "a", kThree, b.parameters());
+          }).find("[weights] a: classifier.bias is not finite") != std::string::npos);
+  }
 }
 
 TEST_CASE("a classifier's rows are taken over by name of finding, never by position") {
@@ -68,9 +76,8 @@ TEST_CASE("a classifier's rows are taken over by name of finding, never by posit
 
   const auto report = load_weights(SafetensorsFile(file), "a",
                                    {"No Finding", "Edema", "Pleural Effusion"}, to.parameters());
-  CHECK(report.text() ==
-        "classifier taken over by name: Edema, Pleural Effusion; started afresh: No Finding; of "
-        "the file, not wanted: Hernia");
+  CHECK(report.taken_text() == "classifier taken over by name: Edema, Pleural Effusion");
+  CHECK(report.left_out_text() == "started afresh: No Finding; of the file, not wanted: Hernia");
   CHECK(at::equal(tensor_of(to, weight)[0], before[0]));
   CHECK(at::equal(tensor_of(to, weight)[1], tensor_of(from, weight)[0]));
   CHECK(at::equal(tensor_of(to, weight)[2], tensor_of(from, weight)[1]));
@@ -90,8 +97,10 @@ TEST_CASE("a classifier whose findings are not named starts afresh, whatever its
     save_weights(file, from.parameters(), 3, {});
     const at::Tensor before = tensor_of(to, "classifier.weight").clone();
     const auto report = load_weights(SafetensorsFile(file), "a", kThree, to.parameters());
-    CHECK(report.text() == "classifier of " + std::to_string(outputs) +
-                               " outputs whose findings the file does not name, started afresh");
+    CHECK(report.taken_text().empty());
+    CHECK(report.left_out_text() ==
+          "classifier of " + std::to_string(outputs) +
+              " outputs whose findings the file does not name, started afresh");
     CHECK(at::equal(tensor_of(to, "classifier.weight"), before));
   }
 }

@@ -16,8 +16,9 @@ struct LoadReport {
   // Findings of the classifier: rows taken over by name, rows kept as they were, rows of the file
   // that the network has no use for.
   std::vector<std::string> taken, afresh, left_out;
-  std::int64_t unnamed = 0;  // outputs of a classifier whose file does not name its findings
-  std::string text() const;  // one line; empty when everything fitted
+  std::int64_t unnamed = 0;        // outputs of a classifier whose file does not name its findings
+  std::string taken_text() const;  // one line; empty when no row was taken
+  std::string left_out_text() const;  // one line; empty when everything fitted
 };
 
 // The findings that a file's classifier knows, in order of its rows, as its metadata "chexnet"
@@ -26,7 +27,7 @@ std::vector<std::string> findings_of(const SafetensorsFile& file, const std::str
 
 // Copies tensors by name, rows of the classifier by name of finding (findings.hpp): never by
 // position, as two data sets may have equally many. CheckpointError: a backbone tensor is missing
-// or of another shape.
+// or of another shape, or a value is not finite.
 LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
                         const std::vector<std::string>& findings, Parameters& parameters);
 

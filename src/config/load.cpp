@@ -39,16 +39,24 @@ bool parse_integer(const std::string& text, std::int64_t& out) {
   return true;
 }
 
+// "between 0 and 1000"; empty where a knob has no limits.
+std::string range_text(const Knob& knob) {
+  if (knob.min == 0 && knob.max == 0) return "";
+  std::ostringstream text;
+  text << "between " << knob.min << " and " << knob.max;
+  return text.str();
+}
+
 void assign(Config& config, const Knob& knob, const YamlValue& value) {
   const auto wrong = [&](const std::string& given) {
     fail(value.place, "'" + knob.key + "' wants " + knob_type(knob) + ", not '" + given + "'",
          knob.help);
   };
   const auto in_range = [&](double number) {
-    const bool limited = knob.min != 0 || knob.max != 0;
-    if (!std::isfinite(number) || (limited && (number < knob.min || number > knob.max)))
+    const std::string range = range_text(knob);
+    if (!std::isfinite(number) || (!range.empty() && (number < knob.min || number > knob.max)))
       fail(value.place, "'" + knob.key + "' = " + value.items.front() + " is out of range",
-           knob.help);
+           range.empty() ? knob.help : range + "; " + knob.help);
   };
   const auto text_of = [&](const std::string& item) {
     if (!knob.choices.empty() && std::ranges::find(knob.choices, item) == knob.choices.end())

@@ -27,6 +27,7 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
       {"train:\n  lr: fast\n", "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
       {"train:\n  batch: 1.5\n", "wants integer or auto, not '1.5'"},
       {"train:\n  batch: 0\n", "exp.yaml:2: 'train.batch' = 0 is out of range"},
+      {"train:\n  lr: 1e30\n", "'train.lr' = 1e30 is out of range. Hint: between 0 and 1000; "},
       {"train:\n  batch: [1, 2]\n", "not 'a list'"},
       {"data:\n  flip: yes\n", "wants true/false, not 'yes'"},
       {"model:\n  arch: densenet12\n", "'densenet12' is not known. Hint: one of 'densenet121'"},

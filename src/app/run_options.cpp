@@ -101,9 +101,14 @@ void check_output(const std::string& path) {
   if (path.empty()) return;
   const auto parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
-  if (access(folder.c_str(), W_OK | X_OK) != 0)
-    throw CheckpointError("[files] " + path + ": " + folder + ": " + std::strerror(errno) +
+  const auto fail = [&](const std::string& place, int error) {
+    throw CheckpointError("[files] " + place + ": " + std::strerror(error) +
                           ". Hint: name a file in a folder that is there and writable");
+  };
+  if (std::filesystem::is_directory(path)) fail(path, EISDIR);
+  if (access(folder.c_str(), F_OK) != 0) fail(path + ": " + folder, errno);
+  if (!std::filesystem::is_directory(folder)) fail(path + ": " + folder, ENOTDIR);
+  if (access(folder.c_str(), W_OK | X_OK) != 0) fail(path + ": " + folder, errno);
 }
 
 void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what) {

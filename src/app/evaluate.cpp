@@ -35,6 +35,15 @@ void print(const SplitScores& result, const std::string& sha256, bool json) {
     std::cout << scores_text(result) << std::endl;
 }
 
+void say_what_has_no_scores(const Manifest& manifest, const Predictions& predictions,
+                            const std::string& path) {
+  Strings absent;
+  for (const auto& name : manifest.findings)
+    if (!find_finding(predictions.findings, name)) absent.push_back(name);
+  if (!absent.empty())
+    log_info("not scored, as " + path + " has no such column: " + listed(absent));
+}
+
 int evaluate_predictions(const Options& options) {
   Predictions predictions;
   const Config config = load_config({}, options.set);
@@ -45,6 +54,7 @@ int evaluate_predictions(const Options& options) {
     if (!options.format.empty()) data.manifest.format = options.format;
     const Manifest manifest = read_tables(data, options.manifests, config.eval);
     predictions = read_predictions(options.predictions, &manifest);
+    say_what_has_no_scores(manifest, predictions, options.predictions);
   }
   print({options.predictions, score(predictions, config.eval.findings)}, "", options.json);
   return 0;

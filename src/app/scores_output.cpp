@@ -40,6 +40,7 @@ std::string scores_json(const SplitScores& result, const std::string& split_sha2
   nlohmann::ordered_json json;
   json["images"] = result.scores.images;
   json["damaged"] = result.scores.damaged;
+  json["not_scored"] = result.scores.not_scored;
   for (std::size_t k = 0; k < result.scores.findings.size(); ++k)
     json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
   json["mean_auroc"] = value(result.scores.mean_auroc);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 
 #include "chexnet/core/error.hpp"
 
@@ -43,6 +42,17 @@ std::optional<std::size_t> find_finding(const std::vector<std::string>& names,
   return static_cast<std::size_t>(found - names.begin());
 }
 
+std::string doubled_finding(const std::vector<std::string>& names) {
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    const auto first =
+        std::find_if(names.begin(), name, [&](const auto& n) { return same_finding(n, *name); });
+    if (first == name) continue;
+    const std::string other = *first == *name ? "" : ", also as '" + *first + "'";
+    return "'" + *name + "' stands twice" + other;
+  }
+  return "";
+}
+
 bool is_no_finding(const std::string& name) { return plain(name) == "no finding"; }
 
 bool is_disease(const std::string& name) {
@@ -58,10 +68,8 @@ std::string listed(const std::vector<std::string>& names, std::size_t shown) {
 }
 
 void refuse_doubled(const std::vector<std::string>& names, const std::string& key) {
-  std::set<std::string> seen;
-  for (const auto& name : names)
-    if (!seen.insert(name).second)
-      throw ConfigError("[config] " + key + ": '" + name + "' stands twice. Hint: remove one");
+  if (const auto doubled = doubled_finding(names); !doubled.empty())
+    throw ConfigError("[config] " + key + ": " + doubled + ". Hint: remove one");
 }
 
 }  // namespace chexnet

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "chexnet/core/error.hpp"
@@ -81,6 +83,24 @@ bool is_same_place(const FoundImage& a, const FoundImage& b,
   return a.place.number == b.place.number && (in_a.path == in_b.path || linked);
 }
 
+// The rows a found image may be for. The name of a file is the path by which data.images reached
+// it, however that was spelled, and its absolute path.
+std::vector<std::uint32_t> rows_for(const FoundImage& image, const Container& container,
+                                    NameTable& names) {
+  auto rows = names.rows_for(image.name);
+  const bool is_local =
+      container.kind == ContainerKind::kFile && image.name.find("://") == std::string::npos;
+  if (is_local) {
+    const auto absolute = std::filesystem::absolute(image.name).lexically_normal().string();
+    if (absolute != image.name)
+      std::ranges::copy(names.rows_for(absolute), std::back_inserter(rows));
+  }
+  std::ranges::sort(rows);
+  const auto doubled = std::ranges::unique(rows);
+  rows.erase(doubled.begin(), doubled.end());
+  return rows;
+}
+
 // For each row of the manifest the image that is for it, or null.
 std::vector<const FoundImage*> choose(const Manifest& manifest,
                                       const std::vector<std::uint32_t>& rows,
@@ -89,13 +109,11 @@ std::vector<const FoundImage*> choose(const Manifest& manifest,
   std::vector<const FoundImage*> chosen(manifest.size());
   NameTable names(manifest, rows);
   for (const FoundImage& image : found) {
-    auto fitting = names.rows_for(image.name);
-    std::ranges::sort(fitting);
+    const auto fitting = rows_for(image, containers[image.place.container], names);
     if (fitting.size() > 1)
       throw DataError("[images] " + where(image, containers) +
-                      " is the place of two images of the table, number " +
-                      std::to_string(fitting[0] + 1) + " and number " +
-                      std::to_string(fitting[1] + 1) +
+                      " is the place of two images of the table, those of " +
+                      manifest.place(fitting[0]) + " and " + manifest.place(fitting[1]) +
                       ". Hint: name both in the table with their folders");
     for (const auto row : fitting) {
       const FoundImage*& place = chosen[row];
@@ -157,13 +175,15 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
   if (missing.empty()) return index;
   std::string examples;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, missing.size()); ++i)
-    examples += (i > 0 ? ", " : "") + std::to_string(missing[i] + 1);
+    examples += (i > 0 ? ", " : "") + manifest.place(missing[i]);
+  const auto folders = std::ranges::count(manifest.images[missing.front()], '/');
   throw AbsentError(
       "[images] " + std::to_string(missing.size()) + " of " + std::to_string(rows.size()) +
-      " images are missing below " + joined(sources) + ", e.g. of rows " + examples + " of " +
-      manifest.path +
-      ". Hint: unpack all archives, check data.images, or train on lists of what is there; a name "
-      "stored without its folders counts only where no other image has the same");
+      " images are missing below " + joined(sources) + ", e.g. those of " + examples +
+      ". Hint: unpack all archives, check data.images, or train on lists of what is there. A path "
+      "must end with the whole name in the table (the first has " +
+      std::to_string(folders) +
+      " folders); a name stored without its folders counts only where no other image has the same");
 }
 
 ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::uint32_t>& rows,

@@ -41,11 +41,11 @@ std::vector<Policy> training_policies(const Manifest& m, const DataConfig& confi
     if (policy != "ignore" && policy != "zero" && policy != "one")
       throw ConfigError(place + "'" + entry +
                         "' is not known. Hint: finding=ignore, finding=zero or finding=one");
-    const auto found = std::ranges::find(m.findings, name);
-    if (found == m.findings.end())
+    const auto found = find_finding(m.findings, name);
+    if (!found)
       throw ConfigError(place + "no finding '" + name + "'. Hint: nearest are " +
                         nearest_names(name, m.findings));
-    policies[static_cast<std::size_t>(found - m.findings.begin())].uncertain = policy_value(policy);
+    policies[*found].uncertain = policy_value(policy);
     named.push_back(name);
   }
   refuse_doubled(named, "data.uncertain_by_finding");

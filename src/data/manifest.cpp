@@ -70,8 +70,12 @@ void add_row(Manifest& m, const Table& table, std::string_view image, std::strin
   if (image.empty()) table.fail("image name is empty", "is this the right table?");
   if (patient.empty())
     table.fail("patient id is empty", "splits are made by patient, so each row needs one");
-  if (!m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size())).second)
-    table.fail("the image of this row stands twice", "remove one of the rows");
+  const auto [first, is_new] = m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size()));
+  if (!is_new)
+    table.fail("the image of this row stands twice, first on line " +
+                   std::to_string(m.lines[first->second]),
+               "remove one of the rows");
+  m.lines.push_back(static_cast<std::uint32_t>(table.line));
   m.images.emplace_back(image);
   m.patients.emplace_back(patient);
 }
@@ -179,9 +183,8 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
   }
   if (label_columns.empty())
     table.fail("no column with findings", "name them in data.manifest.columns.findings");
-  for (auto name = m.findings.begin(); name != m.findings.end(); ++name)
-    if (std::find(m.findings.begin(), name, *name) != name)
-      table.fail("finding '" + *name + "' stands twice", "each finding has one column");
+  if (const auto doubled = doubled_finding(m.findings); !doubled.empty())
+    table.fail("finding " + doubled, "each finding has one column");
   m.knows_patients = chexpert || patient != std::string::npos;
   while (csv.next(fields)) {
     table.line = csv.line();
@@ -204,45 +207,20 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
   }
 }
 
-// Keeps `wanted` findings, in that order.
+// Keeps `wanted` findings, in that order and under these names.
 void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
   if (wanted.empty()) return;
   refuse_doubled(wanted, "data.findings");
   std::vector<std::size_t> from;
   for (const auto& name : wanted) {
-    const auto found = std::ranges::find(m.findings, name);
-    if (found == m.findings.end())
+    const auto found = find_finding(m.findings, name);
+    if (!found)
       throw DataError("[manifest] " + m.path + ": no finding '" + name + "'. Hint: nearest are " +
                       nearest_names(name, m.findings));
-    from.push_back(static_cast<std::size_t>(found - m.findings.begin()));
+    from.push_back(*found);
   }
   m.labels = columns_of(m.labels, m.finding_count(), from);
   m.findings = wanted;
-}
-
-// Adds the rows of another table with the same findings.
-void append(Manifest& m, const Manifest& more) {
-  for (std::size_t row = 0; row < more.size(); ++row)
-    if (!m.rows.emplace(more.images[row], static_cast<std::uint32_t>(m.size() + row)).second)
-      throw DataError("[manifest] " + more.path + ": image " + printable(more.images[row]) +
-                      " is also in " + m.path + ". Hint: name each image in one table only");
-  if (m.scored.empty() && !more.scored.empty()) m.scored = m.labels;
-  if (!m.scored.empty()) {
-    const auto& scored = more.scored.empty() ? more.labels : more.scored;
-    m.scored.insert(m.scored.end(), scored.begin(), scored.end());
-  }
-  const auto add = [](auto& to, const auto& from) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  add(m.labels, more.labels);
-  add(m.images, more.images);
-  add(m.patients, more.patients);
-  add(m.ages, more.ages);
-  add(m.sexes, more.sexes);
-  add(m.views, more.views);
-  m.path += ", " + more.path;
-  m.sha256 = sha256_hex(m.sha256 + more.sha256);
-  m.knows_patients = m.knows_patients && more.knows_patients;
 }
 
 }  // namespace
@@ -258,12 +236,14 @@ const std::vector<std::string>& nih_findings() {
 Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   Manifest m;
   m.path = config.manifest.path;
+  m.tables = {{m.path, 0}};
   const std::string text = read_text(m.path);
   m.sha256 = sha256_hex(text);
   if (const std::size_t line = line_not_utf8(text); line > 0)
     Table{m.path, static_cast<int>(line)}.fail("is not UTF-8", "save the table as UTF-8");
   const auto rows = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
   m.rows.reserve(rows);
+  m.lines.reserve(rows);
   m.images.reserve(rows);
   m.patients.reserve(rows);
   if (config.manifest.format == "nih")
@@ -276,25 +256,6 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   select_findings(m, config.findings);
   apply_policies(m, config, eval);
   return m;
-}
-
-Manifest read_tables(DataConfig config, const std::vector<std::string>& paths,
-                     const EvalConfig& eval) {
-  Manifest all;
-  for (const auto& path : paths) {
-    config.manifest.path = path;
-    Manifest m = read_manifest(config, eval);
-    if (all.size() == 0) {
-      all = std::move(m);
-      continue;
-    }
-    if (m.findings != all.findings)
-      throw DataError("[manifest] " + path + ": its findings are " + listed(m.findings) +
-                      ", those of " + all.path + " " + listed(all.findings) +
-                      ". Hint: tables that are read together have the same columns");
-    append(all, m);
-  }
-  return all;
 }
 
 }  // namespace chexnet

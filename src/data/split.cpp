@@ -16,9 +16,6 @@
 namespace chexnet {
 namespace {
 
-// How messages name an image or a patient: they end in logs, and names may be of people.
-std::string row_text(std::uint32_t row) { return "row " + std::to_string(row + 1); }
-
 std::vector<std::uint32_t> rows_of_list(const Manifest& manifest, const std::string& path) {
   std::vector<std::uint32_t> rows;
   for (const auto& name : list_lines(read_text(path))) {
@@ -69,26 +66,25 @@ std::size_t check_leaks(const Manifest& manifest, const Splits& splits, bool all
     std::uint32_t row;
   };
   std::unordered_map<std::string, First> patient_in;
-  std::map<std::string, std::string> leaked;  // patient -> "row 3 in train and row 17 in test"
+  std::map<std::string, std::string> leaked;  // patient -> "t.csv:3 in train and t.csv:17 in test"
   for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
     for (const auto row : split->rows) {
       const auto [image, is_new] = image_in.emplace(row, split);
       if (!is_new)
-        throw DataError("[split] the image of " + row_text(row) + " of " + manifest.path +
-                        " is listed twice (" + image->second->name + ", " + split->name +
-                        "). Hint: remove one");
+        throw DataError("[split] the image of " + manifest.place(row) + " is listed twice (" +
+                        image->second->name + ", " + split->name + "). Hint: remove one");
       const auto [patient, is_first] =
           patient_in.emplace(manifest.patients[row], First{split, row});
       const auto& [other, other_row] = patient->second;
       if (!is_first && other != split)
-        leaked.emplace(manifest.patients[row], row_text(other_row) + " in " + other->name +
-                                                   " and " + row_text(row) + " in " + split->name);
+        leaked.emplace(manifest.patients[row], manifest.place(other_row) + " in " + other->name +
+                                                   " and " + manifest.place(row) + " in " +
+                                                   split->name);
     }
   }
   if (!leaked.empty() && !allowed)
     throw DataError("[split] " + std::to_string(leaked.size()) +
-                    " patients are in two splits, e.g. that of " + leaked.begin()->second + " (" +
-                    manifest.path + ")" +
+                    " patients are in two splits, e.g. that of " + leaked.begin()->second +
                     ": scores would be too good. Hint: split by patient, or accept it with "
                     "data.allow_patient_leak=true");
   return leaked.size();

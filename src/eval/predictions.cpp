@@ -4,8 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <set>
+#include <map>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
@@ -16,6 +17,9 @@
 
 namespace chexnet {
 namespace {
+
+// The reason of an image whose table gives none.
+constexpr const char* kNotScored = "not scored";
 
 template <class Number>
 std::string number_text(Number value) {
@@ -56,6 +60,27 @@ std::optional<double> any_finding_auroc(const Predictions& p, const Columns& dis
   return auroc(means, labels);
 }
 
+// The columns of a header by finding: "prob:Edema" is of Edema, before a plain "edema".
+class ScoreColumns {
+ public:
+  explicit ScoreColumns(const std::vector<std::string>& header) : plain_(header) {
+    for (const auto& name : header)
+      named_.push_back(name.starts_with("prob:") ? name.substr(5) : "");
+  }
+  std::vector<std::string> findings() const {
+    std::vector<std::string> found;
+    std::ranges::copy_if(named_, std::back_inserter(found), [](auto& n) { return !n.empty(); });
+    return found;
+  }
+  std::optional<std::size_t> of(const std::string& finding) const {
+    const auto named = find_finding(named_, finding);
+    return named ? named : find_finding(plain_, finding);
+  }
+
+ private:
+  std::vector<std::string> named_, plain_;  // [column]
+};
+
 }  // namespace
 
 Scores score(const Predictions& predictions, const std::vector<std::string>& wanted) {
@@ -66,7 +91,8 @@ Scores score(const Predictions& predictions, const std::vector<std::string>& wan
   const std::size_t images = scored.size();
   Scores scores;
   scores.images = images;
-  scores.damaged = predictions.images.size() - images;
+  scores.not_scored = static_cast<std::size_t>(std::ranges::count(predictions.reasons, kNotScored));
+  scores.damaged = predictions.images.size() - images - scores.not_scored;
   scores.findings = scored_findings(wanted, predictions.findings);
   std::vector<double> column(images);
   std::vector<float> labels(images);
@@ -91,20 +117,27 @@ Scores score(const Predictions& predictions, const std::vector<std::string>& wan
 
 std::string images_text(const Scores& scores) {
   const std::string scored = std::to_string(scores.images);
-  if (scores.damaged == 0) return scored + " images";
-  return scored + " of " + std::to_string(scores.images + scores.damaged) + " images, " +
-         std::to_string(scores.damaged) + " damaged";
+  const std::size_t left_out = scores.damaged + scores.not_scored;
+  if (left_out == 0) return scored + " images";
+  std::string text = scored + " of " + std::to_string(scores.images + left_out) + " images";
+  if (scores.damaged > 0) text += ", " + std::to_string(scores.damaged) + " damaged";
+  if (scores.not_scored > 0) text += ", " + std::to_string(scores.not_scored) + " not scored";
+  return text;
 }
 
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known) {
   if (asked.empty()) return known;
   refuse_doubled(asked, "eval.findings");
-  for (const auto& name : asked)
-    if (std::ranges::find(known, name) == known.end())
+  std::vector<std::string> scored;
+  for (const auto& name : asked) {
+    const auto found = find_finding(known, name);
+    if (!found)
       throw ConfigError("[config] eval.findings: no finding '" + name + "'. Hint: nearest are " +
                         nearest_names(name, known));
-  return asked;
+    scored.push_back(known[*found]);
+  }
+  return scored;
 }
 
 std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives) {
@@ -162,29 +195,31 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
 
   const std::size_t reason = column("reason");
   Predictions out;
-  if (manifest != nullptr) {
-    out.findings = manifest->findings;
-  } else {
-    for (const auto& name : header)
-      if (name.starts_with("prob:")) out.findings.push_back(name.substr(5));
-    if (out.findings.empty())
-      fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
-  }
-  std::vector<std::size_t> scores, labels;
-  for (const auto& finding : out.findings) {
-    std::size_t at = column("prob:" + finding);
-    if (at == header.size()) at = column(finding);
-    if (at == header.size())
-      fail("no column for finding '" + finding + "'",
-           "nearest are " + nearest_names(finding, header));
-    scores.push_back(at);
+  const ScoreColumns columns(header);
+  if (const auto doubled = doubled_finding(columns.findings()); !doubled.empty())
+    fail("finding " + doubled, "each finding has one column");
+  if (manifest == nullptr && columns.findings().empty())
+    fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
+  std::vector<std::size_t> scores, labels;    // columns of the table
+  std::vector<std::size_t> manifest_columns;  // of its findings
+  const auto wanted = manifest == nullptr ? columns.findings() : manifest->findings;
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const std::string& finding = wanted[k];
+    const auto at = columns.of(finding);
+    if (!at) continue;
+    scores.push_back(*at);
+    out.findings.push_back(finding);
+    manifest_columns.push_back(k);
     if (manifest == nullptr) {
       labels.push_back(column("label:" + finding));
       if (labels.back() == header.size())
         fail("no column 'label:" + finding + "'", "give --manifest, the table with the labels");
     }
   }
-  std::set<std::string, std::less<>> seen;
+  if (scores.empty())
+    fail("no column for a finding of " + manifest->path + " (" + listed(manifest->findings) + ")",
+         "nearest are " + nearest_names(manifest->findings.front(), header));
+  std::map<std::string, int, std::less<>> line_of;  // [image]
   const auto number = [&](std::string_view cell) {
     cell = trimmed(cell);
     double value = 0;
@@ -199,14 +234,16 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
                std::to_string(header.size()),
            "the row is cut off");
     const std::string name(trimmed(fields[image]));
-    if (!seen.insert(name).second)
-      fail("image " + name + " stands twice", "remove one of the rows");
+    const auto [first, is_new] = line_of.emplace(name, csv.line());
+    if (!is_new)
+      fail("the image of this row stands twice, first on line " + std::to_string(first->second),
+           "remove one of the rows");
     out.images.push_back(name);
     const bool blank =
         std::ranges::all_of(scores, [&](std::size_t c) { return trimmed(fields[c]).empty(); });
     const bool explained = blank && reason < header.size() && !trimmed(fields[reason]).empty();
     out.reasons.emplace_back(explained ? std::string(trimmed(fields[reason]))
-                                       : (blank ? "not scored" : ""));
+                                       : (blank ? kNotScored : ""));
     for (const std::size_t c : scores) {
       if (blank) {
         out.probabilities.push_back(std::numeric_limits<double>::quiet_NaN());
@@ -214,15 +251,15 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
       }
       const double value = number(fields[c]);
       if (!std::isfinite(value))
-        fail("a score is not finite", "the prediction of " + name + " failed");
+        fail("a score is not finite", "the prediction of this row's image failed");
       out.probabilities.push_back(value);
     }
     if (manifest != nullptr) {
       const auto row = manifest->rows.find(name);
       if (row == manifest->rows.end())
-        fail("image '" + name + "' is not in " + manifest->path, "is it the right manifest?");
+        fail("the image of this row is not in " + manifest->path, "is it the right manifest?");
       const float* from = manifest->scored_row(row->second);
-      out.labels.insert(out.labels.end(), from, from + out.findings.size());
+      for (const std::size_t k : manifest_columns) out.labels.push_back(from[k]);
     } else {
       for (const std::size_t c : labels)
         out.labels.push_back(trimmed(fields[c]).empty() ? std::numeric_limits<float>::quiet_NaN()
@@ -230,6 +267,8 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
     }
   }
   if (out.images.empty()) fail("no rows below the header", "is the file complete?");
+  if (std::ranges::none_of(out.reasons, &std::string::empty))
+    fail("no image has a score", "the columns of probabilities are blank");
   return out;
 }
 

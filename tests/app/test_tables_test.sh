@@ -29,11 +29,16 @@ check "findings that both know are scored" grep -q '"auroc":{"Effusion":[0-9.e-]
 check "the network's other findings are named" grep -q "has no such finding: .*Hernia" "$scratch/log"
 check "and the table's" grep -q "the network does not know it: Lung Lesion" "$scratch/log"
 check "predictions are written for all rows" [ "$(wc -l <"$scratch/p.csv")" = $(($(wc -l <"$scratch/rows") + 1)) ]
+again=$("$program" evaluate --predictions "$scratch/p.csv" "${both[@]:0:4}" "${both[@]:6}" --json 2>"$scratch/log")
+mean() { grep -o '"mean_auroc":[0-9.]*' <<<"$1"; }
+check "which score again" [ "$(mean "$again")" = "$(mean "$first")" ]
+check "and name what has no scores" grep -q "has no such column: Lung Lesion" "$scratch/log"
 for policy in one zero; do
   check "data.uncertain=$policy changes no score" [ "$first" = "$(evaluate "$scratch/run" "${both[@]}" --set data.uncertain=$policy)" ]
 done
 check "eval.uncertain does" [ "$first" != "$(evaluate "$scratch/run" "${both[@]}" --set eval.uncertain=one)" ]
 refused 2 "eval.findings: no finding 'Efusion'" evaluate "$scratch/run" --set eval.findings=[Efusion]
+check "eval.findings meet by name" grep -q '"auroc":{"Effusion":[^,]*},' <<<"$(evaluate "$scratch/run" --set "eval.findings=[pleural effusion]")"
 check "eval.findings chooses" grep -q '"auroc":{"Effusion":[^,]*},' <<<"$(evaluate "$scratch/run" --set eval.findings=[Effusion])"
 printf 'image,patient,Fracture\nx.png,1,0\n' >"$scratch/none.csv"
 refused 3 "has no finding that is scored" evaluate "$scratch/run" --manifest "$scratch/none.csv" --images "$scratch/other" --format csv
@@ -42,6 +47,8 @@ named=(--set "data.manifest.columns.findings=[Pleural Effusion, Fracture]")
 check "a column that the config names may be absent" grep -q '"auroc":{"Effusion":[0-9.e-]*}' <<<"$(evaluate "$scratch/run" "${both[@]}" "${named[@]}")"
 check "two ranks score alike" [ "$there" = "$(evaluate "$scratch/run" --manifest "$scratch/other.csv" --images "$scratch/other" --ranks 2)" ]
 refused 4 "/nowhere/p.csv" evaluate "$scratch/run" --out /nowhere/p.csv
+refused 4 "$scratch/other: Is a directory" evaluate "$scratch/run" --out "$scratch/other"
+refused 4 "a.csv: Not a directory" evaluate "$scratch/run" --out "$scratch/a.csv/p.csv"
 
 # A model that is handed on.
 cp "$(weights "$scratch/run")" "$scratch/handed_on.safetensors"
@@ -60,7 +67,8 @@ refused 4 "is no model of this program" evaluate "$scratch/foreign.safetensors" 
 # Another's weights, and a table that tells nothing of patients.
 csv=(--set data.manifest.format=csv --set data.manifest.path="$scratch/a.csv" --set "data.manifest.columns.findings=[Pleural Effusion, Lung Lesion]" --set data.images=["$scratch/other"] --set data.train_list= --set data.test_list=)
 check "a start from another's weights" "$program" train "$small" --out "$scratch/next" "${one[@]}" "${csv[@]}" --set model.weights="$scratch/handed_on.safetensors" 2>"$scratch/log"
-check "takes the classifier's rows by name" grep -q "classifier taken over by name: Pleural Effusion; started afresh: Lung Lesion; of the file, not wanted: Atelectasis" "$scratch/log"
+check "takes the classifier's rows by name" grep -q "classifier taken over by name: Pleural Effusion$" "$scratch/log"
+check "and says what starts afresh" grep -q "started afresh: Lung Lesion; of the file, not wanted: Atelectasis" "$scratch/log"
 check "and says that patients are unknown" grep -q "patients in two splits *unknown: no patient column" "$scratch/log"
 sed -i 's/,[01]$/,0/' "$scratch/a.csv"
 check "a start without positives" "$program" train "$small" --out "$scratch/sided" "${one[@]}" "${csv[@]}" 2>"$scratch/log"

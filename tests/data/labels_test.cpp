@@ -76,6 +76,8 @@ TEST_CASE("single findings have a policy of their own for uncertain labels") {
   DataConfig config = chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,-1,-1\n");
   config.uncertain_by_finding = {"Edema=one"};
   CHECK(same(read_manifest(config).labels, {0, 1, kNone}));
+  config.uncertain_by_finding = {"edema=zero", "Effusion=one"};
+  CHECK(same(read_manifest(config).labels, {0, 0, 1}));
   const auto refused = [&](const std::string& entry) {
     config.uncertain_by_finding = {"Edema=one", entry};
     return error_of<ConfigError>([&] { read_manifest(config); });
@@ -127,6 +129,14 @@ TEST_CASE("a finding that is named twice is refused") {
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
         }).find("t.csv:1: finding 'A' stands twice") != std::string::npos);
+  config = plain_table(folder.write("t.csv", "image,patient,Effusion,Pleural Effusion\nx,p,1,0\n"));
+  CHECK(error_of<DataError>([&] {
+          read_manifest(config);
+        }).find("'Pleural Effusion' stands twice, also as 'Effusion'") != std::string::npos);
+  config = plain_table(folder.write("t.csv", "image,patient,A,Pleural Effusion\nx,p,0,1\n"));
+  config.findings = {"effusion"};
+  CHECK(read_manifest(config).findings == config.findings);
+  CHECK(same(read_manifest(config).labels, {1}));
 }
 
 TEST_CASE("without a patient column nothing is known of patients") {
@@ -163,13 +173,15 @@ TEST_CASE("tables are read together when their findings are equal and their imag
   const Manifest m = read_tables(plain_table(""), {a, b}, eval);
   CHECK(m.images == std::vector<std::string>{"x", "y", "z"});
   CHECK(m.rows.at("z") == 2);
+  CHECK((m.place(0) == a + ":2" && m.place(2) == b + ":3"));
   CHECK(same(m.labels, {1, kNone, kNone}));
   CHECK(same(m.scored, {1, 0, kNone}));
   const auto refused = [&](const std::string& text) {
     const auto c = folder.write("c.csv", text);
     return error_of<DataError>([&] { read_tables(plain_table(""), {a, c}); });
   };
-  CHECK(refused("image,patient,A\nx,p,1\n").find("image x is also in") != std::string::npos);
+  CHECK(refused("image,patient,A\nx,p,1\n").find("c.csv:2: the image of this row is also in ") !=
+        std::string::npos);
   CHECK(refused("image,patient,B\ny,p,1\n").find("its findings are B") != std::string::npos);
 }
 

@@ -80,12 +80,31 @@ TEST_CASE("a name without folders serves a row with folders only where it is the
   CHECK(missing(Table({chexpert_name(1), "set/train/other.jpg"}), tar) == 0);
 }
 
+TEST_CASE("a file is found however its folder is spelled") {
+  const ScratchFolder folder;
+  folder.write("in/p1/a.png", "1");
+  const fs::path in = folder / "in";
+  const fs::path before = fs::current_path();
+  const std::vector<std::string> names = {"in/p1/a.png", (in / "p1/a.png").string()};
+  for (const auto& name : names) {
+    CHECK(missing(Table({name}), in.string()) == 0);
+    fs::current_path(in);
+    for (const char* source : {".", "p1", "../in", "./p1/../p1/a.png"})
+      CHECK(missing(Table({name}), source) == 0);
+    fs::current_path(before);
+  }
+  const std::string error = refusal(Table({"b/c/a.png"}), in.string());
+  CHECK(error.find("A path must end with the whole name in the table (the first has 2 folders)") !=
+        std::string::npos);
+}
+
 TEST_CASE("one place serves one row") {
   const ScratchFolder folder;
   folder.write("in/p1/a.png", "1");
   const Table table({"a.png", "p1/a.png"});
   const std::string error = refusal(table, (folder / "in").string());
-  CHECK(error.find("p1/a.png is the place of two images of the table, number 1 and number 2") !=
+  CHECK(error.find(
+            "p1/a.png is the place of two images of the table, those of row 1 of  and row 2 of ") !=
         std::string::npos);
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("an image that was not scored has blank probabilities and counts nowhe
   // Of anybody's table: no reason, or a row that is only half filled.
   const auto r =
       read_predictions(folder.write("q.csv", "image,label:A,prob:A\nx,1,0.5\ny,0,\n"), nullptr);
-  CHECK((score(r).images == 1 && score(r).damaged == 1));
+  CHECK((score(r).images == 1 && score(r).damaged == 0 && score(r).not_scored == 1));
   CHECK(error_of<DataError>([&] {
           read_predictions(
               folder.write("h.csv", "image,label:A,label:B,prob:A,prob:B\nx,1,0,0.5,\n"), nullptr);
@@ -119,13 +119,20 @@ TEST_CASE("a table of predictions that does not fit is refused") {
     return error_of<DataError>([&] { read_predictions(folder.write("p.csv", text), m); });
   };
   CHECK(refused("image,A\nx,0.5\n", &manifest).empty());
-  CHECK(refused("image,B\nx,0.5\n", &manifest).find("no column for finding 'A'") !=
+  CHECK(refused("image,B\nx,0.5\n", &manifest).find("no column for a finding of m.csv (A)") !=
         std::string::npos);
-  CHECK(refused("image,A\ny,0.5\n", &manifest).find("'y' is not in m.csv") != std::string::npos);
+  CHECK(refused("image,A\ny,0.5\n", &manifest)
+            .find("p.csv:2: the image of this row is not in m.csv") != std::string::npos);
   CHECK(refused("image,A\nx,high\n", &manifest).find("p.csv:2: 'high' is not a number") !=
         std::string::npos);
   CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") != std::string::npos);
-  CHECK(refused("image,A\nx,1\nx,1\n", &manifest).find("stands twice") != std::string::npos);
+  CHECK(refused("image,A\nx,1\nx,1\n", &manifest)
+            .find("p.csv:3: the image of this row stands twice, first on line 2") !=
+        std::string::npos);
+  CHECK(refused("image,A\nx,\n", &manifest).find("no image has a score") != std::string::npos);
+  CHECK(refused("image,prob:Effusion,prob:pleural effusion\nx,1,1\n", nullptr)
+            .find("finding 'pleural effusion' stands twice, also as 'Effusion'") !=
+        std::string::npos);
   CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") != std::string::npos);
   CHECK(refused("image,A\nM\xFCller,1\n", &manifest).find("p.csv:2: is not UTF-8") !=
         std::string::npos);
@@ -164,6 +171,24 @@ TEST_CASE("only eval.findings are scored") {
   CHECK(error_of<ConfigError>([&] {
           score(p, {"A", "A"});
         }).find("stands twice") != std::string::npos);
+}
+
+TEST_CASE("findings of a manifest and columns of a predictions table meet by name") {
+  const ScratchFolder folder;
+  Manifest manifest;
+  manifest.findings = {"No Finding", "Pleural Effusion", "Edema"};
+  manifest.images = {"x"};
+  manifest.labels = {0, 1, 0};
+  manifest.rows = {{"x", 0}};
+  const auto p =
+      read_predictions(folder.write("p.csv",
+                                    "image,Pleural Effusion,prob:edema,prob:Effusion,prob:Mass\n"
+                                    "x,0.1,0.2,0.3,0.4\n"),
+                       &manifest);
+  CHECK(p.findings == std::vector<std::string>{"Pleural Effusion", "Edema"});
+  CHECK(p.probabilities == std::vector<double>{0.3, 0.2});
+  CHECK(p.labels == std::vector<float>{1, 0});
+  CHECK(score(p, {"effusion"}).findings == std::vector<std::string>{"Pleural Effusion"});
 }
 
 TEST_CASE("an image without a 1 and with a blank says nothing about any finding") {

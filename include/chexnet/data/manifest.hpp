@@ -23,11 +23,19 @@ struct Manifest {
   std::vector<std::string> sexes, views;                // [N], empty = unknown
   std::unordered_map<std::string, std::uint32_t> rows;  // name -> row
   std::string path, sha256;                             // of the file; names the release
+  struct Table {
+    std::string path;
+    std::size_t first_row;
+  };
+  std::vector<Table> tables;         // that it was read from, in the order of their rows
+  std::vector<std::uint32_t> lines;  // [N] of each row in its table; empty = made in memory
   bool knows_patients = true;  // false: the table has no patient column, each image is its own
 
   std::size_t size() const { return images.size(); }
   std::size_t finding_count() const { return findings.size(); }
   const float* label_row(std::size_t row) const { return &labels[row * findings.size()]; }
+  // Where a row stands, for messages, which name no image: "valid.csv:17".
+  std::string place(std::size_t row) const;
   const float* scored_row(std::size_t row) const {
     return scored.empty() ? label_row(row) : &scored[row * findings.size()];
   }

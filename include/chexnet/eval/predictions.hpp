@@ -20,8 +20,9 @@ struct Predictions {
 };
 
 struct Scores {
-  std::size_t images = 0;   // that were scored: all figures are of them alone
-  std::size_t damaged = 0;  // that were not
+  std::size_t images = 0;      // that were scored: all figures are of them alone
+  std::size_t damaged = 0;     // that were not, for a reason
+  std::size_t not_scored = 0;  // nor these, which a table leaves blank without a reason
   std::vector<std::string> findings;
   std::vector<std::optional<double>> auroc;  // [K]; empty where a class has no member
   std::vector<std::size_t> positives;        // [K]
@@ -33,12 +34,12 @@ struct Scores {
   bool probabilities = true;   // all scores lie in 0..1
   std::optional<double> loss;  // mean binary cross-entropy, where it was computed
 };
-// "40 images", or "39 of 40 images, 1 damaged".
+// "40 images", or "38 of 40 images, 1 damaged, 1 not scored".
 std::string images_text(const Scores& scores);
 // `findings`: those that are scored; empty = all.
 Scores score(const Predictions& predictions, const std::vector<std::string>& findings = {});
-// eval.findings checked against what the network knows; all of it when empty. ConfigError: an
-// unknown name, a name twice.
+// eval.findings as the network names them (findings.hpp); all that it knows when empty.
+// ConfigError: an unknown name, a name twice.
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
 // The same mean over findings with at least `positives` positives.
@@ -51,8 +52,9 @@ std::string predictions_csv(const Predictions& predictions);
 // Our format, or anybody's table: an image column ("image", "Image Index" or "Path", else the
 // first) and one column per finding ("prob:<finding>" or "<finding>"). Labels come from `manifest`
 // when it is given, else from "label:<finding>". A row whose probabilities are all blank was not
-// scored. DataError: unknown image, missing or unknown
-// finding, a value that is no number.
+// scored. Findings of the manifest that have no column are left out, names meet as in findings.hpp.
+// DataError: unknown image, no finding in common, one with two columns, a value that is no number,
+// no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 
 }  // namespace chexnet

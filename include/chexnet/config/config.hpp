@@ -49,7 +49,7 @@ struct DataConfig {
   bool allow_patient_leak = false;
   Strings findings;
   std::string blank = "auto", uncertain = "ignore";
-  Strings uncertain_by_finding;  // "Atelectasis=one"
+  Strings uncertain_by_finding;                            // "Atelectasis=one"
   std::int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   std::string resize_kind = "antialias";
   std::string jpeg_scale = "auto";

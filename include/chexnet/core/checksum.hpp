@@ -30,7 +30,7 @@ std::string hex_text(std::span<const std::byte> bytes);
 
 std::string sha256_hex(std::string_view text);
 std::string hmac_sha256(std::string_view key, std::string_view text);  // 32 bytes, not hex
-std::string sha256_file(const std::filesystem::path& path);  // AbsentError, OutageError
+std::string sha256_file(const std::filesystem::path& path);            // AbsentError, OutageError
 
 // `before`: the sum of what precedes these bytes.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);

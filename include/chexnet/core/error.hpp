@@ -35,7 +35,8 @@ class Error : public std::runtime_error {
 struct ConfigError : Error {
   explicit ConfigError(const std::string& text) : Error(ExitCode::kUsage, text) {}
 };
-// What came does not make sense: a damaged picture, a wrong checksum, a table with an unknown label.
+// What came does not make sense: a damaged picture, a wrong checksum, a table with an unknown
+// label.
 struct DataError : Error {
   explicit DataError(const std::string& text) : Error(ExitCode::kData, text) {}
 };
@@ -43,7 +44,8 @@ struct DataError : Error {
 struct AbsentError : Error {
   explicit AbsentError(const std::string& text) : Error(ExitCode::kAbsent, text) {}
 };
-// Nothing came, after it was asked for as often as the config says: EIO, ESTALE, no connection, 5xx.
+// Nothing came, after it was asked for as often as the config says: EIO, ESTALE, no connection,
+// 5xx.
 struct OutageError : Error {
   explicit OutageError(const std::string& text) : Error(ExitCode::kOutage, text) {}
 };

@@ -23,9 +23,9 @@ namespace chexnet {
 [[noreturn]] void throw_unreadable(const std::string& origin, const std::string& path, int error);
 bool may_pass(int error);
 
-// AbsentError, OutageError; DataError for damaged gzip data. .gz files are unpacked. A pipe or device
-// is read only where it is named as /dev/stdin, /dev/fd/N (also <(command)) or /dev/null; any other
-// is an AbsentError at once: somebody may have planted it.
+// AbsentError, OutageError; DataError for damaged gzip data. .gz files are unpacked. A pipe or
+// device is read only where it is named as /dev/stdin, /dev/fd/N (also <(command)) or /dev/null;
+// any other is an AbsentError at once: somebody may have planted it.
 std::string read_text(const std::filesystem::path& path);
 void read_bytes(const std::string& path, std::vector<std::byte>& into);
 // Fills `into` from `offset` on; returns the bytes read, fewer only at the end of the file, or -1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Includes point left only: core -> config -> launch -> comm -> image -> storage -> data -> engine -> model -> eval -> checkpoint -> report -> train -> app.
+# Includes point left only: core -> config -> machine -> launch -> comm -> watch -> image -> storage -> data -> engine -> model -> eval -> checkpoint -> report -> train -> app.
 # The folders before model, and eval, see no LibTorch.
 set -u
-order=(core config launch comm image storage data engine model eval checkpoint report train app)
+order=(core config machine launch comm watch image storage data engine model eval checkpoint report train app)
 bad=0
 for i in "${!order[@]}"; do
   for ((j = i + 1; j < ${#order[@]}; ++j)); do
@@ -11,7 +11,7 @@ for i in "${!order[@]}"; do
     fi
   done
 done
-for folder in core config launch comm image storage data engine eval; do
+for folder in core config machine launch comm watch image storage data engine eval; do
   if grep -rnE 'include <(ATen|torch|c10)/' "include/chexnet/$folder" "src/$folder"; then echo "^ $folder must not see LibTorch"; bad=1; fi
 done
 if grep -rn 'include <torch/torch.h>' include src; then echo '^ torch/torch.h costs 16 s a file'; bad=1; fi

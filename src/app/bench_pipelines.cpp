@@ -18,9 +18,9 @@
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/data/pipeline.hpp"
-#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "chexnet/machine/affinity.hpp"
 #include "chexnet/report/plot.hpp"
 
 namespace chexnet {

@@ -29,7 +29,7 @@
 #include "chexnet/engine/profile.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/launch/health.hpp"
+#include "chexnet/machine/health.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/link_bench.hpp"

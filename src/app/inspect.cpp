@@ -13,7 +13,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/audit.hpp"
-#include "chexnet/launch/affinity.hpp"
+#include "chexnet/machine/affinity.hpp"
 
 namespace chexnet {
 namespace {

@@ -13,7 +13,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/launch/affinity.hpp"
+#include "chexnet/machine/affinity.hpp"
 #include "chexnet/train/dataset.hpp"
 
 namespace chexnet {

@@ -2,12 +2,12 @@
 
 #include <cstdlib>
 
-#include "chexnet/comm/postmortem.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/restart_policy.hpp"
+#include "chexnet/watch/postmortem.hpp"
 
 namespace chexnet {
 namespace {

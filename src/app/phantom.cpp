@@ -11,7 +11,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/launch/affinity.hpp"
+#include "chexnet/machine/affinity.hpp"
 
 namespace chexnet {
 

@@ -18,12 +18,12 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/engine/network_spec.hpp"
-#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/launch/start_checks.hpp"
+#include "chexnet/machine/affinity.hpp"
 #include "parent.hpp"
 
 namespace chexnet {

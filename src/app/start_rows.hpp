@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/launch/health.hpp"
+#include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 

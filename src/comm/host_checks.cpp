@@ -15,7 +15,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/launch/machine.hpp"
+#include "chexnet/machine/topology.hpp"
 
 namespace chexnet {
 namespace {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/comm/postmortem.hpp"
 #include "chexnet/config/knobs.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
@@ -19,6 +18,7 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metric_lines.hpp"
+#include "chexnet/watch/postmortem.hpp"
 
 namespace chexnet {
 namespace {

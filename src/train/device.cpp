@@ -7,8 +7,8 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/machine/affinity.hpp"
 
 namespace chexnet {
 namespace {

@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <tuple>
 
-#include "chexnet/comm/postmortem.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/watch/postmortem.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;

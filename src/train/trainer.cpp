@@ -6,7 +6,6 @@
 
 #include <cmath>
 
-#include "chexnet/comm/watchdog.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
@@ -27,6 +26,7 @@
 #include "chexnet/train/split_check.hpp"
 #include "chexnet/train/start.hpp"
 #include "chexnet/train/training_loop.hpp"
+#include "chexnet/watch/watchdog.hpp"
 
 namespace chexnet {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/launch/health.hpp"
+#include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 

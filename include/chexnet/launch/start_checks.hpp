@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/launch/health.hpp"
+#include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 

@@ -9,7 +9,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/cuda_library.hpp"
-#include "chexnet/comm/seating.hpp"
+#include "chexnet/comm/placement.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
 

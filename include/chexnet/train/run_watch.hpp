@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/comm/seating.hpp"
-#include "chexnet/comm/straggler.hpp"
+#include "chexnet/comm/placement.hpp"
 #include "chexnet/core/recorder.hpp"
-#include "chexnet/launch/usage_monitor.hpp"
+#include "chexnet/machine/usage_monitor.hpp"
 #include "chexnet/report/metrics_log.hpp"
+#include "chexnet/watch/straggler.hpp"
 
 namespace chexnet {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/launch/nvml.hpp"
+#include "chexnet/machine/nvml.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/comm/postmortem.hpp"
+#include "chexnet/watch/postmortem.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

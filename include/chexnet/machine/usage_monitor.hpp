@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "chexnet/launch/nvml.hpp"
+#include "chexnet/machine/nvml.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/comm/watchdog.hpp"
+#include "chexnet/watch/watchdog.hpp"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -10,9 +10,9 @@
 #include <sstream>
 #include <thread>
 
-#include "chexnet/comm/host_board.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/launch/last_exit.hpp"
+#include "chexnet/watch/hard_exit.hpp"
+#include "chexnet/watch/heartbeat_table.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/thread_world.hpp"

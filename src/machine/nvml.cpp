@@ -1,4 +1,4 @@
-#include "chexnet/launch/nvml.hpp"
+#include "chexnet/machine/nvml.hpp"
 
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-#include "chexnet/launch/last_exit.hpp"
+#include "chexnet/watch/hard_exit.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "chexnet/comm/straggler.hpp"
+#include "chexnet/watch/straggler.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "chexnet/launch/health.hpp"
+#include "chexnet/machine/health.hpp"
 
 #include "support/catch.hpp"
 

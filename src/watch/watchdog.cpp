@@ -1,17 +1,17 @@
-#include "chexnet/comm/watchdog.hpp"
+#include "chexnet/watch/watchdog.hpp"
 
 #include <poll.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "chexnet/comm/host_board.hpp"
-#include "chexnet/comm/postmortem.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/launch/last_exit.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/watch/hard_exit.hpp"
+#include "chexnet/watch/heartbeat_table.hpp"
+#include "chexnet/watch/postmortem.hpp"
 #include "observer_links.hpp"
 #include "peers.hpp"
 #include "report_receiver.hpp"

@@ -1,4 +1,4 @@
-#include "chexnet/comm/halt.hpp"
+#include "chexnet/watch/failure_detector.hpp"
 
 #include <algorithm>
 #include <set>

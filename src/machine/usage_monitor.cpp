@@ -1,4 +1,4 @@
-#include "chexnet/launch/usage_monitor.hpp"
+#include "chexnet/machine/usage_monitor.hpp"
 
 #include <algorithm>
 #include <condition_variable>

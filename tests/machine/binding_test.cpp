@@ -1,9 +1,9 @@
-#include "chexnet/launch/binding.hpp"
+#include "chexnet/machine/binding.hpp"
 
 #include <cstdlib>
 #include <numeric>
 
-#include "chexnet/launch/affinity.hpp"
+#include "chexnet/machine/affinity.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;
@@ -156,7 +156,7 @@ TEST_CASE("where ranks belong on machines of many kinds") {
 }
 
 TEST_CASE("hwloc's file of a C4140 gives sockets, GPUs and the adapter") {
-  setenv("HWLOC_XMLFILE", CHEXNET_SOURCE_DIR "/tests/launch/machines/c4140.xml", 1);
+  setenv("HWLOC_XMLFILE", CHEXNET_SOURCE_DIR "/tests/machine/machines/c4140.xml", 1);
   GpuState second;
   second.uuid = "GPU-x";
   GpuState hidden;  // of a container that hides PCI devices

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/comm/halt.hpp"
+#include "chexnet/watch/failure_detector.hpp"
 #include "line_socket.hpp"
 #include "report_receiver.hpp"
 

@@ -1,4 +1,4 @@
-#include "chexnet/launch/affinity.hpp"
+#include "chexnet/machine/affinity.hpp"
 
 #include <linux/mempolicy.h>
 #include <sched.h>

@@ -1,11 +1,11 @@
-#include "chexnet/launch/binding.hpp"
+#include "chexnet/machine/binding.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "chexnet/launch/affinity.hpp"
+#include "chexnet/machine/affinity.hpp"
 
 namespace chexnet {
 namespace {

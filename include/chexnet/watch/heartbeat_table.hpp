@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/comm/halt.hpp"
 #include "chexnet/core/recorder.hpp"
+#include "chexnet/watch/failure_detector.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/comm/seating.hpp"
+#include "chexnet/comm/placement.hpp"
 
 #include <unistd.h>
 
@@ -8,10 +8,10 @@
 
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
-#include "chexnet/launch/affinity.hpp"
 #include "chexnet/launch/batch_system.hpp"
-#include "chexnet/launch/binding.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/machine/affinity.hpp"
+#include "chexnet/machine/binding.hpp"
 
 namespace chexnet {
 namespace {

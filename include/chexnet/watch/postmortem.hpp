@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/comm/halt.hpp"
+#include "chexnet/watch/failure_detector.hpp"
 
 namespace chexnet {
 

@@ -1,13 +1,13 @@
-#include "comm/report_receiver.hpp"
+#include "watch/report_receiver.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "chexnet/core/resources.hpp"
-#include "comm/observer_links.hpp"
-#include "comm/peers.hpp"
 #include "support/catch.hpp"
+#include "watch/observer_links.hpp"
+#include "watch/peers.hpp"
 
 using namespace chexnet;
 

@@ -1,6 +1,6 @@
-#include "chexnet/comm/halt.hpp"
+#include "chexnet/watch/failure_detector.hpp"
 
-#include "chexnet/comm/postmortem.hpp"
+#include "chexnet/watch/postmortem.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

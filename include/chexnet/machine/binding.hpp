@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/launch/machine.hpp"
+#include "chexnet/machine/topology.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/comm/host_board.hpp"
+#include "chexnet/watch/heartbeat_table.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

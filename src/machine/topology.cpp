@@ -1,4 +1,4 @@
-#include "chexnet/launch/machine.hpp"
+#include "chexnet/machine/topology.hpp"
 
 #include <hwloc.h>
 

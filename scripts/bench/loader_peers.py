@@ -2,7 +2,7 @@
 """One peer's loader over a folder, one thread, in this process: images/s of one timed pass after one to warm up.
 usage: loader_peers.py PEER FOLDER [workers]      peers: pil, decode_gray, opencv, dali, tfdata, memmap, memmap_float
 What each does is what its users write: read, decode, resize to 256, random 224 crop, flip, batches of 32. pil and tfdata
-end in normalised float RGB, as in the CheXNet reproductions, memmap_float and dali in float gray; the others stay
+end in normalized float RGB, as in the CheXNet reproductions, memmap_float and dali in float gray; the others stay
 8-bit gray, as our ring does."""
 import glob, os, sys, time
 
@@ -86,11 +86,11 @@ elif peer == 'dali':
     timed(one_pass)
 elif peer == 'tfdata':
     import tensorflow as tf
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(max(1, workers))
+    tf.config.threading.set_intra_op_parallelizm_threads(1)
+    tf.config.threading.set_inter_op_parallelizm_threads(max(1, workers))
     options = tf.data.Options()
     options.threading.private_threadpool_size = max(1, workers)
-    options.threading.max_intra_op_parallelism = 1
+    options.threading.max_intra_op_parallelizm = 1
 
     def parse(path):
         raw = tf.io.read_file(path)

@@ -25,7 +25,7 @@ def load(path):
 
 def gray_pixels(path):
     """uint8 [height, width] as the program decodes them: 16-bit samples divided by 257 (Pillow would cut them off at 255), alpha
-    dropped, colour by ITU-R 601-2 luma, a JPEG turned upright by its EXIF orientation."""
+    dropped, color by ITU-R 601-2 luma, a JPEG turned upright by its EXIF orientation."""
     image = Image.open(path)
     if image.format == "JPEG":
         image = ImageOps.exif_transpose(image)
@@ -37,7 +37,7 @@ def gray_pixels(path):
 
 
 def preprocess(path, description):
-    """The pixels of evaluation: gray, resized by PyTorch's uint8 antialias kernel, centre crop, normalised."""
+    """The pixels of evaluation: gray, resized by PyTorch's uint8 antialias kernel, center crop, normalized."""
     p = description["preprocessing"]
     if p["jpeg"] != "decoded at full size" and str(path).lower().endswith((".jpg", ".jpeg")):
         print(f"{path}: the network was trained with JPEGs scaled in their DCT (data.jpeg_scale: auto), which Pillow does not "
@@ -48,7 +48,7 @@ def preprocess(path, description):
     gray = torch.from_numpy(gray_pixels(path))[None, None]
     x = torch.nn.functional.interpolate(gray, size=(size, size), mode="bilinear", antialias=True).float() / 255
     if p.get("eval_crop_begin", (size - crop) // 2) != int(round((size - crop) / 2.0)):
-        raise SystemExit("this checkpoint was evaluated with another centre crop than torchvision's")
+        raise SystemExit("this checkpoint was evaluated with another center crop than torchvision's")
     x = torchvision.transforms.functional.center_crop(x, [crop, crop]).expand(-1, 3, -1, -1)
     return (x - torch.tensor(p["mean"]).view(1, 3, 1, 1)) / torch.tensor(p["std"]).view(1, 3, 1, 1)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The whole way file -> decode -> resize -> normalise -> logits, ours against Pillow and torchvision, on the images of a split.
+"""The whole way file -> decode -> resize -> normalize -> logits, ours against Pillow and torchvision, on the images of a split.
 
 usage: round_trip.py BINARY RUN IMAGES [SPLIT]      bound: 1e-4 on the logits; and auroc against scikit-learn
 """

@@ -1,4 +1,4 @@
-// bench step: forward, loss, backward and optimiser on made-up images.
+// bench step: forward, loss, backward and optimizer on made-up images.
 #include <ATen/ATen.h>
 
 #include <CLI/CLI.hpp>
@@ -72,7 +72,7 @@ nlohmann::ordered_json layer_times(Network& network, const Device& device,
                       {"gb_per_s", 1e-9 * entry.bytes / entry.seconds}});
   }
   if (layers.empty()) return json;
-  layers.push_back({{"layers", "loss, statistics, optimiser"},
+  layers.push_back({{"layers", "loss, statistics, optimizer"},
                     {"ms_per_step", 1e3 * (seconds - known) / kSteps},
                     {"gflop_per_s", 0.0},
                     {"gb_per_s", 0.0}});
@@ -213,7 +213,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
 void add_bench_step(CLI::App& bench, Invocation& invocation) {
   auto step = std::make_shared<StepOptions>();
   auto* step_command = bench.add_subcommand("step",
-                                            "forward, loss, backward and optimiser on made-up "
+                                            "forward, loss, backward and optimizer on made-up "
                                             "images; with ranks also the cost of communication");
   step_command->add_option("--model", step->model, "network")->capture_default_str();
   step_command->add_option("--batch", step->batch, "images a rank")

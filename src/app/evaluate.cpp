@@ -85,9 +85,9 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card, const
 }
 
 void say_what_is_not_scored(const TestSet& set) {
-  if (!set.unlabelled.empty())
+  if (!set.unlabeled.empty())
     log_info("not scored, as " + set.dataset.manifest.path +
-             " has no such finding: " + listed(set.unlabelled));
+             " has no such finding: " + listed(set.unlabeled));
   if (!set.unknown.empty())
     log_info("not scored, as the network does not know it: " + listed(set.unknown));
 }

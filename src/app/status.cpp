@@ -17,7 +17,7 @@ struct Options {
 int run(const Options& options) {
   std::vector<RunSummary> runs;
   for (const auto& folder : options.folders)
-    for (const auto& path : find_runs(folder)) runs.push_back(summarise_run(path));
+    for (const auto& path : find_runs(folder)) runs.push_back(summarize_run(path));
   if (options.json) {
     std::cout << "[";
     for (std::size_t i = 0; i < runs.size(); ++i)

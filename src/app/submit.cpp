@@ -76,7 +76,7 @@ int run_here(const JobRequest& request) {
       worst = std::max(worst, code);
       continue;
     }
-    runs.push_back(summarise_run(point.run_folder));
+    runs.push_back(summarize_run(point.run_folder));
   }
   if (!runs.empty()) std::cout << comparison_text(runs) << std::flush;
   if (failed > 0)

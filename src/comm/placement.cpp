@@ -52,23 +52,23 @@ Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& g
                                            {"cpus", allowed_cpus()},
                                            {"gpu", gpu.uuid},
                                            {"pid", static_cast<unsigned>(getpid())}});
-  std::vector<RankPlace> neighbours;
+  std::vector<RankPlace> neighbors;
   std::set<unsigned> pids;
   std::size_t me = 0;
   for (std::size_t r = 0; r < everyone.size(); ++r) {
     if (everyone[r]["host"] != host) continue;
-    if (static_cast<int>(r) == comm.rank()) me = neighbours.size();
-    neighbours.push_back({everyone[r]["cpus"].get<std::vector<int>>(), everyone[r]["gpu"]});
+    if (static_cast<int>(r) == comm.rank()) me = neighbors.size();
+    neighbors.push_back({everyone[r]["cpus"].get<std::vector<int>>(), everyone[r]["gpu"]});
     pids.insert(everyone[r]["pid"].get<unsigned>());
   }
   const BatchJob job = batch_job(process_environment());
   const bool whole_host =
       started_by_launcher &&
       (job.kind == BatchJob::Kind::kNone || job.host_cpus >= static_cast<int>(machine.cpus.size()));
-  const Seat seat = decide_seats(machine, neighbours, whole_host)[me];
+  const Seat seat = decide_seats(machine, neighbors, whole_host)[me];
 
   Seating seating;
-  seating.cpus = neighbours[me].cpus;
+  seating.cpus = neighbors[me].cpus;
   std::string verdict = "good";
   if (bind == "off") {
     verdict = "not checked";

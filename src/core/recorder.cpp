@@ -13,7 +13,7 @@ const char* operation_name(Operation operation) {
       "backward",
       "waiting for gradients of other ranks",
       "agreeing with other ranks",
-      "optimiser",
+      "optimizer",
       "evaluation",
       "checkpoint",
       "ended"};

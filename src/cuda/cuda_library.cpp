@@ -61,7 +61,7 @@ class NcclCommunicator final : public Communicator {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     check_nccl(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), comm_, rank());
-    settle("initialisation");
+    settle("initialization");
     check_cuda(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming));
     check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
   }

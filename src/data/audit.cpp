@@ -71,7 +71,7 @@ Audit::SplitCounts count(const Manifest& m, const std::string& name,
     for (std::size_t k = 0; k < m.finding_count(); ++k) {
       any = any || is_positive(labels[k]);
       unknown = unknown || std::isnan(labels[k]);
-      c.unlabelled_cells += std::isnan(labels[k]) ? 1 : 0;
+      c.unlabeled_cells += std::isnan(labels[k]) ? 1 : 0;
       c.positives[k] += is_positive(labels[k]) ? 1 : 0;
     }
     c.no_finding += !any && !unknown ? 1 : 0;

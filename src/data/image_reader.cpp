@@ -13,7 +13,7 @@
 namespace chexnet {
 namespace {
 
-// Rotation and zoom around the centre in one resampling; the border is repeated, as black wedges
+// Rotation and zoom around the center in one resampling; the border is repeated, as black wedges
 // would be a cue.
 void rotate_and_zoom(std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& scratch,
                      int size, double degrees, double zoom) {
@@ -81,7 +81,7 @@ void check_crops(const ImageSource& source, const Augmentation& augmentation) {
 ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
                          Augmentation augmentation, std::uint64_t seed)
     : source_(source), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
-  cv::setNumThreads(0);  // the loader's workers are the parallelism
+  cv::setNumThreads(0);  // the loader's workers are the parallelizm
   check_packs(source, preprocessing);
   check_crops(source, augmentation);
 }

@@ -12,12 +12,12 @@ namespace {
 float policy_value(const std::string& policy) {
   if (policy == "zero") return 0;
   if (policy == "one") return 1;
-  return kUnlabelled;
+  return kUnlabeled;
 }
 
 // What a blank and an uncertain cell of one finding become.
 struct Policy {
-  float blank = kUnlabelled, uncertain = kUnlabelled;
+  float blank = kUnlabeled, uncertain = kUnlabeled;
   float operator()(float cell) const {
     if (std::isnan(cell)) return blank;
     return cell == kUncertain ? uncertain : cell;
@@ -64,7 +64,7 @@ std::vector<float> columns_of(const std::vector<float>& labels, std::size_t widt
   std::vector<float> taken;
   taken.reserve(labels.size() / width * from.size());
   for (std::size_t at = 0; at < labels.size(); at += width)
-    for (const std::size_t k : from) taken.push_back(k == kNoColumn ? kUnlabelled : labels[at + k]);
+    for (const std::size_t k : from) taken.push_back(k == kNoColumn ? kUnlabeled : labels[at + k]);
   return taken;
 }
 

@@ -11,10 +11,10 @@
 namespace chexnet {
 
 // A cell before any policy: 1, 0, blank (NaN) or uncertain.
-constexpr float kUnlabelled = std::numeric_limits<float>::quiet_NaN();
+constexpr float kUnlabeled = std::numeric_limits<float>::quiet_NaN();
 constexpr float kUncertain = -1;
 
-// [N, from.size()]: columns `from` of cells [N, width], not labelled for kNoColumn.
+// [N, from.size()]: columns `from` of cells [N, width], not labeled for kNoColumn.
 constexpr std::size_t kNoColumn = std::string::npos;
 std::vector<float> columns_of(const std::vector<float>& cells, std::size_t width,
                               const std::vector<std::size_t>& from);

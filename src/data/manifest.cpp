@@ -41,13 +41,13 @@ float parse_age(std::string_view text) {
     text.remove_suffix(1);
   }
   float value = 0;
-  return parse_float(text, value) ? value * unit : kUnlabelled;
+  return parse_float(text, value) ? value * unit : kUnlabeled;
 }
 
 // A label cell of CheXpert or a plain table.
 float parse_label(std::string_view cell, const Table& table, const std::string& finding) {
   cell = trimmed(cell);
-  if (cell.empty()) return kUnlabelled;
+  if (cell.empty()) return kUnlabeled;
   float value = 0;
   if (!parse_float(cell, value) || (value != 0 && value != 1 && value != kUncertain))
     table.fail("label '" + std::string(cell) + "' of " + finding + " is not 1, 0, -1 or blank",

@@ -93,7 +93,7 @@ class Sets {
   std::vector<std::size_t> parent_;
 };
 
-// `members` have one part of the hash in common; equal hashes are neighbours.
+// `members` have one part of the hash in common; equal hashes are neighbors.
 void join_alike(std::span<const PictureSketch> pictures, std::span<const std::size_t> members,
                 Sets& sets) {
   for (std::size_t i = 0; i < members.size(); ++i) {

@@ -20,7 +20,7 @@ class Convolution3x3 {
 
   MapShape output_shape() const { return shape_.output; }
   // As PointwiseConvolution's.
-  PartSums forward(const Run<S>& run, const NormalisedMap<S>& in, S* out,
+  PartSums forward(const Run<S>& run, const NormalizedMap<S>& in, S* out,
                    std::int64_t pitch) const {
     return forward_(run, in, out, pitch);
   }

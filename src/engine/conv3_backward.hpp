@@ -1,5 +1,5 @@
 // Backward of a 3x3 convolution: the gradient of its input goes through the ReLU before it as it
-// leaves the registers, and the input, normalised once more, is used at once for the gradient of
+// leaves the registers, and the input, normalized once more, is used at once for the gradient of
 // the weights.
 #pragma once
 
@@ -36,7 +36,7 @@ class Conv3Backward {
     const GradientMap<S>* dy = nullptr;
     GradientSink<S> sink;
     std::int64_t first_group = 0, last_group = 0;
-    Panel<A> by_channels, by_pixels, y;  // dy twice, and the normalised input
+    Panel<A> by_channels, by_pixels, y;  // dy twice, and the normalized input
     A *v = nullptr, *m = nullptr, *q = nullptr;
     A* weights = nullptr;  // sums of the part
   };

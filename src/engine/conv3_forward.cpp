@@ -30,7 +30,7 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
 }
 
 template <class S>
-void Conv3Forward<S>::fill_row(const Run<S>& run, const NormalisedMap<S>& in, int image,
+void Conv3Forward<S>::fill_row(const Run<S>& run, const NormalizedMap<S>& in, int image,
                                int in_group, int y, Panel<A> panel) const {
   const std::int64_t first =
       (static_cast<std::int64_t>(image) * shape_.input.height + y) * shape_.input.width;
@@ -38,12 +38,12 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const NormalisedMap<S>& in, in
   for (int x = 0; x < shape_.input.width; x += 64) {
     const int n = std::min(64, shape_.input.width - x);
     for (int i = 0; i < n; ++i) pixels[i] = first + x + i;
-    run.kernels.normalise(in, pixels, n, panel, shape_.padded.at(in_group, y, x));
+    run.kernels.normalize(in, pixels, n, panel, shape_.padded.at(in_group, y, x));
   }
 }
 
 template <class S>
-PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalisedMap<S>& in, S* out,
+PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalizedMap<S>& in, S* out,
                                      std::int64_t pitch) const {
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
@@ -71,7 +71,7 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalisedMap<S>& 
 }
 
 template <class S>
-void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const NormalisedMap<S>& in,
+void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const NormalizedMap<S>& in,
                              S* out, std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   run.team.run(cut.parts, [&](int part, int thread) {
@@ -99,7 +99,7 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const Normal
 }
 
 template <class S>
-void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space, const NormalisedMap<S>& in,
+void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space, const NormalizedMap<S>& in,
                                S* out, std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   const int across = (shape_.input.width + 1) / 2;

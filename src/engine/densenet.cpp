@@ -5,7 +5,7 @@ namespace chexnet {
 template <class S>
 DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::Options& options)
     : stem_(build, "features.conv0", "features.norm0", options.batch, options.size,
-            normalisation_of(options.mean, options.std)),
+            normalization_of(options.mean, options.std)),
       constants_(build.template keep<A>(3 * Stem<S>::kChannels)) {
   int channels = Stem<S>::kChannels;
   MapShape shape = stem_.output_shape();

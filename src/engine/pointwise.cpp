@@ -128,7 +128,7 @@ double PointwiseConvolution<S>::bytes_per_pixel() const {
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalisedMap<S>& in, S* out,
+PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, S* out,
                                           std::int64_t pitch) const {
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.profile, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
@@ -148,9 +148,9 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalisedMap
       const int n = static_cast<int>(std::min<std::int64_t>(tile_, output_.pixels() - first));
       read_pixels(first, n, read);
       if (reading_ == Reading::kMean2x2)
-        run.kernels.normalise_pooled(in, read, n, input_.width, panel, 0);
+        run.kernels.normalize_pooled(in, read, n, input_.width, panel, 0);
       else
-        run.kernels.normalise(in, read, n, panel, 0);
+        run.kernels.normalize(in, read, n, panel, 0);
       NextRows next;
       if (reading_ == Reading::kEach) next = rows_after(in.x, in.pitch, first + n, in_);
       run.kernels.multiply(panel, n, in_, space.packed, out_, out + first * pitch, pitch,

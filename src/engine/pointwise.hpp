@@ -1,4 +1,4 @@
-// A 1x1 convolution, forward and backward, fused with the BatchNorm and ReLU before it: normalised
+// A 1x1 convolution, forward and backward, fused with the BatchNorm and ReLU before it: normalized
 // activations live only in a tile's panel.
 #pragma once
 
@@ -24,7 +24,7 @@ class PointwiseConvolution {
   MapShape output_shape() const { return output_; }
   // out[pixel * pitch + o]; the sums of each output channel stay valid until the next pass (null
   // values unless training).
-  PartSums forward(const Run<S>& run, const NormalisedMap<S>& in, S* out, std::int64_t pitch) const;
+  PartSums forward(const Run<S>& run, const NormalizedMap<S>& in, S* out, std::int64_t pitch) const;
   // Consumes the gradient of the output, writes the weight's gradient, sends the input's into the
   // sink (whose sums this pass provides, combined; valid until the next pass). Pixels that the
   // reading leaves out are not touched.

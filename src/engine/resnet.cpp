@@ -55,13 +55,13 @@ Bottleneck<S>::Bottleneck(Build<S>& build, const std::string& name, int in, int 
 
 template <class S>
 void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
-  const NormalisedMap<S> input = identity_.map(run, x, in_);
+  const NormalizedMap<S> input = identity_.map(run, x, in_);
   narrow_.finish(run, conv1_.forward(run, input, narrow_.data(run), narrow_.channels));
   strided_.finish(run,
                   conv2_.forward(run, narrow_.map(run), strided_.data(run), strided_.channels));
   expanded_.finish(run,
                    conv3_.forward(run, strided_.map(run), expanded_.data(run), expanded_.channels));
-  NormalisedMap<S> other = input;
+  NormalizedMap<S> other = input;
   if (projection_) {
     const NormedMap<S>& map = projection_->map;
     map.finish(run, projection_->convolution.forward(run, input, map.data(run), map.channels));
@@ -143,7 +143,7 @@ void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
 template <class S>
 ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options& options)
     : stem_(build, "conv1", "bn1", options.batch, options.size,
-            normalisation_of(options.mean, options.std)),
+            normalization_of(options.mean, options.std)),
       identity_{build.template keep<A>(kWidest), build.template keep<A>(kWidest)} {
   MapShape shape = stem_.output_shape();
   int channels = Stem<S>::kChannels;
@@ -226,7 +226,7 @@ void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A*
   }
   const auto span = run.backward_span("stem");
   constexpr int kChannels = Stem<S>::kChannels;
-  const NormalisedMap<S> identity = identity_.map(run, input(run, 0), kChannels);
+  const NormalizedMap<S> identity = identity_.map(run, input(run, 0), kChannels);
   stem_.backward(run, images,
                  {run.template buffer<S>(d_pooled_), kChannels, identity.x, kChannels, kChannels,
                   identity.scale, identity.shift, identity.shift});

@@ -28,7 +28,7 @@ struct NormedMap {
 
   NormedMap(Build<S>& build, const std::string& name, int channels, MapShape shape);
   S* data(const Run<S>& run) const { return run.template buffer<S>(raw); }
-  NormalisedMap<S> map(const Run<S>& run) const { return norm.map(run, data(run), channels); }
+  NormalizedMap<S> map(const Run<S>& run) const { return norm.map(run, data(run), channels); }
   // After the convolution wrote it.
   void finish(const Run<S>& run, const PartSums& sums) const;
 };
@@ -37,7 +37,7 @@ struct NormedMap {
 template <class S>
 struct IdentityVectors {
   std::size_t ones, zeros;
-  NormalisedMap<S> map(const Run<S>& run, const S* x, int channels) const {
+  NormalizedMap<S> map(const Run<S>& run, const S* x, int channels) const {
     return {x, channels, channels, run.template kept_at<Accumulator<S>>(ones),
             run.template kept_at<Accumulator<S>>(zeros)};
   }

@@ -8,8 +8,8 @@ constexpr int kWeights = kKernel * kBlock;  // of one output, padded
 
 }  // namespace
 
-Normalisation normalisation_of(const std::vector<double>& mean, const std::vector<double>& std) {
-  Normalisation n;
+Normalization normalization_of(const std::vector<double>& mean, const std::vector<double>& std) {
+  Normalization n;
   std::copy_n(mean.begin(), 3, n.mean.begin());
   std::copy_n(std.begin(), 3, n.std.begin());
   return n;
@@ -28,7 +28,7 @@ struct Stem<S>::Space {
 
 template <class S>
 Stem<S>::Stem(Build<S>& build, const std::string& convolution, const std::string& norm, int images,
-              int size, const Normalisation& normalisation)
+              int size, const Normalization& normalization)
     : input_{images, size, size},
       conv_(input_.halved()),
       pooled_(conv_.halved()),
@@ -38,8 +38,8 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution, const std::string
       statistics_(build, kChannels),
       norm_(build, norm, kChannels) {
   for (std::size_t c = 0; c < 3; ++c) {
-    gain_[c] = 1 / (255.0 * normalisation.std[c]);
-    offset_[c] = -normalisation.mean[c] / normalisation.std[c];
+    gain_[c] = 1 / (255.0 * normalization.std[c]);
+    offset_[c] = -normalization.mean[c] / normalization.std[c];
   }
   raw_ = build.add_saved(static_cast<std::size_t>(conv_.pixels()) * kChannels * sizeof(S));
   chosen_ =

@@ -11,10 +11,10 @@
 namespace chexnet {
 
 // x_c = (gray / 255 - mean[c]) / std[c]
-struct Normalisation {
+struct Normalization {
   std::array<double, 3> mean{}, std{};
 };
-Normalisation normalisation_of(const std::vector<double>& mean, const std::vector<double>& std);
+Normalization normalization_of(const std::vector<double>& mean, const std::vector<double>& std);
 
 template <class S>
 class Stem {
@@ -23,7 +23,7 @@ class Stem {
   static constexpr int kChannels = 64;
 
   Stem(Build<S>& build, const std::string& convolution, const std::string& norm, int images,
-       int size, const Normalisation& normalisation);
+       int size, const Normalization& normalization);
 
   MapShape output_shape() const { return pooled_; }
   // images: uint8 [images][size][size], needed again in backward.

@@ -37,7 +37,7 @@ Tail<S>::Tail(Build<S>& build, const std::string& classifier, int channels, int 
 }
 
 template <class S>
-void Tail<S>::forward(const Run<S>& run, const NormalisedMap<S>& in, A* logits) const {
+void Tail<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const {
   const PassTimer timer(run.profile, PassKind::kTail, 0,
                         static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);

@@ -1,4 +1,4 @@
-// The last layers: a normalised map, its mean over pixels, a linear layer.
+// The last layers: a normalized map, its mean over pixels, a linear layer.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class Tail {
   Tail(Build<S>& build, const std::string& classifier, int channels, int findings, MapShape shape);
 
   // logits [images][findings]
-  void forward(const Run<S>& run, const NormalisedMap<S>& in, A* logits) const;
+  void forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const;
   // Gradients of weight and bias.
   void backward_head(const Run<S>& run, const A* dlogits) const;
   // Then the map's gradient into the sink. Its sums stay valid until the next pass.

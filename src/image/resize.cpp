@@ -13,7 +13,7 @@ namespace {
 
 // The triangle filter of PyTorch's compute_index_ranges_int16_weights
 // (aten/src/ATen/native/cpu/UpSampleKernel.cpp), which follows Pillow: support = max(1, scale),
-// weights normalised in double, then as many fixed-point bits as fit int16.
+// weights normalized in double, then as many fixed-point bits as fit int16.
 Taps antialias_taps(int in, int out) {
   Taps taps;
   const double scale = static_cast<double>(in) / out;
@@ -174,7 +174,7 @@ Overlaps area_overlaps(int in, int out) {
   return overlaps;
 }
 
-// Whole boxes of `by` x `across` pixels: sums of columns first, which the compiler vectorises.
+// Whole boxes of `by` x `across` pixels: sums of columns first, which the compiler vectorizes.
 void area_of_whole_boxes(const GrayImage& source, Region r, int size, std::uint8_t* into) {
   const int across = r.width / size, by = r.height / size;
   const std::uint32_t total = static_cast<std::uint32_t>(across * by);
@@ -217,7 +217,7 @@ void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
   const std::int64_t total = static_cast<std::int64_t>(r.width) * r.height;
   thread_local std::vector<std::int64_t> line_sums, sums;  // [size], exact
   line_sums.resize(out);
-  int summed = -1;  // the input row in line_sums: neighbouring boxes share one
+  int summed = -1;  // the input row in line_sums: neighboring boxes share one
   for (std::size_t y = 0; y < out; ++y) {
     const std::int32_t* w = &vertical.weight[y * static_cast<std::size_t>(vertical.most)];
     sums.assign(out, 0);

@@ -4,7 +4,7 @@
 //
 // A vector type V (`Lanes`) offers: kLanes bytes, unpack_low/high within 128-bit groups,
 // transpose_groups (the square transpose of those groups), min, max, add, average, saturating add
-// and subtract, `up` (every lane takes its neighbour below; lane 0 takes the last lane of the
+// and subtract, `up` (every lane takes its neighbor below; lane 0 takes the last lane of the
 // second vector), masks.
 #pragma once
 

@@ -86,12 +86,12 @@ std::string task_lines(const JobRequest& request, const std::string& index) {
 }
 
 constexpr const char* kStart = R"SH(
-# USR1 asks for a checkpoint and exit code 75; TERM (a cancelled job) too, but is not followed by another start.
-cancelled=no
+# USR1 asks for a checkpoint and exit code 75; TERM (a canceled job) too, but is not followed by another start.
+canceled=no
 "${command[@]}" &
 pid=$!
 trap 'kill -USR1 "$pid" 2>/dev/null' USR1
-trap 'cancelled=yes; kill -USR1 "$pid" 2>/dev/null' TERM
+trap 'canceled=yes; kill -USR1 "$pid" 2>/dev/null' TERM
 code=0
 # A trapped signal ends `wait` early: wait until the program is gone, and take its own exit code.
 while :; do
@@ -107,7 +107,7 @@ trap '' USR1 TERM
 
 # Another start helps after 75 (stopped in time), 5 (device, communication), 7 (a rank hung) and 9 (storage did not answer).
 case $code in 75 | 5 | 7 | 9) ;; *) exit "$code" ;; esac
-[ "$cancelled" = no ] || exit "$code"
+[ "$canceled" = no ] || exit "$code"
 )SH";
 
 constexpr const char* kHistory =

@@ -24,7 +24,7 @@ struct PciInfo {
 struct MemoryInfo {
   unsigned long long total, free, used;
 };
-struct Utilisation {
+struct Utilization {
   unsigned gpu, memory;
 };
 struct ProcessInfo {
@@ -138,9 +138,9 @@ std::vector<GpuState> Nvml::gpus() const {
       gpu.memory_bytes = static_cast<double>(memory.total);
       gpu.memory_used_bytes = static_cast<double>(memory.used);
     }
-    Utilisation busy{};
+    Utilization busy{};
     if (calls_->call("nvmlDeviceGetUtilizationRates", device, &busy))
-      gpu.utilisation_percent = busy.gpu;
+      gpu.utilization_percent = busy.gpu;
     gpu.power_w = calls_->number("nvmlDeviceGetPowerUsage", device, 1e-3);
     unsigned value = 0;
     if (calls_->call("nvmlDeviceGetClockInfo", device, kClockSm, &value)) gpu.sm_clock_mhz = value;

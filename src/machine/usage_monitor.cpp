@@ -79,13 +79,13 @@ void UsageMonitor::run(const std::stop_token& stop) {
             gpu.uuid == uuid_ || std::ranges::find(gpu.mig_uuids, uuid_) != gpu.mig_uuids.end();
         if (!mine) continue;
         ++sums->gpu_samples;
-        sums->gpu += std::max(0.0, gpu.utilisation_percent);
+        sums->gpu += std::max(0.0, gpu.utilization_percent);
         sums->memory += gpu.memory_used_bytes;
         sums->power += gpu.power_w;
         sums->clock += gpu.sm_clock_mhz;
         sums->temperature += gpu.temperature_c;
-        sums->busy += gpu.utilisation_percent > kBusyPercent ? 1 : 0;
-        sums->full += gpu.utilisation_percent > kFullPercent ? 1 : 0;
+        sums->busy += gpu.utilization_percent > kBusyPercent ? 1 : 0;
+        sums->full += gpu.utilization_percent > kFullPercent ? 1 : 0;
         if (throttle_text(gpu.throttle_reasons).empty()) continue;
         ++sums->throttled;
         sums->reasons = gpu.throttle_reasons;
@@ -106,12 +106,12 @@ Usage UsageMonitor::whole() const {
   return whole_.usage();
 }
 
-std::string utilisation_verdict(const Usage& whole, double data_wait_share,
+std::string utilization_verdict(const Usage& whole, double data_wait_share,
                                 double allreduce_wait_share) {
   if (whole.gpu_percent < 0) return "";
   constexpr double kBusyRule = 0.8, kMeanRule = 90;
   const bool holds = whole.gpu_busy_share >= kBusyRule && whole.gpu_percent >= kMeanRule;
-  std::string text = "GPU utilisation " + fixed(whole.gpu_percent, 0) + " % in the mean, busy " +
+  std::string text = "GPU utilization " + fixed(whole.gpu_percent, 0) + " % in the mean, busy " +
                      fixed(100 * whole.gpu_busy_share, 0) + " % of the time, over 90 % in " +
                      fixed(100 * whole.gpu_full_share, 0) + " % of the samples: the rule (over " +
                      "90 %, busy at least 80 % of the job) " + (holds ? "holds" : "does not hold");

@@ -71,7 +71,7 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
                                           p.running_mean(statistics_), p.running_var(statistics_),
                                           false, 0.0, kEpsilon));
   } else if (context_.sync != nullptr) {
-    y = forward_synchronised(x);
+    y = forward_synchronized(x);
   } else {
     // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the
     // "running" tensors.
@@ -91,7 +91,7 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
   return y;
 }
 
-at::Tensor BatchNorm::forward_synchronised(const at::Tensor& x) {
+at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x) {
   Parameters& p = context_.parameters;
   const at::Tensor wide = x.to(at::kDouble);
   at::Tensor mean = wide.mean(kBatchAndMap);
@@ -116,7 +116,7 @@ at::Tensor BatchNorm::forward_synchronised(const at::Tensor& x) {
 at::Tensor BatchNorm::backward(const at::Tensor& dy) {
   Parameters& p = context_.parameters;
   const at::Tensor masked = relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
-  if (context_.sync != nullptr) return backward_synchronised(masked);
+  if (context_.sync != nullptr) return backward_synchronized(masked);
   auto [dx, dw, db] = at::native_batch_norm_backward(
       masked, std::exchange(x_, {}), p.value(weight_), p.running_mean(statistics_),
       p.running_var(statistics_), std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
@@ -129,21 +129,21 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy) {
 // dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x - mean))), means over all
 // ranks' pixels; the gradients of weight and bias are this rank's, averaged later like all others
 // (Ioffe and Szegedy, 2015).
-at::Tensor BatchNorm::backward_synchronised(const at::Tensor& dy) {
+at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy) {
   Parameters& p = context_.parameters;
   const at::Tensor x = std::exchange(x_, {});
   const auto type = p.value(weight_).scalar_type();
   const at::Tensor wide = dy.to(type);
-  const at::Tensor centred = x.to(type) - per_channel(mean_, p.value(weight_));
+  const at::Tensor centered = x.to(type) - per_channel(mean_, p.value(weight_));
   at::Tensor sum = at::sum(wide, kBatchAndMap, false, at::kDouble);
-  at::Tensor product = at::sum(wide * centred, kBatchAndMap, false, at::kDouble);
+  at::Tensor product = at::sum(wide * centered, kBatchAndMap, false, at::kDouble);
   p.set_gradient(bias_, sum);
   p.set_gradient(weight_, product * invstd_);
   reduce_pair(*context_.sync, sum, product);
   const at::Tensor& like = p.value(weight_);
   const at::Tensor scale = per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
   const at::Tensor slope = per_channel(product / count_ * invstd_.square(), like);
-  return ((wide - per_channel(sum / count_, like) - centred * slope) * scale).to(dy.scalar_type());
+  return ((wide - per_channel(sum / count_, like) - centered * slope) * scale).to(dy.scalar_type());
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, Mode mode) {

@@ -55,9 +55,9 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights, const at::Ten
 
 LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& labels,
                                           double scale, double cells) const {
-  const at::Tensor labelled = at::isnan(labels).logical_not();
+  const at::Tensor labeled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
-  const at::Tensor mask = labelled.to(logits.scalar_type());
+  const at::Tensor mask = labeled.to(logits.scalar_type());
   const at::Tensor up = positive_ * y * mask;          // weight of -log s(z) = softplus(-z)
   const at::Tensor down = negative_ * (1 - y) * mask;  // weight of -log(1 - s(z)) = softplus(z)
   // softplus(z) = max(z, 0) + log1p(exp(-|z|)), the form of PyTorch's BCEWithLogitsLoss.

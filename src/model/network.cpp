@@ -75,7 +75,7 @@ at::Tensor Network::on_device(const at::Tensor& images) const {
   return images.to(options_.device);
 }
 
-at::Tensor Network::normalise(const at::Tensor& images) const {
+at::Tensor Network::normalize(const at::Tensor& images) const {
   const at::Tensor gray = on_device(images).to(mean_.scalar_type()).div_(255.0);
   return ((gray - mean_) / std_)
       .to(compute_type(options_.precision))
@@ -146,7 +146,7 @@ at::Tensor Network::forward(const at::Tensor& images, Mode mode) {
   const Mode backbone_mode = options_.freeze_backbone ? Mode::kInference : mode;
   active_ = nullptr;
   if (images.size(2) != images.size(3) || !engine_refusal(images.size(2)).empty())
-    return classifier_->forward(backbone_->forward(normalise(images), backbone_mode), mode);
+    return classifier_->forward(backbone_->forward(normalize(images), backbone_mode), mode);
   active_ = &engine_for(images.size(0), images.size(2), backbone_mode == Mode::kTraining);
   images_ = images.contiguous();
   at::Tensor logits = at::empty({images.size(0), findings_}, parameters_.flat_values().options());

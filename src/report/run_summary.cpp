@@ -121,7 +121,7 @@ std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
 }  // namespace
 
-RunSummary summarise_run(const fs::path& folder) {
+RunSummary summarize_run(const fs::path& folder) {
   const fs::path config_file = folder / "config.yaml";
   if (!is_there(config_file))
     throw CheckpointError("[status] " + folder.string() +

@@ -88,9 +88,9 @@ void match(Manifest& manifest, const Config& config, const std::vector<std::stri
   const auto columns = manifest.findings;
   set.unknown = match_findings(manifest, findings);
   set.scored.clear();
-  set.unlabelled.clear();
+  set.unlabeled.clear();
   for (const auto& name : scored_findings(config.eval.findings, findings))
-    (find_finding(columns, name) ? set.scored : set.unlabelled).push_back(name);
+    (find_finding(columns, name) ? set.scored : set.unlabeled).push_back(name);
   if (set.scored.empty())
     throw DataError("[evaluate] " + manifest.path +
                     ": has no finding that is scored; its findings are " + listed(columns) +

@@ -162,7 +162,7 @@ void read_optimizer(const std::filesystem::path& folder, const Parameters& param
           array->data.size() != static_cast<std::size_t>(p.end - p.begin) * element)
         throw CheckpointError(
             "[checkpoint] " + path.string() + ": no state '" + slot + "/" + p.name +
-            "' of the right size. Hint: was the run started with another optimiser or precision?");
+            "' of the right size. Hint: was the run started with another optimizer or precision?");
       std::memcpy(bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element,
                   array->data.data(), array->data.size());
     }

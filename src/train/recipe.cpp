@@ -20,7 +20,7 @@ void warn_of_small_batchnorm(const Config& config, int ranks) {
   const std::int64_t images = images_a_batchnorm(config, ranks);
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
   log_warning(
-      "[train] a BatchNorm normalises over " + std::to_string(images) +
+      "[train] a BatchNorm normalizes over " + std::to_string(images) +
       " images only, so this run learns otherwise than one with more. Hint: "
       "model.sync_batchnorm=true, a larger train.batch (with train.lr_scaling), fewer ranks, or a "
       "smaller train.accumulate");
@@ -38,7 +38,7 @@ void warn_of_chosen_batch(const std::string& batch) {
 std::string batchnorm_text(const Config& config, int ranks) {
   if (config.model.freeze_backbone) return "running statistics (frozen backbone)";
   return std::to_string(images_a_batchnorm(config, ranks)) + " images" +
-         (config.model.sync_batchnorm ? " (synchronised)" : " of its rank");
+         (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
 }
 
 std::string loss_text(const TrainConfig& config) {
@@ -56,7 +56,7 @@ void warn_of_other_ranks(const Config& config, int before, int now) {
   const std::int64_t was = images_a_batchnorm(config, before);
   const std::int64_t is = images_a_batchnorm(config, now);
   if (config.model.freeze_backbone || was == is) return;
-  log_warning("[resume] on " + std::to_string(now) + " ranks a BatchNorm normalises over " +
+  log_warning("[resume] on " + std::to_string(now) + " ranks a BatchNorm normalizes over " +
               std::to_string(is) + " images, on the run's " + std::to_string(before) + " it was " +
               std::to_string(was) +
               ": from here the run learns otherwise, not only up to rounding. Hint: resume on as "

@@ -135,7 +135,7 @@ void RunWatch::exchange(std::int64_t step) {
   MetricFields fields = {
       {"own_ms_per_step", own_ms}, {"host_cpu_percent", host_cpu}, {"rss_bytes", rss}};
   if (!gpu.empty()) {
-    fields.emplace_back("gpu_utilisation", gpu);
+    fields.emplace_back("gpu_utilization", gpu);
     fields.emplace_back("gpu_memory_bytes", gpu_memory);
     fields.emplace_back("gpu_power_w", gpu_power);
     fields.emplace_back("gpu_clock_mhz", gpu_clock);
@@ -170,7 +170,7 @@ std::string RunWatch::summary(std::int64_t step) {
   }
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule = utilisation_verdict(monitor_.whole(), share_of(Operation::kDataWait),
+  const std::string rule = utilization_verdict(monitor_.whole(), share_of(Operation::kDataWait),
                                                share_of(Operation::kAllReduceWait));
   if (!rule.empty()) text += rule + "\n";
   return text;

@@ -84,8 +84,8 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
   reducer_.set_buckets(buckets_of(network_.parameters(), options_));
 }
 
-TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels,
-                                 double labelled, double lr) {
+TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels, double labeled,
+                                 double lr) {
   Parameters& p = network_.parameters();
   const auto micro_batches = static_cast<int>(options_.train.accumulate);
   const std::int64_t micro_size = images.size(0) / micro_batches;
@@ -111,7 +111,7 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
       logits = network_.forward(x, Mode::kTraining);
     }
     const Recorder::Span span(options_.recorder, Operation::kBackward);
-    const LossResult loss = loss_(logits, y, gradient_scale, std::max(labelled, 1.0));
+    const LossResult loss = loss_(logits, y, gradient_scale, std::max(labeled, 1.0));
     network_.backward(loss.dlogits);
     result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
   }

@@ -21,10 +21,10 @@ void TrainLog::begin(std::int64_t step, std::int64_t total_steps) {
   total_steps_ = total_steps;
 }
 
-void TrainLog::add(const TrainStep::Result& result, double labelled) {
+void TrainLog::add(const TrainStep::Result& result, double labeled) {
   const at::Tensor loss = result.loss_sum.detach().to(at::kDouble);
   interval_.loss = interval_.loss.defined() ? interval_.loss + loss : loss;
-  interval_.labelled += labelled;
+  interval_.labeled += labeled;
   interval_.allreduce_wait_s += result.allreduce_wait_s;
   interval_.gradient_norm = result.gradient_norm;
   ++interval_.steps;
@@ -35,7 +35,7 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
   const double elapsed = std::max(now_s() - interval_.start_s, 1e-9);
   double loss = interval_.loss.item<double>();
   comm_.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
-  loss /= std::max(interval_.labelled, 1.0);
+  loss /= std::max(interval_.labeled, 1.0);
   const Loader::Stats data = loader.stats();
   std::array<double, 5> waits = {
       data.wait_s - interval_.data_wait_before_s, interval_.allreduce_wait_s,

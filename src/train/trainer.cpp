@@ -75,7 +75,7 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
                                std::to_string(comm.size()) + " ranks"},
           {"a BatchNorm sees", batchnorm_text(config, comm.size())},
           {"loss", loss_text(config.train)},
-          {"optimiser", config.train.optimizer + ", schedule " + config.train.schedule},
+          {"optimizer", config.train.optimizer + ", schedule " + config.train.schedule},
           {"device", device.description},
           {"computed by", engine},
           {"communication", comm.description()},

@@ -89,10 +89,10 @@ ExitCode TrainingLoop::run() {
         {data.size, static_cast<std::int64_t>(parts_.dataset.manifest.finding_count())},
         at::kFloat);
     const double step_start = now_s();
-    const TrainStep::Result result = step_.run(x, y, agreed.labelled, lr);
+    const TrainStep::Result result = step_.run(x, y, agreed.labeled, lr);
     if (tuner_) tune_buckets(now_s() - step_start);
     count_skipped(result.applied);
-    log_.add(result, agreed.labelled);
+    log_.add(result, agreed.labeled);
     ++state_.step;
     state_.position += batch;
     state_.loss_scale = step_.loss_scale();
@@ -130,9 +130,9 @@ const Batch& TrainingLoop::next_batch(Loader& loader) {
 
 TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
   const bool stop = parts_.stop.asked(longest_checkpoint_s_);
-  const auto labelled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
+  const auto labeled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
   const auto own = damage_->in(batch, state_.position);
-  std::array<double, 4> votes = {static_cast<double>(labelled), own.this_epoch, own.next_epoch,
+  std::array<double, 4> votes = {static_cast<double>(labeled), own.this_epoch, own.next_epoch,
                                  stop ? 1.0 : 0.0};
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
   if (const DamageCounter::Count damaged{votes[1], votes[2]}; damaged.all() > 0) {
@@ -143,7 +143,7 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
 }
 
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is
-// logged and counts as not labelled.
+// logged and counts as not labeled.
 void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
   if (parts_.config.data.corrupt == "skip") {
     for (const auto& error : batch.errors)

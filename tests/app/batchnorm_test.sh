@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The settings say over how many images a BatchNorm normalises and what the loss is; few images are warned of where the backbone trains.
+# The settings say over how many images a BatchNorm normalizes and what the loss is; few images are warned of where the backbone trains.
 source tests/lib.sh
 run() { "$program" train "$small" --out "$scratch/$1" --set train.max_steps=1 "${@:2}" 2>"$scratch/log"; }
 sees() { grep -Eq "a BatchNorm sees +$1" "$scratch/log"; }
-warned() { grep -q "a BatchNorm normalises over $1 images only" "$scratch/log"; }
+warned() { grep -q "a BatchNorm normalizes over $1 images only" "$scratch/log"; }
 
 check "a batch of 8 on one rank" run whole
 check "the settings say 8 images" sees "8 images of its rank"
@@ -17,15 +17,15 @@ check "a warning below 8" warned 2
 check "a weighted report says that scores are no probabilities" grep -q "weights balanced: scores are shifted away from prevalence" "$scratch/micro/report.html"
 
 check "a frozen backbone" run frozen --set train.accumulate=4 --set model.freeze_backbone=true
-check "it normalises by running statistics" sees "running statistics"
+check "it normalizes by running statistics" sees "running statistics"
 check "without a warning" eval '! warned 2'
 
 check "two ranks with statistics of their own" run two --ranks 2
 check "the settings say 4 images" sees "4 images of its rank"
 check "and warn" warned 4
 check "the run on one rank goes on on two" run whole --ranks 2 --resume yes --set train.max_steps=2
-check "and says that its BatchNorms see 4 images, not 8" grep -q "normalises over 4 images, on the run's 1 it was 8" "$scratch/log"
+check "and says that its BatchNorms see 4 images, not 8" grep -q "normalizes over 4 images, on the run's 1 it was 8" "$scratch/log"
 check "two ranks that share them" run shared --ranks 2 --set model.sync_batchnorm=true
-check "the settings say 8 images" sees "8 images .synchronised."
+check "the settings say 8 images" sees "8 images .synchronized."
 check "without a warning" eval "! grep -q 'images only' \"$scratch/log\""
 finish

@@ -8,7 +8,7 @@ count() {  # count MODEL STEPS: allocations of a run
 }
 for model in densenet121 densenet169 resnet50 resnet101; do
   per_step=$((($(count $model 24) - $(count $model 4)) / 20))
-  echo "$model: $per_step allocations a step (loss, optimiser, timing)"
+  echo "$model: $per_step allocations a step (loss, optimizer, timing)"
   case $model in
     densenet121 | resnet50) fewer=$per_step ;;
     *) check "no more than the smaller network" test "$per_step" -le $((fewer + 2)) ;;

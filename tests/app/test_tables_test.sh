@@ -56,7 +56,7 @@ check "a model file alone scores alike" [ "$there" = "$(evaluate "$scratch/hande
 check "and names no place it was made in" bash -c "! grep -aq '$phantom\|$scratch' '$scratch/handed_on.safetensors'"
 refused 2 "Hint: --manifest TABLE --images FOLDER" evaluate "$scratch/handed_on.safetensors"
 rm "$scratch/run/checkpoints/last/optimizer.safetensors"
-check "a checkpoint without its optimiser scores" [ "$here" = "$(evaluate "$scratch/run/checkpoints/last")" ]
+check "a checkpoint without its optimizer scores" [ "$here" = "$(evaluate "$scratch/run/checkpoints/last")" ]
 refused 4 "none of the checkpoints here (1) is whole" train "$small" --out "$scratch/run" "${one[@]}" --resume yes
 head -c 10000 "$scratch/handed_on.safetensors" >"$scratch/cut.safetensors"
 refused 4 "cut.safetensors: " evaluate "$scratch/cut.safetensors" --manifest "$scratch/other.csv" --images "$scratch/other"

@@ -16,7 +16,7 @@ TEST_CASE("a team does each task of each pass once, and passes see each other's 
     for (int pass = 1; pass <= 200; ++pass)
       team.run(97, [&](int task, int thread) {
         const auto t = static_cast<std::size_t>(task);
-        // The neighbour's value of the pass before, whoever computed it.
+        // The neighbor's value of the pass before, whoever computed it.
         values[t] += pass;
         seen[static_cast<std::size_t>(thread)] = 1;
       });

@@ -54,7 +54,7 @@ TEST_CASE("labels that are scored do not depend on training's policy for uncerta
   }
 }
 
-TEST_CASE("blanks are negative in CheXpert and not labelled elsewhere, unless told") {
+TEST_CASE("blanks are negative in CheXpert and not labeled elsewhere, unless told") {
   const ScratchFolder folder;
   DataConfig config = chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,,1\n");
   CHECK(same(read_manifest(config).labels, {0, 0, 1}));

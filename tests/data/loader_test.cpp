@@ -132,7 +132,7 @@ TEST_CASE("evaluation covers each row once on any number of ranks, the rest is p
   }
 }
 
-TEST_CASE("a damaged image is reported with its batch and counts as not labelled") {
+TEST_CASE("a damaged image is reported with its batch and counts as not labeled") {
   auto& p = phantom();
   const ScratchFolder folder;
   std::filesystem::copy(p.folder / "set/images", folder / "images");
@@ -217,7 +217,7 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
   }
 }
 
-TEST_CASE("evaluation sees the centre of the resized image as torchvision cuts it") {
+TEST_CASE("evaluation sees the center of the resized image as torchvision cuts it") {
   auto& p = phantom();
   const auto pixels = [&](int crop) {
     const ImageReader reader(*p.source, {35, crop, ResizeKind::kAntialias, 1'000'000},
@@ -227,11 +227,11 @@ TEST_CASE("evaluation sees the centre of the resized image as torchvision cuts i
     reader.read({.row = p.rows[0]}, out.data(), scratch);
     return out;
   };
-  const auto whole = pixels(35), centre = pixels(32);
+  const auto whole = pixels(35), center = pixels(32);
   for (std::size_t y = 0; y < 32; ++y) {
     INFO("row " << y);
-    CHECK(std::equal(centre.begin() + static_cast<std::ptrdiff_t>(32 * y),
-                     centre.begin() + static_cast<std::ptrdiff_t>(32 * (y + 1)),
+    CHECK(std::equal(center.begin() + static_cast<std::ptrdiff_t>(32 * y),
+                     center.begin() + static_cast<std::ptrdiff_t>(32 * (y + 1)),
                      whole.begin() + static_cast<std::ptrdiff_t>(35 * (y + 2) + 2)));
   }
 }

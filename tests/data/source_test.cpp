@@ -223,7 +223,7 @@ TEST_CASE("a changed byte of any container is named, and only that image is lost
     INFO(kind << ": " << text);
     CHECK(text.find(path) != std::string::npos);
     CHECK(text.find("byte") != std::string::npos);
-    // A gzip block may be shared by neighbours.
+    // A gzip block may be shared by neighbors.
     CHECK((damaged == 1 || (std::string(kind) == "tar.gz" && damaged <= 12)));
   }
 }

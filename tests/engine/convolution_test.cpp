@@ -111,7 +111,7 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vec
                        zeros(static_cast<std::size_t>(p.out), A(0));
   const std::vector<S> map = stored(x), gradient = stored(dy);
   std::vector<S> out(gradient.size()), dx(map.size());
-  const NormalisedMap<S> in{map.data(), p.in, p.in, own_scale.data(), own_shift.data()};
+  const NormalizedMap<S> in{map.data(), p.in, p.in, own_scale.data(), own_shift.data()};
   const GradientMap<S> d{gradient.data(), p.out,       gradient.data(), p.out,
                          p.out,           ones.data(), zeros.data(),    zeros.data()};
   GradientSink<S> sink;

@@ -35,7 +35,7 @@ TEST_CASE("AUROC equals the share of won pairs, ties half") {
 TEST_CASE("a score that is no number leaves the AUROC undefined, and every loop ends") {
   const std::vector<float> labels = {1, 0, 1, 0, NAN};
   CHECK_FALSE(auroc(std::vector<double>{NAN, 1, 2, NAN, 0}, labels));
-  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) == Approx(1.0));  // not labelled
+  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) == Approx(1.0));  // not labeled
   CHECK(auroc(std::vector<double>{INFINITY, -INFINITY, INFINITY, INFINITY, 0}, labels) ==
         Approx(0.75));
   Predictions p;

@@ -6,7 +6,7 @@
 
 using namespace chexnet;
 
-TEST_CASE("the centre crop begins where torchvision's does, for every size") {
+TEST_CASE("the center crop begins where torchvision's does, for every size") {
   for (int size = 8; size <= 512; ++size) {
     for (int crop = 8; crop <= size; ++crop) {
       // torchvision: int(round((h - crop) / 2.0)); Python rounds a half to the even number, as

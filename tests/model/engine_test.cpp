@@ -143,7 +143,7 @@ TEST_CASE("inference by the engine gives ATen's logits, whatever the batch and t
   }
 }
 
-TEST_CASE("the engine's synchronised BatchNorm in fp32 stays near one rank with the whole batch") {
+TEST_CASE("the engine's synchronized BatchNorm in fp32 stays near one rank with the whole batch") {
   const at::Tensor images = noise_images(8, 64), labels = parity_labels(3, 8);
   Network whole(network_spec("densenet121"), 14, {});
   whole.parameters().initialize(4);

@@ -67,7 +67,7 @@ TEST_CASE("backward finishes the flat gradient buffer from front to back") {
   }
 }
 
-TEST_CASE("two ranks with synchronised BatchNorm equal one rank with the whole batch") {
+TEST_CASE("two ranks with synchronized BatchNorm equal one rank with the whole batch") {
   const at::Tensor images = parity_images(3, 8), labels = parity_labels(3, 8);
   for (const char* arch : {"densenet121", "resnet50"}) {
     Network whole(network_spec(arch), 14, {.precision = Precision::kFp64});
@@ -166,7 +166,7 @@ TEST_CASE("a score does not depend on the image's place in the batch") {
   CHECK(at::equal(a, b));
 }
 
-TEST_CASE("the loss is the mean over labelled cells with weights, and its gradient is right") {
+TEST_CASE("the loss is the mean over labeled cells with weights, and its gradient is right") {
   const LossWeights weights{{2, 0.5, 1}, {1, 3, 1}};
   const at::Tensor z = at::tensor({0.3, -40.0, 2.0, 800.0, -0.7, 0.0}, at::kDouble).view({2, 3});
   const at::Tensor y =
@@ -193,7 +193,7 @@ TEST_CASE("the loss is the mean over labelled cells with weights, and its gradie
   CHECK(largest_difference(loss(z, y, 8.0, 4.0).dlogits, result.dlogits * 2) < 1e-15);
 }
 
-TEST_CASE("loss weights are counted over labelled cells of the training split") {
+TEST_CASE("loss weights are counted over labeled cells of the training split") {
   Manifest m;
   m.findings = {"A", "B"};
   m.labels = {1, 0, 0, 0, 0, 0, 0, NAN};

@@ -51,7 +51,7 @@ spans = [e for e in events if e["ph"] == "X"]
 assert {e["pid"] for e in spans} == {0, 1}
 for rank in (0, 1):
     names = {e["name"] for e in spans if e["pid"] == rank}
-    assert {"forward", "backward", "block 1", "stem", "waiting for data", "all-reduce of bucket 0", "optimiser", "checkpoint"} <= names, names
+    assert {"forward", "backward", "block 1", "stem", "waiting for data", "all-reduce of bucket 0", "optimizer", "checkpoint"} <= names, names
     main = sorted((e for e in spans if e["pid"] == rank and e["tid"] == 0), key=lambda e: (e["ts"], -e["dur"]))
     open_ends = []
     for e in main:  # spans of a thread lie inside each other or apart

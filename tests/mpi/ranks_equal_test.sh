@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The same global batch on 1, 2 and 4 ranks: synchronised BatchNorm in fp64 gives the same run, evaluation the same bits.
+# The same global batch on 1, 2 and 4 ranks: synchronized BatchNorm in fp64 gives the same run, evaluation the same bits.
 source tests/lib.sh
 sync=(--set model.sync_batchnorm=true --set train.precision=fp64 --set train.max_steps=20 --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)  # 32 px would leave BatchNorm 8 values a channel: chaotic
 for n in 1 2 4; do

@@ -8,7 +8,7 @@ wait_for_step() {  # RUN STEP: until metrics.jsonl has it
   echo "FAILED: $1 never reached step $2"; tail -n 5 "$scratch/log"; exit 1
 }
 no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }
-same() { check "$1" cmp "$(weights "$scratch/whole")" "$(weights "$2")"; check "$1: optimiser too" cmp "$scratch/whole/checkpoints/last/optimizer.safetensors" "$2/checkpoints/last/optimizer.safetensors"; }
+same() { check "$1" cmp "$(weights "$scratch/whole")" "$(weights "$2")"; check "$1: optimizer too" cmp "$scratch/whole/checkpoints/last/optimizer.safetensors" "$2/checkpoints/last/optimizer.safetensors"; }
 
 start --out "$scratch/whole" || { cat "$scratch/log"; exit 1; }
 

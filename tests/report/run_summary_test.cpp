@@ -40,13 +40,13 @@ TEST_CASE("a run that holds its lock runs, one that does not has died") {
   const auto run = make_run(folder, "r", {}, "");
   {
     const RunLock lock(run);
-    CHECK(summarise_run(run).state == "running");
+    CHECK(summarize_run(run).state == "running");
   }
-  CHECK(summarise_run(run).state == "died");
-  CHECK(summary_text(summarise_run(run)).find("was it killed?") != std::string::npos);
+  CHECK(summarize_run(run).state == "died");
+  CHECK(summary_text(summarize_run(run)).find("was it killed?") != std::string::npos);
   // Locks of another host may not reach here.
   folder.write("r/metrics.jsonl", "{\"event\":\"start\",\"step\":0,\"host\":\"elsewhere\"}\n");
-  CHECK(summarise_run(run).state == "running");
+  CHECK(summarize_run(run).state == "running");
 }
 
 TEST_CASE("lines of other types than a run writes are passed over") {
@@ -60,7 +60,7 @@ TEST_CASE("lines of other types than a run writes are passed over") {
       "{\"event\":\"straggler\",\"rank\":{}}\n{\"event\":\"error\",\"exit_code\":\"no\"}\n");
   folder.write("r/postmortem.json", "{\"sentence\":[],\"all_ranks\":[4]}");
   const RunLock lock(run);
-  const RunSummary summary = summarise_run(run);
+  const RunSummary summary = summarize_run(run);
   CHECK(summary.step == 3);
   CHECK(summary.loss == 0.5);
   CHECK(summary.state == "running");
@@ -72,16 +72,16 @@ TEST_CASE("a run that ended by an error says which; the next start takes it back
   const std::string error =
       "{\"event\":\"error\",\"step\":4,\"exit_code\":3,\"sentence\":\"data are gone\"}\n";
   const auto run = make_run(folder, "r", {}, error);
-  const RunSummary summary = summarise_run(run);
+  const RunSummary summary = summarize_run(run);
   CHECK(summary.state == "failed");
   CHECK(summary_text(summary).find("data are gone (exit 3)") != std::string::npos);
   CHECK(summary_json(summary).find("\"exit_code\":3") != std::string::npos);
   make_run(folder, "r", {}, test_line(0.7) + error);
-  CHECK(summarise_run(run).state == "finished");
+  CHECK(summarize_run(run).state == "finished");
   make_run(folder, "r", {}, error + "{\"event\":\"restart\",\"step\":2}\n");
   const RunLock lock(run);
-  CHECK(summarise_run(run).state == "running");
-  CHECK(summarise_run(run).error.empty());
+  CHECK(summarize_run(run).state == "running");
+  CHECK(summarize_run(run).error.empty());
 }
 
 TEST_CASE("settings are compared by the test score of the checkpoint that each seed chose") {
@@ -91,7 +91,7 @@ TEST_CASE("settings are compared by the test score of the checkpoint that each s
     Config config;
     config.run.seed = seed;
     // checkpoint.best: loss chose the first; the larger second AUROC is noise.
-    runs.push_back(summarise_run(make_run(folder, "r" + std::to_string(seed), config,
+    runs.push_back(summarize_run(make_run(folder, "r" + std::to_string(seed), config,
                                           val_line(3, 0.70, true) + val_line(6, 0.99, false) +
                                               (seed < 3 ? test_line(0.6 + 0.1 * seed) : ""))));
   }
@@ -110,7 +110,7 @@ TEST_CASE("a folder that cannot be looked at is an error of its own") {
   std::filesystem::create_symlink("loop", folder / "loop");  // ELOOP, for root too
   for (const std::string error :
        {error_of<CheckpointError>([&] { find_runs(folder / "loop"); }),
-        error_of<CheckpointError>([&] { summarise_run(folder / "loop"); })})
+        error_of<CheckpointError>([&] { summarize_run(folder / "loop"); })})
     CHECK(error.find("Too many levels of symbolic links. Hint: ask the owner") !=
           std::string::npos);
 }

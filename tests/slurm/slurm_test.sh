@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A real Slurm of one node on this machine: jobs by mpirun and by srun that are signalled, requeued and end with the weights
+# A real Slurm of one node on this machine: jobs by mpirun and by srun that are signaled, requeued and end with the weights
 # of an uninterrupted run; a sweep as an array; a job that stops itself before its time is over.
 command -v slurmctld >/dev/null && command -v munged >/dev/null || { echo "skipped: no Slurm (scripts/setup --cluster-tests)"; exit 77; }
 source tests/lib.sh
@@ -15,7 +15,7 @@ wait_for_step() { for _ in $(seq 900); do grep -q "\"step\":$2," "$1/metrics.jso
 wait_for_end() { for _ in $(seq 900); do [ -z "$(timeout 10 squeue -h -o %i)" ] && return; sleep 0.1; done; echo "FAILED: jobs do not end"; timeout 10 squeue; cat ./*.out; exit 1; }
 same() {
   check "$1" cmp "$(weights whole)" "$(weights "$2")"
-  check "$1: optimiser too" cmp whole/checkpoints/last/optimizer.safetensors "$2/checkpoints/last/optimizer.safetensors"
+  check "$1: optimizer too" cmp whole/checkpoints/last/optimizer.safetensors "$2/checkpoints/last/optimizer.safetensors"
 }
 "$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
 
@@ -24,7 +24,7 @@ for launcher in mpirun srun; do
   wait_for_step "$launcher-run" 8
   timeout 20 scancel --signal=USR1 --batch "$job"
   wait_for_end
-  check "$launcher: the signalled job was requeued with 75" grep -q "exit 75 at checkpoint .*: job $job is requeued" "$launcher-$job.out"
+  check "$launcher: the signaled job was requeued with 75" grep -q "exit 75 at checkpoint .*: job $job is requeued" "$launcher-$job.out"
   check "$launcher: it went on" grep -q '"event":"restart"' "$launcher-run/metrics.jsonl"
   same "$launcher: weights after signal, requeue and finish" "$launcher-run"
   check "$launcher: each rank found a seat" grep -Eq "^ *1 +[a-z0-9.-]+ +[01]" "$launcher-$job.out"

@@ -113,7 +113,7 @@ TEST_CASE("steps and epochs are counted in images") {
   CHECK(epochs_complete(392, 32, 836) == 15);
 }
 
-TEST_CASE("optimisers follow their formulas, and only weights decay") {
+TEST_CASE("optimizers follow their formulas, and only weights decay") {
   for (const std::string name : {"adam", "adamw", "sgd"}) {
     INFO(name);
     Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
@@ -223,7 +223,7 @@ TEST_CASE("the state of a run survives JSON") {
         std::string::npos);
 }
 
-TEST_CASE("a checkpoint that was evaluated with another centre crop is refused") {
+TEST_CASE("a checkpoint that was evaluated with another center crop is refused") {
   const ScratchFolder folder;
   Network network(network_spec("densenet121"), 1, {});
   network.parameters().initialize(1);

@@ -77,7 +77,7 @@ std::unique_ptr<Communicator> solo_communicator();
 struct MpiOptions {
   double timeout_s = 600;
 };
-// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalises when destroyed. One per
+// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalizes when destroyed. One per
 // process. During the unwinding of an exception it does neither: the caller ends the world with
 // abort_mpi.
 std::unique_ptr<Communicator> open_mpi(const MpiOptions& options);

@@ -23,7 +23,7 @@ double allreduce_s(double bytes, int ranks, const Fabric& fabric);
 double expected_largest_normal(int n);
 
 struct StepCosts {
-  double compute_s = 0;          // one rank's step alone: forward, backward, optimiser
+  double compute_s = 0;          // one rank's step alone: forward, backward, optimizer
   double backward_share = 0.64;  // of it; gradients become ready evenly over it
   double gradient_bytes = 0;     // on the wire
   double bucket_bytes = 4e6;

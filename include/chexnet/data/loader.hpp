@@ -24,7 +24,7 @@ namespace chexnet {
 struct Batch {
   int size = 0;                     // samples
   std::span<std::uint8_t> images;   // [size, 1, S, S]
-  std::vector<float> labels;        // [size, K], NaN = not labelled
+  std::vector<float> labels;        // [size, K], NaN = not labeled
   std::vector<Sample> samples;      // [size]
   std::vector<std::string> errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
   int damaged = 0;                  // of this batch

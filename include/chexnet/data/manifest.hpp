@@ -16,7 +16,7 @@ struct Manifest {
   std::vector<std::string> findings;  // [K]
   std::vector<std::string> images;    // [N] names as in the table
   std::vector<std::string> patients;  // [N]
-  std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labelled
+  std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labeled
   // The same for scoring, where data.blank and data.uncertain make training's differ; else empty.
   std::vector<float> scored;                            // [N, K]
   std::vector<float> ages;                              // [N] years, NaN = unknown
@@ -51,7 +51,7 @@ const std::vector<std::string>& nih_findings();
 Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
 
 // The table as a network sees it that knows `findings`: columns by name (findings.hpp), not
-// labelled where the table has none. Returns the table's own findings that were left out.
+// labeled where the table has none. Returns the table's own findings that were left out.
 std::vector<std::string> match_findings(Manifest& manifest,
                                         const std::vector<std::string>& findings);
 

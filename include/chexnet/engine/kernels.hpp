@@ -6,7 +6,7 @@
 //
 // A panel is a tile of pixels ready for the multiply kernels: [K / 16][rows][16] units, a unit
 // being one accumulator-sized word. It holds one channel, or, where the instruction set multiplies
-// bf16 pairs, two neighbours along the sum: two channels of one pixel in a panel that feeds
+// bf16 pairs, two neighbors along the sum: two channels of one pixel in a panel that feeds
 // outputs (`channels` pairs), or two pixels of one channel in a panel that feeds a weight gradient
 // (`pixels` pairs).
 //
@@ -26,7 +26,7 @@ inline constexpr int kWinogradTiles = 28;  // 2x2 output tiles of one Winograd c
 
 // relu(scale * x + shift): what a convolution reads.
 template <class S>
-struct NormalisedMap {
+struct NormalizedMap {
   const S* x = nullptr;
   std::int64_t pitch = 0;
   int channels = 0;
@@ -65,11 +65,11 @@ enum class Sending {
   kAdd,        // d += ...
   kAddBefore,  // what is in d already passes through relu as well: dy + d takes the place of dy
 };
-// Where the gradient of a normalised map goes, channels [first, last) of it:
+// Where the gradient of a normalized map goes, channels [first, last) of it:
 // d = multiplier * (dy where relu was open), and the two sums BatchNorm's backward needs.
 template <class S>
 struct GradientSink {
-  NormalisedMap<S> map;
+  NormalizedMap<S> map;
   const Accumulator<S>* mean = nullptr;  // [channels]
   S* d = nullptr;
   std::int64_t d_pitch = 0;
@@ -108,10 +108,10 @@ struct Kernels {
   double (*fma_loop)(int rounds) = nullptr;
 
   // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of the panel.
-  void (*normalise)(const NormalisedMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
+  void (*normalize)(const NormalizedMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
                     std::int64_t at);
   // The mean over 2x2 pixels, `pixels` being the upper left ones, `row` pixels a row of the map.
-  void (*normalise_pooled)(const NormalisedMap<S>& map, const std::int64_t* pixels, int n,
+  void (*normalize_pooled)(const NormalizedMap<S>& map, const std::int64_t* pixels, int n,
                            std::int64_t row, Panel<A> panel, std::int64_t at);
   // `by_pixels` (if its units are given) gets the form for weight gradients; its rows count pixels.
   void (*gradient)(const GradientMap<S>& map, std::int64_t first_pixel, int n, Panel<A> by_channels,
@@ -124,7 +124,7 @@ struct Kernels {
   // out[p][n] = sum over k of panel[p][k] * weights[n][k]
   void (*multiply)(Panel<A> panel, int n, int channels, const A* weights, int outputs, S* out,
                    std::int64_t out_pitch, Moments moments, NextRows next);
-  // dy = panel x weights for the sink's channels; `y` gets the normalised map by pixels, its
+  // dy = panel x weights for the sink's channels; `y` gets the normalized map by pixels, its
   // channels counted from the sink's first.
   void (*multiply_back)(Panel<A> panel, int n, int channels, const A* weights,
                         const GradientSink<S>& sink, const std::int64_t* pixels, Panel<A> y);
@@ -136,19 +136,19 @@ struct Kernels {
   void (*weight_gradient)(Panel<A> dy, int outputs, Panel<A> y, int channels, int n, A* w,
                           std::int64_t pitch, bool add, NextRows next, NextRows also_next);
 
-  // --- 3x3, padding 1, direct. `offsets` [blocks] lead from a pixel's upper left neighbour to each
+  // --- 3x3, padding 1, direct. `offsets` [blocks] lead from a pixel's upper left neighbor to each
   // block of its sum. One row of `width` outputs, `stride` panel rows apart.
   void (*conv3_row)(const A* corner, const std::int64_t* offsets, int blocks, int width, int stride,
                     const A* weights, int outputs, S* out, std::int64_t out_pitch, Moments moments);
   // Gradients of the sink's pixels first_pixel, first_pixel + stride, …, `count` of them, from
   // panel rows `from`, from + 1, …; 32 outputs' weights lie `weights_step` apart. `y` gets the
-  // normalised pixels at rows `at`, at + stride, …; its row i pairs pixels i and i + stride.
+  // normalized pixels at rows `at`, at + stride, …; its row i pairs pixels i and i + stride.
   void (*conv3_row_back)(const A* from, const std::int64_t* offsets, int blocks, int count,
                          const A* weights, std::int64_t weights_step, const GradientSink<S>& sink,
                          std::int64_t first_pixel, int stride, Panel<A> y, std::int64_t at);
   // w[c / 16][ky][o / 8][kx][8][16] += over `rows` x `width` outputs, which are `dy_pitch` panel
   // rows apart, those of y `stride` x `y_pitch`; y begins at the first output's upper left
-  // neighbour.
+  // neighbor.
   void (*conv3_weight_gradient)(Panel<A> y, std::int64_t y_pitch, int stride, Panel<A> dy,
                                 std::int64_t dy_pitch, int rows, int width, int channels,
                                 int outputs, A* w);
@@ -175,27 +175,27 @@ struct Kernels {
   // --- stem and tail (src/engine/kernels/stem.hpp). Maps begin at the image's first pixel.
   void (*stem_row)(const A* corner, std::int64_t pitch, int width, const A* weights, int outputs,
                    S* out, Moments moments);
-  void (*stem_pool_row)(const NormalisedMap<S>& map, int height, int width, int pooled_y, S* out,
+  void (*stem_pool_row)(const NormalizedMap<S>& map, int height, int width, int pooled_y, S* out,
                         std::int64_t out_pitch, std::uint8_t* chosen, Moments moments);
   // Row y of the gradient of the pool's input as a panel of `width` rows; `pooled` and `chosen` are
   // the image's.
   void (*stem_scatter_row)(const GradientMap<S>& pooled, std::int64_t first_pixel, int height,
                            int width, int y, const std::uint8_t* chosen, Panel<A> panel);
   // ReLU and BatchNorm's sums of such a row, whose pixels are `map`'s first.
-  void (*stem_sums_row)(Panel<A> panel, const NormalisedMap<S>& map, const A* mean, int width,
+  void (*stem_sums_row)(Panel<A> panel, const NormalizedMap<S>& map, const A* mean, int width,
                         double* sum, double* product);
   // ReLU and BatchNorm's gradient of such a row, in place: a * d + b * x + c.
-  void (*stem_gradient_row)(Panel<A> panel, const NormalisedMap<S>& map, const A* a, const A* b,
+  void (*stem_gradient_row)(Panel<A> panel, const NormalizedMap<S>& map, const A* a, const A* b,
                             const A* c, int width);
   void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner, std::int64_t pitch, int width,
                                    int outputs, A* w);
   // Residual connections: out = relu(main + other) before their own relus, of pixels first ..
-  void (*residual)(const NormalisedMap<S>& main, const NormalisedMap<S>& other, std::int64_t first,
+  void (*residual)(const NormalizedMap<S>& main, const NormalizedMap<S>& other, std::int64_t first,
                    int n, S* out);
   // BatchNorm's two sums of a gradient that needs no relu: of d, of d * (x - mean); added to.
   void (*residual_sums)(const S* d, const S* x, int channels, const A* mean, std::int64_t first,
                         int n, double* sum, double* product);
-  void (*mean)(const NormalisedMap<S>& map, std::int64_t first_pixel, int pixels, A* features);
+  void (*mean)(const NormalizedMap<S>& map, std::int64_t first_pixel, int pixels, A* features);
   void (*mean_back)(const A* dfeatures, std::int64_t first_pixel, int pixels,
                     const GradientSink<S>& sink);
 };

@@ -8,7 +8,7 @@
 namespace chexnet {
 
 // labels: 1 positive, 0 negative, NaN left out. Empty when either class has no member, or when a
-// labelled case has NaN as its score.
+// labeled case has NaN as its score.
 std::optional<double> auroc(std::span<const double> scores, std::span<const float> labels);
 
 }  // namespace chexnet

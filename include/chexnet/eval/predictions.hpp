@@ -13,7 +13,7 @@ namespace chexnet {
 struct Predictions {
   std::vector<std::string> findings;  // [K]
   std::vector<std::string> images;    // [N]
-  std::vector<float> labels;          // [N,K], NaN = not labelled
+  std::vector<float> labels;          // [N,K], NaN = not labeled
   std::vector<double> probabilities;  // [N,K], NaN = not scored
   std::vector<std::string> reasons;  // [N]: why an image was not scored, else empty; or none at all
   bool scored(std::size_t image) const { return reasons.empty() || reasons[image].empty(); }

@@ -6,7 +6,7 @@
 
 namespace chexnet {
 
-// Where the centre crop of a square begins, pixels from the left and the top: torchvision's
+// Where the center crop of a square begins, pixels from the left and the top: torchvision's
 // int(round((size - crop) / 2)), which rounds a half to the even number. crop <= size.
 constexpr int center_crop_begin(int size, int crop) {
   const int slack = size - crop;

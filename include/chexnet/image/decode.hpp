@@ -1,7 +1,7 @@
 // File bytes to 8-bit gray pixels. The format is decided by magic bytes, never by the name. Before
 // memory is taken for pixels, the header's size is checked against the limits, and against the
 // file's length: a few bytes cannot hold millions of pixels. So an image takes at most 13 bytes a
-// pixel of max_pixels (a progressive CMYK JPEG; a gray PNG takes 2). Colour becomes gray by ITU-R
+// pixel of max_pixels (a progressive CMYK JPEG; a gray PNG takes 2). Color becomes gray by ITU-R
 // 601-2 luma as in Pillow's convert("L"); alpha is dropped; 16-bit samples are divided by 257; the
 // EXIF orientation of a JPEG is applied.
 #pragma once

@@ -1,6 +1,6 @@
 // Undoes PNG's scanline filters (PNG specification, section 9) for one-byte pixels.
 //
-// Paeth prediction makes each pixel wait for its left and upper neighbours. The vector kernels walk
+// Paeth prediction makes each pixel wait for its left and upper neighbors. The vector kernels walk
 // a wavefront: a lane holds one row and lags one pixel behind the row above, so a whole column of
 // rows advances together.
 #pragma once

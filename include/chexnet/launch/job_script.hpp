@@ -22,7 +22,7 @@ struct SweepPoint {
 std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int seeds,
                                      const std::filesystem::path& folder);
 
-// What a centre writes down once ($CHEXNET_SITE), and the command line overrides. 0 and empty: not
+// What a center writes down once ($CHEXNET_SITE), and the command line overrides. 0 and empty: not
 // said.
 struct JobRequest {
   Scheduler scheduler = Scheduler::kSlurm;

@@ -17,7 +17,7 @@ struct GpuState {
   std::vector<std::string> mig_uuids;  // of its MIG devices
   bool mig = false;
   double memory_used_bytes = -1, memory_bytes = -1;
-  double utilisation_percent = -1, power_w = -1, sm_clock_mhz = -1, temperature_c = -1;
+  double utilization_percent = -1, power_w = -1, sm_clock_mhz = -1, temperature_c = -1;
   std::int64_t uncorrected_ecc = -1;  // errors since the driver was loaded
   std::uint64_t throttle_reasons = 0;
   int persistence = -1;   // 1 on

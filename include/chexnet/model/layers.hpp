@@ -18,7 +18,7 @@ enum class Mode {
   kTraining,   // batch statistics, inputs kept for backward
 };
 
-// What layers share. `sync` is set for synchronised BatchNorm.
+// What layers share. `sync` is set for synchronized BatchNorm.
 struct LayerContext {
   Parameters& parameters;
   Communicator* sync = nullptr;
@@ -49,8 +49,8 @@ class BatchNorm {
   at::Tensor backward(const at::Tensor& dy);
 
  private:
-  at::Tensor forward_synchronised(const at::Tensor& x);
-  at::Tensor backward_synchronised(const at::Tensor& dy);
+  at::Tensor forward_synchronized(const at::Tensor& x);
+  at::Tensor backward_synchronized(const at::Tensor& dy);
   LayerContext& context_;
   bool relu_;
   int statistics_, weight_, bias_;

@@ -79,7 +79,7 @@ class Network {
   Engine::Options engine_options(std::int64_t batch, std::int64_t size, bool training) const;
   Engine& engine_for(std::int64_t batch, std::int64_t size, bool training);
   at::Tensor on_device(const at::Tensor& images) const;
-  at::Tensor normalise(const at::Tensor& images) const;
+  at::Tensor normalize(const at::Tensor& images) const;
   Options options_;
   Parameters parameters_;
   LayerContext context_;

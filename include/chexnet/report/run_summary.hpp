@@ -36,7 +36,7 @@ struct RunSummary {
 };
 
 // CheckpointError when `folder` holds no run or may not be read.
-RunSummary summarise_run(const std::filesystem::path& folder);
+RunSummary summarize_run(const std::filesystem::path& folder);
 // The runs at or directly below `folder`, in order of name.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder);
 

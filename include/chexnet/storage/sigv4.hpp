@@ -16,7 +16,7 @@ struct Credentials {
 
 struct SignedRequest {
   std::string method = "GET";
-  std::string path = "/";  // decoded; S3 paths are encoded once and never normalised
+  std::string path = "/";  // decoded; S3 paths are encoded once and never normalized
   std::vector<std::pair<std::string, std::string>> query;  // decoded
   std::map<std::string, std::string> headers;              // lower-case names; host among them
   std::string body_sha256;                                 // hex, or UNSIGNED-PAYLOAD

@@ -20,7 +20,7 @@ namespace chexnet {
 struct Example {
   std::span<const std::byte> image;           // image/encoded
   std::string_view filename;                  // image/filename
-  std::vector<std::int64_t> labels;           // image/label; -1 = not labelled
+  std::vector<std::int64_t> labels;           // image/label; -1 = not labeled
   std::vector<std::string_view> label_names;  // image/label_names; empty in files of others
 };
 

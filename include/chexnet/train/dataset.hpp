@@ -26,10 +26,10 @@ Dataset load_dataset(const Config& config, Communicator& comm);
 // What is scored by a network that knows `findings`: its labels by name of finding.
 struct TestSet {
   Dataset dataset;
-  Split split;                          // what is scored: of the config's, or all of the tables
-  std::vector<std::string> scored;      // findings; of eval.findings, where that is set
-  std::vector<std::string> unknown;     // of the table, not of the network
-  std::vector<std::string> unlabelled;  // asked for, and no column of the table
+  Split split;                         // what is scored: of the config's, or all of the tables
+  std::vector<std::string> scored;     // findings; of eval.findings, where that is set
+  std::vector<std::string> unknown;    // of the table, not of the network
+  std::vector<std::string> unlabeled;  // asked for, and no column of the table
 };
 // One split of the config's data; only its images must be there. ConfigError: no such split.
 TestSet load_split(const Config& config, const std::string& split,

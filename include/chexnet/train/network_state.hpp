@@ -1,4 +1,4 @@
-// A network and its optimiser to and from a checkpoint folder, and from rank 0 to all ranks.
+// A network and its optimizer to and from a checkpoint folder, and from rank 0 to all ranks.
 #pragma once
 
 #include <filesystem>
@@ -37,7 +37,7 @@ void check_same_data(const std::filesystem::path& folder, const Dataset& dataset
 void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,
                     Optimizer& optimizer);
 
-// Parameters, running statistics and optimiser state of rank 0 on every rank, then a check by hash
+// Parameters, running statistics and optimizer state of rank 0 on every rank, then a check by hash
 // that all are equal (DeviceError when not). `optimizer` may be null.
 void share_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer);
 std::string parameters_sha256(const Parameters& parameters);

@@ -26,7 +26,7 @@ class RunWatch {
   // What lies between two steps (evaluation, checkpoint) is nobody's pace.
   void skip();
 
-  // Collective: the table of ranks, and the rule for GPU utilisation; on rank 0, else empty.
+  // Collective: the table of ranks, and the rule for GPU utilization; on rank 0, else empty.
   std::string summary(std::int64_t step);
 
  private:

@@ -1,5 +1,5 @@
-// One optimiser step on this rank's part of the global batch: forward, loss, backward with
-// all-reduce of finished buckets, gradient checks, optimiser. Everything that every rank must
+// One optimizer step on this rank's part of the global batch: forward, loss, backward with
+// all-reduce of finished buckets, gradient checks, optimizer. Everything that every rank must
 // decide alike is derived from reduced values.
 #pragma once
 
@@ -26,16 +26,16 @@ class TrainStep {
     Recorder* recorder = nullptr;
   };
   struct Result {
-    at::Tensor loss_sum;       // scalar: this rank's loss summed over its labelled cells
+    at::Tensor loss_sum;       // scalar: this rank's loss summed over its labeled cells
     double gradient_norm = 0;  // of the mean gradient, before clipping
     bool applied = true;       // false: the gradient was not finite, nothing changed
     double allreduce_wait_s = 0;
   };
   TrainStep(Network& network, Communicator& comm, Options options);
 
-  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labelled), both on the host; `labelled`
+  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), both on the host; `labeled`
   // cells in the global batch of all ranks. n is a multiple of train.accumulate.
-  Result run(const at::Tensor& images, const at::Tensor& labels, double labelled, double lr);
+  Result run(const at::Tensor& images, const at::Tensor& labels, double labeled, double lr);
 
   // Other gradient buckets from the next step on; every rank alike.
   void set_bucket_mb(double bucket_mb);

@@ -20,8 +20,8 @@ class TrainLog {
   // `metrics` is null but on rank 0. `batch`: images of all ranks.
   TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch);
   void begin(std::int64_t step, std::int64_t total_steps);
-  // After each step; `labelled` cells of the global batch.
-  void add(const TrainStep::Result& result, double labelled);
+  // After each step; `labeled` cells of the global batch.
+  void add(const TrainStep::Result& result, double labeled);
   // Collective. `job_left_s` of rank 0.
   void write(const Loader& loader, const TrainState& state, double lr,
              std::optional<double> job_left_s);
@@ -36,7 +36,7 @@ class TrainLog {
   // Sums since the last line.
   struct Interval {
     at::Tensor loss;
-    double labelled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
+    double labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
            gradient_norm = 0;
     std::int64_t steps = 0;
     std::uint64_t stalls_before = 0;

@@ -67,7 +67,7 @@ struct SinkLane {
         multiplier(load(sink.multiplier + channel)),
         x(sink.map.x + channel),
         d(sink.d + channel) {}
-  // Gradient dy of the normalised value at `pixel`; returns that value.
+  // Gradient dy of the normalized value at `pixel`; returns that value.
   template <Sending How>
   CHEXNET_INLINE Vec<A> pass(const GradientSink<S>& sink, std::int64_t pixel, Vec<A> dy) {
     const Vec<A> value = load(x + pixel * sink.map.pitch);

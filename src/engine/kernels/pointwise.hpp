@@ -11,7 +11,7 @@ struct Pointwise {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
 
-  static void normalise(const NormalisedMap<S>& map, const std::int64_t* pixels, int n,
+  static void normalize(const NormalizedMap<S>& map, const std::int64_t* pixels, int n,
                         Panel<A> panel, std::int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* x = map.x + pixels[p] * map.pitch;
@@ -21,7 +21,7 @@ struct Pointwise {
     }
   }
 
-  static void normalise_pooled(const NormalisedMap<S>& map, const std::int64_t* pixels, int n,
+  static void normalize_pooled(const NormalizedMap<S>& map, const std::int64_t* pixels, int n,
                                std::int64_t row, Panel<A> panel, std::int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* upper = map.x + pixels[p] * map.pitch;

@@ -2,7 +2,7 @@
 // and the last: BN+ReLU+mean over the map. Sums and weights of the stem are in the accumulator's
 // type for every storage type.
 //
-// A padded image holds two values a pixel, (gray, 1 inside the image): the three normalised
+// A padded image holds two values a pixel, (gray, 1 inside the image): the three normalized
 // channels are a_c * gray + b_c inside and 0 outside, so the 3-channel convolution is one over
 // these two with weights sum a_c w_c and sum b_c w_c. One row of the kernel is 7 x 2 values, padded
 // to a block of 16 whose last two weights are zero.
@@ -46,7 +46,7 @@ struct Stem {
 
   // Row `py` of the pooled map. `chosen` [pooled width][channels]: the window's place of the first
   // largest value; may be null.
-  static void pool_row(const NormalisedMap<S>& map, int height, int width, int py, S* out,
+  static void pool_row(const NormalizedMap<S>& map, int height, int width, int py, S* out,
                        std::int64_t pitch, std::uint8_t* chosen, Moments moments) {
     const int pooled = (width - 1) / 2 + 1;
     for (int c = 0; c < map.channels; c += L) {
@@ -94,23 +94,23 @@ struct Stem {
         }
     }
   }
-  static void sums_row(Panel<A> panel, const NormalisedMap<S>& map, const A* mean, int width,
+  static void sums_row(Panel<A> panel, const NormalizedMap<S>& map, const A* mean, int width,
                        double* sum, double* product) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c),
-                   centre = load(mean + c);
+                   center = load(mean + c);
       Vec<A> s = {}, p = {};
       for (int x = 0; x < width; ++x) {
         const Vec<A> value = load(map.x + x * map.pitch + c);
         const Vec<A> open = gated(value * scale + shift, get_by_channels(panel, x, c));
         s += open;
-        p = open * (value - centre) + p;
+        p = open * (value - center) + p;
       }
       add_wide(sum + c, s);
       add_wide(product + c, p);
     }
   }
-  static void gradient_row(Panel<A> panel, const NormalisedMap<S>& map, const A* a, const A* b,
+  static void gradient_row(Panel<A> panel, const NormalizedMap<S>& map, const A* a, const A* b,
                            const A* constant, int width) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
@@ -158,7 +158,7 @@ struct Stem {
                       width, w + o * 7 * kBlock + lane);
   }
 
-  static void residual(const NormalisedMap<S>& main, const NormalisedMap<S>& other,
+  static void residual(const NormalizedMap<S>& main, const NormalizedMap<S>& other,
                        std::int64_t first, int n, S* out) {
     for (std::int64_t p = first; p < first + n; ++p)
       for (int c = 0; c < main.channels; c += L) {
@@ -172,20 +172,20 @@ struct Stem {
   static void residual_sums(const S* d, const S* x, int channels, const A* mean, std::int64_t first,
                             int n, double* sum, double* product) {
     for (int c = 0; c < channels; c += L) {
-      const Vec<A> centre = load(mean + c);
+      const Vec<A> center = load(mean + c);
       Vec<A> s = {}, p = {};
       for (std::int64_t i = first; i < first + n; ++i) {
         const Vec<A> v = load(d + i * channels + c);
         s += v;
-        p = v * (load(x + i * channels + c) - centre) + p;
+        p = v * (load(x + i * channels + c) - center) + p;
       }
       add_wide(sum + c, s);
       add_wide(product + c, p);
     }
   }
 
-  // features[c] = mean over `pixels` pixels from `first` of the normalised map.
-  static void mean(const NormalisedMap<S>& map, std::int64_t first, int pixels, A* features) {
+  // features[c] = mean over `pixels` pixels from `first` of the normalized map.
+  static void mean(const NormalizedMap<S>& map, std::int64_t first, int pixels, A* features) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
       Vec<A> sum = {};

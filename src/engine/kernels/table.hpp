@@ -20,8 +20,8 @@ Kernels<S> make_kernels(const char* name) {
   k.name = name;
   k.pair = Pair ? 2 : 1;
   k.fma_loop = fma_loop<Accumulator<S>, Pair>;
-  k.normalise = P::normalise;
-  k.normalise_pooled = P::normalise_pooled;
+  k.normalize = P::normalize;
+  k.normalize_pooled = P::normalize_pooled;
   k.gradient = P::gradient;
   k.gradient_row = P::gradient_row;
   k.multiply = P::multiply;

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 
 namespace chexnet {
 
@@ -19,7 +19,7 @@ void add_config(CLI::App& app, Invocation& invocation) {
   command->add_flag("--markdown", options->markdown, "as docs/config.md");
   command->callback([&invocation, options] {
     invocation.run = [options] {
-      std::cout << (options->markdown ? knobs_markdown() : knobs_help(options->prefix));
+      std::cout << (options->markdown ? options_markdown() : options_help(options->prefix));
       return 0;
     };
   });

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 
 namespace chexnet {
 namespace {
@@ -64,9 +64,10 @@ void man_page(const CLI::App& app) {
   }
   std::cout << ".SH CONFIG KEYS\nOf YAML files and \\fB\\-\\-set\\fR.\n";
   const Config defaults;
-  for (const auto& knob : knobs())
-    std::cout << ".TP\n\\fB" << troff(knob.key) << "\\fR = " << troff(knob_text(knob, defaults))
-              << "\n\\&" << troff(knob.help) << "\n";
+  for (const auto& option : config_options())
+    std::cout << ".TP\n\\fB" << troff(option.key)
+              << "\\fR = " << troff(option_text(option, defaults)) << "\n\\&" << troff(option.help)
+              << "\n";
   std::cout << ".SH EXIT STATUS\n" << troff(app.get_footer()) << "\n";
 }
 
@@ -85,7 +86,7 @@ void completion(const CLI::App& app) {
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words\n"
          "  if [ \"$before\" = --set ]; then\n"
          "    compopt -o nospace\n    words='";
-  for (const auto& knob : knobs()) std::cout << knob.key << "= ";
+  for (const auto& option : config_options()) std::cout << option.key << "= ";
   std::cout
       << "'\n    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n    return\n  fi\n"
          "  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n";

@@ -6,8 +6,8 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/app/scores_output.hpp"
-#include "chexnet/config/knobs.hpp"
 #include "chexnet/config/load.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
@@ -117,7 +117,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->check(in_file_system());
   command->add_flag("--print-config", options->print_config, "print the resolved config and stop");
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
-  command->footer("Config keys:\n" + knobs_help());
+  command->footer("Config keys:\n" + options_help());
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return run(*options, invocation); };
   });

@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -39,40 +39,40 @@ bool parse_integer(const std::string& text, std::int64_t& out) {
   return true;
 }
 
-// "between 0 and 1000"; empty where a knob has no limits.
-std::string range_text(const Knob& knob) {
-  if (knob.min == 0 && knob.max == 0) return "";
+// "between 0 and 1000"; empty where a option has no limits.
+std::string range_text(const ConfigOption& option) {
+  if (option.min == 0 && option.max == 0) return "";
   std::ostringstream text;
-  text << "between " << knob.min << " and " << knob.max;
+  text << "between " << option.min << " and " << option.max;
   return text.str();
 }
 
-void assign(Config& config, const Knob& knob, const YamlValue& value) {
+void assign(Config& config, const ConfigOption& option, const YamlValue& value) {
   const auto wrong = [&](const std::string& given) {
-    fail(value.place, "'" + knob.key + "' wants " + knob_type(knob) + ", not '" + given + "'",
-         knob.help);
+    fail(value.place, "'" + option.key + "' wants " + option_type(option) + ", not '" + given + "'",
+         option.help);
   };
   const auto in_range = [&](double number) {
-    const std::string range = range_text(knob);
-    if (!std::isfinite(number) || (!range.empty() && (number < knob.min || number > knob.max)))
-      fail(value.place, "'" + knob.key + "' = " + value.items.front() + " is out of range",
-           range.empty() ? knob.help : range + "; " + knob.help);
+    const std::string range = range_text(option);
+    if (!std::isfinite(number) || (!range.empty() && (number < option.min || number > option.max)))
+      fail(value.place, "'" + option.key + "' = " + value.items.front() + " is out of range",
+           range.empty() ? option.help : range + "; " + option.help);
   };
   const auto text_of = [&](const std::string& item) {
-    if (!knob.choices.empty() && std::ranges::find(knob.choices, item) == knob.choices.end())
-      fail(value.place, "'" + knob.key + "' = '" + item + "' is not known",
-           "one of " + nearest_names(item, knob.choices, knob.choices.size()));
+    if (!option.choices.empty() && std::ranges::find(option.choices, item) == option.choices.end())
+      fail(value.place, "'" + option.key + "' = '" + item + "' is not known",
+           "one of " + nearest_names(item, option.choices, option.choices.size()));
     try {
-      if (knob.kind != Knob::Kind::kPath) return item;
+      if (option.kind != ConfigOption::Kind::kPath) return item;
       const std::string path = expanded_path(item);
       const std::string problem = object_store_problem(path);
-      if (!problem.empty() && knob.key != "data.images") throw ConfigError(problem);
+      if (!problem.empty() && option.key != "data.images") throw ConfigError(problem);
       return path;
     } catch (const ConfigError& e) {
-      throw ConfigError("[config] " + value.place + ": '" + knob.key + "': " + e.what());
+      throw ConfigError("[config] " + value.place + ": '" + option.key + "': " + e.what());
     }
   };
-  const FieldRef field = knob.field(config);
+  const FieldRef field = option.field(config);
   const bool wants_list =
       std::holds_alternative<Strings*>(field) || std::holds_alternative<Doubles*>(field);
   if (value.is_list && !wants_list) wrong("a list");
@@ -81,14 +81,14 @@ void assign(Config& config, const Knob& knob, const YamlValue& value) {
     if (first != "true" && first != "false") wrong(first);
     **flag = first == "true";
   } else if (auto* const* integer = std::get_if<std::int64_t*>(&field)) {
-    if (knob.has_auto && first == "auto") {
+    if (option.has_auto && first == "auto") {
       **integer = -1;
     } else {
       if (!parse_integer(first, **integer)) wrong(first);
       in_range(static_cast<double>(**integer));
     }
   } else if (auto* const* number = std::get_if<double*>(&field)) {
-    if (knob.has_auto && first == "auto") {
+    if (option.has_auto && first == "auto") {
       **number = -1;
     } else {
       if (!parse_number(first, **number)) wrong(first);
@@ -120,12 +120,12 @@ void note_variables(const std::string& text, Strings& names) {
 
 void assign_all(Config& config, const std::map<std::string, YamlValue>& values) {
   for (const auto& [key, value] : values) {
-    const Knob* knob = find_knob(key);
-    if (knob == nullptr)
+    const ConfigOption* option = find_option(key);
+    if (option == nullptr)
       fail(value.place, "unknown key '" + key + "'",
-           "nearest are " + nearest_names(key, knob_keys()));
-    assign(config, *knob, value);
-    if (knob->kind == Knob::Kind::kPath)
+           "nearest are " + nearest_names(key, option_keys()));
+    assign(config, *option, value);
+    if (option->kind == ConfigOption::Kind::kPath)
       for (const auto& item : value.items) note_variables(item, config.launch.variables);
   }
 }
@@ -233,9 +233,9 @@ void check_for_training(const Config& config) {
 std::string config_yaml(const Config& config) {
   std::string text;
   Strings open;  // the sections written so far
-  for (const auto& knob : knobs()) {
+  for (const auto& option : config_options()) {
     Strings parts;
-    std::istringstream key(knob.key);
+    std::istringstream key(option.key);
     for (std::string part; std::getline(key, part, '.');) parts.push_back(part);
     std::size_t same = 0;
     while (same < open.size() && same + 1 < parts.size() && open[same] == parts[same]) ++same;
@@ -245,7 +245,7 @@ std::string config_yaml(const Config& config) {
       open.push_back(parts[i]);
     }
     text += std::string(2 * (parts.size() - 1), ' ') + parts.back() + ": " +
-            knob_text(knob, config) + "\n";
+            option_text(option, config) + "\n";
   }
   return text;
 }
@@ -255,9 +255,9 @@ Config without_places(Config config) {
   config.run = unset.run;
   config.launch = unset.launch;
   config.data.s3 = unset.data.s3;
-  for (const auto& knob : knobs()) {
-    if (knob.kind != Knob::Kind::kPath) continue;
-    const FieldRef to = knob.field(config), from = knob.field(unset);
+  for (const auto& option : config_options()) {
+    if (option.kind != ConfigOption::Kind::kPath) continue;
+    const FieldRef to = option.field(config), from = option.field(unset);
     if (auto* const* path = std::get_if<std::string*>(&to)) **path = *std::get<std::string*>(from);
     if (auto* const* paths = std::get_if<Strings*>(&to)) **paths = *std::get<Strings*>(from);
   }
@@ -274,11 +274,11 @@ std::string object_store_problem(const std::string& path) {
 
 std::vector<std::string> resume_conflicts(const Config& before, const Config& now) {
   std::vector<std::string> lines;
-  for (const auto& knob : knobs()) {
-    const auto was = knob_text(knob, before);
-    const auto is = knob_text(knob, now);
-    if (was != is && !knob.may_change_on_resume && is != "auto")
-      lines.push_back(knob.key + ": " + was + " -> " + is);
+  for (const auto& option : config_options()) {
+    const auto was = option_text(option, before);
+    const auto is = option_text(option, now);
+    if (was != is && !option.may_change_on_resume && is != "auto")
+      lines.push_back(option.key + ": " + was + " -> " + is);
   }
   return lines;
 }

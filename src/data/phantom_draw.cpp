@@ -210,7 +210,7 @@ PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient, std::uint32
         bright = std::max(bright, lung * 0.09 * bump(square((arc - std::round(arc)) / 0.16)));
       }
       brightness += bright;
-      // Spine, upper mediastinum with the aortic knob, heart, collar bones.
+      // Spine, upper mediastinum with the aortic option, heart, collar bones.
       brightness += 0.12 * bump(square(x / 0.09)) +
                     0.03 * bump(square(x / 0.07)) * std::cos(2 * std::numbers::pi * v / 0.13);
       const auto cover = [&](double amount, double target) {

@@ -1,4 +1,4 @@
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/job_script.hpp"
 
@@ -21,12 +21,12 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int 
   for (const auto& list : lists) {
     const auto equals = list.find('=');
     const std::string key = list.substr(0, equals);
-    if (equals == std::string::npos || find_knob(key) == nullptr)
+    if (equals == std::string::npos || find_option(key) == nullptr)
       throw ConfigError("[submit] --sweep " + list + ": " +
                         (equals == std::string::npos
                              ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
                              : "unknown key '" + key + "'. Hint: nearest are " +
-                                   nearest_names(key, knob_keys())));
+                                   nearest_names(key, option_keys())));
     std::vector<std::string> values;
     std::string value;
     // Commas inside brackets belong to a list value.

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 
 namespace chexnet {
 namespace {
@@ -17,36 +17,37 @@ bool is_number(const std::string& text) {
   return !text.empty() && end == text.c_str() + text.size();
 }
 
-bool holds_text(const Knob& knob) {
+bool holds_text(const ConfigOption& option) {
   Config scratch;
-  const FieldRef field = knob.field(scratch);
+  const FieldRef field = option.field(scratch);
   return std::holds_alternative<std::string*>(field) || std::holds_alternative<Strings*>(field);
 }
 
-bool holds_switch(const Knob& knob) {
+bool holds_switch(const ConfigOption& option) {
   Config scratch;
-  return std::holds_alternative<bool*>(knob.field(scratch));
+  return std::holds_alternative<bool*>(option.field(scratch));
 }
 
 // Whether the value is one that the program gives to choose from: a config may have been edited by
 // hand, so the value itself is looked at.
-bool may_be_shown(const Knob& knob, const std::string& value) {
+bool may_be_shown(const ConfigOption& option, const std::string& value) {
   static constexpr std::array kChoices = {"", "none", "auto", "off", "ib", "opa", "tcp", "ucx"};
   if (std::ranges::find(kChoices, value) != kChoices.end()) return true;
-  if (holds_text(knob)) return std::ranges::find(knob.choices, value) != knob.choices.end();
-  return holds_switch(knob) ? value == "true" || value == "false" : is_number(value);
+  if (holds_text(option)) return std::ranges::find(option.choices, value) != option.choices.end();
+  return holds_switch(option) ? value == "true" || value == "false" : is_number(value);
 }
 
-std::string shown(const Knob& knob, const YAML::Node& value) {
+std::string shown(const ConfigOption& option, const YAML::Node& value) {
   const auto quoted = [](const std::string& text) {
     return text.empty() || text == "off" ? '"' + text + '"' : text;
   };
   if (value.IsNull()) return "~";
-  if (value.IsScalar()) return may_be_shown(knob, value.Scalar()) ? quoted(value.Scalar()) : "TEXT";
+  if (value.IsScalar())
+    return may_be_shown(option, value.Scalar()) ? quoted(value.Scalar()) : "TEXT";
 
   std::string items;
   for (const auto& item : value) {
-    if (!item.IsScalar() || !may_be_shown(knob, item.Scalar()))
+    if (!item.IsScalar() || !may_be_shown(option, item.Scalar()))
       return "[" + std::to_string(value.size()) + " items]";
     items += (items.empty() ? "" : ", ") + quoted(item.Scalar());
   }
@@ -54,22 +55,23 @@ std::string shown(const Knob& knob, const YAML::Node& value) {
 }
 
 bool is_section(const std::string& key) {
-  return std::ranges::any_of(knobs(), [&](const Knob& k) { return k.key.starts_with(key + "."); });
+  return std::ranges::any_of(config_options(),
+                             [&](const ConfigOption& k) { return k.key.starts_with(key + "."); });
 }
 
-// Returns how many keys are no knobs.
+// Returns how many keys are no options.
 int put(const YAML::Node& map, const std::string& section, std::string& out) {
   int unknown = 0;
   const auto depth = static_cast<std::size_t>(std::ranges::count(section, '.'));
   for (const auto& entry : map) {
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    const Knob* knob = find_knob(section + name);
+    const ConfigOption* option = find_option(section + name);
     const std::string line = std::string(2 * depth, ' ') + name + ":";
     if (entry.second.IsMap() && is_section(section + name)) {
       out += line + "\n";
       unknown += put(entry.second, section + name + ".", out);
-    } else if (knob != nullptr && !entry.second.IsMap()) {
-      out += line + " " + shown(*knob, entry.second) + "\n";
+    } else if (option != nullptr && !entry.second.IsMap()) {
+      out += line + " " + shown(*option, entry.second) + "\n";
     } else {
       ++unknown;
     }
@@ -104,17 +106,18 @@ void hide_words(const std::string& argument, Redaction& redaction) {
   }
 }
 
-void hide_value(const Knob& knob, const std::string& value, Redaction& redaction) {
-  if (may_be_shown(knob, value)) return;
-  if (knob.key == "run.name" || knob.key == "run.dir") return redaction.hide_path(value, "RUN");
-  if (knob.key == "data.s3.profile") return redaction.hide(value, "PROFILE");
-  if (knob.key == "launch.mpi_args") return hide_words(value, redaction);
-  if (knob.key == "data.s3.endpoint") {
+void hide_value(const ConfigOption& option, const std::string& value, Redaction& redaction) {
+  if (may_be_shown(option, value)) return;
+  if (option.key == "run.name" || option.key == "run.dir") return redaction.hide_path(value, "RUN");
+  if (option.key == "data.s3.profile") return redaction.hide(value, "PROFILE");
+  if (option.key == "launch.mpi_args") return hide_words(value, redaction);
+  if (option.key == "data.s3.endpoint") {
     const auto scheme = value.find("://");
     const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
     redaction.hide(value.substr(begin, value.find_first_of(":/", begin) - begin), "PLACE");
   }
-  const bool place = knob.kind == Knob::Kind::kPath || value.find('/') != std::string::npos;
+  const bool place =
+      option.kind == ConfigOption::Kind::kPath || value.find('/') != std::string::npos;
   const bool of_system = value.starts_with("/usr/");
   if (place && !of_system && !word_of_program(value)) redaction.hide_path(value, "PATH");
 }
@@ -132,12 +135,12 @@ std::string config_for_help(const std::string& yaml) {
 
 void hide_config(const std::string& yaml, Redaction& redaction) {
   const YAML::Node root = parsed(yaml);
-  for (const Knob& knob : knobs()) {
-    if (!holds_text(knob)) continue;
-    const YAML::Node value = value_of(root, knob.key);
-    if (value.IsScalar()) hide_value(knob, value.Scalar(), redaction);
+  for (const ConfigOption& option : config_options()) {
+    if (!holds_text(option)) continue;
+    const YAML::Node value = value_of(root, option.key);
+    if (value.IsScalar()) hide_value(option, value.Scalar(), redaction);
     for (const auto& item : value)
-      if (item.IsScalar()) hide_value(knob, item.Scalar(), redaction);
+      if (item.IsScalar()) hide_value(option, item.Scalar(), redaction);
   }
 }
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/config/knobs.hpp"
 #include "chexnet/config/load.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
@@ -132,7 +132,7 @@ RunSummary summarize_run(const fs::path& folder) {
   if (run.name.empty()) run.name = fs::absolute(folder).parent_path().filename().string();
   run.state = "not started";
   const Config config = load_config({config_file}, {});
-  for (const auto& knob : knobs()) run.config[knob.key] = knob_text(knob, config);
+  for (const auto& option : config_options()) run.config[option.key] = option_text(option, config);
 
   const fs::path metrics = folder / "metrics.jsonl";
   if (fs::exists(metrics)) {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
@@ -86,9 +86,9 @@ TEST_CASE("the resolved config reads back equal") {
       {}, {"data.manifest.path=/x y/t.csv", "data.findings=[A b, \"c, d\"]", "train.lr=0.1",
            "run.name=\"007\"", "data.manifest.columns.image=\"#\\\"\""});
   const Config again = load_config_text("resolved", config_yaml(config), {});
-  for (const auto& knob : knobs()) {
-    INFO(knob.key);
-    CHECK(knob_text(knob, config) == knob_text(knob, again));
+  for (const auto& option : config_options()) {
+    INFO(option.key);
+    CHECK(option_text(option, config) == option_text(option, again));
   }
   CHECK(again.run.name == "007");
   CHECK(again.data.findings == Strings{"A b", "c, d"});
@@ -149,7 +149,7 @@ TEST_CASE("only the listed keys may change on a resume") {
 }
 
 TEST_CASE("docs/config.md is what the program prints") {
-  CHECK(read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md") == knobs_markdown());
+  CHECK(read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md") == options_markdown());
 }
 
 TEST_CASE("the shipped configs load") {

@@ -1,6 +1,6 @@
 // Everything an experiment can set, with defaults and units. Filled once (see load.hpp), const
-// afterwards. The table in knobs.cpp gives each member its key, meaning and limits; docs/config.md
-// is printed from it.
+// afterwards. The table in options.cpp gives each member its key, meaning and limits;
+// docs/config.md is printed from it.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ Config without_places(Config config);
 // Empty, or why a path that is no image source cannot be used: it lies in an object store.
 std::string object_store_problem(const std::string& path);
 
-// One line per knob that differs and may not differ in a resumed run; empty = may be resumed.
+// One line per option that differs and may not differ in a resumed run; empty = may be resumed.
 std::vector<std::string> resume_conflicts(const Config& before, const Config& now);
 
 // Replaces a leading ~ and ${VAR} / ${VAR:-default}; an unset VAR without default is a ConfigError.

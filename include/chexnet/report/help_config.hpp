@@ -8,7 +8,7 @@
 
 namespace chexnet {
 
-// The keys of the table of knobs whose values are numbers, switches or one of fixed choices, as
+// The keys of the table of options whose values are numbers, switches or one of fixed choices, as
 // they are. Any other value is TEXT, a list of them says how many, unknown keys are counted.
 std::string config_for_help(const std::string& yaml);
 

@@ -1,5 +1,5 @@
-// The one table of knobs. Parsing, --set, --print-config, --help, docs/config.md, did-you-mean and
-// the comparison of a resumed run's config all walk it.
+// The one table of options. Parsing, --set, --print-config, --help, docs/config.md, did-you-mean
+// and the comparison of a resumed run's config all walk it.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace chexnet {
 
 using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, Strings*, Doubles*>;
 
-struct Knob {
+struct ConfigOption {
   enum class Kind { kPlain, kPath };  // paths know ${VAR:-default} and ~
 
   std::string key;  // dotted, as in --set
@@ -25,18 +25,18 @@ struct Knob {
   bool has_auto = false;  // a number that may be "auto", kept as -1
 };
 
-const std::vector<Knob>& knobs();
-const Knob* find_knob(const std::string& key);  // null when unknown
-std::vector<std::string> knob_keys();
+const std::vector<ConfigOption>& config_options();
+const ConfigOption* find_option(const std::string& key);  // null when unknown
+std::vector<std::string> option_keys();
 
 // The value as YAML flow text ("0.1", "[a, b]", quoted where needed); equal values give equal text.
-std::string knob_text(const Knob& knob, const Config& config);
+std::string option_text(const ConfigOption& option, const Config& config);
 // "integer", "number", "true/false", "text", "list of text", "list of numbers".
-std::string knob_type(const Knob& knob);
+std::string option_type(const ConfigOption& option);
 
 // The table as a markdown page (docs/config.md).
-std::string knobs_markdown();
+std::string options_markdown();
 // The table as terminal text, narrowed to keys that start with `prefix`.
-std::string knobs_help(const std::string& prefix = "");
+std::string options_help(const std::string& prefix = "");
 
 }  // namespace chexnet

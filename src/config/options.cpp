@@ -1,4 +1,4 @@
-#include "chexnet/config/knobs.hpp"
+#include "chexnet/config/options.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@ namespace {
 
 #define FIELD(member) [](Config& c) -> FieldRef { return &c.member; }
 
-std::vector<Knob> make_knobs() {
+std::vector<ConfigOption> make_options() {
   constexpr double kBig = 1e15;
-  using enum Knob::Kind;
+  using enum ConfigOption::Kind;
   const Strings labels = {"ignore", "zero", "one"};
   // clang-format off
   return {
@@ -178,62 +178,63 @@ std::string flow_list(const List& list, Text text) {
 
 }  // namespace
 
-const std::vector<Knob>& knobs() {
-  static const std::vector<Knob> table = make_knobs();
+const std::vector<ConfigOption>& config_options() {
+  static const std::vector<ConfigOption> table = make_options();
   return table;
 }
 
-const Knob* find_knob(const std::string& key) {
-  const auto found = std::ranges::find(knobs(), key, &Knob::key);
-  return found == knobs().end() ? nullptr : &*found;
+const ConfigOption* find_option(const std::string& key) {
+  const auto found = std::ranges::find(config_options(), key, &ConfigOption::key);
+  return found == config_options().end() ? nullptr : &*found;
 }
 
-std::vector<std::string> knob_keys() {
+std::vector<std::string> option_keys() {
   std::vector<std::string> keys;
-  for (const auto& knob : knobs()) keys.push_back(knob.key);
+  for (const auto& option : config_options()) keys.push_back(option.key);
   return keys;
 }
 
-std::string knob_text(const Knob& knob, const Config& config) {
+std::string option_text(const ConfigOption& option, const Config& config) {
   Config copy = config;
   return std::visit(
       Overloaded{[](bool* v) { return std::string(*v ? "true" : "false"); },
                  [&](std::int64_t* v) {
-                   return knob.has_auto && *v < 0 ? std::string("auto") : std::to_string(*v);
+                   return option.has_auto && *v < 0 ? std::string("auto") : std::to_string(*v);
                  },
                  [&](double* v) {
-                   return knob.has_auto && *v < 0 ? std::string("auto") : number_text(*v);
+                   return option.has_auto && *v < 0 ? std::string("auto") : number_text(*v);
                  },
                  [](std::string* v) { return quoted(*v); },
                  [](Strings* v) { return flow_list(*v, quoted); },
                  [](Doubles* v) { return flow_list(*v, number_text); }},
-      knob.field(copy));
+      option.field(copy));
 }
 
-std::string knob_type(const Knob& knob) {
+std::string option_type(const ConfigOption& option) {
   Config scratch;
   return std::visit(
       Overloaded{[](bool*) { return "true/false"; },
-                 [&](std::int64_t*) { return knob.has_auto ? "integer or auto" : "integer"; },
-                 [&](double*) { return knob.has_auto ? "number or auto" : "number"; },
+                 [&](std::int64_t*) { return option.has_auto ? "integer or auto" : "integer"; },
+                 [&](double*) { return option.has_auto ? "number or auto" : "number"; },
                  [](std::string*) { return "text"; }, [](Strings*) { return "list of text"; },
                  [](Doubles*) { return "list of numbers"; }},
-      knob.field(scratch));
+      option.field(scratch));
 }
 
 namespace {
-std::string knob_meaning(const Knob& knob) {
-  std::string text = knob.help;
-  if (!knob.choices.empty()) {
+std::string knob_meaning(const ConfigOption& option) {
+  std::string text = option.help;
+  if (!option.choices.empty()) {
     text += " (one of ";
-    for (std::size_t i = 0; i < knob.choices.size(); ++i) text += (i ? ", " : "") + knob.choices[i];
+    for (std::size_t i = 0; i < option.choices.size(); ++i)
+      text += (i ? ", " : "") + option.choices[i];
     text += ")";
   }
   return text;
 }
 }  // namespace
 
-std::string knobs_markdown() {
+std::string options_markdown() {
   std::string text =
       "# Config keys\n\nPrinted by `chexnet-train config --markdown`; a test keeps this page equal "
       "to the program.\n\n"
@@ -246,23 +247,24 @@ std::string knobs_markdown() {
       "A key marked with * may differ when a run is resumed.\n\n"
       "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;
-  for (const auto& knob : knobs()) {
-    std::string meaning = knob_meaning(knob);
+  for (const auto& option : config_options()) {
+    std::string meaning = knob_meaning(option);
     for (std::size_t at = 0; (at = meaning.find('|', at)) != std::string::npos; at += 2)
       meaning.insert(at, "\\");
-    text += "| `" + knob.key + "`" + (knob.may_change_on_resume ? "*" : "") + " | " +
-            knob_type(knob) + " | `" + knob_text(knob, defaults) + "` | " + meaning + " |\n";
+    text += "| `" + option.key + "`" + (option.may_change_on_resume ? "*" : "") + " | " +
+            option_type(option) + " | `" + option_text(option, defaults) + "` | " + meaning +
+            " |\n";
   }
   return text;
 }
 
-std::string knobs_help(const std::string& prefix) {
+std::string options_help(const std::string& prefix) {
   std::string text;
   const Config defaults;
-  for (const auto& knob : knobs())
-    if (knob.key.starts_with(prefix))
-      text += "  " + knob.key + " = " + knob_text(knob, defaults) + "  (" + knob_type(knob) +
-              ")\n      " + knob_meaning(knob) + "\n";
+  for (const auto& option : config_options())
+    if (option.key.starts_with(prefix))
+      text += "  " + option.key + " = " + option_text(option, defaults) + "  (" +
+              option_type(option) + ")\n      " + knob_meaning(option) + "\n";
   return text;
 }
 

@@ -76,8 +76,9 @@ nlohmann::ordered_json layer_times(Network& network, const Device& device,
                     {"ms_per_step", 1e3 * (seconds - known) / kSteps},
                     {"gflop_per_s", 0.0},
                     {"gb_per_s", 0.0}});
-  Team team(device.threads);
-  const Ceilings ceilings = measure_ceilings(arithmetic_of(network.options().precision), team);
+  ThreadPool thread_pool(device.threads);
+  const Ceilings ceilings =
+      measure_ceilings(arithmetic_of(network.options().precision), thread_pool);
   json["layers"] = layers;
   json["ceilings"] = {{"fma_gflop_per_s", ceilings.gflops}, {"copy_gb_per_s", ceilings.gb_per_s}};
   return json;

@@ -25,7 +25,7 @@
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/profile.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
@@ -61,12 +61,12 @@ std::string loaded_torch_version() {
 // Equal work on every rank at the same time; the shortest of some rounds of each, seconds.
 std::vector<double> paces(Communicator& comm, const Device& device) {
   constexpr int kRounds = 5;
-  Team team(device.threads);
+  ThreadPool thread_pool(device.threads);
   double mine = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     comm.barrier();
     const double start = now_s();
-    fma_gflops(Arithmetic::kFp32, team);
+    fma_gflops(Arithmetic::kFp32, thread_pool);
     mine = std::min(mine, now_s() - start);
   }
   std::vector<double> all;

@@ -222,7 +222,7 @@ std::string option_type(const ConfigOption& option) {
 }
 
 namespace {
-std::string knob_meaning(const ConfigOption& option) {
+std::string option_meaning(const ConfigOption& option) {
   std::string text = option.help;
   if (!option.choices.empty()) {
     text += " (one of ";
@@ -248,7 +248,7 @@ std::string options_markdown() {
       "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;
   for (const auto& option : config_options()) {
-    std::string meaning = knob_meaning(option);
+    std::string meaning = option_meaning(option);
     for (std::size_t at = 0; (at = meaning.find('|', at)) != std::string::npos; at += 2)
       meaning.insert(at, "\\");
     text += "| `" + option.key + "`" + (option.may_change_on_resume ? "*" : "") + " | " +
@@ -264,7 +264,7 @@ std::string options_help(const std::string& prefix) {
   for (const auto& option : config_options())
     if (option.key.starts_with(prefix))
       text += "  " + option.key + " = " + option_text(option, defaults) + "  (" +
-              option_type(option) + ")\n      " + knob_meaning(option) + "\n";
+              option_type(option) + ")\n      " + option_meaning(option) + "\n";
   return text;
 }
 

@@ -89,10 +89,10 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
   const PassTimer timer(
       run.profile, PassKind::kConv3Backward, 36.0 * outputs * shape_.in,
       (2.0 * static_cast<double>(shape_.input.pixels()) * shape_.in + 2.0 * outputs) * sizeof(S));
-  const BackwardCut cut(shape_.groups, shape_.in, run.team.size());
-  const Space space = space_in(run.workspace, run.team.size());
+  const BackwardCut cut(shape_.groups, shape_.in, run.thread_pool.size());
+  const Space space = space_in(run.workspace, run.thread_pool.size());
   const std::int64_t step = std::int64_t{9} * shape_.in;
-  pack_in_pieces(run.team, shape_.in, shape_.out, [&](int output, int first, int last) {
+  pack_in_pieces(run.thread_pool, shape_.in, shape_.out, [&](int output, int first, int last) {
     if (shape_.winograd) {
       pack_winograd_block<A>({shape_.weight, 9, step}, output, first, last, true,
                              static_cast<std::int64_t>(shape_.in) * shape_.out,
@@ -105,7 +105,7 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
       pack_block<A>({shape_.weight + taps_[static_cast<std::size_t>(tap)], 9, step}, output, first,
                     last, shape_.pair, to);
   });
-  run.team.run(cut.tasks(), [&](int number, int thread) {
+  run.thread_pool.run(cut.tasks(), [&](int number, int thread) {
     Task task = task_of(space, cut, number, thread);
     task.dy = &dy;
     task.sink = sink_of_task(sink, cut, space.sums, number);
@@ -128,7 +128,7 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
 template <class S>
 void Conv3Backward<S>::write_gradient(const Run<S>& run, const Space& space) const {
   const int taps = shape_.winograd ? 16 : 9;
-  run.team.run(shape_.in / kBlock, [&](int block, int) {
+  run.thread_pool.run(shape_.in / kBlock, [&](int block, int) {
     for (int o = 0; o < shape_.out; ++o) {
       A u[16][kBlock] = {}, g[9][kBlock];
       for (int p = 0; p < space.sums.parts; ++p)

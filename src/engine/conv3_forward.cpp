@@ -49,9 +49,9 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalizedMap<S>& 
   const PassTimer timer(
       run.profile, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
       (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) * sizeof(S));
-  const Space space = space_in(run.workspace, run.team.size());
+  const Space space = space_in(run.workspace, run.thread_pool.size());
   const std::int64_t step = std::int64_t{9} * shape_.in;
-  pack_in_pieces(run.team, shape_.out, shape_.in, [&](int output, int first, int last) {
+  pack_in_pieces(run.thread_pool, shape_.out, shape_.in, [&](int output, int first, int last) {
     if (shape_.winograd) {
       pack_winograd_block<A>({shape_.weight, step, 9}, output, first, last, false,
                              static_cast<std::int64_t>(shape_.in) * shape_.out,
@@ -74,7 +74,7 @@ template <class S>
 void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const NormalizedMap<S>& in,
                              S* out, std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
-  run.team.run(cut.parts, [&](int part, int thread) {
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.threads + thread * space.thread() + Conv3Shape<S>::kSlack,
                          shape_.group * shape_.padded.rows()};
     if (run.training) space.sums.clear(part);
@@ -103,7 +103,7 @@ void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space, const Norm
                                S* out, std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   const int across = (shape_.input.width + 1) / 2;
-  run.team.run(cut.parts, [&](int part, int thread) {
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* memory = space.threads + thread * space.thread();
     const Panel<A> panel{memory + Conv3Shape<S>::kSlack, shape_.group * shape_.padded.rows()};
     A *v = memory + space.panel, *m = v + space.v;

@@ -12,11 +12,11 @@ class NetworkEngine final : public Engine {
  public:
   using A = Accumulator<S>;
   NetworkEngine(const Spec& spec, const Options& options, const FlatParameters& parameters,
-                int threads, Team* team, Arena* arena)
+                int threads, ThreadPool* thread_pool, Arena* arena)
       : options_(options),
         build_{kernels<S>(options.instruction_set), parameters, threads, options.training,
                options.winograd && sizeof(S) != 2},
-        team_(team),
+        thread_pool_(thread_pool),
         arena_(arena) {
     build_.moment = 1;
     network_ = std::make_unique<Net>(build_, spec, options);
@@ -51,7 +51,7 @@ class NetworkEngine final : public Engine {
  private:
   Run<S> run(Micro micro) {
     Carver carver(arena_->reserve(bytes()));
-    Run<S> run{build_.kernels, *team_, options_.sync_batchnorm};
+    Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
     run.micro = micro.index;
     run.micro_count = micro.count;
@@ -66,7 +66,7 @@ class NetworkEngine final : public Engine {
 
   Options options_;
   Build<S> build_;
-  Team* team_;
+  ThreadPool* thread_pool_;
   Arena* arena_;
   std::unique_ptr<Net> network_;
   const std::uint8_t* images_ = nullptr;
@@ -76,29 +76,29 @@ class NetworkEngine final : public Engine {
 
 template <class S>
 std::unique_ptr<Engine> of_storage(const NetworkSpec& spec, const Engine::Options& options,
-                                   const FlatParameters& parameters, int threads, Team* team,
-                                   Arena* arena) {
+                                   const FlatParameters& parameters, int threads,
+                                   ThreadPool* thread_pool, Arena* arena) {
   if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family))
     return std::make_unique<NetworkEngine<S, DenseNet<S>, DenseNetSpec>>(
-        *dense, options, parameters, threads, team, arena);
+        *dense, options, parameters, threads, thread_pool, arena);
   return std::make_unique<NetworkEngine<S, ResNet<S>, ResNetSpec>>(
-      std::get<ResNetSpec>(spec.family), options, parameters, threads, team, arena);
+      std::get<ResNetSpec>(spec.family), options, parameters, threads, thread_pool, arena);
 }
 
 std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& options,
-                              const FlatParameters& parameters, int threads, Team* team,
-                              Arena* arena) {
+                              const FlatParameters& parameters, int threads,
+                              ThreadPool* thread_pool, Arena* arena) {
   const std::string refusal = engine_refuses(spec, options.size);
   if (!refusal.empty()) throw ConfigError("[engine] " + refusal);
   switch (options.arithmetic) {
     case Arithmetic::kFp64:
-      return of_storage<double>(spec, options, parameters, threads, team, arena);
+      return of_storage<double>(spec, options, parameters, threads, thread_pool, arena);
     case Arithmetic::kBf16:
-      return of_storage<Bf16>(spec, options, parameters, threads, team, arena);
+      return of_storage<Bf16>(spec, options, parameters, threads, thread_pool, arena);
     case Arithmetic::kFp32:
       break;
   }
-  return of_storage<float>(spec, options, parameters, threads, team, arena);
+  return of_storage<float>(spec, options, parameters, threads, thread_pool, arena);
 }
 
 }  // namespace
@@ -112,8 +112,9 @@ std::string engine_refuses(const NetworkSpec& spec, int size) {
 }
 
 std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
-                                    const FlatParameters& parameters, Team& team, Arena& arena) {
-  return build(spec, options, parameters, team.size(), &team, &arena);
+                                    const FlatParameters& parameters, ThreadPool& thread_pool,
+                                    Arena& arena) {
+  return build(spec, options, parameters, thread_pool.size(), &thread_pool, &arena);
 }
 
 std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 
 namespace chexnet {
 
@@ -30,10 +30,10 @@ void pack_winograd_block(const WeightMatrix<A>& from, int first_output, int firs
 
 // Calls pack(first output, first input, last input) for pieces of a matrix, by all threads.
 template <class Pack>
-void pack_in_pieces(Team& team, int outputs, int inputs, const Pack& pack) {
+void pack_in_pieces(ThreadPool& thread_pool, int outputs, int inputs, const Pack& pack) {
   constexpr int kInputs = 64;
   const int across = (inputs + kInputs - 1) / kInputs;
-  team.run(outputs / 32 * across, [&](int piece, int) {
+  thread_pool.run(outputs / 32 * across, [&](int piece, int) {
     const int first = piece % across * kInputs;
     pack(piece / across * 32, first, std::min(inputs, first + kInputs));
   });

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/flat_parameters.hpp"
 #include "chexnet/engine/kernels.hpp"
 #include "chexnet/engine/memory_plan.hpp"
@@ -65,7 +65,7 @@ template <class S>
 struct Run {
   using A = Accumulator<S>;
   const Kernels<S>& kernels;
-  Team& team;
+  ThreadPool& thread_pool;
   Communicator* sync = nullptr;  // ranks that share batch statistics
   bool training = false;
   int micro = 0, micro_count = 1;  // gradients are stored for micro 0 and added after

@@ -133,13 +133,13 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalizedMap
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.profile, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
                         pixels * bytes_per_pixel());
-  const ForwardSpace space = forward_space(run.workspace, run.team.size());
-  pack_in_pieces(run.team, out_, in_, [&](int output, int first, int last) {
+  const ForwardSpace space = forward_space(run.workspace, run.thread_pool.size());
+  pack_in_pieces(run.thread_pool, out_, in_, [&](int output, int first, int last) {
     pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
                   space.packed + static_cast<std::int64_t>(output) * in_ / pair_);
   });
   const Cut cut{tiles_, space.sums.parts};
-  run.team.run(cut.parts, [&](int part, int thread) {
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.panels + thread * space.panel, tile_};
     std::int64_t read[kMostPixels];
     if (run.training) space.sums.clear(part);
@@ -166,13 +166,13 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.profile, PassKind::kPointwiseBackward, 4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
-  const BackwardCut cut(tiles_, in_, run.team.size());
-  const BackwardSpace space = backward_space(run.workspace, run.team.size());
-  pack_in_pieces(run.team, in_, out_, [&](int output, int first, int last) {
+  const BackwardCut cut(tiles_, in_, run.thread_pool.size());
+  const BackwardSpace space = backward_space(run.workspace, run.thread_pool.size());
+  pack_in_pieces(run.thread_pool, in_, out_, [&](int output, int first, int last) {
     pack_block<A>({weight_, 1, in_}, output, first, last, pair_,
                   space.packed + static_cast<std::int64_t>(output) * out_ / pair_);
   });
-  run.team.run(cut.tasks(), [&](int task, int thread) {
+  run.thread_pool.run(cut.tasks(), [&](int task, int thread) {
     const int part = cut.part(task);
     A* panels = space.panels + thread * (space.by_channels + space.by_pixels + space.y);
     const Panel<A> by_channels{panels, tile_};
@@ -199,7 +199,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<
   });
   const std::int64_t size = static_cast<std::int64_t>(in_) * out_;
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
-  run.team.run(rows.parts, [&](int part, int) {
+  run.thread_pool.run(rows.parts, [&](int part, int) {
     for (std::int64_t i = rows.begin(part) * kOutputs; i < rows.end(part) * kOutputs; ++i) {
       A sum = run.micro == 0 ? A(0) : gradient_[i];
       for (int p = 0; p < cut.items.parts; ++p) sum += space.weights[p * size + i];

@@ -36,15 +36,16 @@ const char* pass_name(PassKind kind) {
 namespace {
 
 template <class S>
-double gflops_of(Team& team) {
+double gflops_of(ThreadPool& thread_pool) {
   const Kernels<S>& k = kernels<S>();
   double best = 0;
   constexpr int kRounds = 2'000'000;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    std::vector<double> flops(static_cast<std::size_t>(team.size()));
+    std::vector<double> flops(static_cast<std::size_t>(thread_pool.size()));
     const double start = now_s();
-    team.run(team.size(),
-             [&](int task, int) { flops[static_cast<std::size_t>(task)] = k.fma_loop(kRounds); });
+    thread_pool.run(thread_pool.size(), [&](int task, int) {
+      flops[static_cast<std::size_t>(task)] = k.fma_loop(kRounds);
+    });
     const double seconds = now_s() - start;
     best = std::max(best, 1e-9 * std::accumulate(flops.begin(), flops.end(), 0.0) / seconds);
   }
@@ -53,23 +54,23 @@ double gflops_of(Team& team) {
 
 }  // namespace
 
-double fma_gflops(Arithmetic arithmetic, Team& team) {
-  return arithmetic == Arithmetic::kFp64   ? gflops_of<double>(team)
-         : arithmetic == Arithmetic::kBf16 ? gflops_of<Bf16>(team)
-                                           : gflops_of<float>(team);
+double fma_gflops(Arithmetic arithmetic, ThreadPool& thread_pool) {
+  return arithmetic == Arithmetic::kFp64   ? gflops_of<double>(thread_pool)
+         : arithmetic == Arithmetic::kBf16 ? gflops_of<Bf16>(thread_pool)
+                                           : gflops_of<float>(thread_pool);
 }
 
-Ceilings measure_ceilings(Arithmetic arithmetic, Team& team) {
+Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
   Ceilings ceilings;
-  ceilings.gflops = fma_gflops(arithmetic, team);
+  ceilings.gflops = fma_gflops(arithmetic, thread_pool);
   constexpr std::size_t kBytes = std::size_t{64} << 20;
-  const auto threads = static_cast<std::size_t>(team.size());
+  const auto threads = static_cast<std::size_t>(thread_pool.size());
   Arena memory;
   std::byte* from = memory.reserve(2 * kBytes * threads);
   std::byte* to = from + kBytes * threads;
   for (int repeat = 0; repeat < 4; ++repeat) {  // the first one touches the pages
     const double start = now_s();
-    team.run(team.size(), [&](int task, int) {
+    thread_pool.run(thread_pool.size(), [&](int task, int) {
       const std::size_t at = kBytes * static_cast<std::size_t>(task);
       std::memcpy(to + at, from + at, kBytes);
     });

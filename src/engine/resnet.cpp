@@ -71,7 +71,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
   const PassTimer timer(run.profile, PassKind::kResidual, 0,
                         3.0 * static_cast<double>(pixels) * expanded_.channels * sizeof(S));
   const Cut cut{pixels, kForwardParts};
-  run.team.run(cut.parts, [&](int part, int) {
+  run.thread_pool.run(cut.parts, [&](int part, int) {
     run.kernels.residual(expanded_.map(run), other, cut.begin(part),
                          static_cast<int>(cut.end(part) - cut.begin(part)), out);
   });
@@ -87,7 +87,7 @@ PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d, const NormedMap<S
                       kForwardParts, map.channels};
   const Cut cut{pixels, sums.parts};
   constexpr std::int64_t kPixels = 64;  // sums in A before they become double
-  run.team.run(cut.parts, [&](int part, int) {
+  run.thread_pool.run(cut.parts, [&](int part, int) {
     sums.clear(part);
     for (std::int64_t first = cut.begin(part); first < cut.end(part); first += kPixels)
       run.kernels.residual_sums(d, map.data(run), map.channels, map.statistics.mean(run), first,

@@ -109,12 +109,12 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
       run.profile, PassKind::kStemForward,
       2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
       static_cast<double>(2 * conv_.pixels() + pooled_.pixels()) * kChannels * sizeof(S));
-  const Space space = this->space(run.workspace, run.team.size());
+  const Space space = this->space(run.workspace, run.thread_pool.size());
   S* raw = run.template buffer<S>(raw_);
   pack(space.packed);
   const Cut cut{input_.images, space.sums.parts};
   const std::int64_t in_image = static_cast<std::int64_t>(conv_.height) * conv_.width;
-  run.team.run(cut.parts, [&](int part, int thread) {
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* padded = space.threads + thread * space.thread();
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
@@ -130,7 +130,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
   if (run.training) statistics_.set(run, space.sums, 0, count);
   norm_.prepare(run, statistics_, count);
   std::uint8_t* chosen = run.training ? run.template buffer<std::uint8_t>(chosen_) : nullptr;
-  run.team.run(cut.parts, [&](int part, int) {
+  run.thread_pool.run(cut.parts, [&](int part, int) {
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
     for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
@@ -152,7 +152,7 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
       run.profile, PassKind::kStemBackward,
       2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
       static_cast<double>(2 * conv_.pixels() + 4 * pooled_.pixels()) * kChannels * sizeof(S));
-  const Space space = this->space(run.workspace, run.team.size());
+  const Space space = this->space(run.workspace, run.thread_pool.size());
   const S* raw = run.template buffer<S>(raw_);
   const std::uint8_t* chosen = run.template buffer<std::uint8_t>(chosen_);
   const Cut cut{input_.images, space.sums.parts};
@@ -167,7 +167,7 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
                      raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) * kChannels,
                      kChannels);
   };
-  run.team.run(cut.parts, [&](int part, int thread) {
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.threads + thread * space.thread() + space.image, conv_.width};
     space.sums.clear(part);
     for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
@@ -178,7 +178,7 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
   space.sums.combine();
   alignas(64) A a[kChannels], b[kChannels], c[kChannels];
   norm_.backward_own(run, space.sums, statistics_, pixel_count(run, conv_), a, b, c);
-  run.team.run(cut.parts, [&](int part, int thread) {
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* padded = space.threads + thread * space.thread();
     const Panel<A> panel{padded + space.image, conv_.width};
     A* weights = space.weights + std::int64_t{part} * kChannels * kWeights;

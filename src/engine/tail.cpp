@@ -42,7 +42,7 @@ void Tail<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) 
                         static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);
   const int pixels = shape_.height * shape_.width;
-  run.team.run(shape_.images, [&](int image, int) {
+  run.thread_pool.run(shape_.images, [&](int image, int) {
     A* own = features + static_cast<std::int64_t>(image) * channels_;
     run.kernels.mean(in, static_cast<std::int64_t>(image) * pixels, pixels, own);
     for (int k = 0; k < findings_; ++k)
@@ -57,7 +57,7 @@ void Tail<S>::backward_head(const Run<S>& run, const A* dlogits) const {
   const A* features = run.template kept_at<A>(features_);
   A* dfeatures = run.template kept_at<A>(dfeatures_);
   const auto store = [&](A& to, A value) { to = run.micro == 0 ? value : to + value; };
-  run.team.run(findings_ + shape_.images, [&](int task, int) {
+  run.thread_pool.run(findings_ + shape_.images, [&](int task, int) {
     if (task >= findings_) {  // dfeatures = dlogits x weight
       const int image = task - findings_;
       A* to = dfeatures + static_cast<std::int64_t>(image) * channels_;
@@ -97,7 +97,7 @@ PartSums Tail<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
   const A* dfeatures = run.template kept_at<A>(dfeatures_);
   const Cut cut{shape_.images, sums.parts};
   const int pixels = shape_.height * shape_.width;
-  run.team.run(cut.parts, [&](int part, int) {
+  run.thread_pool.run(cut.parts, [&](int part, int) {
     GradientSink<S> own = sink;
     own.first = 0;
     own.last = channels_;

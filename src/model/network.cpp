@@ -117,11 +117,11 @@ std::string Network::description(std::int64_t batch, std::int64_t size) {
 }
 
 Engine& Network::engine_for(std::int64_t batch, std::int64_t size, bool training) {
-  if (team_ == nullptr || team_->size() != at::get_num_threads()) {
+  if (thread_pool_ == nullptr || thread_pool_->size() != at::get_num_threads()) {
     training_ = {};
     inference_ = {};
-    team_ = std::make_unique<Team>(at::get_num_threads());
-    team_->set_tick(tick_);
+    thread_pool_ = std::make_unique<ThreadPool>(at::get_num_threads());
+    thread_pool_->set_tick(tick_);
   }
   Built& built = training ? training_ : inference_;
   if (built.batch != batch || built.size != size) {
@@ -134,8 +134,9 @@ Engine& Network::engine_for(std::int64_t batch, std::int64_t size, bool training
     flat.statistics = [this](const std::string& name) {
       return parameters_.statistics_begin_of(name);
     };
-    built = {batch, size,
-             make_engine(spec_, engine_options(batch, size, training), flat, *team_, arena_)};
+    built = {
+        batch, size,
+        make_engine(spec_, engine_options(batch, size, training), flat, *thread_pool_, arena_)};
     built.engine->set_profile(profile_);
     built.engine->set_recorder(recorder_);
   }
@@ -170,7 +171,7 @@ void Network::backward(const at::Tensor& dlogits) {
 
 void Network::set_tick(std::function<void()> tick) {
   tick_ = std::move(tick);
-  if (team_ != nullptr) team_->set_tick(tick_);
+  if (thread_pool_ != nullptr) thread_pool_->set_tick(tick_);
 }
 
 void Network::set_profile(Profile* profile) {

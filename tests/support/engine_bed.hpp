@@ -1,4 +1,4 @@
-// Parameters, memory and a team for single layers of the engine, without LibTorch.
+// Parameters, memory and a thread_pool for single layers of the engine, without LibTorch.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class TestBed {
   // `sizes`: elements of each parameter, and of each BatchNorm's mean, by name. Values are drawn.
   TestBed(const std::map<std::string, int>& sizes, const std::map<std::string, int>& norms,
           int threads, bool winograd, const std::string& instruction_set)
-      : team_(threads), winograd_(winograd), instruction_set_(instruction_set) {
+      : thread_pool_(threads), winograd_(winograd), instruction_set_(instruction_set) {
     std::int64_t at = 0, statistic = 0;
     for (const auto& [name, size] : sizes) {
       places_[name] = at;
@@ -40,7 +40,7 @@ class TestBed {
     parameters_.parameter = [this](const std::string& name) { return places_.at(name); };
     parameters_.statistics = [this](const std::string& name) { return statistics_.at(name); };
     build.emplace(
-        Build<S>{kernels<S>(instruction_set_), parameters_, team_.size(), true, winograd_});
+        Build<S>{kernels<S>(instruction_set_), parameters_, thread_pool_.size(), true, winograd_});
     build->moment = 1;
   }
 
@@ -49,7 +49,7 @@ class TestBed {
     build->plan.place();
     Carver counter;
     const auto carve = [&](Carver& carver) {
-      Run<S> run{kernels<S>(instruction_set_), team_};
+      Run<S> run{kernels<S>(instruction_set_), thread_pool_};
       run.training = true;
       run.kept = carver.take<std::byte>(static_cast<std::int64_t>(build->kept));
       run.workspace = carver.take<std::byte>(static_cast<std::int64_t>(build->workspace));
@@ -68,7 +68,7 @@ class TestBed {
   std::optional<Build<S>> build;
 
  private:
-  Team team_;
+  ThreadPool thread_pool_;
   bool winograd_;
   std::string instruction_set_;
   std::map<std::string, std::int64_t> places_, statistics_;

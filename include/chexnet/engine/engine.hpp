@@ -11,7 +11,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/core/recorder.hpp"
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/flat_parameters.hpp"
 #include "chexnet/engine/memory_plan.hpp"
 #include "chexnet/engine/network_spec.hpp"
@@ -59,9 +59,10 @@ class Engine {
 // Whether the engine knows this network at this size; "" or the reason why not.
 std::string engine_refuses(const NetworkSpec& spec, int size);
 // `arena` may serve several engines of which one works at a time, from forward to the end of
-// backward. Team and arena must outlive the engine.
+// backward. ThreadPool and arena must outlive the engine.
 std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
-                                    const FlatParameters& parameters, Team& team, Arena& arena);
+                                    const FlatParameters& parameters, ThreadPool& thread_pool,
+                                    Arena& arena);
 // Bytes of such an engine, without taking memory; `threads` compute.
 std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads);
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/storage.hpp"
 
 namespace chexnet {
@@ -39,8 +39,8 @@ struct Profile {
 struct Ceilings {
   double gflops = 0, gb_per_s = 0;
 };
-double fma_gflops(Arithmetic arithmetic, Team& team);  // some tens of milliseconds
-Ceilings measure_ceilings(Arithmetic arithmetic, Team& team);
+double fma_gflops(Arithmetic arithmetic, ThreadPool& thread_pool);  // some tens of milliseconds
+Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool);
 
 // Adds the time from construction to destruction. Nothing without a profile.
 class PassTimer {

@@ -95,7 +95,7 @@ class Network {
   };
   NetworkSpec spec_;
   std::int64_t findings_;
-  std::unique_ptr<Team> team_;
+  std::unique_ptr<ThreadPool> thread_pool_;
   Arena arena_;
   Built training_, inference_;
   Engine* active_ = nullptr;  // of the last forward

@@ -1,4 +1,4 @@
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 
 #include <stdexcept>
 #include <vector>
@@ -7,14 +7,14 @@
 
 using namespace chexnet;
 
-TEST_CASE("a team does each task of each pass once, and passes see each other's results") {
+TEST_CASE("a thread_pool does each task of each pass once, and passes see each other's results") {
   for (const int threads : {1, 2, 3, 5}) {
-    Team team(threads);
-    CHECK(team.size() == threads);
+    ThreadPool thread_pool(threads);
+    CHECK(thread_pool.size() == threads);
     std::vector<int> values(97, 0);
     std::vector<char> seen(static_cast<std::size_t>(threads), 0);
     for (int pass = 1; pass <= 200; ++pass)
-      team.run(97, [&](int task, int thread) {
+      thread_pool.run(97, [&](int task, int thread) {
         const auto t = static_cast<std::size_t>(task);
         // The neighbor's value of the pass before, whoever computed it.
         values[t] += pass;
@@ -22,20 +22,20 @@ TEST_CASE("a team does each task of each pass once, and passes see each other's 
       });
     CHECK(values == std::vector<int>(97, 200 * 201 / 2));
     CHECK(seen[0] == 1);
-    team.run(0, [&](int, int) { values[0] = -1; });
+    thread_pool.run(0, [&](int, int) { values[0] = -1; });
     CHECK(values[0] == 200 * 201 / 2);
   }
 }
 
-TEST_CASE("the tick of a team is called between tasks and may throw without losing a task") {
-  Team team(2);
+TEST_CASE("the tick of a thread_pool is called between tasks and may throw without losing a task") {
+  ThreadPool thread_pool(2);
   int ticks = 0;
-  team.set_tick([&] {
+  thread_pool.set_tick([&] {
     if (++ticks == 2) throw std::runtime_error("link lost");
   });
   std::vector<int> done(50, 0);
   const auto pass = [&] {
-    team.run(50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
+    thread_pool.run(50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
   };
   // A pass may be done by the helper alone, so there are as many as it takes.
   while (ticks < 2) {
@@ -48,7 +48,7 @@ TEST_CASE("the tick of a team is called between tasks and may throw without losi
   }
   CHECK(ticks == 100);
   const int before = done[0];
-  team.set_tick({});
+  thread_pool.set_tick({});
   pass();
   CHECK(done == std::vector<int>(50, before + 1));
 }

@@ -11,12 +11,12 @@
 
 namespace chexnet {
 
-class Team {
+class ThreadPool {
  public:
-  explicit Team(int threads);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
   // Called by thread 0 between its tasks, to let communication advance. It may throw: the pass is
@@ -37,7 +37,7 @@ class Team {
   using Call = void (*)(const void* work, int task, int thread);
   void run_erased(int tasks, Call call, const void* work);
   int next_task();
-  void help(int thread, int patience);
+  void help(int thread, int spins_before_sleep);
 
   // Written by thread 0 before `pass_` is raised, read by helpers after they saw it.
   Call call_ = nullptr;

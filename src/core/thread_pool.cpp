@@ -1,4 +1,4 @@
-#include "chexnet/core/team.hpp"
+#include "chexnet/core/thread_pool.hpp"
 
 #include <exception>
 
@@ -17,23 +17,23 @@ void pause_briefly() {
 
 }  // namespace
 
-Team::Team(int threads) {
-  const int patience =
+ThreadPool::ThreadPool(int threads) {
+  const int spins_before_sleep =
       threads > static_cast<int>(std::thread::hardware_concurrency()) ? kSpinsWhenCrowded : kSpins;
   for (int t = 1; t < threads; ++t)
-    helpers_.emplace_back([this, t, patience] { help(t, patience); });
+    helpers_.emplace_back([this, t, spins_before_sleep] { help(t, spins_before_sleep); });
 }
 
-Team::~Team() {
+ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
   pass_.fetch_add(1, std::memory_order_release);
   pass_.notify_all();
   for (auto& helper : helpers_) helper.join();
 }
 
-int Team::next_task() { return next_.fetch_add(1, std::memory_order_relaxed); }
+int ThreadPool::next_task() { return next_.fetch_add(1, std::memory_order_relaxed); }
 
-void Team::run_erased(int tasks, Call call, const void* work) {
+void ThreadPool::run_erased(int tasks, Call call, const void* work) {
   call_ = call;
   work_ = work;
   tasks_ = tasks;
@@ -65,11 +65,11 @@ void Team::run_erased(int tasks, Call call, const void* work) {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-void Team::help(int thread, int patience) {
+void ThreadPool::help(int thread, int spins) {
   std::uint32_t seen = 0;
   for (;;) {
     for (int spins = 0; pass_.load(std::memory_order_acquire) == seen; ++spins) {
-      if (spins < patience)
+      if (spins < spins_before_sleep)
         pause_briefly();
       else
         pass_.wait(seen, std::memory_order_acquire);

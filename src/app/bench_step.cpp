@@ -54,16 +54,16 @@ std::vector<std::vector<double>> time_in_turn(const std::vector<std::function<vo
 nlohmann::ordered_json layer_times(Network& network, const Device& device,
                                    const std::function<void()>& step) {
   constexpr int kSteps = 3;
-  Profile profile;
-  network.set_profile(&profile);
+  LayerTimes layer_times;
+  network.set_layer_times(&layer_times);
   const double start = now_s();
   for (int i = 0; i < kSteps; ++i) step();
   const double seconds = now_s() - start;
-  network.set_profile(nullptr);
+  network.set_layer_times(nullptr);
   nlohmann::ordered_json json, layers = nlohmann::ordered_json::array();
   double known = 0;
   for (int k = 0; k < kPassKinds; ++k) {
-    const auto& entry = profile.of(static_cast<PassKind>(k));
+    const auto& entry = layer_times.of(static_cast<PassKind>(k));
     if (entry.passes == 0) continue;
     known += entry.seconds;
     layers.push_back({{"layers", pass_name(static_cast<PassKind>(k))},

@@ -26,7 +26,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/resources.hpp"
 #include "chexnet/core/thread_pool.hpp"
-#include "chexnet/engine/profile.hpp"
+#include "chexnet/engine/layer_times.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/health.hpp"

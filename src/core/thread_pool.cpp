@@ -65,7 +65,7 @@ void ThreadPool::run_erased(int tasks, Call call, const void* work) {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-void ThreadPool::help(int thread, int spins) {
+void ThreadPool::help(int thread, int spins_before_sleep) {
   std::uint32_t seen = 0;
   for (;;) {
     for (int spins = 0; pass_.load(std::memory_order_acquire) == seen; ++spins) {

@@ -80,9 +80,9 @@ class NcclCommunicator final : public Communicator {
 
   const World& world() const override { return host_->world(); }
   void set_wire(Wire wire) override { wire_ = wire; }
-  void set_recorder(Recorder* recorder) override {
-    Communicator::set_recorder(recorder);
-    host_->set_recorder(recorder);
+  void set_profiler(Profiler* profiler) override {
+    Communicator::set_profiler(profiler);
+    host_->set_profiler(profiler);
   }
 
   void start(const GradientBuffer& buffer) override {
@@ -204,8 +204,8 @@ class Library final : public CudaLibrary {
     return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s);
   }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
-  void mark_ranges(Recorder& recorder) override {
-    recorder.set_markers(
+  void mark_ranges(Profiler& profiler) override {
+    profiler.set_markers(
         [](const char* name) { torch::profiler::impl::cudaStubs()->rangePush(name); },
         [] { torch::profiler::impl::cudaStubs()->rangePop(); });
   }

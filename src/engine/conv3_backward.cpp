@@ -87,7 +87,7 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
                                       GradientSink<S> sink) const {
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
-      run.profile, PassKind::kConv3Backward, 36.0 * outputs * shape_.in,
+      run.layer_times, PassKind::kConv3Backward, 36.0 * outputs * shape_.in,
       (2.0 * static_cast<double>(shape_.input.pixels()) * shape_.in + 2.0 * outputs) * sizeof(S));
   const BackwardCut cut(shape_.groups, shape_.in, run.thread_pool.size());
   const Space space = space_in(run.workspace, run.thread_pool.size());

@@ -47,7 +47,7 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalizedMap<S>& 
                                      std::int64_t pitch) const {
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
-      run.profile, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
+      run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
       (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) * sizeof(S));
   const Space space = space_in(run.workspace, run.thread_pool.size());
   const std::int64_t step = std::int64_t{9} * shape_.in;

@@ -40,8 +40,8 @@ class NetworkEngine final : public Engine {
     run.written = std::move(written);
     network_->backward(run, images_, static_cast<const A*>(dlogits));
   }
-  void set_profile(Profile* profile) override { profile_ = profile; }
-  void set_recorder(Recorder* recorder) override { recorder_ = recorder; }
+  void set_layer_times(LayerTimes* layer_times) override { layer_times_ = layer_times; }
+  void set_profiler(Profiler* profiler) override { profiler_ = profiler; }
   std::string description() const override {
     const std::string type = sizeof(S) == 2 ? "bf16" : sizeof(S) == 4 ? "fp32" : "fp64";
     return "own engine, " + type + " by " + build_.kernels.name +
@@ -59,8 +59,8 @@ class NetworkEngine final : public Engine {
     run.workspace = carver.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
     run.arena = carver.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
     run.plan = &build_.plan;
-    run.profile = profile_;
-    run.recorder = recorder_;
+    run.layer_times = layer_times_;
+    run.profiler = profiler_;
     return run;
   }
 
@@ -70,8 +70,8 @@ class NetworkEngine final : public Engine {
   Arena* arena_;
   std::unique_ptr<Net> network_;
   const std::uint8_t* images_ = nullptr;
-  Profile* profile_ = nullptr;
-  Recorder* recorder_ = nullptr;
+  LayerTimes* layer_times_ = nullptr;
+  Profiler* profiler_ = nullptr;
 };
 
 template <class S>

@@ -11,8 +11,8 @@
 #include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/flat_parameters.hpp"
 #include "chexnet/engine/kernels.hpp"
+#include "chexnet/engine/layer_times.hpp"
 #include "chexnet/engine/memory_plan.hpp"
-#include "chexnet/engine/profile.hpp"
 
 namespace chexnet {
 
@@ -73,8 +73,8 @@ struct Run {
   const MemoryPlan* plan = nullptr;
   std::byte* workspace = nullptr;
   std::byte* kept = nullptr;
-  Profile* profile = nullptr;                       // may be null
-  Recorder* recorder = nullptr;                     // may be null
+  LayerTimes* layer_times = nullptr;                // may be null
+  Profiler* profiler = nullptr;                     // may be null
   std::function<void(std::int64_t end)> written{};  // gradients below `end` are complete
 
   template <class T>
@@ -86,12 +86,11 @@ struct Run {
     return reinterpret_cast<T*>(kept + offset);
   }
   // Marks a group of layers on the timeline. `name` is of static life, `number` counts from 1.
-  Recorder::Span forward_span(const char* name, std::size_t number = 0) const {
-    return {recorder, Operation::kForward, name, static_cast<std::int32_t>(number) - (number == 0)};
+  Profiler::Span forward_span(const char* name, std::size_t number = 0) const {
+    return {profiler, Phase::kForward, name, static_cast<std::int32_t>(number) - (number == 0)};
   }
-  Recorder::Span backward_span(const char* name, std::size_t number = 0) const {
-    return {recorder, Operation::kBackward, name,
-            static_cast<std::int32_t>(number) - (number == 0)};
+  Profiler::Span backward_span(const char* name, std::size_t number = 0) const {
+    return {profiler, Phase::kBackward, name, static_cast<std::int32_t>(number) - (number == 0)};
   }
   void finished(std::int64_t end) const {
     if (micro + 1 == micro_count && written) written(end);

@@ -131,7 +131,7 @@ template <class S>
 PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, S* out,
                                           std::int64_t pitch) const {
   const auto pixels = static_cast<double>(output_.pixels());
-  const PassTimer timer(run.profile, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
+  const PassTimer timer(run.layer_times, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
                         pixels * bytes_per_pixel());
   const ForwardSpace space = forward_space(run.workspace, run.thread_pool.size());
   pack_in_pieces(run.thread_pool, out_, in_, [&](int output, int first, int last) {
@@ -164,7 +164,7 @@ template <class S>
 PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<S>& dy,
                                            GradientSink<S> sink) const {
   const auto pixels = static_cast<double>(output_.pixels());
-  const PassTimer timer(run.profile, PassKind::kPointwiseBackward, 4.0 * pixels * in_ * out_,
+  const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward, 4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
   const BackwardCut cut(tiles_, in_, run.thread_pool.size());
   const BackwardSpace space = backward_space(run.workspace, run.thread_pool.size());

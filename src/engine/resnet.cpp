@@ -68,7 +68,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
     other = map.map(run);
   }
   const std::int64_t pixels = expanded_.shape.pixels();
-  const PassTimer timer(run.profile, PassKind::kResidual, 0,
+  const PassTimer timer(run.layer_times, PassKind::kResidual, 0,
                         3.0 * static_cast<double>(pixels) * expanded_.channels * sizeof(S));
   const Cut cut{pixels, kForwardParts};
   run.thread_pool.run(cut.parts, [&](int part, int) {
@@ -80,7 +80,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
 template <class S>
 PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d, const NormedMap<S>& map) const {
   const std::int64_t pixels = map.shape.pixels();
-  const PassTimer timer(run.profile, PassKind::kResidual, 0,
+  const PassTimer timer(run.layer_times, PassKind::kResidual, 0,
                         2.0 * static_cast<double>(pixels) * map.channels * sizeof(S));
   Carver carver(run.workspace);
   const PartSums sums{carver.take<double>(PartSums::size(kForwardParts, map.channels)),

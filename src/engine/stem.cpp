@@ -106,7 +106,7 @@ template <class S>
 PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
                           std::int64_t pitch) const {
   const PassTimer timer(
-      run.profile, PassKind::kStemForward,
+      run.layer_times, PassKind::kStemForward,
       2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
       static_cast<double>(2 * conv_.pixels() + pooled_.pixels()) * kChannels * sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());
@@ -149,7 +149,7 @@ template <class S>
 void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
                        const GradientMap<S>& dy) const {
   const PassTimer timer(
-      run.profile, PassKind::kStemBackward,
+      run.layer_times, PassKind::kStemBackward,
       2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
       static_cast<double>(2 * conv_.pixels() + 4 * pooled_.pixels()) * kChannels * sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());

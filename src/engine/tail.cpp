@@ -38,7 +38,7 @@ Tail<S>::Tail(Build<S>& build, const std::string& classifier, int channels, int 
 
 template <class S>
 void Tail<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const {
-  const PassTimer timer(run.profile, PassKind::kTail, 0,
+  const PassTimer timer(run.layer_times, PassKind::kTail, 0,
                         static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);
   const int pixels = shape_.height * shape_.width;
@@ -53,7 +53,7 @@ void Tail<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) 
 
 template <class S>
 void Tail<S>::backward_head(const Run<S>& run, const A* dlogits) const {
-  const PassTimer timer(run.profile, PassKind::kTail, 0, 0);
+  const PassTimer timer(run.layer_times, PassKind::kTail, 0, 0);
   const A* features = run.template kept_at<A>(features_);
   A* dfeatures = run.template kept_at<A>(dfeatures_);
   const auto store = [&](A& to, A value) { to = run.micro == 0 ? value : to + value; };
@@ -91,7 +91,7 @@ PartSums Tail<S>::sums(std::byte* region) const {
 
 template <class S>
 PartSums Tail<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
-  const PassTimer timer(run.profile, PassKind::kTail, 0,
+  const PassTimer timer(run.layer_times, PassKind::kTail, 0,
                         2.0 * static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   const PartSums sums = this->sums(run.workspace);
   const A* dfeatures = run.template kept_at<A>(dfeatures_);

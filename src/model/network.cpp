@@ -71,7 +71,7 @@ Network::Network(const NetworkSpec& spec, std::int64_t findings, Options options
 }
 
 at::Tensor Network::on_device(const at::Tensor& images) const {
-  const Recorder::Span span(options_.device.is_cpu() ? nullptr : recorder_, Operation::kCopy);
+  const Profiler::Span span(options_.device.is_cpu() ? nullptr : profiler_, Phase::kCopy);
   return images.to(options_.device);
 }
 
@@ -137,8 +137,8 @@ Engine& Network::engine_for(std::int64_t batch, std::int64_t size, bool training
     built = {
         batch, size,
         make_engine(spec_, engine_options(batch, size, training), flat, *thread_pool_, arena_)};
-    built.engine->set_profile(profile_);
-    built.engine->set_recorder(recorder_);
+    built.engine->set_layer_times(layer_times_);
+    built.engine->set_profiler(profiler_);
   }
   return *built.engine;
 }
@@ -174,16 +174,16 @@ void Network::set_tick(std::function<void()> tick) {
   if (thread_pool_ != nullptr) thread_pool_->set_tick(tick_);
 }
 
-void Network::set_profile(Profile* profile) {
-  profile_ = profile;
+void Network::set_layer_times(LayerTimes* layer_times) {
+  layer_times_ = layer_times;
   for (const Built* built : {&training_, &inference_})
-    if (built->engine != nullptr) built->engine->set_profile(profile);
+    if (built->engine != nullptr) built->engine->set_layer_times(layer_times);
 }
 
-void Network::set_recorder(Recorder* recorder) {
-  recorder_ = recorder;
+void Network::set_profiler(Profiler* profiler) {
+  profiler_ = profiler;
   for (const Built* built : {&training_, &inference_})
-    if (built->engine != nullptr) built->engine->set_recorder(recorder);
+    if (built->engine != nullptr) built->engine->set_profiler(profiler);
 }
 
 }  // namespace chexnet

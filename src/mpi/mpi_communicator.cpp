@@ -119,7 +119,7 @@ class MpiCommunicator final : public Communicator {
 
   void finish() override {
     if (pending_.empty()) return;
-    const Recorder::Span span(recorder_, Operation::kAllReduceWait);
+    const Profiler::Span span(profiler_, Phase::kAllReduceWait);
     for (auto& pending : pending_) {
       if (pending.request != MPI_REQUEST_NULL) {
         wait(pending.request, "gradient all-reduce", pending.sequence);
@@ -213,9 +213,9 @@ class MpiCommunicator final : public Communicator {
 
   // Seen by this rank at its next look, so an upper bound of the travel.
   void record(const Pending& pending) {
-    if (recorder_ == nullptr) return;
+    if (profiler_ == nullptr) return;
     const auto bucket = static_cast<std::int32_t>(&pending - pending_.data());
-    recorder_->add({"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
+    profiler_->add({"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
   }
 
   template <class T>
@@ -225,12 +225,12 @@ class MpiCommunicator final : public Communicator {
   }
 
   void wait_recorded(MPI_Request& request, const char* what) {
-    const Recorder::Span span(recorder_, Operation::kControl, what);
+    const Profiler::Span span(profiler_, Phase::kControl, what);
     wait(request, what, ++sequence_);
   }
 
   void wait(MPI_Request& request, const char* what, std::uint64_t sequence = 0) {
-    if (recorder_ != nullptr) recorder_->entered_collective(sequence);
+    if (profiler_ != nullptr) profiler_->entered_collective(sequence);
     double start = now_s(), looked = start;
     for (;;) {
       int done = 0;
@@ -245,8 +245,9 @@ class MpiCommunicator final : public Communicator {
       // The watchdog, which can tell who is to blame, speaks first.
       constexpr double kAfterWatchdog = 1;
       if (waited > timeout_s_ + kAfterWatchdog)
-        throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what + " (operation " +
-                        std::to_string(sequence) + ") did not finish in " + fixed(timeout_s_, 0) +
+        throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what +
+                        " (collective " + std::to_string(sequence) + ") did not finish in " +
+                        fixed(timeout_s_, 0) +
                         " s. Hint: another rank has stopped or a link is down; see the other "
                         "ranks' logs, or raise launch.timeout_s");
       // Ranks may share cores: give them away while waiting, and sleep once it takes long.

@@ -45,10 +45,10 @@ double clock_offset_s(Communicator& comm) {
   return median(std::move(offsets));
 }
 
-void write_timeline(Communicator& comm, const Recorder& recorder, double offset_s,
+void write_timeline(Communicator& comm, const Profiler& profiler, double offset_s,
                     const std::filesystem::path& path) {
-  json mine = {{"host", host_name()}, {"dropped", recorder.dropped()}, {"events", json::array()}};
-  for (const auto& e : recorder.timeline())
+  json mine = {{"host", host_name()}, {"dropped", profiler.dropped()}, {"events", json::array()}};
+  for (const auto& e : profiler.timeline())
     mine["events"].push_back(
         {e.number < 0 ? std::string(e.name) : e.name + (" " + std::to_string(e.number)),
          e.track == 0 ? int{kMain} : kBuckets + std::max(0, e.number), e.begin_s + offset_s,
@@ -65,7 +65,7 @@ void write_timeline(Communicator& comm, const Recorder& recorder, double offset_
     for (const auto& e : ranks.back()["events"]) start = std::min(start, e[2].get<double>());
   }
   json events = json::array();
-  const std::string waiting = operation_name(Operation::kAllReduceWait);
+  const std::string waiting = phase_name(Phase::kAllReduceWait);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const int process = static_cast<int>(r);
     events.push_back(

@@ -19,17 +19,16 @@ using nlohmann::json;
 constexpr std::size_t kWindow = 10;  // steps
 constexpr double kWriteEvery = 10;   // seconds between two `system` lines of the metrics
 
-double of(const Recorder::Seconds& seconds, Operation operation) {
-  return seconds[static_cast<std::size_t>(operation)];
+double of(const Profiler::Seconds& seconds, Phase phase) {
+  return seconds[static_cast<std::size_t>(phase)];
 }
 // All but waiting for other ranks.
-double own_of(const Recorder::Seconds& seconds) {
+double own_of(const Profiler::Seconds& seconds) {
   double own = 0;
-  for (int o = 0; o < kOperations; ++o)
-    if (const auto operation = static_cast<Operation>(o); !is_collective(operation) &&
-                                                          operation != Operation::kEvaluate &&
-                                                          operation != Operation::kCheckpoint)
-      own += of(seconds, operation);
+  for (int o = 0; o < kPhases; ++o)
+    if (const auto phase = static_cast<Phase>(o);
+        !is_collective(phase) && phase != Phase::kEvaluate && phase != Phase::kCheckpoint)
+      own += of(seconds, phase);
   return own;
 }
 
@@ -48,10 +47,10 @@ json usage_json(const Usage& usage) {
 
 }  // namespace
 
-RunWatch::RunWatch(Communicator& comm, const Recorder& recorder, MetricsLog* metrics,
+RunWatch::RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
                    const std::vector<SeatRow>& seats, const std::string& gpu_uuid, int threads)
     : comm_(comm),
-      recorder_(recorder),
+      profiler_(profiler),
       metrics_(metrics),
       seats_(seats),
       threads_(threads),
@@ -62,15 +61,14 @@ RunWatch::RunWatch(Communicator& comm, const Recorder& recorder, MetricsLog* met
       window_start_(start_),
       first_s_(now_s()) {}
 
-RunWatch::Mark RunWatch::mark() const { return {recorder_.seconds(), cpu_s()}; }
+RunWatch::Mark RunWatch::mark() const { return {profiler_.seconds(), cpu_s()}; }
 
 void RunWatch::skip() { last_ = mark(); }
 
 void RunWatch::step_done(std::int64_t step) {
   const Mark now = mark();
   own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
-  data_s_.push_back(of(now.seconds, Operation::kDataWait) -
-                    of(last_.seconds, Operation::kDataWait));
+  data_s_.push_back(of(now.seconds, Phase::kDataWait) - of(last_.seconds, Phase::kDataWait));
   last_ = now;
   ++steps_;
   if (own_s_.size() < kWindow) return;
@@ -143,20 +141,18 @@ void RunWatch::exchange(std::int64_t step) {
   metrics_->write("system", step, fields);
 }
 
-double RunWatch::share_of(Operation operation) const {
-  return (of(recorder_.seconds(), operation) - of(start_.seconds, operation)) /
+double RunWatch::share_of(Phase phase) const {
+  return (of(profiler_.seconds(), phase) - of(start_.seconds, phase)) /
          std::max(1e-9, now_s() - first_s_);
 }
 
 std::string RunWatch::summary(std::int64_t step) {
-  const Recorder::Seconds now = recorder_.seconds();
+  const Profiler::Seconds now = profiler_.seconds();
   std::vector<double> mine;
   const double steps = std::max<double>(1, static_cast<double>(steps_));
-  const auto ms_of = [&](Operation o) {
-    return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps;
-  };
-  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps, ms_of(Operation::kDataWait),
-          ms_of(Operation::kAllReduceWait), ms_of(Operation::kControl)};
+  const auto ms_of = [&](Phase o) { return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps; };
+  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps, ms_of(Phase::kDataWait),
+          ms_of(Phase::kAllReduceWait), ms_of(Phase::kControl)};
   const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
   if (comm_.rank() != 0) return "";
   std::vector<std::vector<std::string>> lines = {
@@ -170,8 +166,8 @@ std::string RunWatch::summary(std::int64_t step) {
   }
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule = utilization_verdict(monitor_.whole(), share_of(Operation::kDataWait),
-                                               share_of(Operation::kAllReduceWait));
+  const std::string rule = utilization_verdict(monitor_.whole(), share_of(Phase::kDataWait),
+                                               share_of(Phase::kAllReduceWait));
   if (!rule.empty()) text += rule + "\n";
   return text;
 }

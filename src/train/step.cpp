@@ -107,10 +107,10 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
     }
     at::Tensor logits;
     {
-      const Recorder::Span span(options_.recorder, Operation::kForward);
+      const Profiler::Span span(options_.profiler, Phase::kForward);
       logits = network_.forward(x, Mode::kTraining);
     }
-    const Recorder::Span span(options_.recorder, Operation::kBackward);
+    const Profiler::Span span(options_.profiler, Phase::kBackward);
     const LossResult loss = loss_(logits, y, gradient_scale, std::max(labeled, 1.0));
     network_.backward(loss.dlogits);
     result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
@@ -120,14 +120,14 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
     reducer_.finish();
     result.allreduce_wait_s = reducer_.wait_s();
   }
-  const Recorder::Span span(options_.recorder, Operation::kOptimizer);
+  const Profiler::Span span(options_.profiler, Phase::kOptimizer);
   at::Tensor gradients = p.flat_gradients();
   if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
   // Equal on all ranks, because the reduced buffer is: no further agreement is needed.
   {
     // On a GPU this is where the host first waits for the other ranks' gradients.
-    const Recorder::Span wait(gradients.is_cpu() ? nullptr : options_.recorder,
-                              Operation::kAllReduceWait);
+    const Profiler::Span wait(gradients.is_cpu() ? nullptr : options_.profiler,
+                              Phase::kAllReduceWait);
     result.gradient_norm = norm_of(gradients);
   }
   if (!std::isfinite(result.gradient_norm)) {

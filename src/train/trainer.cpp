@@ -105,13 +105,13 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state, const Rows& 
   parts.folder.store().replace_state(state.step, state.to_json());
 }
 
-// Lends the recorder to the communicator, which outlives it.
+// Lends the profiler to the communicator, which outlives it.
 class RecordedBy {
  public:
-  RecordedBy(Communicator& comm, Recorder& recorder) : comm_(comm) {
-    comm_.set_recorder(&recorder);
+  RecordedBy(Communicator& comm, Profiler& profiler) : comm_(comm) {
+    comm_.set_profiler(&profiler);
   }
-  ~RecordedBy() { comm_.set_recorder(nullptr); }
+  ~RecordedBy() { comm_.set_profiler(nullptr); }
   RecordedBy(const RecordedBy&) = delete;
   RecordedBy& operator=(const RecordedBy&) = delete;
 
@@ -139,14 +139,14 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   TrainOutcome outcome;
   const Device device = choose_device(config.launch, *host);
   const auto comm = gradient_communicator(std::move(host), device, config.launch);
-  Recorder recorder;
-  if (!request.timeline.empty()) recorder.start_timeline(timeline_events(comm->size()));
-  if (device.cuda != nullptr) device.cuda->mark_ranges(recorder);
-  const RecordedBy recorded(*comm, recorder);
+  Profiler profiler;
+  if (!request.timeline.empty()) profiler.start_timeline(timeline_events(comm->size()));
+  if (device.cuda != nullptr) device.cuda->mark_ranges(profiler);
+  const RecordedBy recorded(*comm, profiler);
   RunFolder folder(config, request.resume, *comm);
   if (comm->rank() == 0 && request.folder_taken) request.folder_taken(folder.path());
   const Watchdog watchdog(
-      *comm, recorder,
+      *comm, profiler,
       {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
   outcome.run_folder = folder.path().string();
   const Dataset dataset = load_data(config, folder, *comm);
@@ -181,9 +181,9 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   }
   state.complete = false;
   const Wire wire = wire_of(config.launch.wire);
-  network.set_recorder(&recorder);
+  network.set_profiler(&profiler);
   TrainStep step(network, *comm,
-                 {config.train, weights, std::abs(config.launch.bucket_mb), wire, true, &recorder});
+                 {config.train, weights, std::abs(config.launch.bucket_mb), wire, true, &profiler});
   state.origin = start_weights(config, folder, state, dataset, network, step, *comm);
   const std::int64_t own_batch =
       config.train.batch / (std::int64_t{comm->size()} * config.train.accumulate);
@@ -225,7 +225,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   const double start = now_s();
   stop.training_begins();
   const TrainingLoop::Parts parts{config, dataset,       network, *comm,    device,
-                                  folder, metrics.get(), weights, recorder, stop};
+                                  folder, metrics.get(), weights, profiler, stop};
   TrainingLoop loop(parts, step, state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
@@ -243,7 +243,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
     }
   }
   if (!request.timeline.empty())
-    write_timeline(*comm, recorder, clock_offset_s(*comm), request.timeline);
+    write_timeline(*comm, profiler, clock_offset_s(*comm), request.timeline);
   auto peak = static_cast<double>(peak_rss_bytes());
   comm->all_reduce(std::span(&peak, 1), ReduceOp::kMax);
   outcome.peak_bytes = static_cast<std::uint64_t>(peak);

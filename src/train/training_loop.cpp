@@ -40,7 +40,7 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       state_(std::move(state)),
       total_steps_(0),
       log_(parts.comm, parts.metrics, parts.config.train.batch),
-      watch_(parts.comm, parts.recorder, parts.metrics, parts.device.seats, parts.device.gpu.uuid,
+      watch_(parts.comm, parts.profiler, parts.metrics, parts.device.seats, parts.device.gpu.uuid,
              parts.device.cuda == nullptr ? parts.device.threads : 0) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
@@ -74,7 +74,7 @@ ExitCode TrainingLoop::run() {
 
   log_.begin(state_.step, total_steps_);
   while (state_.step < total_steps_ && !out_of_patience()) {
-    parts_.recorder.set_step(state_.step + 1);
+    parts_.profiler.set_step(state_.step + 1);
     const Batch& data = next_batch(loader);
     const Agreement agreed = agree(data);
     if (agreed.stop) {
@@ -124,7 +124,7 @@ ExitCode TrainingLoop::run() {
 }
 
 const Batch& TrainingLoop::next_batch(Loader& loader) {
-  const Recorder::Span span(&parts_.recorder, Operation::kDataWait);
+  const Profiler::Span span(&parts_.profiler, Phase::kDataWait);
   return loader.next();
 }
 
@@ -211,7 +211,7 @@ bool TrainingLoop::end_of_epoch(std::int64_t epoch_before) {
 }
 
 bool TrainingLoop::evaluate() {
-  const Recorder::Span span(&parts_.recorder, Operation::kEvaluate);
+  const Profiler::Span span(&parts_.profiler, Phase::kEvaluate);
   log_.clear();
   const double start = now_s();
   double ahead_s = longest_evaluation_s_;  // one that cannot be finished is not begun
@@ -270,7 +270,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
 }
 
 void TrainingLoop::checkpoint() {
-  const Recorder::Span span(&parts_.recorder, Operation::kCheckpoint);
+  const Profiler::Span span(&parts_.profiler, Phase::kCheckpoint);
   const double start = now_s();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint does not have
   if (parts_.comm.rank() == 0) {

@@ -65,9 +65,9 @@ std::optional<Halt> halt_of(const std::vector<RankView>& ranks, const Patience& 
                          return r.beat_age_s > patience.silence_s;
                        })))
     return halt;
-  const auto waits = [](const RankView& r) { return is_collective(r.operation); };
+  const auto waits = [](const RankView& r) { return is_collective(r.phase); };
   const bool too_long = std::ranges::any_of(ranks, [&](const RankView& r) {
-    return !r.ended && waits(r) && r.operation_age_s > patience.collective_s;
+    return !r.ended && waits(r) && r.phase_age_s > patience.collective_s;
   });
   if (!too_long) return std::nullopt;
   if (auto halt =
@@ -89,8 +89,8 @@ std::string halt_text(const Halt& halt, const std::vector<RankView>& ranks) {
   const auto found = std::ranges::find(ranks, halt.ranks.front(), &RankView::rank);
   if (found == ranks.end()) return cause_name(halt.cause);
   const RankView& r = *found;
-  const std::string doing = std::string(operation_name(r.operation)) + " of step " +
-                            std::to_string(r.step) + " (operation " + std::to_string(r.sequence) +
+  const std::string doing = std::string(phase_name(r.phase)) + " of step " +
+                            std::to_string(r.step) + " (collective " + std::to_string(r.sequence) +
                             ")";
   const std::string place = " on " + r.host + (r.gpu.empty() ? "" : " (" + r.gpu + ")");
   const std::string who = (halt.ranks.size() == 1 ? "Rank " : "Ranks ") + list_text(halt.ranks) +
@@ -112,11 +112,11 @@ std::string halt_text(const Halt& halt, const std::vector<RankView>& ranks) {
       return who + " stopped answering " + fixed(r.beat_age_s, 1) + " s ago during " + doing +
              " (process " + std::to_string(r.pid) + " is there but does not run)";
     case HaltCause::kStuck:
-      return who + " has been in " + doing + " for " + fixed(r.operation_age_s, 1) +
+      return who + " has been in " + doing + " for " + fixed(r.phase_age_s, 1) +
              " s while others wait for it";
     case HaltCause::kNetwork:
-      return "All ranks have waited " + fixed(r.operation_age_s, 1) + " s for each other in " +
-             doing + ": the network between them does not pass data";
+      return "All ranks have waited " + fixed(r.phase_age_s, 1) + " s for each other in " + doing +
+             ": the network between them does not pass data";
   }
   return "";
 }

@@ -73,7 +73,7 @@ HostBoard::HostBoard(Communicator& comm)
   slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
   own().pid = getpid();
   own().rank = comm.rank();
-  own().beat_s = own().operation.since_s = now_s();
+  own().beat_s = own().phase.since_s = now_s();
 }
 
 RankView HostBoard::view(int local_rank) {
@@ -81,8 +81,8 @@ RankView HostBoard::view(int local_rank) {
   RankView view;
   view.rank = slot.rank;
   view.pid = slot.pid;
-  view.operation = static_cast<Operation>(slot.operation.operation.load());
-  view.ended = view.operation == Operation::kEnded;
+  view.phase = static_cast<Phase>(slot.phase.phase.load());
+  view.ended = view.phase == Phase::kEnded;
   // Where ranks live in containers of their own, their process numbers mean nothing here.
   char& seen = seen_[static_cast<std::size_t>(local_rank)];
   const bool there = kill(view.pid, 0) == 0 || errno != ESRCH;
@@ -90,9 +90,9 @@ RankView HostBoard::view(int local_rank) {
   view.gone = !view.ended && seen != 0 && !there;
   const double now = now_s();
   view.beat_age_s = std::max(0.0, now - slot.beat_s);
-  view.operation_age_s = std::max(0.0, now - slot.operation.since_s);
-  view.sequence = slot.operation.sequence;
-  view.step = slot.operation.step;
+  view.phase_age_s = std::max(0.0, now - slot.phase.since_s);
+  view.sequence = slot.phase.sequence;
+  view.step = slot.phase.step;
   return view;
 }
 

@@ -11,9 +11,9 @@ namespace {
 using nlohmann::json;
 constexpr double kConnectEvery = 1;  // seconds
 
-Operation operation_of(int number) {
-  if (number < 0 || number >= kOperations) throw std::out_of_range("operation");
-  return static_cast<Operation>(number);
+Phase phase_of(int number) {
+  if (number < 0 || number >= kPhases) throw std::out_of_range("phase");
+  return static_cast<Phase>(number);
 }
 
 }  // namespace
@@ -21,8 +21,8 @@ Operation operation_of(int number) {
 std::string report_line(const std::vector<RankView>& ranks) {
   json message = {{"ranks", json::array()}};
   for (const auto& v : ranks)
-    message["ranks"].push_back({v.rank, v.pid, static_cast<int>(v.operation), v.gone, v.beat_age_s,
-                                v.operation_age_s, v.sequence, v.step});
+    message["ranks"].push_back({v.rank, v.pid, static_cast<int>(v.phase), v.gone, v.beat_age_s,
+                                v.phase_age_s, v.sequence, v.step});
   return message.dump();
 }
 
@@ -33,11 +33,11 @@ std::optional<std::vector<int>> read_report(const std::string& line, std::vector
     for (const auto& r : message.at("ranks")) {
       RankView view = views.at(r.at(0).get<std::size_t>());
       view.pid = r.at(1);
-      view.operation = operation_of(r.at(2).get<int>());
-      view.ended = view.operation == Operation::kEnded;
+      view.phase = phase_of(r.at(2).get<int>());
+      view.ended = view.phase == Phase::kEnded;
       view.gone = r.at(3);
       view.beat_age_s = r.at(4);
-      view.operation_age_s = r.at(5);
+      view.phase_age_s = r.at(5);
       view.sequence = r.at(6);
       view.step = r.at(7);
       read.push_back(view);

@@ -60,7 +60,7 @@ class Watchdog::Thread {
     thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
   }
   ~Thread() { thread_ = {}; }
-  OperationBoard* board() { return &board_.own().operation; }
+  PhaseSlot* board() { return &board_.own().phase; }
 
  private:
   // On one host all is said through shared memory, and nobody listens. Else the observers listen,
@@ -203,7 +203,7 @@ class Watchdog::Thread {
       view.host_silent_s = age(heard_s_[static_cast<std::size_t>(view.rank)]);
       // Of a silent host nobody knows whether its ranks still run.
       if (view.host_silent_s < kLeaderSilence) view.beat_age_s += view.host_silent_s;
-      view.operation_age_s += view.host_silent_s;
+      view.phase_age_s += view.host_silent_s;
     }
     return now;
   }
@@ -273,16 +273,16 @@ class Watchdog::Thread {
   std::jthread thread_;
 };
 
-Watchdog::Watchdog(Communicator& comm, Recorder& recorder, Options options) : recorder_(recorder) {
+Watchdog::Watchdog(Communicator& comm, Profiler& profiler, Options options) : profiler_(profiler) {
   if (comm.size() == 1) return;
   thread_ = std::make_unique<Thread>(comm, std::move(options));
-  recorder_.set_board(thread_->board());
+  profiler_.set_slot(thread_->board());
 }
 
 Watchdog::~Watchdog() {
   if (thread_ == nullptr) return;
-  recorder_.ended();
-  recorder_.set_board(nullptr);
+  profiler_.ended();
+  profiler_.set_slot(nullptr);
 }
 
 }  // namespace chexnet

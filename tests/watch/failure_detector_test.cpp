@@ -17,8 +17,8 @@ std::vector<RankView> healthy() {
     view.host = r < 2 ? "node1" : "node2";
     view.gpu = "Tesla V100";
     view.pid = 100 + r;
-    view.operation = Operation::kBackward;
-    view.operation_age_s = 0.2;
+    view.phase = Phase::kBackward;
+    view.phase_age_s = 0.2;
     view.sequence = 812;
     view.step = 40;
   }
@@ -32,8 +32,8 @@ TEST_CASE("which ranks a run halts through") {
   auto ranks = healthy();
   const auto wait_all = [&] {
     for (auto& r : ranks) {
-      r.operation = Operation::kAllReduceWait;
-      r.operation_age_s = 5.5;
+      r.phase = Phase::kAllReduceWait;
+      r.phase_age_s = 5.5;
     }
   };
   const auto found = [&] {
@@ -66,7 +66,7 @@ TEST_CASE("which ranks a run halts through") {
   }
   SECTION("a rank that lets the others wait") {
     wait_all();
-    ranks[1].operation = Operation::kDataWait;
+    ranks[1].phase = Phase::kDataWait;
     CHECK(found() == "stuck 1 -> 7");
   }
   SECTION("a rank that waits in an earlier collective") {
@@ -79,7 +79,7 @@ TEST_CASE("which ranks a run halts through") {
     CHECK(found() == "network 0 1 2 3 -> 7");
   }
   SECTION("long work without anybody waiting is no halt, nor is an ended rank") {
-    for (auto& r : ranks) r.operation_age_s = 500;
+    for (auto& r : ranks) r.phase_age_s = 500;
     ranks[3].ended = ranks[3].gone = true;
     ranks[2].ended = true;
     ranks[2].host_silent_s = 99;

@@ -64,8 +64,8 @@ TEST_CASE("on one host nobody listens on a network") {
   const int before = listening_sockets();
   ThreadWorld world(2);
   world.run([&](Communicator& comm) {
-    Recorder recorder;
-    const Watchdog watchdog(comm, recorder, {600, folder.path(), "", ""});
+    Profiler profiler;
+    const Watchdog watchdog(comm, profiler, {600, folder.path(), "", ""});
     comm.barrier();
     if (comm.rank() == 0) CHECK(listening_sockets() == before);
     comm.barrier();

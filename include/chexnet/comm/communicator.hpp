@@ -6,7 +6,7 @@
 // on the device's compute stream for device buffers). Buffers are started in the same order on
 // every rank and stay untouched until finish(). Control plane: blocking collectives on host memory.
 //
-// Every collective has a deadline: a HangError names rank, operation and sequence number. Main
+// Every collective has a deadline: a HangError names rank, collective and sequence number. Main
 // thread only.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "chexnet/core/element_type.hpp"
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 
 namespace chexnet {
 
@@ -56,13 +56,13 @@ class Communicator {
 
   // Waits and the travel of gradient buffers are recorded; null: not. A composed communicator
   // passes it on.
-  virtual void set_recorder(Recorder* recorder) { recorder_ = recorder; }
+  virtual void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 
   // Versions and transport for the settings table.
   virtual std::string description() const = 0;
 
  protected:
-  Recorder* recorder_ = nullptr;
+  Profiler* profiler_ = nullptr;
 };
 
 // A string of rank `root` on every rank.

@@ -27,8 +27,8 @@ class CudaLibrary {
   virtual std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device,
                                                   double timeout_s) = 0;
   virtual std::pmr::memory_resource* pinned_memory() = 0;
-  // Shows the recorder's spans to profilers as NVTX ranges.
-  virtual void mark_ranges(Recorder& recorder) = 0;
+  // Shows the profiler's spans to profilers as NVTX ranges.
+  virtual void mark_ranges(Profiler& profiler) = 0;
   virtual void synchronize() = 0;
   virtual std::size_t peak_bytes() const = 0;
   virtual std::string versions() const = 0;  // driver, runtime, NCCL

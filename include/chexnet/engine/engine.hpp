@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 #include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/flat_parameters.hpp"
+#include "chexnet/engine/layer_times.hpp"
 #include "chexnet/engine/memory_plan.hpp"
 #include "chexnet/engine/network_spec.hpp"
-#include "chexnet/engine/profile.hpp"
 
 namespace chexnet {
 
@@ -48,10 +48,10 @@ class Engine {
   // computes the classifier's gradients only.
   virtual void backward(const void* dlogits, Micro micro,
                         std::function<void(std::int64_t)> written) = 0;
-  // Adds times to `profile` until told otherwise; null: none.
-  virtual void set_profile(Profile* profile) = 0;
+  // Adds times to `layer_times` until told otherwise; null: none.
+  virtual void set_layer_times(LayerTimes* layer_times) = 0;
   // Marks each group of layers (stem, blocks, tail) for a timeline; null: none.
-  virtual void set_recorder(Recorder* recorder) = 0;
+  virtual void set_profiler(Profiler* profiler) = 0;
   // "fp32 by avx512, 3x3 by Winograd"
   virtual std::string description() const = 0;
 };

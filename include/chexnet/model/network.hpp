@@ -69,10 +69,10 @@ class Network {
   std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) const;
   // Called now and then by the thread that computes, in the engine's forward and backward.
   void set_tick(std::function<void()> tick);
-  // Times by kind of layer are added to `profile`; null: none. Nothing where ATen computes.
-  void set_profile(Profile* profile);
+  // Times by kind of layer are added to `layer_times`; null: none. Nothing where ATen computes.
+  void set_layer_times(LayerTimes* layer_times);
   // Marks groups of layers for a timeline; null: none. Nothing where ATen computes.
-  void set_recorder(Recorder* recorder);
+  void set_profiler(Profiler* profiler);
 
  private:
   std::string engine_refusal(std::int64_t size) const;  // empty: the engine computes
@@ -100,8 +100,8 @@ class Network {
   Built training_, inference_;
   Engine* active_ = nullptr;  // of the last forward
   at::Tensor images_;         // of the last forward, for backward
-  Profile* profile_ = nullptr;
-  Recorder* recorder_ = nullptr;
+  LayerTimes* layer_times_ = nullptr;
+  Profiler* profiler_ = nullptr;
   std::function<void()> tick_;
 };
 

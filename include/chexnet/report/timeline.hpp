@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 
 namespace chexnet {
 
@@ -20,7 +20,7 @@ std::size_t timeline_events(int ranks);
 double clock_offset_s(Communicator& comm);
 
 // Gathers the recorders of all ranks and writes `path` on rank 0. Collective.
-void write_timeline(Communicator& comm, const Recorder& recorder, double offset_s,
+void write_timeline(Communicator& comm, const Profiler& profiler, double offset_s,
                     const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -7,7 +7,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/placement.hpp"
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 #include "chexnet/machine/usage_monitor.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/watch/straggler.hpp"
@@ -18,7 +18,7 @@ class RunWatch {
  public:
   // `metrics` is null but on rank 0; `seats` of all ranks; `threads`: compute threads of this rank,
   // 0 where it computes on a GPU.
-  RunWatch(Communicator& comm, const Recorder& recorder, MetricsLog* metrics,
+  RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
            const std::vector<SeatRow>& seats, const std::string& gpu_uuid, int threads);
 
   // After each step. Collective every tenth time.
@@ -31,14 +31,14 @@ class RunWatch {
 
  private:
   struct Mark {
-    Recorder::Seconds seconds{};
+    Profiler::Seconds seconds{};
     double cpu_s = 0;
   };
   Mark mark() const;
   void exchange(std::int64_t step);
-  double share_of(Operation operation) const;  // of the time since the start
+  double share_of(Phase phase) const;  // of the time since the start
   Communicator& comm_;
-  const Recorder& recorder_;
+  const Profiler& profiler_;
   MetricsLog* metrics_;
   const std::vector<SeatRow>& seats_;
   int threads_;

@@ -23,7 +23,7 @@ class TrainStep {
     double bucket_mb = 4;
     Wire wire = Wire::kExact;
     bool communicate = true;  // off only to measure what communication costs
-    Recorder* recorder = nullptr;
+    Profiler* profiler = nullptr;
   };
   struct Result {
     at::Tensor loss_sum;       // scalar: this rank's loss summed over its labeled cells

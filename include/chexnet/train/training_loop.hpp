@@ -38,7 +38,7 @@ class TrainingLoop {
     RunFolder& folder;
     MetricsLog* metrics;  // null but on rank 0
     const LossWeights& weights;
-    Recorder& recorder;
+    Profiler& profiler;
     StopRequest& stop;
   };
   TrainingLoop(Parts parts, TrainStep& step, TrainState state);

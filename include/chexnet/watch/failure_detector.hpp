@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 
 namespace chexnet {
 
@@ -18,8 +18,8 @@ struct RankView {
   bool gone = false;         // its process does not exist
   double beat_age_s = 0;     // since its own watchdog thread last ran
   double host_silent_s = 0;  // since its host was last heard
-  Operation operation = Operation::kOther;
-  double operation_age_s = 0;
+  Phase phase = Phase::kOther;
+  double phase_age_s = 0;
   std::uint64_t sequence = 0;  // of the last collective it entered
   std::int64_t step = 0;       // that it works on
 };

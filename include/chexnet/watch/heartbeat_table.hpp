@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 #include "chexnet/watch/failure_detector.hpp"
 
 namespace chexnet {
@@ -15,7 +15,7 @@ namespace chexnet {
 class HostBoard {
  public:
   struct Slot {
-    OperationBoard operation;
+    PhaseSlot phase;
     std::atomic<double> beat_s{0};  // steady clock, of its watchdog thread
     std::atomic<int> pid{0};
     std::atomic<int> rank{0};

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/core/recorder.hpp"
+#include "chexnet/core/profiler.hpp"
 #include "chexnet/watch/failure_detector.hpp"
 
 namespace chexnet {
@@ -27,8 +27,8 @@ class Watchdog {
     std::string resume_command;
     std::string gpu;  // of this rank
   };
-  // Collective. `recorder` must outlive it.
-  Watchdog(Communicator& comm, Recorder& recorder, Options options);
+  // Collective. `profiler` must outlive it.
+  Watchdog(Communicator& comm, Profiler& profiler, Options options);
   // Says that this rank ended in order (also while an exception passes: its message explains).
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -36,7 +36,7 @@ class Watchdog {
 
  private:
   class Thread;
-  Recorder& recorder_;
+  Profiler& profiler_;
   std::unique_ptr<Thread> thread_;
 };
 

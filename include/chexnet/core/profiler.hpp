@@ -1,6 +1,6 @@
-// What the main thread of this rank is doing, said once and used three times: seconds by operation
-// (metrics, stragglers), a timeline of spans, and a board that other threads and processes watch.
-// Written by the main thread only; a null Recorder* costs nothing.
+// What the main thread of this rank is doing, said once and used three times: seconds by phase
+// (metrics, stragglers), a timeline of spans, and a slot that other threads and processes watch.
+// Written by the main thread only; a null Profiler* costs nothing.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-enum class Operation : std::uint32_t {
+enum class Phase : std::uint32_t {
   kOther,
   kDataWait,
   kCopy,
@@ -24,17 +24,17 @@ enum class Operation : std::uint32_t {
   kCheckpoint,
   kEnded,  // nothing more is to come from this rank
 };
-inline constexpr int kOperations = 11;
-const char* operation_name(Operation operation);
+inline constexpr int kPhases = 11;
+const char* phase_name(Phase phase);
 // Waiting for other ranks, so not to blame for a halt.
-inline bool is_collective(Operation operation) {
-  return operation == Operation::kAllReduceWait || operation == Operation::kControl;
+inline bool is_collective(Phase phase) {
+  return phase == Phase::kAllReduceWait || phase == Phase::kControl;
 }
 
-// The present operation, for observers; may lie in shared memory. Times of the steady clock, which
+// The present phase, for observers; may lie in shared memory. Times of the steady clock, which
 // all processes of a host share.
-struct OperationBoard {
-  std::atomic<std::uint32_t> operation{0};
+struct PhaseSlot {
+  std::atomic<std::uint32_t> phase{0};
   std::atomic<std::uint64_t> sequence{0};  // of the last collective this rank entered
   std::atomic<std::int64_t> step{0};
   std::atomic<double> since_s{0};
@@ -49,33 +49,32 @@ struct TimelineEvent {
   double begin_s = 0, end_s = 0;
 };
 
-class Recorder {
+class Profiler {
  public:
-  using Seconds = std::array<double, kOperations>;
+  using Seconds = std::array<double, kPhases>;
 
-  // Marks the operation from construction to destruction. An inner span's time is not counted for
+  // Marks the phase from construction to destruction. An inner span's time is not counted for
   // the outer one.
   class Span {
    public:
-    Span(Recorder* recorder, Operation operation, const char* name = nullptr,
-         std::int32_t number = -1);
+    Span(Profiler* profiler, Phase phase, const char* name = nullptr, std::int32_t number = -1);
     ~Span();
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
 
    private:
-    Recorder* recorder_;
-    Operation before_ = Operation::kOther;
+    Profiler* profiler_;
+    Phase before_ = Phase::kOther;
     TimelineEvent event_;
   };
 
-  Recorder();
-  // Seconds by operation since the start.
+  Profiler();
+  // Seconds by phase since the start.
   Seconds seconds() const;
-  void set_board(OperationBoard* board);  // null: none
+  void set_slot(PhaseSlot* slot);  // null: none
   void set_step(std::int64_t step);
   void entered_collective(std::uint64_t sequence);
-  void ended() { change(Operation::kEnded, 0); }
+  void ended() { change(Phase::kEnded, 0); }
 
   // Keeps up to `events` spans from now on; later ones are dropped and counted.
   void start_timeline(std::size_t events);
@@ -94,12 +93,12 @@ class Recorder {
   }
 
  private:
-  // Ends the present operation's stretch of time. `now` 0 reads the clock.
-  double change(Operation to, double now);
-  Operation operation_ = Operation::kOther;
+  // Ends the present phase's stretch of time. `now` 0 reads the clock.
+  double change(Phase to, double now);
+  Phase phase_ = Phase::kOther;
   double since_s_;
   Seconds seconds_{};
-  OperationBoard* board_ = nullptr;
+  PhaseSlot* slot_ = nullptr;
   std::vector<TimelineEvent> events_;
   std::size_t capacity_ = 0, dropped_ = 0;
   Push push_ = nullptr;

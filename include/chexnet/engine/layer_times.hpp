@@ -22,7 +22,7 @@ enum class PassKind {
 inline constexpr int kPassKinds = 8;
 const char* pass_name(PassKind kind);
 
-struct Profile {
+struct LayerTimes {
   struct Entry {
     double seconds = 0;
     double flops = 0;  // of the direct algorithm: 2 a multiply-add
@@ -42,16 +42,16 @@ struct Ceilings {
 double fma_gflops(Arithmetic arithmetic, ThreadPool& thread_pool);  // some tens of milliseconds
 Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool);
 
-// Adds the time from construction to destruction. Nothing without a profile.
+// Adds the time from construction to destruction. Nothing without a layer_times.
 class PassTimer {
  public:
-  PassTimer(Profile* profile, PassKind kind, double flops, double bytes);
+  PassTimer(LayerTimes* layer_times, PassKind kind, double flops, double bytes);
   ~PassTimer();
   PassTimer(const PassTimer&) = delete;
   PassTimer& operator=(const PassTimer&) = delete;
 
  private:
-  Profile::Entry* entry_;
+  LayerTimes::Entry* entry_;
   double start_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "chexnet/engine/profile.hpp"
+#include "chexnet/engine/layer_times.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -80,8 +80,8 @@ Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
   return ceilings;
 }
 
-PassTimer::PassTimer(Profile* profile, PassKind kind, double flops, double bytes)
-    : entry_(profile == nullptr ? nullptr : &profile->of(kind)) {
+PassTimer::PassTimer(LayerTimes* layer_times, PassKind kind, double flops, double bytes)
+    : entry_(layer_times == nullptr ? nullptr : &layer_times->of(kind)) {
   if (entry_ == nullptr) return;
   entry_->flops += flops;
   entry_->bytes += bytes;

@@ -1,0 +1,86 @@
+#include "chexnet/core/profiler.hpp"
+
+#include "chexnet/core/resources.hpp"
+
+namespace chexnet {
+
+const char* phase_name(Phase phase) {
+  static constexpr std::array<const char*, kPhases> kNames = {
+      "other work",
+      "waiting for data",
+      "copying to the GPU",
+      "forward",
+      "backward",
+      "waiting for gradients of other ranks",
+      "agreeing with other ranks",
+      "optimizer",
+      "evaluation",
+      "checkpoint",
+      "ended"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+Profiler::Profiler() : since_s_(now_s()) {}
+
+double Profiler::change(Phase to, double now) {
+  if (now == 0) now = now_s();
+  seconds_[static_cast<std::size_t>(phase_)] += now - since_s_;
+  phase_ = to;
+  since_s_ = now;
+  if (slot_ != nullptr) {
+    slot_->since_s.store(now, std::memory_order_relaxed);
+    slot_->phase.store(static_cast<std::uint32_t>(to), std::memory_order_release);
+  }
+  return now;
+}
+
+Profiler::Seconds Profiler::seconds() const {
+  Seconds seconds = seconds_;
+  seconds[static_cast<std::size_t>(phase_)] += now_s() - since_s_;
+  return seconds;
+}
+
+void Profiler::set_slot(PhaseSlot* slot) {
+  slot_ = slot;
+  change(phase_, 0);
+}
+
+void Profiler::set_step(std::int64_t step) {
+  if (slot_ != nullptr) slot_->step.store(step, std::memory_order_relaxed);
+}
+
+void Profiler::entered_collective(std::uint64_t sequence) {
+  if (slot_ != nullptr) slot_->sequence.store(sequence, std::memory_order_relaxed);
+}
+
+void Profiler::start_timeline(std::size_t events) {
+  capacity_ = events;
+  events_.reserve(events);
+}
+
+void Profiler::add(const TimelineEvent& event) {
+  if (events_.size() < capacity_)
+    events_.push_back(event);
+  else if (capacity_ > 0)
+    ++dropped_;
+}
+
+Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name, std::int32_t number)
+    : profiler_(profiler) {
+  if (profiler_ == nullptr) return;
+  event_.name = name != nullptr ? name : phase_name(phase);
+  event_.number = number;
+  before_ = profiler_->phase_;
+  event_.begin_s = profiler_->change(phase, 0);
+  if (profiler_->push_ != nullptr) profiler_->push_(event_.name);
+}
+
+Profiler::Span::~Span() {
+  if (profiler_ == nullptr) return;
+  if (profiler_->pop_ != nullptr) profiler_->pop_();
+  event_.end_s = profiler_->change(before_, 0);
+  profiler_->add(event_);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,53 @@
+#include "chexnet/core/profiler.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "chexnet/core/resources.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+void rest(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+double of(const Profiler::Seconds& seconds, Phase phase) {
+  return seconds[static_cast<std::size_t>(phase)];
+}
+}  // namespace
+
+TEST_CASE("each second belongs to the innermost phase, and all add up") {
+  const double start = now_s();
+  Profiler profiler;
+  PhaseSlot slot;
+  profiler.set_slot(&slot);
+  profiler.start_timeline(2);
+  {
+    const Profiler::Span forward(&profiler, Phase::kForward);
+    rest(5);
+    {
+      const Profiler::Span wait(&profiler, Phase::kControl, "gather", 7);
+      CHECK(slot.phase == static_cast<std::uint32_t>(Phase::kControl));
+      CHECK(slot.since_s > start);
+      rest(10);
+    }
+    CHECK(slot.phase == static_cast<std::uint32_t>(Phase::kForward));
+  }
+  const Profiler::Span none(nullptr, Phase::kForward);
+  { const Profiler::Span dropped(&profiler, Phase::kOptimizer); }
+  const auto seconds = profiler.seconds();
+  double sum = 0;
+  for (const double s : seconds) sum += s;
+  const double elapsed = now_s() - start;
+  CHECK(sum <= elapsed);
+  CHECK(of(seconds, Phase::kForward) >= 0.005);
+  CHECK(of(seconds, Phase::kControl) >= 0.010);
+  CHECK(of(seconds, Phase::kForward) + of(seconds, Phase::kControl) <= sum);
+
+  REQUIRE(profiler.timeline().size() == 2);
+  const TimelineEvent &inner = profiler.timeline()[0], &outer = profiler.timeline()[1];
+  CHECK(std::string(inner.name) == "gather");
+  CHECK(inner.number == 7);
+  CHECK(outer.begin_s <= inner.begin_s);
+  CHECK(inner.end_s <= outer.end_s);
+  CHECK(profiler.dropped() == 1);
+}

@@ -201,11 +201,11 @@ int run(const Options& options, Invocation& invocation) {
 
   std::vector<HealthCheck> findings = of_build();
   findings.insert(findings.end(), starts.begin(), starts.end());
-  for (const auto& row : device.seats)
+  for (const auto& row : device.placements)
     findings.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
                         row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
                             (row.gpu.empty() ? "" : ", " + row.gpu) +
-                            (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.verdict,
+                            (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.binding,
                         row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
   const bool speaks = comm->world().local_rank == 0;
   const auto hosts = gather_text(

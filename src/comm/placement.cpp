@@ -41,8 +41,8 @@ std::vector<std::string> strangers(const std::vector<GpuState>& gpus, const std:
 
 }  // namespace
 
-Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
-                   bool started_by_launcher) {
+RankPlacement place_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
+                          bool started_by_launcher) {
   const auto nvml = gpu.uuid.empty() ? nullptr : Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
   const Machine machine = read_machine(gpus);
@@ -52,7 +52,7 @@ Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& g
                                            {"cpus", allowed_cpus()},
                                            {"gpu", gpu.uuid},
                                            {"pid", static_cast<unsigned>(getpid())}});
-  std::vector<RankPlace> neighbors;
+  std::vector<RankAffinity> neighbors;
   std::set<unsigned> pids;
   std::size_t me = 0;
   for (std::size_t r = 0; r < everyone.size(); ++r) {
@@ -65,57 +65,58 @@ Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& g
   const bool whole_host =
       started_by_launcher &&
       (job.kind == BatchJob::Kind::kNone || job.host_cpus >= static_cast<int>(machine.cpus.size()));
-  const Seat seat = decide_seats(machine, neighbors, whole_host)[me];
+  const Placement wanted = decide_placement(machine, neighbors, whole_host)[me];
 
-  Seating seating;
-  seating.cpus = neighbors[me].cpus;
-  std::string verdict = "good";
+  RankPlacement placed;
+  placed.cpus = neighbors[me].cpus;
+  std::string binding = "good";
   if (bind == "off") {
-    verdict = "not checked";
-  } else if (seat.found != Binding::kGood) {
-    verdict = seat.reason;
+    binding = "not checked";
+  } else if (wanted.found != Binding::kGood) {
+    binding = wanted.reason;
     if (bind == "fix") {
-      seating.cpus = bind_process(seat.cpus);
-      verdict += seating.cpus == seat.cpus ? ": moved to " + cpu_list_text(seat.cpus)
-                                           : ": could not be moved to " + cpu_list_text(seat.cpus);
+      placed.cpus = bind_process(wanted.cpus);
+      binding += placed.cpus == wanted.cpus
+                     ? ": moved to " + cpu_list_text(wanted.cpus)
+                     : ": could not be moved to " + cpu_list_text(wanted.cpus);
     }
-    if (seating.cpus != seat.cpus)
-      seating.warnings.push_back(
-          "[binding] " + host + ": " + verdict + ". Hint: " +
+    if (placed.cpus != wanted.cpus)
+      placed.warnings.push_back(
+          "[binding] " + host + ": " + binding + ". Hint: " +
           (bind == "fix" ? "the batch system holds this rank there" : "launch.bind=fix moves it"));
   }
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus)
-    if (std::ranges::binary_search(seating.cpus, cpu.id)) cores.insert({cpu.package, cpu.core});
-  const auto after = gather_json(comm, {{"cpus", seating.cpus},
-                                        {"numa", seat.numa},
+    if (std::ranges::binary_search(placed.cpus, cpu.id)) cores.insert({cpu.package, cpu.core});
+  const auto after = gather_json(comm, {{"cpus", placed.cpus},
+                                        {"numa", wanted.numa},
                                         {"gpu", gpu.name},
-                                        {"hca", seat.hca},
-                                        {"verdict", verdict},
-                                        {"good", seating.warnings.empty()}});
+                                        {"hca", wanted.hca},
+                                        {"binding", binding},
+                                        {"good", placed.warnings.empty()}});
   int sharers = 0;
   for (std::size_t r = 0; r < after.size(); ++r) {
     if (everyone[r]["host"] == host &&
         after[r]["cpus"] == after[static_cast<std::size_t>(comm.rank())]["cpus"])
       ++sharers;
     const int numa = after[r]["numa"];
-    seating.table.push_back({static_cast<int>(r), everyone[r]["host"],
-                             cpu_list_text(after[r]["cpus"].get<std::vector<int>>()),
-                             numa < 0 ? "-" : std::to_string(numa), after[r]["gpu"],
-                             after[r]["hca"], after[r]["verdict"], after[r]["good"]});
+    placed.table.push_back({static_cast<int>(r), everyone[r]["host"],
+                            cpu_list_text(after[r]["cpus"].get<std::vector<int>>()),
+                            numa < 0 ? "-" : std::to_string(numa), after[r]["gpu"], after[r]["hca"],
+                            after[r]["binding"], after[r]["good"]});
   }
-  seating.cores = threads_for(cores.empty() ? seating.cpus.size() : cores.size(), sharers);
-  for (auto& text : strangers(gpus, gpu.uuid, pids)) seating.warnings.push_back("[gpu] " + text);
-  return seating;
+  placed.cores = threads_for(cores.empty() ? placed.cpus.size() : cores.size(), sharers);
+  for (auto& text : strangers(gpus, gpu.uuid, pids)) placed.warnings.push_back("[gpu] " + text);
+  return placed;
 }
 
-std::string seat_table(const std::vector<SeatRow>& rows) {
+std::string placement_table(const std::vector<PlacementRow>& rows) {
   std::vector<std::vector<std::string>> lines = {
-      {"rank", "host", "cores", "NUMA node", "GPU", "HCA", "verdict"}};
+      {"rank", "host", "cores", "NUMA node", "GPU", "HCA", "binding"}};
   for (const auto& row : rows)
     lines.push_back({std::to_string(row.rank), row.host, row.cores, row.numa,
                      row.gpu.empty() ? "-" : row.gpu, row.hca.empty() ? "-" : row.hca,
-                     row.verdict});
+                     row.binding});
   return columns(lines);
 }
 

@@ -60,7 +60,7 @@ std::vector<std::string> start_command(const SelfLaunch& launch) {
     command.insert(command.end(), {"--map-by", "socket"});
   } else {
     if (!launch.hostfile.empty()) command.insert(command.end(), {"--hostfile", launch.hostfile});
-    // Two ranks would be bound to a core each; each rank finds its own seat (launch.bind).
+    // Two ranks would be bound to a core each; each rank finds its own placement (launch.bind).
     command.insert(command.end(), {"--bind-to", "none"});
     if (layout.ranks_per_host > 0)
       command.insert(command.end(),

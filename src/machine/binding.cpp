@@ -42,7 +42,7 @@ std::size_t cores_of(const Machine& machine, const std::vector<int>& cpus) {
 }
 
 // The cores nearest to a GPU that may be used.
-std::vector<Cpu> region_of(const std::vector<Cpu>& permitted, const DevicePlace* gpu) {
+std::vector<Cpu> region_of(const std::vector<Cpu>& permitted, const DeviceLocation* gpu) {
   if (gpu == nullptr) return permitted;
   std::vector<Cpu> near;
   if (gpu->numa >= 0)
@@ -62,21 +62,21 @@ std::vector<int> ids_of(const std::vector<Cpu>& cpus) {
 }
 
 // The node and socket all of `cpus` lie on; -1 where they span several.
-DevicePlace place_of_cpus(const Machine& machine, const std::vector<int>& cpus) {
+DeviceLocation place_of_cpus(const Machine& machine, const std::vector<int>& cpus) {
   std::set<int> nodes, packages;
   for (const auto& cpu : machine.cpus)
     if (contains(cpus, cpu.id)) {
       nodes.insert(cpu.numa);
       packages.insert(cpu.package);
     }
-  DevicePlace place;
+  DeviceLocation place;
   if (nodes.size() == 1) place.numa = *nodes.begin();
   if (packages.size() == 1) place.package = *packages.begin();
   return place;
 }
 
-std::string nearest_adapter(const Machine& machine, const DevicePlace& to) {
-  const DevicePlace* best = nullptr;
+std::string nearest_adapter(const Machine& machine, const DeviceLocation& to) {
+  const DeviceLocation* best = nullptr;
   int best_score = -1;
   for (const auto& hca : machine.hcas) {
     const int score = (hca.numa >= 0 && hca.numa == to.numa ? 2 : 0) +
@@ -90,31 +90,31 @@ std::string nearest_adapter(const Machine& machine, const DevicePlace& to) {
 }
 
 // Judges what the launcher did. `near`: the cores of the GPU's region, empty without a GPU.
-void judge(Seat& seat, const std::vector<RankPlace>& ranks, std::size_t rank,
+void judge(Placement& placement, const std::vector<RankAffinity>& ranks, std::size_t rank,
            const std::vector<int>& near, bool enough_cores) {
   const auto& mine = ranks[rank].cpus;
   if (!near.empty() && !intersects(mine, near)) {
-    seat.found = Binding::kFar;
-    seat.reason = "cores " + cpu_list_text(mine) + " are not on its GPU's socket";
+    placement.found = Binding::kFar;
+    placement.reason = "cores " + cpu_list_text(mine) + " are not on its GPU's socket";
     return;
   }
   for (std::size_t other = 0; other < ranks.size() && enough_cores; ++other) {
     if (other == rank || !intersects(mine, ranks[other].cpus)) continue;
-    seat.found = Binding::kShared;
-    seat.reason =
+    placement.found = Binding::kShared;
+    placement.reason =
         "shares cores " + cpu_list_text(mine) + " with local rank " + std::to_string(other);
     return;
   }
   if (!near.empty() && !std::ranges::includes(near, mine)) {
-    seat.found = Binding::kWide;
-    seat.reason = "cores " + cpu_list_text(mine) + " reach past its GPU's socket";
+    placement.found = Binding::kWide;
+    placement.reason = "cores " + cpu_list_text(mine) + " reach past its GPU's socket";
   }
 }
 
 }  // namespace
 
-std::vector<Seat> decide_seats(const Machine& machine, const std::vector<RankPlace>& ranks,
-                               bool whole_host) {
+std::vector<Placement> decide_placement(const Machine& machine,
+                                        const std::vector<RankAffinity>& ranks, bool whole_host) {
   std::set<int> given;
   for (const auto& rank : ranks) given.insert(rank.cpus.begin(), rank.cpus.end());
   std::vector<Cpu> permitted;
@@ -140,7 +140,7 @@ std::vector<Seat> decide_seats(const Machine& machine, const std::vector<RankPla
     regions.push_back(std::move(region));
   }
 
-  std::vector<Seat> seats(ranks.size());
+  std::vector<Placement> placements(ranks.size());
   for (const auto& [region, members] : takers) {
     const auto share = [&, &region = region, &members = members](std::size_t member) {
       return share_of(regions[members[member]], member, members.size());
@@ -149,41 +149,41 @@ std::vector<Seat> decide_seats(const Machine& machine, const std::vector<RankPla
     for (std::size_t m = 0; m < members.size(); ++m) {
       const std::size_t r = members[m];
       const bool has_gpu = machine.gpu_of(ranks[r].gpu_uuid) != nullptr;
-      judge(seats[r], ranks, r, has_gpu ? region : std::vector<int>{}, enough_cores);
-      seats[r].cpus = seats[r].found == Binding::kGood ? ranks[r].cpus : share(m);
+      judge(placements[r], ranks, r, has_gpu ? region : std::vector<int>{}, enough_cores);
+      placements[r].cpus = placements[r].found == Binding::kGood ? ranks[r].cpus : share(m);
     }
     for (std::size_t m = 0; m < members.size() && whole_host; ++m) {
-      Seat& seat = seats[members[m]];
+      Placement& placement = placements[members[m]];
       const auto better = share(m);
-      if (seat.found != Binding::kGood || cores_of(machine, seat.cpus) > 1 ||
+      if (placement.found != Binding::kGood || cores_of(machine, placement.cpus) > 1 ||
           cores_of(machine, better) <= 1)
         continue;
-      seat.found = Binding::kNarrow;
-      seat.reason = "bound to core " + cpu_list_text(seat.cpus) + " alone";
-      seat.cpus = better;
+      placement.found = Binding::kNarrow;
+      placement.reason = "bound to core " + cpu_list_text(placement.cpus) + " alone";
+      placement.cpus = better;
     }
     // A rank that was well seated makes room for one that is moved onto its cores.
     for (std::size_t m = 0; m < members.size() && enough_cores; ++m) {
-      Seat& seat = seats[members[m]];
+      Placement& placement = placements[members[m]];
       for (const std::size_t other : members) {
-        if (seat.found != Binding::kGood || seats[other].found == Binding::kGood ||
-            !intersects(seat.cpus, seats[other].cpus))
+        if (placement.found != Binding::kGood || placements[other].found == Binding::kGood ||
+            !intersects(placement.cpus, placements[other].cpus))
           continue;
-        seat.found = Binding::kShared;
-        seat.reason = "cores " + cpu_list_text(seat.cpus) + " are also where local rank " +
-                      std::to_string(other) + " belongs";
-        seat.cpus = share(m);
+        placement.found = Binding::kShared;
+        placement.reason = "cores " + cpu_list_text(placement.cpus) +
+                           " are also where local rank " + std::to_string(other) + " belongs";
+        placement.cpus = share(m);
       }
     }
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const DevicePlace cores = place_of_cpus(machine, seats[r].cpus);
-    seats[r].numa = cores.numa;
+    const DeviceLocation cores = place_of_cpus(machine, placements[r].cpus);
+    placements[r].numa = cores.numa;
     // The adapter of the rank's GPU (its GPUDirect path), else of its cores.
-    const DevicePlace* gpu = machine.gpu_of(ranks[r].gpu_uuid);
-    seats[r].hca = nearest_adapter(machine, gpu != nullptr ? *gpu : cores);
+    const DeviceLocation* gpu = machine.gpu_of(ranks[r].gpu_uuid);
+    placements[r].hca = nearest_adapter(machine, gpu != nullptr ? *gpu : cores);
   }
-  return seats;
+  return placements;
 }
 
 }  // namespace chexnet

@@ -45,8 +45,8 @@ int numa_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpus) {
   return -1;
 }
 
-DevicePlace place_of(hwloc_topology_t topology, hwloc_obj_t device) {
-  DevicePlace place;
+DeviceLocation place_of(hwloc_topology_t topology, hwloc_obj_t device) {
+  DeviceLocation place;
   const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
   if (near == nullptr || near->cpuset == nullptr) return place;
   place.numa = numa_of(topology, near->cpuset);
@@ -76,7 +76,7 @@ int numa_of_bus(const std::string& bus_id) {
 
 }  // namespace
 
-const DevicePlace* Machine::gpu_of(const std::string& uuid) const {
+const DeviceLocation* Machine::gpu_of(const std::string& uuid) const {
   for (const auto& gpu : gpus)
     if (std::ranges::find(gpu.uuids, uuid) != gpu.uuids.end()) return &gpu;
   return nullptr;
@@ -99,7 +99,7 @@ Machine read_machine(const std::vector<GpuState>& gpus) {
   while ((device = hwloc_get_next_pcidev(t, device)) != nullptr) {
     const auto& attributes = device->attr->pcidev;
     if (attributes.vendor_id != kNvidia || attributes.class_id >> 8 != kDisplayClass) continue;
-    DevicePlace place = place_of(t, device);
+    DeviceLocation place = place_of(t, device);
     place.bus_id = bus_id_of(device);
     for (hwloc_obj_t child = device->io_first_child; child != nullptr; child = child->next_sibling)
       if (child->name != nullptr && std::string(child->name).starts_with("cuda"))
@@ -107,9 +107,9 @@ Machine read_machine(const std::vector<GpuState>& gpus) {
     machine.gpus.push_back(std::move(place));
   }
   for (const auto& gpu : gpus) {
-    auto found = std::ranges::find(machine.gpus, gpu.bus_id, &DevicePlace::bus_id);
+    auto found = std::ranges::find(machine.gpus, gpu.bus_id, &DeviceLocation::bus_id);
     if (found == machine.gpus.end()) {
-      DevicePlace place;
+      DeviceLocation place;
       place.bus_id = gpu.bus_id;
       place.numa = numa_of_bus(gpu.bus_id);
       found = machine.gpus.insert(machine.gpus.end(), std::move(place));
@@ -118,12 +118,12 @@ Machine read_machine(const std::vector<GpuState>& gpus) {
     found->uuids.push_back(gpu.uuid);
     if (found->name.empty()) found->name = gpu.name;
   }
-  std::ranges::sort(machine.gpus, {}, &DevicePlace::bus_id);
+  std::ranges::sort(machine.gpus, {}, &DeviceLocation::bus_id);
 
   device = nullptr;
   while ((device = hwloc_get_next_osdev(t, device)) != nullptr) {
     if (device->attr->osdev.type != HWLOC_OBJ_OSDEV_OPENFABRICS) continue;
-    DevicePlace place = place_of(t, device);
+    DeviceLocation place = place_of(t, device);
     place.name = device->name;
     machine.hcas.push_back(std::move(place));
   }

@@ -106,7 +106,7 @@ Usage UsageMonitor::whole() const {
   return whole_.usage();
 }
 
-std::string utilization_verdict(const Usage& whole, double data_wait_share,
+std::string utilization_summary(const Usage& whole, double data_wait_share,
                                 double allreduce_wait_share) {
   if (whole.gpu_percent < 0) return "";
   constexpr double kBusyRule = 0.8, kMeanRule = 90;

@@ -56,19 +56,19 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) 
 Device choose_device(const LaunchConfig& config, Communicator& comm) {
   Device device;
   choose_gpu(config, comm, device);
-  const Seating seating = seat_ranks(comm, config.bind, {device.gpu.uuid, device.gpu.name},
-                                     started_as_rank(process_environment()));
-  device.seats = seating.table;
-  for (const auto& warning : seating.warnings) log_warning(warning);
-  const std::string narrow = narrow_step_problem(process_environment(), seating.cpus.size());
+  const RankPlacement placement = place_ranks(comm, config.bind, {device.gpu.uuid, device.gpu.name},
+                                              started_as_rank(process_environment()));
+  device.placements = placement.table;
+  for (const auto& warning : placement.warnings) log_warning(warning);
+  const std::string narrow = narrow_step_problem(process_environment(), placement.cpus.size());
   if (!narrow.empty()) log_warning(narrow);
-  device.cores = seating.cores;
+  device.cores = placement.cores;
   const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
   device.threads = config.threads > 0                     ? static_cast<int>(config.threads)
                    : omp != nullptr && std::atoi(omp) > 0 ? std::atoi(omp)
                                                           : device.cores;
   at::set_num_threads(device.threads);
-  const std::string cpus = cpu_list_text(seating.cpus);
+  const std::string cpus = cpu_list_text(placement.cpus);
   if (device.cuda == nullptr)
     device.description = "CPU " + cpus + ", " + std::to_string(device.threads) + " threads a rank";
   else

@@ -48,11 +48,12 @@ json usage_json(const Usage& usage) {
 }  // namespace
 
 RunWatch::RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
-                   const std::vector<SeatRow>& seats, const std::string& gpu_uuid, int threads)
+                   const std::vector<PlacementRow>& placements, const std::string& gpu_uuid,
+                   int threads)
     : comm_(comm),
       profiler_(profiler),
       metrics_(metrics),
-      seats_(seats),
+      placements_(placements),
       threads_(threads),
       monitor_(gpu_uuid),
       watch_({}),
@@ -112,19 +113,20 @@ void RunWatch::exchange(std::int64_t step) {
     note(host_cpu, use["cpu"]);
     note(rss, use["rss"]);
     for (const auto& xid : use["xids"])
-      log_warning("[gpu] rank " + name + " on " + seats_[r].host + ": " + xid.get<std::string>() +
+      log_warning("[gpu] rank " + name + " on " + placements_[r].host + ": " +
+                  xid.get<std::string>() +
                   ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID Errors guide");
   }
   for (const auto& alarm : watch_.add(paces)) {
     const auto r = static_cast<std::size_t>(alarm.rank);
-    log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + seats_[r].host +
-                (seats_[r].gpu.empty() ? "" : " (" + seats_[r].gpu + ")") + " is " +
+    log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + placements_[r].host +
+                (placements_[r].gpu.empty() ? "" : " (" + placements_[r].gpu + ")") + " is " +
                 fixed(alarm.ratio, 2) + " times slower than the others (" +
                 fixed(1e3 * alarm.own_s, 1) + " ms a step against " +
                 fixed(1e3 * alarm.others_s, 1) + "): " + alarm.cause);
     metrics_->write("straggler", step,
                     {{"rank", static_cast<std::int64_t>(alarm.rank)},
-                     {"host", seats_[r].host},
+                     {"host", placements_[r].host},
                      {"ratio", alarm.ratio},
                      {"cause", alarm.cause}});
   }
@@ -160,13 +162,13 @@ std::string RunWatch::summary(std::int64_t step) {
   std::map<std::string, double> own;
   for (std::size_t r = 0; r < all.size(); ++r) {
     std::memcpy(mine.data(), all[r].data(), all[r].size());
-    lines.push_back({std::to_string(r), seats_[r].host, fixed(mine[0], 1), fixed(mine[1], 1),
+    lines.push_back({std::to_string(r), placements_[r].host, fixed(mine[0], 1), fixed(mine[1], 1),
                      fixed(mine[2], 1), fixed(mine[3], 1)});
     own[std::to_string(r)] = mine[0];
   }
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule = utilization_verdict(monitor_.whole(), share_of(Phase::kDataWait),
+  const std::string rule = utilization_summary(monitor_.whole(), share_of(Phase::kDataWait),
                                                share_of(Phase::kAllReduceWait));
   if (!rule.empty()) text += rule + "\n";
   return text;

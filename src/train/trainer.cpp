@@ -220,7 +220,7 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
                                            MetricsLog::Start{state.step, state.evaluation_due});
     metrics->write(resumed ? "restart" : "start", state.step, start_fields(config, dataset, *comm));
   }
-  log_info("host and cores: " + device.description + "\n" + seat_table(device.seats));
+  log_info("host and cores: " + device.description + "\n" + placement_table(device.placements));
 
   const double start = now_s();
   stop.training_begins();

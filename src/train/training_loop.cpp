@@ -40,8 +40,8 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       state_(std::move(state)),
       total_steps_(0),
       log_(parts.comm, parts.metrics, parts.config.train.batch),
-      watch_(parts.comm, parts.profiler, parts.metrics, parts.device.seats, parts.device.gpu.uuid,
-             parts.device.cuda == nullptr ? parts.device.threads : 0) {
+      watch_(parts.comm, parts.profiler, parts.metrics, parts.device.placements,
+             parts.device.gpu.uuid, parts.device.cuda == nullptr ? parts.device.threads : 0) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());

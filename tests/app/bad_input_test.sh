@@ -72,7 +72,7 @@ for pipeline in old new; do
   check "pipeline $pipeline trains on 2 ranks" "$program" train "$small" --out "$scratch/pipeline-$pipeline" --ranks 2 --set data.pipeline=$pipeline --set data.images=["$scratch/records"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
 done
 check "diagnose measures" "$program" diagnose "$small" --steps 2 --set train.batch=8 2>"$scratch/log" >"$scratch/out"
-check "and gives a verdict" grep -qE "^limited by: (disk|decode|copy|compute|network)" "$scratch/out"
+check "and names the limit" grep -qE "^limited by: (disk|decode|copy|compute|network)" "$scratch/out"
 check "diagnose reads a run" "$program" diagnose "$scratch/from-pack" 2>"$scratch/log" >/dev/null
 check "inspect finds the damaged image" bash -c "'$program' inspect '$small' --set data.images=['$scratch/images'] --json 2>/dev/null | grep -q '\"damaged\":\[\"'"
 

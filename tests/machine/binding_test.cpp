@@ -36,11 +36,11 @@ std::string found_text(Binding binding) {
   return kNames[static_cast<int>(binding)];
 }
 // "good 0-9 mlx5_0 | far 20-29 …"
-std::string text_of(const std::vector<Seat>& seats) {
+std::string text_of(const std::vector<Placement>& placements) {
   std::string text;
-  for (const auto& seat : seats)
-    text += (text.empty() ? "" : " | ") + found_text(seat.found) + " " + cpu_list_text(seat.cpus) +
-            (seat.hca.empty() ? "" : " " + seat.hca);
+  for (const auto& placement : placements)
+    text += (text.empty() ? "" : " | ") + found_text(placement.found) + " " +
+            cpu_list_text(placement.cpus) + (placement.hca.empty() ? "" : " " + placement.hca);
   return text;
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("where ranks belong on machines of many kinds") {
   const auto all = [](int last) { return range(0, last); };
   const std::vector<std::string> gpus = {"GPU-0", "GPU-1", "GPU-2", "GPU-3"};
   const auto four = [&](const std::vector<std::vector<int>>& cpus) {
-    std::vector<RankPlace> ranks;
+    std::vector<RankAffinity> ranks;
     for (std::size_t r = 0; r < 4; ++r) ranks.push_back({cpus[r % cpus.size()], gpus[r]});
     return ranks;
   };
@@ -66,91 +66,92 @@ TEST_CASE("where ranks belong on machines of many kinds") {
   SECTION("C4140, two GPUs on each socket") {
     const Machine m = c4140(false);
     // mpirun --map-by socket deals ranks out in turn: 0 and 2 on the first, 1 and 3 on the second.
-    CHECK(text_of(decide_seats(m, four({range(0, 19), range(20, 39)}), false)) ==
+    CHECK(text_of(decide_placement(m, four({range(0, 19), range(20, 39)}), false)) ==
           "shared 0-9 mlx5_0 | far 10-19 mlx5_0 | far 20-29 mlx5_0 | shared 30-39 mlx5_0");
-    CHECK(text_of(decide_seats(m, four({all(39)}), false)) ==
+    CHECK(text_of(decide_placement(m, four({all(39)}), false)) ==
           "shared 0-9 mlx5_0 | shared 10-19 mlx5_0 | shared 20-29 mlx5_0 | shared 30-39 mlx5_0");
-    CHECK(text_of(decide_seats(m, four({range(0, 9), range(10, 19), range(20, 29), range(30, 39)}),
-                               false)) ==
+    CHECK(text_of(decide_placement(
+              m, four({range(0, 9), range(10, 19), range(20, 29), range(30, 39)}), false)) ==
           "good 0-9 mlx5_0 | good 10-19 mlx5_0 | good 20-29 mlx5_0 | good 30-39 mlx5_0");
   }
   SECTION("C4140, all four GPUs behind a switch on one socket") {
     const Machine m = c4140(true);
-    CHECK(text_of(decide_seats(m, four({range(0, 19), range(20, 39)}), false)) ==
+    CHECK(text_of(decide_placement(m, four({range(0, 19), range(20, 39)}), false)) ==
           "shared 0-4 mlx5_0 | far 5-9 mlx5_0 | shared 10-14 mlx5_0 | far 15-19 mlx5_0");
   }
   SECTION("a rank alone, bound to the wrong socket") {
     const Machine m = c4140(false);
-    const std::vector<RankPlace> one = {{range(0, 19), "GPU-3"}};
+    const std::vector<RankAffinity> one = {{range(0, 19), "GPU-3"}};
     // Of a job that owns the whole host it may move; else only among what the job was given.
-    CHECK(text_of(decide_seats(m, one, true)) == "far 20-39 mlx5_0");
-    const auto stays = decide_seats(m, one, false);
+    CHECK(text_of(decide_placement(m, one, true)) == "far 20-39 mlx5_0");
+    const auto stays = decide_placement(m, one, false);
     CHECK(text_of(stays) == "good 0-19 mlx5_0");
   }
   SECTION("two GPU ranks, bound to a core each by default") {
     const Machine m = c4140(false);
-    CHECK(text_of(decide_seats(m, {{{0}, "GPU-0"}, {{1}, "GPU-1"}}, true)) ==
+    CHECK(text_of(decide_placement(m, {{{0}, "GPU-0"}, {{1}, "GPU-1"}}, true)) ==
           "narrow 0-9 mlx5_0 | narrow 10-19 mlx5_0");
   }
   SECTION("8 GPUs, two sockets of two NUMA nodes, hyper-threads") {
     Machine m = made_up(2, 32, 2, 2);
-    std::vector<RankPlace> ranks;
+    std::vector<RankAffinity> ranks;
     for (int g = 0; g < 8; ++g) {
       add_gpu(m, g / 4, {"GPU-" + std::to_string(g)}, g / 2);
       m.hcas.push_back({"mlx5_" + std::to_string(g), "", {}, g / 2, g / 4});
       ranks.push_back({all(127), "GPU-" + std::to_string(g)});
     }
-    const auto seats = decide_seats(m, ranks, false);
-    CHECK(cpu_list_text(seats[0].cpus) == "0-7,64-71");  // whole cores: both threads
-    CHECK(cpu_list_text(seats[1].cpus) == "8-15,72-79");
-    CHECK(cpu_list_text(seats[7].cpus) == "56-63,120-127");
-    CHECK(seats[7].numa == 3);
-    CHECK(seats[7].hca == "mlx5_6");  // the first of its node
-    CHECK(seats[0].hca == "mlx5_0");
+    const auto placements = decide_placement(m, ranks, false);
+    CHECK(cpu_list_text(placements[0].cpus) == "0-7,64-71");  // whole cores: both threads
+    CHECK(cpu_list_text(placements[1].cpus) == "8-15,72-79");
+    CHECK(cpu_list_text(placements[7].cpus) == "56-63,120-127");
+    CHECK(placements[7].numa == 3);
+    CHECK(placements[7].hca == "mlx5_6");  // the first of its node
+    CHECK(placements[0].hca == "mlx5_0");
   }
   SECTION("one socket: nothing is far") {
     Machine m = made_up(1, 8);
     add_gpu(m, 0, {"GPU-0"});
     add_gpu(m, 0, {"GPU-1"});
-    CHECK(text_of(decide_seats(m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-1"}}, false)) ==
+    CHECK(text_of(decide_placement(m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-1"}}, false)) ==
           "good 0-3 | good 4-7");
-    CHECK(text_of(decide_seats(m, {{all(7), "GPU-0"}}, false)) == "good 0-7");
+    CHECK(text_of(decide_placement(m, {{all(7), "GPU-0"}}, false)) == "good 0-7");
   }
   SECTION("a cpuset that leaves no core near the GPU") {
     Machine m = c4140(false);
     std::erase_if(m.cpus, [](const Cpu& cpu) { return cpu.id >= 8; });  // what hwloc then shows
-    CHECK(text_of(decide_seats(m, {{range(0, 7), "GPU-3"}}, true)) == "good 0-7 mlx5_0");
+    CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-3"}}, true)) == "good 0-7 mlx5_0");
   }
   SECTION("MIG devices of one GPU") {
     Machine m = made_up(2, 8);
     add_gpu(m, 1, {"GPU-0", "MIG-a", "MIG-b"});
-    CHECK(text_of(decide_seats(m, {{range(0, 7), "MIG-a"}, {range(8, 15), "MIG-b"}}, false)) ==
+    CHECK(text_of(decide_placement(m, {{range(0, 7), "MIG-a"}, {range(8, 15), "MIG-b"}}, false)) ==
           "far 8-11 | shared 12-15");
   }
   SECTION("no GPU") {
     const Machine m = made_up(2, 10);
     const auto cpu_ranks = [](const std::vector<std::vector<int>>& cpus) {
-      std::vector<RankPlace> ranks;
+      std::vector<RankAffinity> ranks;
       for (const auto& c : cpus) ranks.push_back({c, ""});
       return ranks;
     };
-    CHECK(text_of(decide_seats(m, cpu_ranks({range(0, 9), range(10, 19)}), false)) ==
+    CHECK(text_of(decide_placement(m, cpu_ranks({range(0, 9), range(10, 19)}), false)) ==
           "good 0-9 | good 10-19");
-    CHECK(text_of(decide_seats(m, cpu_ranks({all(19), all(19)}), false)) ==
+    CHECK(text_of(decide_placement(m, cpu_ranks({all(19), all(19)}), false)) ==
           "shared 0-9 | shared 10-19");
-    CHECK(text_of(decide_seats(m, cpu_ranks({all(19)}), false)) == "good 0-19");
+    CHECK(text_of(decide_placement(m, cpu_ranks({all(19)}), false)) == "good 0-19");
     // mpirun binds one or two ranks to a core each; a batch job's single core is all it has.
-    CHECK(text_of(decide_seats(m, cpu_ranks({{0}, {1}}), true)) == "narrow 0-9 | narrow 10-19");
-    CHECK(text_of(decide_seats(m, cpu_ranks({{0}, {1}}), false)) == "good 0 | good 1");
-    CHECK(text_of(decide_seats(made_up(1, 2), cpu_ranks({{0}, {1}}), true)) == "good 0 | good 1");
+    CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), true)) == "narrow 0-9 | narrow 10-19");
+    CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), false)) == "good 0 | good 1");
+    CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({{0}, {1}}), true)) ==
+          "good 0 | good 1");
     // More ranks than cores: they share, and nothing can be bettered.
-    CHECK(text_of(decide_seats(made_up(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
+    CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
           "good 0-1 | good 0-1 | good 0-1");
   }
   SECTION("a GPU whose place nobody tells, or that is unknown") {
     Machine m = made_up(2, 4);
     add_gpu(m, -1, {"GPU-0"}, -1);
-    CHECK(text_of(decide_seats(m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-9"}}, false)) ==
+    CHECK(text_of(decide_placement(m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-9"}}, false)) ==
           "good 0-3 | good 4-7");
   }
 }

@@ -27,7 +27,7 @@ for launcher in mpirun srun; do
   check "$launcher: the signaled job was requeued with 75" grep -q "exit 75 at checkpoint .*: job $job is requeued" "$launcher-$job.out"
   check "$launcher: it went on" grep -q '"event":"restart"' "$launcher-run/metrics.jsonl"
   same "$launcher: weights after signal, requeue and finish" "$launcher-run"
-  check "$launcher: each rank found a seat" grep -Eq "^ *1 +[a-z0-9.-]+ +[01]" "$launcher-$job.out"
+  check "$launcher: each rank found a placement" grep -Eq "^ *1 +[a-z0-9.-]+ +[01]" "$launcher-$job.out"
 done
 
 # The wrong srun gets the right command, not two runs.

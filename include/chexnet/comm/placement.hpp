@@ -9,16 +9,16 @@
 namespace chexnet {
 
 // One line of the table of ranks.
-struct SeatRow {
+struct PlacementRow {
   int rank = 0;
-  std::string host, cores, numa, gpu, hca, verdict;
+  std::string host, cores, numa, gpu, hca, binding;
   bool good = true;
 };
 
-struct Seating {
-  std::vector<int> cpus;       // of this rank, as the kernel says at the end
-  int cores = 1;               // physical ones among them, divided by the ranks that share them
-  std::vector<SeatRow> table;  // of all ranks, on every rank
+struct RankPlacement {
+  std::vector<int> cpus;  // of this rank, as the kernel says at the end
+  int cores = 1;          // physical ones among them, divided by the ranks that share them
+  std::vector<PlacementRow> table;    // of all ranks, on every rank
   std::vector<std::string> warnings;  // about this rank
 };
 
@@ -28,10 +28,10 @@ struct RankGpu {
 
 // `bind`: fix, check or off (launch.bind). `started_by_launcher`: mpirun or srun chose the cores,
 // not the user. Collective.
-Seating seat_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
-                   bool started_by_launcher);
+RankPlacement place_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
+                          bool started_by_launcher);
 
 // Lines for a terminal.
-std::string seat_table(const std::vector<SeatRow>& rows);
+std::string placement_table(const std::vector<PlacementRow>& rows);
 
 }  // namespace chexnet

@@ -13,7 +13,7 @@
 namespace chexnet {
 
 // One rank of this host, as it finds itself.
-struct RankPlace {
+struct RankAffinity {
   std::vector<int> cpus;  // its affinity, read back from the kernel; ascending
   std::string gpu_uuid;   // empty: computes on the CPU
 };
@@ -27,7 +27,7 @@ enum class Binding {
 };
 
 // What is right for one rank.
-struct Seat {
+struct Placement {
   Binding found = Binding::kGood;
   std::string reason;     // for people; empty when good
   std::vector<int> cpus;  // where it belongs; as found when that is good
@@ -37,7 +37,7 @@ struct Seat {
 
 // `ranks` in order of local rank. `whole_host`: every core of the machine is this job's, so a rank
 // may be moved to cores that no rank of the job was given; otherwise only among those.
-std::vector<Seat> decide_seats(const Machine& machine, const std::vector<RankPlace>& ranks,
-                               bool whole_host);
+std::vector<Placement> decide_placement(const Machine& machine,
+                                        const std::vector<RankAffinity>& ranks, bool whole_host);
 
 }  // namespace chexnet

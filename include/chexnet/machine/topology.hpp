@@ -16,7 +16,7 @@ struct Cpu {
   int package = 0;  // socket
 };
 
-struct DevicePlace {
+struct DeviceLocation {
   std::string name;                // "cuda0", "mlx5_0"
   std::string bus_id;              // "0000:18:00.0"
   std::vector<std::string> uuids;  // a GPU's own and those of its MIG devices
@@ -24,11 +24,11 @@ struct DevicePlace {
 };
 
 struct Machine {
-  std::vector<Cpu> cpus;          // those this process's control group permits; ascending id
-  std::vector<DevicePlace> gpus;  // in order of bus id
-  std::vector<DevicePlace> hcas;  // InfiniBand, RoCE and Omni-Path adapters
+  std::vector<Cpu> cpus;             // those this process's control group permits; ascending id
+  std::vector<DeviceLocation> gpus;  // in order of bus id
+  std::vector<DeviceLocation> hcas;  // InfiniBand, RoCE and Omni-Path adapters
   int packages = 1, numa_nodes = 1;
-  const DevicePlace* gpu_of(const std::string& uuid) const;  // null when unknown
+  const DeviceLocation* gpu_of(const std::string& uuid) const;  // null when unknown
 };
 
 // `gpus`: what NVML says, which gives uuids and adds GPUs that a container hides from hwloc.

@@ -50,7 +50,7 @@ class UsageMonitor {
 // Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips down to 10-25 %, and
 // the GPU is busy at least 80 % of the job's time. What was measured, whether that holds, and if
 // not, where the time went (shares of the run's time spent waiting). Empty without a GPU.
-std::string utilization_verdict(const Usage& whole, double data_wait_share,
+std::string utilization_summary(const Usage& whole, double data_wait_share,
                                 double allreduce_wait_share);
 
 }  // namespace chexnet

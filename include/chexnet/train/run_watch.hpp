@@ -16,10 +16,10 @@ namespace chexnet {
 
 class RunWatch {
  public:
-  // `metrics` is null but on rank 0; `seats` of all ranks; `threads`: compute threads of this rank,
-  // 0 where it computes on a GPU.
+  // `metrics` is null but on rank 0; `placements` of all ranks; `threads`: compute threads of this
+  // rank, 0 where it computes on a GPU.
   RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
-           const std::vector<SeatRow>& seats, const std::string& gpu_uuid, int threads);
+           const std::vector<PlacementRow>& placements, const std::string& gpu_uuid, int threads);
 
   // After each step. Collective every tenth time.
   void step_done(std::int64_t step);
@@ -40,7 +40,7 @@ class RunWatch {
   Communicator& comm_;
   const Profiler& profiler_;
   MetricsLog* metrics_;
-  const std::vector<SeatRow>& seats_;
+  const std::vector<PlacementRow>& placements_;
   int threads_;
   UsageMonitor monitor_;
   StragglerWatch watch_;

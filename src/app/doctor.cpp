@@ -87,8 +87,8 @@ double clock_skew(Communicator& comm) {
   return extremes[0] + extremes[1];
 }
 
-std::vector<HealthCheck> of_links(Communicator& comm, const Device& device) {
-  std::vector<HealthCheck> found;
+std::vector<CheckResult> of_links(Communicator& comm, const Device& device) {
+  std::vector<CheckResult> found;
   if (comm.size() == 1) {
     found.push_back({Level::kSkip, "links", "one rank: start doctor with --ranks or mpirun", ""});
     return found;
@@ -113,7 +113,7 @@ std::vector<HealthCheck> of_links(Communicator& comm, const Device& device) {
 }
 
 // NCCL's transports of all ranks, from its own log.
-std::vector<HealthCheck> of_nccl(Communicator& comm, const Device& device, const std::string& log) {
+std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device, const std::string& log) {
   if (device.cuda == nullptr || comm.size() == 1)
     return {{Level::kSkip, "NCCL transports", "no GPUs, or one rank", ""}};
   std::vector<std::string> lines;
@@ -124,7 +124,7 @@ std::vector<HealthCheck> of_nccl(Communicator& comm, const Device& device, const
     std::istringstream stream(of_rank);
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
   }
-  std::vector<HealthCheck> found;
+  std::vector<CheckResult> found;
   const NcclReport report = read_nccl_log(lines);
   std::size_t good = 0;
   for (const auto& pair : report.pairs) {
@@ -146,14 +146,14 @@ std::vector<HealthCheck> of_nccl(Communicator& comm, const Device& device, const
   return found;
 }
 
-std::vector<HealthCheck> of_build() {
+std::vector<CheckResult> of_build() {
   const auto version_of = [](unsigned api) {
     return std::to_string(api >> 16) + "." + std::to_string((api >> 8) & 255);
   };
   return {
       {Level::kPass, "chexnet-train", CHEXNET_VERSION " of lane " CHEXNET_LANE, ""},
-      judge_versions("LibTorch", TORCH_VERSION, loaded_torch_version()),
-      judge_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
+      check_versions("LibTorch", TORCH_VERSION, loaded_torch_version()),
+      check_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
 }
 
 // NCCL's own words of this rank go to a file whose name nobody can foresee; empty: there is no
@@ -176,8 +176,8 @@ int run(const Options& options, Invocation& invocation) {
   const BatchJob job = batch_job(process_environment());
   const fs::path nccl_log = is_rank ? ask_nccl() : fs::path();
   const bool here = is_rank || (config.hostfile.empty() && job.nodes == 1);
-  std::vector<HealthCheck> starts = of_start(config, !is_rank && wants_ranks(config), here);
-  const bool may_start = std::ranges::count(starts, Level::kFail, &HealthCheck::level) == 0;
+  std::vector<CheckResult> starts = of_start(config, !is_rank && wants_ranks(config), here);
+  const bool may_start = std::ranges::count(starts, Level::kFail, &CheckResult::level) == 0;
   if (!is_rank && !may_start && !options.links.launch.dry_run) config = one_rank(config);
 
   const auto alone = [&](const std::string& why) {
@@ -199,7 +199,7 @@ int run(const Options& options, Invocation& invocation) {
   const Device device = choose_device(config, *launch.comm);
   const auto comm = gradient_communicator(std::move(launch.comm), device, config);
 
-  std::vector<HealthCheck> findings = of_build();
+  std::vector<CheckResult> findings = of_build();
   findings.insert(findings.end(), starts.begin(), starts.end());
   for (const auto& row : device.placements)
     findings.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
@@ -226,8 +226,8 @@ int run(const Options& options, Invocation& invocation) {
       findings.push_back(std::move(finding));
     }
   }
-  findings.push_back(judge_clock_skew(clock_skew(*comm), static_cast<int>(names.size())));
-  findings.push_back(judge_pace(paces(*comm, device)));
+  findings.push_back(check_clock_skew(clock_skew(*comm), static_cast<int>(names.size())));
+  findings.push_back(check_pace(paces(*comm, device)));
   for (const auto& part : {of_links(*comm, device), of_nccl(*comm, device, nccl_log.string())})
     findings.insert(findings.end(), part.begin(), part.end());
   std::error_code error;
@@ -236,7 +236,7 @@ int run(const Options& options, Invocation& invocation) {
   if (comm->rank() != 0) return 0;
 
   const auto count = [&](Level level) {
-    return std::ranges::count(findings, level, &HealthCheck::level);
+    return std::ranges::count(findings, level, &CheckResult::level);
   };
   const std::string summary =
       std::to_string(count(Level::kPass)) + " PASS, " + std::to_string(count(Level::kWarn)) +

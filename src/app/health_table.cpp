@@ -6,7 +6,7 @@ namespace chexnet {
 
 using nlohmann::ordered_json;
 
-std::string text_of(const std::vector<HealthCheck>& checks) {
+std::string text_of(const std::vector<CheckResult>& checks) {
   std::size_t width = 0;
   for (const auto& f : checks) width = std::max(width, f.name.size());
   std::string text;
@@ -18,15 +18,15 @@ std::string text_of(const std::vector<HealthCheck>& checks) {
   return text;
 }
 
-ordered_json json_of(const std::vector<HealthCheck>& checks) {
+ordered_json json_of(const std::vector<CheckResult>& checks) {
   ordered_json list = ordered_json::array();
   for (const auto& f : checks)
     list.push_back(
         {{"level", level_name(f.level)}, {"name", f.name}, {"text", f.text}, {"advice", f.advice}});
   return list;
 }
-std::vector<HealthCheck> checks_of(const ordered_json& list) {
-  std::vector<HealthCheck> checks;
+std::vector<CheckResult> checks_of(const ordered_json& list) {
+  std::vector<CheckResult> checks;
   for (const auto& f : list)
     for (const Level level : {Level::kPass, Level::kWarn, Level::kFail, Level::kSkip})
       if (f["level"] == level_name(level))

@@ -9,8 +9,8 @@
 
 namespace chexnet {
 
-std::string text_of(const std::vector<HealthCheck>& checks);
-nlohmann::ordered_json json_of(const std::vector<HealthCheck>& checks);
-std::vector<HealthCheck> checks_of(const nlohmann::ordered_json& list);
+std::string text_of(const std::vector<CheckResult>& checks);
+nlohmann::ordered_json json_of(const std::vector<CheckResult>& checks);
+std::vector<CheckResult> checks_of(const nlohmann::ordered_json& list);
 
 }  // namespace chexnet

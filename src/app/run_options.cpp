@@ -74,7 +74,7 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
 }
 
 // What mpirun would only stumble over.
-std::vector<HealthCheck> start_checks(const std::string& network, const SelfLaunch& launch) {
+std::vector<CheckResult> start_checks(const std::string& network, const SelfLaunch& launch) {
   const Mpirun mpirun = find_mpirun();
   const bool asks_ucx = network.starts_with("ib") || network == "ucx";
   NetworkFacts facts = read_network_facts(asks_ucx ? &mpirun : nullptr);

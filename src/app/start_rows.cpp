@@ -7,8 +7,8 @@
 
 namespace chexnet {
 
-std::vector<HealthCheck> of_start(const LaunchConfig& config, bool needed, bool here) {
-  std::vector<HealthCheck> found = {temporary_folder_check(process_environment())};
+std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed, bool here) {
+  std::vector<CheckResult> found = {temporary_folder_check(process_environment())};
   const Mpirun mpirun = find_mpirun();
   found.push_back(mpirun_check(mpirun, needed));
   std::string library, problem;

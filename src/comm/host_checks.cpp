@@ -80,32 +80,32 @@ double read_rate(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<HealthCheck> check_host(const std::string& folder, const std::string& lane,
+std::vector<CheckResult> check_host(const std::string& folder, const std::string& lane,
                                     int ranks_here, bool pins_memory) {
-  std::vector<HealthCheck> found;
+  std::vector<CheckResult> found;
   const auto nvml = Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
-  found.push_back(judge_driver(lane, nvml ? nvml->driver_version() : ""));
+  found.push_back(check_driver(lane, nvml ? nvml->driver_version() : ""));
   for (const auto& gpu : gpus)
-    for (auto& finding : judge_gpu(gpu, {static_cast<unsigned>(getpid())}))
+    for (auto& finding : check_gpu(gpu, {static_cast<unsigned>(getpid())}))
       found.push_back(std::move(finding));
-  found.push_back(judge_visible_gpus(gpus.size(), CudaLibrary::visible_gpus(), ranks_here));
+  found.push_back(check_visible_gpus(gpus.size(), CudaLibrary::visible_gpus(), ranks_here));
   const Machine machine = read_machine(gpus);
   found.push_back({Level::kPass, "machine", machine_text(machine), ""});
   found.push_back(
-      judge_locked_memory(limit_of(RLIMIT_MEMLOCK), pins_memory || !machine.hcas.empty()));
-  found.push_back(judge_open_files(limit_of(RLIMIT_NOFILE)));
+      check_locked_memory(limit_of(RLIMIT_MEMLOCK), pins_memory || !machine.hcas.empty()));
+  found.push_back(check_open_files(limit_of(RLIMIT_NOFILE)));
   struct statvfs shm {};
   if (statvfs("/dev/shm", &shm) == 0)
-    found.push_back(judge_shared_memory(
+    found.push_back(check_shared_memory(
         static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_frsize), ranks_here));
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0)
-    found.push_back(judge_room(
+    found.push_back(check_room(
         folder, static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize),
         disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail), quota_left(folder)));
   try {
-    found.push_back(judge_read_rate(folder, read_rate(folder)));
+    found.push_back(check_read_rate(folder, read_rate(folder)));
   } catch (const CheckpointError& e) {
     found.push_back({Level::kFail, "file system", e.what(), "another folder with --folder"});
   }

@@ -128,7 +128,7 @@ std::string open_mpi_version(const std::string& text) {
   return text.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
-HealthCheck mpirun_check(const Mpirun& mpirun, bool needed) {
+CheckResult mpirun_check(const Mpirun& mpirun, bool needed) {
   const std::string name = "mpirun";
   const Level bad = needed ? Level::kFail : Level::kWarn;
   if (mpirun.path.empty())
@@ -143,7 +143,7 @@ HealthCheck mpirun_check(const Mpirun& mpirun, bool needed) {
   return {Level::kPass, name, "Open MPI " + version + ", " + mpirun.path, ""};
 }
 
-HealthCheck mpi_library_check(const Mpirun& mpirun, const std::string& library,
+CheckResult mpi_library_check(const Mpirun& mpirun, const std::string& library,
                               const std::string& problem, bool needed) {
   const std::string name = "MPI library";
   const Level bad = needed ? Level::kFail : Level::kWarn;
@@ -155,7 +155,7 @@ HealthCheck mpi_library_check(const Mpirun& mpirun, const std::string& library,
           "PATH and LD_LIBRARY_PATH must name the same installation"};
 }
 
-HealthCheck temporary_folder_check(const Environment& env) {
+CheckResult temporary_folder_check(const Environment& env) {
   std::string folder = "/tmp";
   for (const char* name : {"TMPDIR", "TMP", "TEMP"})
     if (const char* value = env(name); value != nullptr && *value != 0) {
@@ -202,7 +202,7 @@ NetworkFacts read_network_facts(const Mpirun* mpirun) {
   return facts;
 }
 
-HealthCheck network_check(const std::string& network, const NetworkFacts& facts) {
+CheckResult network_check(const std::string& network, const NetworkFacts& facts) {
   network_settings(network);
   const std::string name = "launch.network";
   const auto colon = network.find(':');
@@ -228,7 +228,7 @@ HealthCheck network_check(const std::string& network, const NetworkFacts& facts)
   return {Level::kPass, name, network, ""};
 }
 
-void refuse_failed(const std::vector<HealthCheck>& checks) {
+void refuse_failed(const std::vector<CheckResult>& checks) {
   for (const auto& check : checks) {
     if (check.level != Level::kFail) continue;
     const std::string text =

@@ -8,10 +8,10 @@
 namespace chexnet {
 namespace {
 
-HealthCheck pass(const std::string& name, const std::string& text) {
+CheckResult pass(const std::string& name, const std::string& text) {
   return {Level::kPass, name, text, ""};
 }
-HealthCheck skip(const std::string& name, const std::string& text) {
+CheckResult skip(const std::string& name, const std::string& text) {
   return {Level::kSkip, name, text, ""};
 }
 
@@ -31,7 +31,7 @@ const char* level_name(Level level) {
   return "";
 }
 
-HealthCheck judge_driver(const std::string& lane, const std::string& driver) {
+CheckResult check_driver(const std::string& lane, const std::string& driver) {
   const std::string name = "driver";
   if (driver.empty()) return skip(name, "no NVIDIA driver here");
   // NVIDIA's CUDA compatibility table: CUDA 13.0 and 12.x.
@@ -44,7 +44,7 @@ HealthCheck judge_driver(const std::string& lane, const std::string& driver) {
           lane == "cuda12" ? "a newer driver" : "a newer driver, or a build of lane cuda12"};
 }
 
-HealthCheck judge_versions(const std::string& library, const std::string& built,
+CheckResult check_versions(const std::string& library, const std::string& built,
                            const std::string& found) {
   if (found.empty()) return skip(library, "built with " + built + "; not loaded here");
   if (built == found) return pass(library, found);
@@ -52,8 +52,8 @@ HealthCheck judge_versions(const std::string& library, const std::string& built,
           "put the library of the build first (LD_LIBRARY_PATH, module order)"};
 }
 
-std::vector<HealthCheck> judge_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids) {
-  std::vector<HealthCheck> found;
+std::vector<CheckResult> check_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids) {
+  std::vector<CheckResult> found;
   const std::string name = "GPU " + std::to_string(gpu.index);
   const auto trouble = [&](Level level, const std::string& text, const std::string& advice) {
     found.push_back({level, name, gpu.name + ": " + text, advice});
@@ -92,7 +92,7 @@ std::vector<HealthCheck> judge_gpu(const GpuState& gpu, const std::vector<unsign
   return found;
 }
 
-HealthCheck judge_visible_gpus(std::size_t on_host, int visible, int ranks_here) {
+CheckResult check_visible_gpus(std::size_t on_host, int visible, int ranks_here) {
   const std::string name = "visible GPUs";
   if (on_host == 0) return skip(name, "no GPU on this host");
   const std::string text =
@@ -107,7 +107,7 @@ HealthCheck judge_visible_gpus(std::size_t on_host, int visible, int ranks_here)
   return pass(name, text);
 }
 
-HealthCheck judge_locked_memory(double bytes, bool needed) {
+CheckResult check_locked_memory(double bytes, bool needed) {
   const std::string name = "locked memory";
   const std::string text = bytes < 0 ? "unlimited" : readable_bytes(bytes);
   if (bytes < 0) return pass(name, text);
@@ -118,7 +118,7 @@ HealthCheck judge_locked_memory(double bytes, bool needed) {
           "ulimit -l unlimited; under Slurm PropagateResourceLimitsExcept=MEMLOCK"};
 }
 
-HealthCheck judge_shared_memory(double free_bytes, int ranks_here) {
+CheckResult check_shared_memory(double free_bytes, int ranks_here) {
   const std::string name = "/dev/shm";
   const std::string text = readable_bytes(free_bytes) + " free";
   const double wanted = 64e6 * std::max(1, ranks_here);  // segments of MPI and NCCL
@@ -128,14 +128,14 @@ HealthCheck judge_shared_memory(double free_bytes, int ranks_here) {
           "a container's --shm-size=1g, or remove what others left in /dev/shm"};
 }
 
-HealthCheck judge_open_files(double limit) {
+CheckResult check_open_files(double limit) {
   const std::string name = "open files";
   if (limit < 0 || limit >= 1024) return pass(name, limit < 0 ? "unlimited" : fixed(limit, 0));
   return {Level::kWarn, name, fixed(limit, 0) + ": little for readers, sockets and libraries",
           "ulimit -n 4096"};
 }
 
-HealthCheck judge_clock_skew(double seconds, int hosts) {
+CheckResult check_clock_skew(double seconds, int hosts) {
   const std::string name = "clocks";
   if (hosts < 2) return skip(name, "one host");
   const std::string text = "hosts differ by " + fixed(1e3 * seconds, 1) + " ms";
@@ -144,7 +144,7 @@ HealthCheck judge_clock_skew(double seconds, int hosts) {
           "chrony or ntpd on every host"};
 }
 
-HealthCheck judge_room(const std::string& folder, double free_bytes, double free_inodes,
+CheckResult check_room(const std::string& folder, double free_bytes, double free_inodes,
                        double quota_bytes) {
   const std::string name = "room for runs";
   std::string text = folder + ": " + readable_bytes(free_bytes) + " free";
@@ -159,7 +159,7 @@ HealthCheck judge_room(const std::string& folder, double free_bytes, double free
   return pass(name, text);
 }
 
-HealthCheck judge_read_rate(const std::string& folder, double mb_per_s) {
+CheckResult check_read_rate(const std::string& folder, double mb_per_s) {
   const std::string name = "file system";
   const std::string text = folder + ": " + fixed(mb_per_s, 0) + " MB/s read back";
   // 100 MB/s is 250 original PNGs a second.
@@ -168,7 +168,7 @@ HealthCheck judge_read_rate(const std::string& folder, double mb_per_s) {
           "data.stage: auto copies packs to a local disk; `pack` makes reading ten times less"};
 }
 
-HealthCheck judge_pace(const std::vector<double>& seconds) {
+CheckResult check_pace(const std::vector<double>& seconds) {
   const std::string name = "pace of ranks";
   if (seconds.size() < 2) return skip(name, "one rank");
   std::vector<double> sorted = seconds;

@@ -9,7 +9,7 @@
 using namespace chexnet;
 
 namespace {
-std::string level(const HealthCheck& check) { return level_name(check.level); }
+std::string level(const CheckResult& check) { return level_name(check.level); }
 }  // namespace
 
 TEST_CASE("an mpirun that is absent or of another MPI is told") {

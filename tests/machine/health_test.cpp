@@ -5,7 +5,7 @@
 using namespace chexnet;
 
 namespace {
-std::string level(const HealthCheck& finding) { return level_name(finding.level); }
+std::string level(const CheckResult& finding) { return level_name(finding.level); }
 GpuState sound() {
   GpuState gpu;
   gpu.name = "Tesla V100";
@@ -19,19 +19,19 @@ GpuState sound() {
 }  // namespace
 
 TEST_CASE("drivers and versions against the build") {
-  CHECK(level(judge_driver("cuda13", "580.65.06")) == "PASS");
-  CHECK(level(judge_driver("cuda13", "570.1")) == "FAIL");
-  CHECK(judge_driver("cuda13", "570.1").advice.find("cuda12") != std::string::npos);
-  CHECK(level(judge_driver("cuda12", "525.60")) == "PASS");
-  CHECK(level(judge_driver("cuda13", "")) == "SKIP");
-  CHECK(level(judge_versions("LibTorch", "2.11.0", "2.11.0")) == "PASS");
-  CHECK(level(judge_versions("LibTorch", "2.11.0", "2.10.0")) == "WARN");
+  CHECK(level(check_driver("cuda13", "580.65.06")) == "PASS");
+  CHECK(level(check_driver("cuda13", "570.1")) == "FAIL");
+  CHECK(check_driver("cuda13", "570.1").advice.find("cuda12") != std::string::npos);
+  CHECK(level(check_driver("cuda12", "525.60")) == "PASS");
+  CHECK(level(check_driver("cuda13", "")) == "SKIP");
+  CHECK(level(check_versions("LibTorch", "2.11.0", "2.11.0")) == "PASS");
+  CHECK(level(check_versions("LibTorch", "2.11.0", "2.10.0")) == "WARN");
 }
 
 TEST_CASE("troubles of a GPU are named one by one") {
   const auto levels = [](const GpuState& gpu) {
     std::string text;
-    for (const auto& f : judge_gpu(gpu, {42})) text += level(f) + " ";
+    for (const auto& f : check_gpu(gpu, {42})) text += level(f) + " ";
     return text;
   };
   CHECK(levels(sound()) == "PASS ");
@@ -51,28 +51,28 @@ TEST_CASE("troubles of a GPU are named one by one") {
 }
 
 TEST_CASE("limits, room and pace") {
-  CHECK(level(judge_visible_gpus(4, 4, 4)) == "PASS");
-  CHECK(level(judge_visible_gpus(4, 1, 4)) == "WARN");  // hidden from each other
-  CHECK(level(judge_visible_gpus(4, 0, 1)) == "FAIL");
-  CHECK(level(judge_visible_gpus(0, 0, 1)) == "SKIP");
-  CHECK(level(judge_locked_memory(-1, true)) == "PASS");
-  CHECK(level(judge_locked_memory(65536, true)) == "FAIL");
-  CHECK(level(judge_locked_memory(65536, false)) == "SKIP");
-  CHECK(level(judge_shared_memory(64e6, 8)) == "WARN");  // a container's default
-  CHECK(level(judge_shared_memory(1e6, 1)) == "FAIL");
-  CHECK(level(judge_shared_memory(8e9, 8)) == "PASS");
-  CHECK(level(judge_open_files(256)) == "WARN");
-  CHECK(level(judge_clock_skew(0.01, 2)) == "PASS");
-  CHECK(level(judge_clock_skew(90, 2)) == "WARN");
-  CHECK(level(judge_clock_skew(0, 1)) == "SKIP");
-  CHECK(level(judge_room("r", 1e12, 1e6, -1)) == "PASS");
-  CHECK(level(judge_room("r", 1e12, 1e6, 1e9)) == "WARN");  // the quota counts
-  CHECK(level(judge_room("r", 1e12, 50, -1)) == "FAIL");
-  CHECK(level(judge_room("r", 1e8, -1, -1)) == "FAIL");
-  CHECK(level(judge_read_rate("r", 2000)) == "PASS");
-  CHECK(level(judge_read_rate("r", 20)) == "WARN");
-  CHECK(level(judge_pace({1, 1.1, 1})) == "PASS");
-  CHECK(level(judge_pace({1, 1.6, 1})) == "WARN");
-  CHECK(judge_pace({1, 1.6, 1}).text.find("rank 1: 1.60") != std::string::npos);
-  CHECK(level(judge_pace({1})) == "SKIP");
+  CHECK(level(check_visible_gpus(4, 4, 4)) == "PASS");
+  CHECK(level(check_visible_gpus(4, 1, 4)) == "WARN");  // hidden from each other
+  CHECK(level(check_visible_gpus(4, 0, 1)) == "FAIL");
+  CHECK(level(check_visible_gpus(0, 0, 1)) == "SKIP");
+  CHECK(level(check_locked_memory(-1, true)) == "PASS");
+  CHECK(level(check_locked_memory(65536, true)) == "FAIL");
+  CHECK(level(check_locked_memory(65536, false)) == "SKIP");
+  CHECK(level(check_shared_memory(64e6, 8)) == "WARN");  // a container's default
+  CHECK(level(check_shared_memory(1e6, 1)) == "FAIL");
+  CHECK(level(check_shared_memory(8e9, 8)) == "PASS");
+  CHECK(level(check_open_files(256)) == "WARN");
+  CHECK(level(check_clock_skew(0.01, 2)) == "PASS");
+  CHECK(level(check_clock_skew(90, 2)) == "WARN");
+  CHECK(level(check_clock_skew(0, 1)) == "SKIP");
+  CHECK(level(check_room("r", 1e12, 1e6, -1)) == "PASS");
+  CHECK(level(check_room("r", 1e12, 1e6, 1e9)) == "WARN");  // the quota counts
+  CHECK(level(check_room("r", 1e12, 50, -1)) == "FAIL");
+  CHECK(level(check_room("r", 1e8, -1, -1)) == "FAIL");
+  CHECK(level(check_read_rate("r", 2000)) == "PASS");
+  CHECK(level(check_read_rate("r", 20)) == "WARN");
+  CHECK(level(check_pace({1, 1.1, 1})) == "PASS");
+  CHECK(level(check_pace({1, 1.6, 1})) == "WARN");
+  CHECK(check_pace({1, 1.6, 1}).text.find("rank 1: 1.60") != std::string::npos);
+  CHECK(level(check_pace({1})) == "SKIP");
 }

@@ -22,13 +22,13 @@ Mpirun find_mpirun();
 std::string open_mpi_version(const std::string& text);
 
 // `needed`: ranks are to be started by it; else what is wrong is only worth a warning.
-HealthCheck mpirun_check(const Mpirun& mpirun, bool needed);
+CheckResult mpirun_check(const Mpirun& mpirun, bool needed);
 // `library`: how the MPI library that ranks load names itself; `problem`: why it cannot be loaded.
-HealthCheck mpi_library_check(const Mpirun& mpirun, const std::string& library,
+CheckResult mpi_library_check(const Mpirun& mpirun, const std::string& library,
                               const std::string& problem, bool needed);
 
 // The folder for temporary files, where MPI keeps what ranks of a host share. Writes a small file.
-HealthCheck temporary_folder_check(const Environment& env);
+CheckResult temporary_folder_check(const Environment& env);
 
 struct NetworkFacts {
   std::vector<std::string> interfaces;  // "eth0", each once
@@ -40,10 +40,10 @@ struct NetworkFacts {
 // `mpirun`: whose installation is asked for UCX, which takes a while; null: not asked.
 NetworkFacts read_network_facts(const Mpirun* mpirun);
 // Whether launch.network can work. ConfigError for one that is not known.
-HealthCheck network_check(const std::string& network, const NetworkFacts& facts);
+CheckResult network_check(const std::string& network, const NetworkFacts& facts);
 
 // Throws the first check that failed as one sentence: ConfigError where the config names what is
 // not there, else DeviceError.
-void refuse_failed(const std::vector<HealthCheck>& checks);
+void refuse_failed(const std::vector<CheckResult>& checks);
 
 }  // namespace chexnet

@@ -13,33 +13,33 @@ namespace chexnet {
 enum class Level { kPass, kWarn, kFail, kSkip };
 const char* level_name(Level level);  // "PASS", …
 
-struct HealthCheck {
+struct CheckResult {
   Level level = Level::kPass;
   std::string name, text, advice;  // advice: empty for kPass and kSkip
 };
 
 // `lane`: cuda13 or cuda12; `driver`: "580.65.06", empty without one.
-HealthCheck judge_driver(const std::string& lane, const std::string& driver);
+CheckResult check_driver(const std::string& lane, const std::string& driver);
 // Two versions of a library that must agree.
-HealthCheck judge_versions(const std::string& library, const std::string& built,
+CheckResult check_versions(const std::string& library, const std::string& built,
                            const std::string& found);
 // One finding for each trouble of a GPU, or one PASS. `own_pids`: processes of this job.
-std::vector<HealthCheck> judge_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids);
+std::vector<CheckResult> check_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids);
 // GPUs of the host against those this process may use.
-HealthCheck judge_visible_gpus(std::size_t on_host, int visible, int ranks_here);
+CheckResult check_visible_gpus(std::size_t on_host, int visible, int ranks_here);
 // `bytes`: ulimit -l, -1 = unlimited. `needed`: RDMA or GPUs pin memory.
-HealthCheck judge_locked_memory(double bytes, bool needed);
+CheckResult check_locked_memory(double bytes, bool needed);
 // Free bytes of /dev/shm for MPI, NCCL and the loader's ring.
-HealthCheck judge_shared_memory(double free_bytes, int ranks_here);
-HealthCheck judge_open_files(double limit);
+CheckResult check_shared_memory(double free_bytes, int ranks_here);
+CheckResult check_open_files(double limit);
 // Seconds between the clocks of hosts.
-HealthCheck judge_clock_skew(double seconds, int hosts);
+CheckResult check_clock_skew(double seconds, int hosts);
 // Room in the folder of the runs; inodes -1 = the file system does not count them; quota_bytes -1 =
 // no quota known.
-HealthCheck judge_room(const std::string& folder, double free_bytes, double free_inodes,
+CheckResult check_room(const std::string& folder, double free_bytes, double free_inodes,
                        double quota_bytes);
-HealthCheck judge_read_rate(const std::string& folder, double mb_per_s);
+CheckResult check_read_rate(const std::string& folder, double mb_per_s);
 // Own time of equal work on each rank, seconds; named by rank.
-HealthCheck judge_pace(const std::vector<double>& seconds);
+CheckResult check_pace(const std::vector<double>& seconds);
 
 }  // namespace chexnet

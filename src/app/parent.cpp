@@ -13,7 +13,7 @@ namespace chexnet {
 namespace {
 
 // Ranks end themselves and their launcher within seconds of a post-mortem; this is for the rest.
-constexpr double kPatienceAfterPostmortem = 8;
+constexpr double kTimeAfterPostmortem_s = 8;
 constexpr double kLateOutput_s = 4;
 constexpr int kSignalBase = 128;  // exit codes of commands that a signal ended, less the signal
 
@@ -67,7 +67,7 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
     const auto overdue = [&] {
       if (task.run_folder.empty() || !read_postmortem(task.run_folder)) return false;
       if (explained_s == 0) explained_s = now_s();
-      return now_s() - explained_s > kPatienceAfterPostmortem;
+      return now_s() - explained_s > kTimeAfterPostmortem_s;
     };
     const int code = run_as_parent(start_command(launch), signals, overdue);
     const bool stop_before = signals.asked_to_stop();

@@ -6,7 +6,7 @@
 
 namespace chexnet {
 
-// Runs `launch` to its end and returns the exit code for the user. With a run folder, a halt is
+// Runs `launch` to its end and returns the exit code for the user. With a run folder, a failure is
 // explained by one sentence, the last line of output, and restarted as often as the task says.
 int run_ranks(SelfLaunch launch, const ParentTask& task);
 

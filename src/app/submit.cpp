@@ -113,11 +113,11 @@ class PrivateScript {
 
 int hand_over(const JobRequest& request, const std::string& text) {
   const bool pbs = request.scheduler == Scheduler::kPbs;
-  constexpr double kPatience_s = 60;
+  constexpr double kTimeout_s = 60;
   const PrivateScript script(text);
   std::vector<std::string> command = {"sbatch", "--parsable", script.path()};
   if (pbs) command = {"qsub", script.path()};
-  const ChildOutput result = output_of(command, kPatience_s);
+  const ChildOutput result = output_of(command, kTimeout_s);
   if (result.exit_code != 0)
     throw DeviceError("[submit] " + command.front() +
                       " refused the job, see above. Hint: --dry-run shows the script; account, "

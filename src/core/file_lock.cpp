@@ -54,6 +54,6 @@ FileLock::~FileLock() {
   ::close(fd_);
 }
 
-void FileLock::beat() const { ::futimens(fd_, nullptr); }
+void FileLock::keep_alive() const { ::futimens(fd_, nullptr); }
 
 }  // namespace chexnet

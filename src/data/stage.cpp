@@ -76,7 +76,7 @@ void fill(const std::vector<Container>& wanted, const std::string& folder, Store
   make_private_folder(root);
   const FileLock lock = take_turn(root, tick, progress);
   const auto goes_on = [&] {
-    lock.beat();
+    lock.keep_alive();
     tick();
   };
   std::vector<StagedCopy> copies;

@@ -104,7 +104,7 @@ std::optional<double> job_seconds_left(const BatchJob& job, const Environment& e
 }
 
 std::optional<double> job_seconds_left(const BatchJob& job) {
-  constexpr double kPatience = 5;
+  constexpr double kTimeout_s = 5;
   struct stat file {};
   double age = 0;
   if (!job.nodefile.empty() && stat(job.nodefile.c_str(), &file) == 0)
@@ -113,7 +113,7 @@ std::optional<double> job_seconds_left(const BatchJob& job) {
       job, process_environment(),
       [](const std::vector<std::string>& command) {
         try {
-          const auto result = output_of(command, kPatience);
+          const auto result = output_of(command, kTimeout_s);
           return result.exit_code == 0 ? result.output : "";
         } catch (const DeviceError&) {
           return std::string();

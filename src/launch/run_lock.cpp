@@ -23,9 +23,9 @@ namespace {
 
 // 0, or the errno of the last try. `status` looks at a lock by taking it for a moment, so one
 // refusal is none.
-int lock(int fd, double patience_s) {
+int lock(int fd, double timeout_s) {
   constexpr double kTryEvery_s = 0.02, kGlance_s = 0.1;
-  const double end = now_s() + std::max(patience_s, kGlance_s);
+  const double end = now_s() + std::max(timeout_s, kGlance_s);
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK || now_s() >= end) return errno;
     std::this_thread::sleep_for(std::chrono::duration<double>(kTryEvery_s));
@@ -35,13 +35,13 @@ int lock(int fd, double patience_s) {
 
 }  // namespace
 
-RunLock::RunLock(const std::filesystem::path& folder, double patience_s) {
+RunLock::RunLock(const std::filesystem::path& folder, double timeout_s) {
   const auto path = folder / ".lock";
   fd_ = open_lock_file(path);
   if (fd_ < 0)
     throw CheckpointError("[launch] " + path.string() + ": " + std::strerror(errno) +
                           ". Hint: the run folder is not writable: choose another with --out");
-  if (const int error = lock(fd_, patience_s); error != 0) {
+  if (const int error = lock(fd_, timeout_s); error != 0) {
     if (error == EWOULDBLOCK) {
       std::array<char, 256> holder{};
       [[maybe_unused]] const auto count = ::pread(fd_, holder.data(), holder.size() - 1, 0);

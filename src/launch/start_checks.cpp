@@ -39,9 +39,9 @@ std::string list_text(const std::vector<std::string>& names) {
 
 // What a program prints; empty when it cannot be run.
 std::string answer_of(const std::vector<std::string>& command) {
-  constexpr double kPatience_s = 20;
+  constexpr double kTimeout_s = 20;
   try {
-    return output_of(command, kPatience_s).output;
+    return output_of(command, kTimeout_s).output;
   } catch (const DeviceError&) {
     return "";
   }

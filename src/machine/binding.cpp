@@ -90,8 +90,8 @@ std::string nearest_adapter(const Machine& machine, const DeviceLocation& to) {
 }
 
 // Judges what the launcher did. `near`: the cores of the GPU's region, empty without a GPU.
-void judge(Placement& placement, const std::vector<RankAffinity>& ranks, std::size_t rank,
-           const std::vector<int>& near, bool enough_cores) {
+void assess(Placement& placement, const std::vector<RankAffinity>& ranks, std::size_t rank,
+            const std::vector<int>& near, bool enough_cores) {
   const auto& mine = ranks[rank].cpus;
   if (!near.empty() && !intersects(mine, near)) {
     placement.found = Binding::kFar;
@@ -149,7 +149,7 @@ std::vector<Placement> decide_placement(const Machine& machine,
     for (std::size_t m = 0; m < members.size(); ++m) {
       const std::size_t r = members[m];
       const bool has_gpu = machine.gpu_of(ranks[r].gpu_uuid) != nullptr;
-      judge(placements[r], ranks, r, has_gpu ? region : std::vector<int>{}, enough_cores);
+      assess(placements[r], ranks, r, has_gpu ? region : std::vector<int>{}, enough_cores);
       placements[r].cpus = placements[r].found == Binding::kGood ? ranks[r].cpus : share(m);
     }
     for (std::size_t m = 0; m < members.size() && whole_host; ++m) {

@@ -242,7 +242,7 @@ class MpiCommunicator final : public Communicator {
       if (now - looked > kPause) start += now - looked;
       looked = now;
       const double waited = now - start;
-      // The watchdog, which can tell who is to blame, speaks first.
+      // The watchdog, which can tell which rank failed, speaks first.
       constexpr double kAfterWatchdog = 1;
       if (waited > timeout_s_ + kAfterWatchdog)
         throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what +

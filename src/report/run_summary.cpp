@@ -146,7 +146,7 @@ RunSummary summarize_run(const fs::path& folder) {
     run.checkpoint_age_s = age_of(folder / "checkpoints" / run.checkpoint / "state.json");
   if (run.state == "running") {
     if (const auto note = read_postmortem(folder)) {
-      run.state = "halted";
+      run.state = "aborted";
       run.last_words = note->sentence;
     } else {
       run.state = state_of_silence(run, folder);

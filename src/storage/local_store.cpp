@@ -19,7 +19,7 @@
 #include "chexnet/core/resources.hpp"
 #include "chexnet/storage/store.hpp"
 #include "folder_walk.hpp"
-#include "patience.hpp"
+#include "outage_log.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;

@@ -14,7 +14,7 @@
 #include "chexnet/core/resources.hpp"
 #include "http.hpp"
 #include "instance_metadata.hpp"
-#include "patience.hpp"
+#include "outage_log.hpp"
 #include "s3_answer.hpp"
 
 namespace chexnet {

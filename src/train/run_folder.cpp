@@ -92,8 +92,8 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   create(path_ / "log", path_);
   // Ranks that our parent starts again may meet rank 0 of before, still dying.
   const bool restarted = restarts_by_parent(process_environment()) > 0;
-  constexpr double kPatience_s = 30;
-  lock_ = std::make_unique<RunLock>(path_, restarted ? kPatience_s : 0);
+  constexpr double kTimeout_s = 30;
+  lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   const bool used = fs::exists(path_ / "config.yaml");
   if (used && resume == Resume::kNo)
     throw CheckpointError(

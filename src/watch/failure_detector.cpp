@@ -28,51 +28,52 @@ std::string list_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-const char* cause_name(HaltCause cause) {
+const char* cause_name(FailureCause cause) {
   switch (cause) {
-    case HaltCause::kDied:
+    case FailureCause::kDied:
       return "died";
-    case HaltCause::kCutOff:
+    case FailureCause::kCutOff:
       return "cut off";
-    case HaltCause::kStopped:
+    case FailureCause::kStopped:
       return "stopped";
-    case HaltCause::kStuck:
+    case FailureCause::kStuck:
       return "stuck";
-    case HaltCause::kNetwork:
+    case FailureCause::kNetwork:
       return "network";
   }
   return "";
 }
 
-int Halt::exit_code() const {
-  const bool lost = cause == HaltCause::kDied || cause == HaltCause::kCutOff;
+int Failure::exit_code() const {
+  const bool lost = cause == FailureCause::kDied || cause == FailureCause::kCutOff;
   return static_cast<int>(lost ? ExitCode::kDevice : ExitCode::kHang);
 }
 
-std::optional<Halt> halt_of(const std::vector<RankView>& ranks, const Patience& patience) {
-  const auto made = [](HaltCause cause, std::vector<int> named) -> std::optional<Halt> {
+std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
+                                      const WatchTimeouts& timeouts) {
+  const auto made = [](FailureCause cause, std::vector<int> named) -> std::optional<Failure> {
     if (named.empty()) return std::nullopt;
-    return Halt{cause, std::move(named)};
+    return Failure{cause, std::move(named)};
   };
-  if (auto halt =
-          made(HaltCause::kDied, ranks_where(ranks, [](const RankView& r) { return r.gone; })))
-    return halt;
-  if (auto halt = made(HaltCause::kCutOff, ranks_where(ranks, [&](const RankView& r) {
-                         return r.host_silent_s > patience.silence_s;
-                       })))
-    return halt;
-  if (auto halt = made(HaltCause::kStopped, ranks_where(ranks, [&](const RankView& r) {
-                         return r.beat_age_s > patience.silence_s;
-                       })))
-    return halt;
+  if (auto failure =
+          made(FailureCause::kDied, ranks_where(ranks, [](const RankView& r) { return r.gone; })))
+    return failure;
+  if (auto failure = made(FailureCause::kCutOff, ranks_where(ranks, [&](const RankView& r) {
+                            return r.host_silent_s > timeouts.silence_s;
+                          })))
+    return failure;
+  if (auto failure = made(FailureCause::kStopped, ranks_where(ranks, [&](const RankView& r) {
+                            return r.heartbeat_age_s > timeouts.silence_s;
+                          })))
+    return failure;
   const auto waits = [](const RankView& r) { return is_collective(r.phase); };
   const bool too_long = std::ranges::any_of(ranks, [&](const RankView& r) {
-    return !r.ended && waits(r) && r.phase_age_s > patience.collective_s;
+    return !r.ended && waits(r) && r.phase_age_s > timeouts.collective_s;
   });
   if (!too_long) return std::nullopt;
-  if (auto halt =
-          made(HaltCause::kStuck, ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
-    return halt;
+  if (auto failure = made(FailureCause::kStuck,
+                          ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
+    return failure;
   std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;
   for (const auto& r : ranks) {
     if (r.ended) continue;
@@ -80,41 +81,43 @@ std::optional<Halt> halt_of(const std::vector<RankView>& ranks, const Patience& 
     highest = std::max(highest, r.sequence);
   }
   if (lowest != highest)
-    return made(HaltCause::kStuck,
+    return made(FailureCause::kStuck,
                 ranks_where(ranks, [&](const RankView& r) { return r.sequence == lowest; }));
-  return made(HaltCause::kNetwork, ranks_where(ranks, [](const RankView&) { return true; }));
+  return made(FailureCause::kNetwork, ranks_where(ranks, [](const RankView&) { return true; }));
 }
 
-std::string halt_text(const Halt& halt, const std::vector<RankView>& ranks) {
-  const auto found = std::ranges::find(ranks, halt.ranks.front(), &RankView::rank);
-  if (found == ranks.end()) return cause_name(halt.cause);
+std::string failure_text(const Failure& failure, const std::vector<RankView>& ranks) {
+  const auto found = std::ranges::find(ranks, failure.ranks.front(), &RankView::rank);
+  if (found == ranks.end()) return cause_name(failure.cause);
   const RankView& r = *found;
   const std::string doing = std::string(phase_name(r.phase)) + " of step " +
                             std::to_string(r.step) + " (collective " + std::to_string(r.sequence) +
                             ")";
   const std::string place = " on " + r.host + (r.gpu.empty() ? "" : " (" + r.gpu + ")");
-  const std::string who = (halt.ranks.size() == 1 ? "Rank " : "Ranks ") + list_text(halt.ranks) +
-                          (halt.ranks.size() == 1 ? place : ", first" + place);
-  switch (halt.cause) {
-    case HaltCause::kDied:
+  const std::string who = (failure.ranks.size() == 1 ? "Rank " : "Ranks ") +
+                          list_text(failure.ranks) +
+                          (failure.ranks.size() == 1 ? place : ", first" + place);
+  switch (failure.cause) {
+    case FailureCause::kDied:
       return who + " died (process " + std::to_string(r.pid) + ") during " + doing;
-    case HaltCause::kCutOff: {
+    case FailureCause::kCutOff: {
       std::set<std::string> hosts;
       for (const auto& rank : ranks)
-        if (std::ranges::find(halt.ranks, rank.rank) != halt.ranks.end()) hosts.insert(rank.host);
+        if (std::ranges::find(failure.ranks, rank.rank) != failure.ranks.end())
+          hosts.insert(rank.host);
       std::string names;
       for (const auto& host : hosts) names += (names.empty() ? "" : ", ") + host;
-      return "Host " + names + " (rank " + list_text(halt.ranks) + ") has not been heard for " +
+      return "Host " + names + " (rank " + list_text(failure.ranks) + ") has not been heard for " +
              fixed(r.host_silent_s, 1) + " s: it is down or its network is cut; it was last seen " +
              "in " + doing;
     }
-    case HaltCause::kStopped:
-      return who + " stopped answering " + fixed(r.beat_age_s, 1) + " s ago during " + doing +
+    case FailureCause::kStopped:
+      return who + " stopped answering " + fixed(r.heartbeat_age_s, 1) + " s ago during " + doing +
              " (process " + std::to_string(r.pid) + " is there but does not run)";
-    case HaltCause::kStuck:
+    case FailureCause::kStuck:
       return who + " has been in " + doing + " for " + fixed(r.phase_age_s, 1) +
              " s while others wait for it";
-    case HaltCause::kNetwork:
+    case FailureCause::kNetwork:
       return "All ranks have waited " + fixed(r.phase_age_s, 1) + " s for each other in " + doing +
              ": the network between them does not pass data";
   }

@@ -54,7 +54,7 @@ volatile sig_atomic_t code_when_late = 0;
 
 }  // namespace
 
-void exit_and_end_launcher(int exit_code, int patience_s) {
+void exit_and_end_launcher(int exit_code, int timeout_s) {
   const pid_t launcher = getppid();
   // A handle of the process, not its number, which may be another's by then.
   const int handle =
@@ -66,7 +66,7 @@ void exit_and_end_launcher(int exit_code, int patience_s) {
     syscall(SYS_close_range, 0U, static_cast<unsigned>(handle) - 1, 0U);
     syscall(SYS_close_range, static_cast<unsigned>(handle) + 1, ~0U, 0U);
     pollfd ended{handle, POLLIN, 0};
-    if (poll(&ended, 1, 1000 * patience_s) == 0)
+    if (poll(&ended, 1, 1000 * timeout_s) == 0)
       syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0U);
     _exit(0);
   }

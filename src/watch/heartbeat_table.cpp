@@ -19,7 +19,7 @@ namespace chexnet {
 namespace {
 
 constexpr std::size_t kLine = 64;
-static_assert(std::atomic<int>::is_always_lock_free && alignof(HostBoard::Slot) <= kLine);
+static_assert(std::atomic<int>::is_always_lock_free && alignof(HeartbeatTable::Slot) <= kLine);
 
 std::string random_name() {
   std::random_device random;
@@ -28,7 +28,7 @@ std::string random_name() {
 
 }  // namespace
 
-HostBoard::HostBoard(Communicator& comm)
+HeartbeatTable::HeartbeatTable(Communicator& comm)
     : count_(comm.world().local_size),
       own_(comm.world().local_rank),
       bytes_(kLine + static_cast<std::size_t>(count_) * sizeof(Slot)),
@@ -73,10 +73,10 @@ HostBoard::HostBoard(Communicator& comm)
   slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
   own().pid = getpid();
   own().rank = comm.rank();
-  own().beat_s = own().phase.since_s = now_s();
+  own().heartbeat_s = own().phase.since_s = now_s();
 }
 
-RankView HostBoard::view(int local_rank) {
+RankView HeartbeatTable::view(int local_rank) {
   const Slot& slot = slots_[local_rank];
   RankView view;
   view.rank = slot.rank;
@@ -89,13 +89,13 @@ RankView HostBoard::view(int local_rank) {
   seen = static_cast<char>(seen | static_cast<char>(there));
   view.gone = !view.ended && seen != 0 && !there;
   const double now = now_s();
-  view.beat_age_s = std::max(0.0, now - slot.beat_s);
+  view.heartbeat_age_s = std::max(0.0, now - slot.heartbeat_s);
   view.phase_age_s = std::max(0.0, now - slot.phase.since_s);
   view.sequence = slot.phase.sequence;
   view.step = slot.phase.step;
   return view;
 }
 
-HostBoard::~HostBoard() { munmap(memory_, bytes_); }
+HeartbeatTable::~HeartbeatTable() { munmap(memory_, bytes_); }
 
 }  // namespace chexnet

@@ -21,7 +21,7 @@ Phase phase_of(int number) {
 std::string report_line(const std::vector<RankView>& ranks) {
   json message = {{"ranks", json::array()}};
   for (const auto& v : ranks)
-    message["ranks"].push_back({v.rank, v.pid, static_cast<int>(v.phase), v.gone, v.beat_age_s,
+    message["ranks"].push_back({v.rank, v.pid, static_cast<int>(v.phase), v.gone, v.heartbeat_age_s,
                                 v.phase_age_s, v.sequence, v.step});
   return message.dump();
 }
@@ -36,7 +36,7 @@ std::optional<std::vector<int>> read_report(const std::string& line, std::vector
       view.phase = phase_of(r.at(2).get<int>());
       view.ended = view.phase == Phase::kEnded;
       view.gone = r.at(3);
-      view.beat_age_s = r.at(4);
+      view.heartbeat_age_s = r.at(4);
       view.phase_age_s = r.at(5);
       view.sequence = r.at(6);
       view.step = r.at(7);
@@ -73,7 +73,7 @@ void ObserverLinks::add(std::vector<Endpoint> endpoints) {
   link.answered_s = now_s();
 }
 
-void ObserverLinks::forgive() {
+void ObserverLinks::restart_timeouts() {
   for (auto& link : links_) link.answered_s = now_s();
 }
 

@@ -28,7 +28,7 @@ class ObserverLinks {
   void add(std::vector<Endpoint> endpoints);
   bool empty() const { return links_.empty(); }
   // Begins to wait anew for answers.
-  void forgive();
+  void restart_timeouts();
   // Sends `report` to every observer and reads their answers; the end code of one, else 0.
   int exchange(const std::string& report);
   // Any observer answered within `silence_s`.

@@ -18,7 +18,7 @@ struct Peer {
 // Collective: all ranks' [rank].
 std::vector<Peer> gather_peers(Communicator& comm, const std::string& gpu);
 
-// Rank 0, and the first rank of another host, else rank 1: the ranks that look for a halt.
+// Rank 0, and the first rank of another host, else rank 1: the ranks that look for a failure.
 std::vector<int> choose_observers(const std::vector<Peer>& peers);
 bool on_one_host(const std::vector<Peer>& peers);
 

@@ -45,7 +45,7 @@ std::string postmortem_json(const PostMortem& report) {
                                  {"phase", phase_name(view.phase)},
                                  {"operation_s", view.phase_age_s},
                                  {"sequence", view.sequence},
-                                 {"silent_s", std::max(view.beat_age_s, view.host_silent_s)},
+                                 {"silent_s", std::max(view.heartbeat_age_s, view.host_silent_s)},
                                  {"gone", view.gone},
                                  {"ended", view.ended}});
   return json_text(json, 1) + "\n";

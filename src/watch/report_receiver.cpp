@@ -11,7 +11,7 @@
 namespace chexnet {
 namespace {
 
-constexpr double kLook_s = 0.01;  // the beat that follows comes every 0.05 s
+constexpr double kLook_s = 0.01;  // the heartbeat that follows comes every 0.05 s
 constexpr int kAcceptedAtOnce = 64;
 constexpr double kPauseWithoutDescriptors_s = 1;
 

@@ -19,12 +19,12 @@
 namespace chexnet {
 namespace {
 
-constexpr int kBeatMs = 50;
+constexpr int kHeartbeatMs = 50;
 // The least between two looks, so that who sends without end does not keep a core busy.
 constexpr int kLookEveryMs = 10;
 constexpr double kReportEvery = 0.25;
 constexpr double kLongestSilence = 60;
-// A leader this long without a beat is replaced by the next rank of its host.
+// A leader this long without a heartbeat is replaced by the next rank of its host.
 constexpr double kLeaderSilence = 1;
 // The second observer lets the first one speak.
 constexpr double kSecondsAfterFirst = 0.6;
@@ -35,7 +35,7 @@ constexpr double kSilenceWhileEnding = 1;
 constexpr double kPause = 2;     // a thread that did not run for so long was stopped itself
 constexpr double kNever = -1e9;  // on the steady clock
 
-constexpr int kPatienceWithFiles = 5;  // a file system or a log that hangs must not keep us
+constexpr int kFileTimeout_s = 5;  // a file system or a log that hangs must not keep us
 
 double age(double since) { return std::max(0.0, now_s() - since); }
 
@@ -46,8 +46,8 @@ class Watchdog::Thread {
   Thread(Communicator& comm, Options options)
       : options_(std::move(options)),
         rank_(comm.rank()),
-        board_(comm),
-        patience_{options_.timeout_s + kSilenceFirst,
+        table_(comm),
+        timeouts_{options_.timeout_s + kSilenceFirst,
                   std::min(options_.timeout_s, kLongestSilence)},
         peers_(gather_peers(comm, options_.gpu)),
         observers_(choose_observers(peers_)),
@@ -55,12 +55,12 @@ class Watchdog::Thread {
     link_hosts(comm);
     for (int r = 0; r < static_cast<int>(peers_.size()); ++r) views_.push_back(first_view(r));
     heard_s_.assign(peers_.size(), now_s());
-    // Beats begin on all ranks before anyone looks at them.
+    // Heartbeats begin on all ranks before anyone looks at them.
     comm.barrier();
     thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
   }
   ~Thread() { thread_ = {}; }
-  PhaseSlot* board() { return &board_.own().phase; }
+  PhaseSlot* slot() { return &table_.own().phase; }
 
  private:
   // On one host all is said through shared memory, and nobody listens. Else the observers listen,
@@ -94,7 +94,7 @@ class Watchdog::Thread {
 
   // What this host's shared memory says of one of its ranks.
   RankView look_at(int local_rank) {
-    RankView view = board_.view(local_rank);
+    RankView view = table_.view(local_rank);
     const Peer& peer = peers_[static_cast<std::size_t>(view.rank)];
     view.host = peer.host;
     view.gpu = peer.gpu;
@@ -104,7 +104,7 @@ class Watchdog::Thread {
   void run(const std::stop_token& stop) {
     looked_s_ = now_s();
     while (!stop.stop_requested()) {
-      guarded([&] { beat(); });
+      guarded([&] { heartbeat(); });
       rest();
     }
     reported_s_ = kNever;
@@ -113,7 +113,7 @@ class Watchdog::Thread {
     });
   }
 
-  // The next beat may do better; without one this rank would be taken for dead.
+  // The next heartbeat may do better; without one this rank would be taken for dead.
   template <class Action>
   void guarded(Action action) {
     try {
@@ -124,39 +124,39 @@ class Watchdog::Thread {
     }
   }
 
-  void beat() {
+  void heartbeat() {
     // A job that was suspended as a whole (Slurm does) finds everybody silent when it goes on.
     const bool resumed = age(looked_s_) > kPause;
     if (resumed) resumed_s_ = now_s();
     looked_s_ = now_s();
-    board_.own().beat_s = looked_s_;
-    if (const int code = board_.end_code(); code != 0) {
+    table_.own().heartbeat_s = looked_s_;
+    if (const int code = table_.end_code(); code != 0) {
       // The observer of this host, if there is one, is still telling the others.
-      std::this_thread::sleep_for(std::chrono::milliseconds(2 * kBeatMs));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2 * kHeartbeatMs));
       exit_and_end_launcher(code);
     }
     const bool led = leads();
     // Who takes over, or was stopped, has heard nothing lately and gives its observers time.
-    if ((led && !led_) || resumed) links_.forgive();
+    if ((led && !led_) || resumed) links_.restart_timeouts();
     led_ = led;
     if (led) report();
     if (observes_) observe();
   }
 
-  // Until a message comes or it is time for the next beat.
+  // Until a message comes or it is time for the next heartbeat.
   void rest() {
     std::vector<pollfd> fds;
     if (receiver_)
       for (const int fd : receiver_->descriptors(now_s())) fds.push_back({fd, POLLIN, 0});
     std::this_thread::sleep_for(std::chrono::milliseconds(kLookEveryMs));
-    poll(fds.data(), fds.size(), kBeatMs - kLookEveryMs);
+    poll(fds.data(), fds.size(), kHeartbeatMs - kLookEveryMs);
   }
 
   bool leads() {
     if (links_.empty()) return false;
     for (int i = 0; i < own().local_rank; ++i) {
       const RankView view = look_at(i);
-      if (!view.ended && !view.gone && view.beat_age_s < kLeaderSilence) return false;
+      if (!view.ended && !view.gone && view.heartbeat_age_s < kLeaderSilence) return false;
     }
     return true;
   }
@@ -165,20 +165,20 @@ class Watchdog::Thread {
     if (age(reported_s_) < kReportEvery) return;
     reported_s_ = now_s();
     std::vector<RankView> views;
-    for (int i = 0; i < board_.size(); ++i) views.push_back(look_at(i));
-    if (const int code = links_.exchange(report_line(views)); code != 0) board_.end_code() = code;
-    if (!observer_here_ && !links_.heard(patience_.silence_s)) give_up();
+    for (int i = 0; i < table_.size(); ++i) views.push_back(look_at(i));
+    if (const int code = links_.exchange(report_line(views)); code != 0) table_.end_code() = code;
+    if (!observer_here_ && !links_.heard(timeouts_.silence_s)) give_up();
   }
 
   // No observer answers: this host is the one that is cut off.
   void give_up() {
     const int code = static_cast<int>(ExitCode::kDevice);
-    exit_within(kPatienceWithFiles, code);
+    exit_within(kFileTimeout_s, code);
     log_error("[watchdog] " + own().host + ": no word from ranks " +
               std::to_string(observers_.front()) + " and " + std::to_string(observers_.back()) +
-              " for " + fixed(patience_.silence_s, 0) +
+              " for " + fixed(timeouts_.silence_s, 0) +
               " s: this host is cut off from them and ends its ranks");
-    board_.end_code() = code;
+    table_.end_code() = code;
   }
 
   void take_reports() {
@@ -193,7 +193,7 @@ class Watchdog::Thread {
 
   // All ranks as they are now.
   std::vector<RankView> survey() {
-    for (int i = 0; i < board_.size(); ++i) {
+    for (int i = 0; i < table_.size(); ++i) {
       const RankView view = look_at(i);
       views_[static_cast<std::size_t>(view.rank)] = view;
       heard_s_[static_cast<std::size_t>(view.rank)] = now_s();
@@ -202,7 +202,7 @@ class Watchdog::Thread {
     for (auto& view : now) {
       view.host_silent_s = age(heard_s_[static_cast<std::size_t>(view.rank)]);
       // Of a silent host nobody knows whether its ranks still run.
-      if (view.host_silent_s < kLeaderSilence) view.beat_age_s += view.host_silent_s;
+      if (view.host_silent_s < kLeaderSilence) view.heartbeat_age_s += view.host_silent_s;
       view.phase_age_s += view.host_silent_s;
     }
     return now;
@@ -211,44 +211,44 @@ class Watchdog::Thread {
   void observe() {
     take_reports();
     const auto now = survey();
-    if (age(resumed_s_) < patience_.silence_s) return;
-    Patience patience = patience_;
-    if (launcher_ends_job()) patience.silence_s = std::min(patience.silence_s, kSilenceWhileEnding);
-    const auto halt = halt_of(now, patience);
-    if (!halt) {
+    if (age(resumed_s_) < timeouts_.silence_s) return;
+    WatchTimeouts timeouts = timeouts_;
+    if (launcher_ends_job()) timeouts.silence_s = std::min(timeouts.silence_s, kSilenceWhileEnding);
+    const auto failure = detect_failure(now, timeouts);
+    if (!failure) {
       suspected_s_ = kNever;
       return;
     }
     if (suspected_s_ == kNever) suspected_s_ = now_s();
     const bool about_first =
-        std::ranges::find(halt->ranks, observers_.front()) != halt->ranks.end();
+        std::ranges::find(failure->ranks, observers_.front()) != failure->ranks.end();
     const bool first = rank_ == observers_.front();
-    const bool first_cannot =
-        about_first && (halt->cause == HaltCause::kDied || halt->cause == HaltCause::kStopped);
+    const bool first_cannot = about_first && (failure->cause == FailureCause::kDied ||
+                                              failure->cause == FailureCause::kStopped);
     // In all else the second observer lets the first speak: it cannot tell a host that is down from
     // a link of its own that is cut.
     if (!first && !first_cannot && age(suspected_s_) < kSecondsAfterFirst) return;
-    announce(*halt, now);
+    announce(*failure, now);
   }
 
-  void announce(const Halt& halt, const std::vector<RankView>& views) {
-    exit_within(kPatienceWithFiles, halt.exit_code());
+  void announce(const Failure& failure, const std::vector<RankView>& views) {
+    exit_within(kFileTimeout_s, failure.exit_code());
     try {
-      if (!read_postmortem(options_.run_folder)) explain(halt, views);
+      if (!read_postmortem(options_.run_folder)) explain(failure, views);
     } catch (const std::exception& e) {
       log_error(e.what());
     }
-    if (receiver_) receiver_->tell_all(answer_line(tokens_.answer, halt.exit_code()));
-    board_.end_code() = halt.exit_code();
+    if (receiver_) receiver_->tell_all(answer_line(tokens_.answer, failure.exit_code()));
+    table_.end_code() = failure.exit_code();
   }
 
-  void explain(const Halt& halt, const std::vector<RankView>& views) {
+  void explain(const Failure& failure, const std::vector<RankView>& views) {
     PostMortem report;
     report.time = utc_time();
-    report.cause = cause_name(halt.cause);
-    report.ranks = halt.ranks;
-    report.exit_code = halt.exit_code();
-    report.what = halt_text(halt, views);
+    report.cause = cause_name(failure.cause);
+    report.ranks = failure.ranks;
+    report.exit_code = failure.exit_code();
+    report.what = failure_text(failure, views);
     report.checkpoint = last_checkpoint(options_.run_folder);
     report.resume = options_.resume_command;
     report.views = views;
@@ -258,8 +258,8 @@ class Watchdog::Thread {
 
   Options options_;
   int rank_;
-  HostBoard board_;
-  Patience patience_;
+  HeartbeatTable table_;
+  WatchTimeouts timeouts_;
   std::vector<Peer> peers_;  // [rank]
   RunTokens tokens_;
   std::vector<int> observers_;
@@ -276,7 +276,7 @@ class Watchdog::Thread {
 Watchdog::Watchdog(Communicator& comm, Profiler& profiler, Options options) : profiler_(profiler) {
   if (comm.size() == 1) return;
   thread_ = std::make_unique<Thread>(comm, std::move(options));
-  profiler_.set_slot(thread_->board());
+  profiler_.set_slot(thread_->slot());
 }
 
 Watchdog::~Watchdog() {

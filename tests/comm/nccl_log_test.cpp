@@ -77,7 +77,7 @@ TEST_CASE("other lines are passed over, and unknown connections counted") {
   CHECK(unknown);
 }
 
-TEST_CASE("a log is judged pair by pair") {
+TEST_CASE("a log is checked pair by pair") {
   const auto report = read_nccl_log(
       {"a:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/IPC",
        "a:2:2 [1] NCCL INFO Channel 00 : 1[1] -> 0[0] via SHM/direct/direct",

@@ -53,7 +53,7 @@ PY
   [ "$failures" = 0 ] || { tail -n 30 "$run.log"; break; }
 done
 
-# A job that is suspended as a whole, as Slurm does, longer than T: nobody is to blame, and it goes on.
+# A job that is suspended as a whole, as Slurm does, longer than T: no rank failed, and it goes on.
 run=$scratch/suspended
 "$program" train "$small" "${quick[@]}" --out "$run" >"$run.log" 2>&1 & job=$!
 python3 - "$run" <<'PY'

@@ -61,7 +61,7 @@ TEST_CASE("the limit follows the tests of the articles") {
   }
 }
 
-TEST_CASE("a finished run is judged by what it waited for") {
+TEST_CASE("a finished run is diagnosed by what it waited for") {
   CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kDecode);
   CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kNetwork);
   CHECK(limit_of(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kNetwork);

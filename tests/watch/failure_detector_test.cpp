@@ -24,11 +24,11 @@ std::vector<RankView> healthy() {
   }
   return ranks;
 }
-constexpr Patience kPatience{5, 5};
+constexpr WatchTimeouts kTimeouts{5, 5};
 
 }  // namespace
 
-TEST_CASE("which ranks a run halts through") {
+TEST_CASE("which ranks a run fails through") {
   auto ranks = healthy();
   const auto wait_all = [&] {
     for (auto& r : ranks) {
@@ -37,31 +37,32 @@ TEST_CASE("which ranks a run halts through") {
     }
   };
   const auto found = [&] {
-    const auto halt = halt_of(ranks, kPatience);
-    if (!halt) return std::string("nobody");
-    std::string text = cause_name(halt->cause);
-    for (const int rank : halt->ranks) text += " " + std::to_string(rank);
-    return text + " -> " + std::to_string(halt->exit_code());
+    const auto failure = detect_failure(ranks, kTimeouts);
+    if (!failure) return std::string("nobody");
+    std::string text = cause_name(failure->cause);
+    for (const int rank : failure->ranks) text += " " + std::to_string(rank);
+    return text + " -> " + std::to_string(failure->exit_code());
   };
   CHECK(found() == "nobody");
   SECTION("a process that is gone") {
     wait_all();
     ranks[3].gone = true;
-    ranks[1].beat_age_s = 9;
+    ranks[1].heartbeat_age_s = 9;
     CHECK(found() == "died 3 -> 5");
-    CHECK(halt_text(*halt_of(ranks, kPatience), ranks).find("Rank 3 on node2 (Tesla V100) died") ==
-          0);
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks)
+              .find("Rank 3 on node2 (Tesla V100) died") == 0);
   }
   SECTION("a silent host") {
     ranks[2].host_silent_s = ranks[3].host_silent_s = 6;
-    ranks[2].beat_age_s = ranks[3].beat_age_s = 6;
+    ranks[2].heartbeat_age_s = ranks[3].heartbeat_age_s = 6;
     CHECK(found() == "cut off 2 3 -> 5");
-    CHECK(halt_text(*halt_of(ranks, kPatience), ranks).find("Host node2 (rank 2, 3) has not") == 0);
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks)
+              .find("Host node2 (rank 2, 3) has not") == 0);
   }
   SECTION("a rank whose threads do not run, rank 0 included") {
-    ranks[0].beat_age_s = 5.1;
+    ranks[0].heartbeat_age_s = 5.1;
     CHECK(found() == "stopped 0 -> 7");
-    CHECK(halt_text(*halt_of(ranks, kPatience), ranks)
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks)
               .find("stopped answering 5.1 s ago during backward of step 40") != std::string::npos);
   }
   SECTION("a rank that lets the others wait") {
@@ -78,7 +79,7 @@ TEST_CASE("which ranks a run halts through") {
     wait_all();
     CHECK(found() == "network 0 1 2 3 -> 7");
   }
-  SECTION("long work without anybody waiting is no halt, nor is an ended rank") {
+  SECTION("long work without anybody waiting is no failure, nor is an ended rank") {
     for (auto& r : ranks) r.phase_age_s = 500;
     ranks[3].ended = ranks[3].gone = true;
     ranks[2].ended = true;

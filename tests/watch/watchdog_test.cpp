@@ -98,7 +98,7 @@ TEST_CASE("a full /dev/shm is an error that says so") {
       _exit(kNotHere);
     std::ofstream("/dev/shm/full") << std::string(4096, 'x');
     const auto comm = solo_communicator();
-    const std::string text = error_of<DeviceError>([&] { const HostBoard board(*comm); });
+    const std::string text = error_of<DeviceError>([&] { const HeartbeatTable table(*comm); });
     _exit(text.find("No space left on device") != std::string::npos ? 0 : 1);
   });
   if (code == kNotHere)

@@ -1,4 +1,4 @@
-// Every rank on its cores: what each finds is gathered, judged per host, and mended where asked.
+// Every rank on its cores: what each finds is gathered, checked per host, and mended where asked.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ class FileLock {
   ~FileLock();
 
   // Changes the file's time of writing, by which those who wait see that the holder goes on.
-  void beat() const;
+  void keep_alive() const;
 
  private:
   FileLock(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -26,7 +26,7 @@ enum class Phase : std::uint32_t {
 };
 inline constexpr int kPhases = 11;
 const char* phase_name(Phase phase);
-// Waiting for other ranks, so not to blame for a halt.
+// Waiting for other ranks, so not the cause of a failure.
 inline bool is_collective(Phase phase) {
   return phase == Phase::kAllReduceWait || phase == Phase::kControl;
 }

@@ -9,9 +9,9 @@ namespace chexnet {
 
 class RunLock {
  public:
-  // CheckpointError when another process still holds it after `patience_s`; the text names that
+  // CheckpointError when another process still holds it after `timeout_s`; the text names that
   // process and host.
-  explicit RunLock(const std::filesystem::path& folder, double patience_s = 0);
+  explicit RunLock(const std::filesystem::path& folder, double timeout_s = 0);
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;

@@ -1,5 +1,5 @@
 // What `doctor` says of measured figures: pure decisions, so that machines nobody has here can be
-// judged in tests. Each finding says what to do about it.
+// checked in tests. Each result says what to do about it.
 #pragma once
 
 #include <cstdint>

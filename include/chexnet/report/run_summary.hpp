@@ -13,7 +13,7 @@ namespace chexnet {
 
 struct RunSummary {
   std::string folder, name;
-  // "running", "finished", "stopped", "failed" (by an error it could write down), "halted" (by the
+  // "running", "finished", "stopped", "failed" (by an error it could write down), "aborted" (by the
   // watchdog), "died" (no process holds its lock), "silent", "not started"
   std::string state;
   std::int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;

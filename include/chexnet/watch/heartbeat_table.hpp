@@ -12,19 +12,19 @@
 
 namespace chexnet {
 
-class HostBoard {
+class HeartbeatTable {
  public:
   struct Slot {
     PhaseSlot phase;
-    std::atomic<double> beat_s{0};  // steady clock, of its watchdog thread
+    std::atomic<double> heartbeat_s{0};  // steady clock, of its watchdog thread
     std::atomic<int> pid{0};
     std::atomic<int> rank{0};
   };
   // Collective. DeviceError when there is no shared memory.
-  explicit HostBoard(Communicator& comm);
-  ~HostBoard();
-  HostBoard(const HostBoard&) = delete;
-  HostBoard& operator=(const HostBoard&) = delete;
+  explicit HeartbeatTable(Communicator& comm);
+  ~HeartbeatTable();
+  HeartbeatTable(const HeartbeatTable&) = delete;
+  HeartbeatTable& operator=(const HeartbeatTable&) = delete;
 
   int size() const { return count_; }
   Slot& own() const { return slots_[own_]; }

@@ -1,4 +1,4 @@
-// postmortem.json of a run folder: why a run halted, what each rank was doing, how to go on.
+// postmortem.json of a run folder: why a run aborted, what each rank was doing, how to go on.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,9 @@ namespace chexnet {
 struct PostMortem {
   std::string time;        // UTC
   std::string cause;       // of cause_name, or "launcher"
-  std::vector<int> ranks;  // guilty ones
+  std::vector<int> ranks;  // those that failed
   int exit_code = 0;
-  std::string what;              // halt_text
+  std::string what;              // failure_text
   std::string checkpoint;        // the last whole one; empty: none
   std::string resume;            // the command to go on with
   std::vector<RankView> views;   // of every rank
@@ -31,7 +31,7 @@ void put_postmortem_aside(const std::filesystem::path& run_folder);
 struct PostMortemNote {
   std::string cause, sentence;
   int exit_code = 0;
-  std::int64_t step = 0;  // of the guilty rank
+  std::int64_t step = 0;  // of the first rank that failed
 };
 // Nothing when there is none.
 std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder);

@@ -3,7 +3,7 @@
 // A thread in every rank shows, through memory its host's ranks share, that the process runs and
 // what it does. The first running rank of each host reports its host by TCP to two observers: rank
 // 0, and a rank of another host (else rank 1), so that rank 0 can be named too. An observer that
-// finds a halt (failure_detector.hpp) writes postmortem.json, prints one sentence and has every
+// finds a failure (failure_detector.hpp) writes postmortem.json, prints one sentence and has every
 // rank it reaches end; a host that no observer answers ends itself. Ranks end by _exit, because the
 // main thread may be inside MPI; a launcher that then hangs (mpirun does when a link is cut) is
 // killed.

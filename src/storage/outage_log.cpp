@@ -1,4 +1,4 @@
-#include "patience.hpp"
+#include "outage_log.hpp"
 
 #include <chrono>
 #include <condition_variable>

@@ -151,7 +151,7 @@ std::vector<CheckResult> of_build() {
     return std::to_string(api >> 16) + "." + std::to_string((api >> 8) & 255);
   };
   return {
-      {Level::kPass, "chexnet-train", CHEXNET_VERSION " of lane " CHEXNET_LANE, ""},
+      {Level::kPass, "chexnet-train", CHEXNET_VERSION " of variant " CHEXNET_CUDA_VARIANT, ""},
       check_versions("LibTorch", TORCH_VERSION, loaded_torch_version()),
       check_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
 }
@@ -209,12 +209,12 @@ int run(const Options& options, Invocation& invocation) {
                         row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
   const bool speaks = comm->world().local_rank == 0;
   const auto hosts = gather_text(
-      *comm,
-      speaks ? json_text(ordered_json({{"host", host_name()},
-                                       {"findings", json_of(check_host(options.folder, CHEXNET_LANE,
-                                                                       comm->world().local_size,
-                                                                       device.cuda != nullptr))}}))
-             : "");
+      *comm, speaks ? json_text(ordered_json(
+                          {{"host", host_name()},
+                           {"findings", json_of(check_host(options.folder, CHEXNET_CUDA_VARIANT,
+                                                           comm->world().local_size,
+                                                           device.cuda != nullptr))}}))
+                    : "");
   std::set<std::string> names;
   for (const auto& text : hosts) {
     if (text.empty()) continue;

@@ -80,12 +80,12 @@ double read_rate(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<CheckResult> check_host(const std::string& folder, const std::string& lane,
+std::vector<CheckResult> check_host(const std::string& folder, const std::string& variant,
                                     int ranks_here, bool pins_memory) {
   std::vector<CheckResult> found;
   const auto nvml = Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
-  found.push_back(check_driver(lane, nvml ? nvml->driver_version() : ""));
+  found.push_back(check_driver(variant, nvml ? nvml->driver_version() : ""));
   for (const auto& gpu : gpus)
     for (auto& finding : check_gpu(gpu, {static_cast<unsigned>(getpid())}))
       found.push_back(std::move(finding));

@@ -31,17 +31,17 @@ const char* level_name(Level level) {
   return "";
 }
 
-CheckResult check_driver(const std::string& lane, const std::string& driver) {
+CheckResult check_driver(const std::string& variant, const std::string& driver) {
   const std::string name = "driver";
   if (driver.empty()) return skip(name, "no NVIDIA driver here");
   // NVIDIA's CUDA compatibility table: CUDA 13.0 and 12.x.
-  const int least = lane == "cuda12" ? 525 : 580;
+  const int least = variant == "cuda12" ? 525 : 580;
   if (std::atoi(driver.c_str()) >= least)
-    return pass(name,
-                driver + " serves lane " + lane + " (at least " + std::to_string(least) + ")");
+    return pass(
+        name, driver + " serves variant " + variant + " (at least " + std::to_string(least) + ")");
   return {Level::kFail, name,
-          driver + " is too old for lane " + lane + ", which needs " + std::to_string(least),
-          lane == "cuda12" ? "a newer driver" : "a newer driver, or a build of lane cuda12"};
+          driver + " is too old for variant " + variant + ", which needs " + std::to_string(least),
+          variant == "cuda12" ? "a newer driver" : "a newer driver, or a build of variant cuda12"};
 }
 
 CheckResult check_versions(const std::string& library, const std::string& built,

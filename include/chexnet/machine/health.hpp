@@ -18,8 +18,8 @@ struct CheckResult {
   std::string name, text, advice;  // advice: empty for kPass and kSkip
 };
 
-// `lane`: cuda13 or cuda12; `driver`: "580.65.06", empty without one.
-CheckResult check_driver(const std::string& lane, const std::string& driver);
+// `variant`: cuda13 or cuda12; `driver`: "580.65.06", empty without one.
+CheckResult check_driver(const std::string& variant, const std::string& driver);
 // Two versions of a library that must agree.
 CheckResult check_versions(const std::string& library, const std::string& built,
                            const std::string& found);

@@ -18,9 +18,9 @@ void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch) 
       ->capture_default_str();
 }
 
-double quantile(std::vector<double> values, double share) {
+double quantile(std::vector<double> values, double fraction) {
   std::ranges::sort(values);
-  const double at = share * static_cast<double>(values.size() - 1);
+  const double at = fraction * static_cast<double>(values.size() - 1);
   const auto low = static_cast<std::size_t>(at);
   const std::size_t high = std::min(low + 1, values.size() - 1);
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);

@@ -17,8 +17,8 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation);
 // --resize, --crop and --batch.
 void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);
 
-// The value below which `share` of the sorted values lie.
-double quantile(std::vector<double> values, double share);
+// The value below which `fraction` of the sorted values lie.
+double quantile(std::vector<double> values, double fraction);
 
 // Everything that lies at one place, as a data set without labels.
 struct Unlabeled {

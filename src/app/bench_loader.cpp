@@ -28,7 +28,7 @@ struct Options {
 };
 
 struct Measured {
-  double images_per_s = 0, images_per_cpu_s = 0, wait_share = 0;
+  double images_per_s = 0, images_per_cpu_s = 0, wait_fraction = 0;
 };
 
 // Medians over the rounds, each of `count` images in a fresh order.
@@ -84,7 +84,7 @@ int run(const Options& options) {
       results.push_back({{"workers", workers},
                          {"images_per_s", m.images_per_s},
                          {"images_per_cpu_s", m.images_per_cpu_s},
-                         {"wait_share", m.wait_share}});
+                         {"wait_fraction", m.wait_fraction}});
     }
     progress.clear();
     curve.marked = {knee};

@@ -73,7 +73,7 @@ int run_ranks(const Options& options, Invocation& invocation) {
   std::cout << nlohmann::ordered_json{{"pipeline", options.mode},
                                       {"ranks", comm.size()},
                                       {"images_per_s", images / longest[0]},
-                                      {"wait_share", sums[1] / (longest[0] * comm.size())},
+                                      {"wait_fraction", sums[1] / (longest[0] * comm.size())},
                                       {"cpu_s_per_image", sums[0] / images}}
                    .dump()
             << std::endl;
@@ -120,7 +120,7 @@ int run(const Options& options, Invocation& invocation) {
         progress.clear();
         std::cout << mode << std::string(10 - mode.size(), ' ') << ranks << "      "
                   << fixed(json["images_per_s"], 1) << "     "
-                  << fixed(100 * json["wait_share"].get<double>(), 0) << " %     "
+                  << fixed(100 * json["wait_fraction"].get<double>(), 0) << " %     "
                   << fixed(1e3 * json["cpu_s_per_image"].get<double>(), 2) << std::endl;
       }
       results.push_back(json);

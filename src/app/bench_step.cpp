@@ -168,7 +168,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     json["ms_per_step_without_communication"] = quantile(all[1], 0.5);
     json["ms_allreduce_alone"] = alone;
     json["ms_allreduce_exposed"] = exposed;
-    json["hidden_share"] = std::clamp(1 - exposed / alone, 0.0, 1.0);
+    json["hidden_fraction"] = std::clamp(1 - exposed / alone, 0.0, 1.0);
   }
   invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
@@ -204,7 +204,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
               << " ms, step without communication "
               << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden share "
-              << fixed(100 * json["hidden_share"].get<double>(), 0) << " %\n";
+              << fixed(100 * json["hidden_fraction"].get<double>(), 0) << " %\n";
   if (json.contains("layers")) std::cout << layer_table(json);
   return 0;
 }

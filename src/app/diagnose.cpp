@@ -228,8 +228,8 @@ int read_run(const Options& options) {
          {"stalls",
           std::to_string(shares.stalls) + " in " + std::to_string(shares.steps) + " steps"}},
         {{"seconds", seconds},
-         {"data_wait_share", shares.data},
-         {"allreduce_wait_share", shares.allreduce},
+         {"data_wait_fraction", shares.data},
+         {"allreduce_wait_fraction", shares.allreduce},
          {"stalls", shares.stalls},
          {"steps", shares.steps}},
         options.json);

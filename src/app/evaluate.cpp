@@ -114,7 +114,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
     read_network(file, config, asked, network.parameters());
     say_what_is_not_scored(set);
   }
-  share_from_rank_0(comm, network.parameters(), nullptr);
+  broadcast_from_rank_0(comm, network.parameters(), nullptr);
   // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
   const LossWeights weights = loss_weights("none", manifest, set.split);
   const auto prediction =

@@ -160,8 +160,8 @@ int run(const Options& options) {
   const Audit result = audit(
       config.data, manifest, splits, *stores, threads, [&](std::size_t done, std::size_t all) {
         progress.show("inspecting: " +
-                      share_and_time_left(static_cast<double>(done) / static_cast<double>(all),
-                                          now_s() - start));
+                      percent_and_time_left(static_cast<double>(done) / static_cast<double>(all),
+                                            now_s() - start));
       });
   progress.clear();
   if (options.json)

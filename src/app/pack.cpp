@@ -67,7 +67,7 @@ int run(const Options& options, Invocation& invocation) {
     const double seconds = now_s() - start;
     progress.show(
         "packing: " + fixed(static_cast<double>(done) * comm.size() / seconds, 0) + " images/s, " +
-        share_and_time_left(static_cast<double>(done) / static_cast<double>(all), seconds));
+        percent_and_time_left(static_cast<double>(done) / static_cast<double>(all), seconds));
   };
   const bool pixels = options.format == "pixels";
   const PackResult result =

@@ -44,15 +44,15 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   launch.hostfile = config.hostfile.empty() ? job.nodefile : config.hostfile;
   const auto hosts =
       launch.hostfile.empty() ? std::vector<HostSlots>{} : read_hostfile(launch.hostfile);
-  RankWish wish;
-  wish.ranks = static_cast<int>(config.ranks);
-  wish.ranks_per_host = static_cast<int>(config.ranks_per_node);
+  RankRequest request;
+  request.ranks = static_cast<int>(config.ranks);
+  request.ranks_per_host = static_cast<int>(config.ranks_per_node);
   if (config.device != "cpu") {
     // A login node may have no GPU where the job's hosts have some.
-    wish.host_gpus = CudaLibrary::visible_gpus();
-    if (wish.host_gpus == 0 && config.device == "cuda") wish.host_gpus = job.host_gpus;
+    request.host_gpus = CudaLibrary::visible_gpus();
+    if (request.host_gpus == 0 && config.device == "cuda") request.host_gpus = job.host_gpus;
   }
-  launch.layout = decide_layout(wish, job, hosts);
+  launch.layout = decide_layout(request, job, hosts);
   // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host, however many cores.
   int slots = hosts.empty() ? job.tasks : 0;
   for (const auto& host : hosts) slots += host.slots;

@@ -40,7 +40,7 @@ Prediction predict(const StepCosts& step, const LoaderCosts& loader, const Fabri
                    double batch, int ranks) {
   Prediction p;
   p.ranks = ranks;
-  const double backward = step.backward_share * step.compute_s;
+  const double backward = step.backward_fraction * step.compute_s;
   const int buckets =
       std::max(1, static_cast<int>(std::ceil(step.gradient_bytes / step.bucket_bytes)));
   const double each = allreduce_s(step.gradient_bytes / buckets, ranks, fabric) +

@@ -18,7 +18,7 @@ std::vector<ConfigOption> make_options() {
     {"run.dir", FIELD(run.dir), "run folder; empty = runs/<run.name>; --out sets it", {}, 0, 0, kPath, true},
     {"run.name", FIELD(run.name), "name of the run, and of its folder below runs/", {}, 0, 0, kPlain, true},
     {"run.seed", FIELD(run.seed), "seed of order, augmentation and initial weights", {}, 0, kBig},
-    {"run.share", FIELD(run.share), "make the run's files readable by everybody; otherwise only by the user and group rules of the umask without 'other'", {}, 0, 0, kPlain, true},
+    {"run.world_readable", FIELD(run.world_readable), "make the run's files readable by everybody; otherwise only by the user and group rules of the umask without 'other'", {}, 0, 0, kPlain, true},
     {"run.log_every", FIELD(run.log_every), "steps between two train lines of metrics.jsonl", {}, 1, kBig, kPlain, true},
 
     {"data.manifest.format", FIELD(data.manifest.format), "nih: ChestX-ray14's Data_Entry table (both releases, .gz too); chexpert: train.csv/valid.csv; csv: any table, see data.manifest.columns", {"nih", "chexpert", "csv"}},

@@ -12,9 +12,9 @@ namespace {
 constexpr double kTerminalInterval_s = 0.2, kLineInterval_s = 5;
 }
 
-std::string share_and_time_left(double share, double seconds) {
-  return fixed(100 * share, 0) + " %" +
-         (share > 0 ? ", " + readable_s(seconds * (1 - share) / share) + " left" : "");
+std::string percent_and_time_left(double fraction, double seconds) {
+  return fixed(100 * fraction, 0) + " %" +
+         (fraction > 0 ? ", " + readable_s(seconds * (1 - fraction) / fraction) + " left" : "");
 }
 
 Progress::Progress(bool enabled)

@@ -59,8 +59,8 @@ std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers, St
         std::uint64_t bytes = 0;
         for (const auto& d : done) bytes += d;
         progress.show("indexing " + std::to_string(wanted.size()) + " archives, once: " +
-                      share_and_time_left(static_cast<double>(bytes) / static_cast<double>(total),
-                                          now_s() - start));
+                      percent_and_time_left(static_cast<double>(bytes) / static_cast<double>(total),
+                                            now_s() - start));
       });
   progress.clear();
   return parts;

@@ -36,7 +36,7 @@ struct Shared {
 int label_code(float label) { return std::isnan(label) ? -1 : label > 0.5f ? 1 : 0; }
 
 // How many of `all` items a rank has that takes every size-th.
-std::uint64_t own_share(std::uint64_t all, const Communicator& comm) {
+std::uint64_t own_fraction(std::uint64_t all, const Communicator& comm) {
   const auto ranks = static_cast<std::uint64_t>(comm.size());
   return (all + ranks - 1 - static_cast<std::uint64_t>(comm.rank())) / ranks;
 }
@@ -139,7 +139,7 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
   const ImageReader reader(source, whole, Augmentation::none(), 0);
   const auto ranks = static_cast<std::uint64_t>(comm.size()),
              rank = static_cast<std::uint64_t>(comm.rank());
-  const std::uint64_t own = own_share(job.rows.size(), comm);
+  const std::uint64_t own = own_fraction(job.rows.size(), comm);
   Shared shared;
   const auto tick = [&] { progress(shared.done, own); };
   const auto pack_one = [&](std::uint64_t i) {
@@ -209,7 +209,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest, const Ima
   const ImageReader reader(source, small, Augmentation::none(), 0);
   const auto ranks = static_cast<std::size_t>(comm.size()),
              rank = static_cast<std::size_t>(comm.rank());
-  const std::uint64_t own = own_share(shards, comm);
+  const std::uint64_t own = own_fraction(shards, comm);
   std::uint64_t images = 0;
   for (std::size_t i = 0; i < own; ++i)
     images += std::min(job.per_shard, rows.size() - (i * ranks + rank) * job.per_shard);

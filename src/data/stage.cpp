@@ -97,7 +97,7 @@ void fill(const std::vector<Container>& wanted, const std::string& folder, Store
     copies[i].complete(stores.of(wanted[i].path), [&](std::uint64_t bytes) {
       done += bytes;
       const double share = static_cast<double>(done) / static_cast<double>(missing);
-      progress.show("staging: " + share_and_time_left(share, now_s() - start) + " of " +
+      progress.show("staging: " + percent_and_time_left(share, now_s() - start) + " of " +
                     readable_bytes(static_cast<double>(missing)) + ", " + name);
       goes_on();
     });

@@ -19,7 +19,7 @@
 
 namespace chexnet {
 
-RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
+RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
                          const std::vector<HostSlots>& hosts) {
   RankLayout layout;
   int slots = job.tasks;
@@ -29,10 +29,10 @@ RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
     slots = 0;
     for (const auto& host : hosts) slots += host.slots;
   }
-  layout.ranks_per_host = wish.ranks_per_host;
-  if (layout.ranks_per_host == 0 && wish.ranks == 0) layout.ranks_per_host = wish.host_gpus;
-  if (wish.ranks > 0)
-    layout.ranks = wish.ranks;
+  layout.ranks_per_host = request.ranks_per_host;
+  if (layout.ranks_per_host == 0 && request.ranks == 0) layout.ranks_per_host = request.host_gpus;
+  if (request.ranks > 0)
+    layout.ranks = request.ranks;
   else if (layout.ranks_per_host > 0)
     layout.ranks = layout.ranks_per_host * layout.hosts;
   else
@@ -201,7 +201,8 @@ int run_as_parent(const std::vector<std::string>& command, ParentSignals& signal
     throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
   if (child == 0) become(argv, parent, signals.before());
 
-  // mpirun drops a signal while it has no ranks yet, so the wish to stop is told again for a while.
+  // mpirun drops a signal while it has no ranks yet, so the request to stop is told again for a
+  // while.
   constexpr int kTellings = 30;
   int stops = 0, told = 0;
   double looked_s = now_s();

@@ -19,7 +19,7 @@ bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
 
 // Part `index` of `count` of a region, in whole cores; the whole region when it has fewer cores
 // than takers.
-std::vector<int> share_of(const std::vector<Cpu>& region, std::size_t index, std::size_t count) {
+std::vector<int> fraction_of(const std::vector<Cpu>& region, std::size_t index, std::size_t count) {
   std::map<std::tuple<int, int, int>, std::vector<int>> cores;  // in order of socket and node
   for (const auto& cpu : region) cores[{cpu.package, cpu.numa, cpu.core}].push_back(cpu.id);
   std::vector<int> share;
@@ -143,7 +143,7 @@ std::vector<Placement> decide_placement(const Machine& machine,
   std::vector<Placement> placements(ranks.size());
   for (const auto& [region, members] : takers) {
     const auto share = [&, &region = region, &members = members](std::size_t member) {
-      return share_of(regions[members[member]], member, members.size());
+      return fraction_of(regions[members[member]], member, members.size());
     };
     const bool enough_cores = members.size() == 1 || share(0).size() < region.size();
     for (std::size_t m = 0; m < members.size(); ++m) {

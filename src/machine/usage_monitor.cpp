@@ -43,9 +43,9 @@ Usage UsageMonitor::Sums::usage() const {
   usage.gpu_power_w = power / n;
   usage.gpu_clock_mhz = clock / n;
   usage.gpu_temperature_c = temperature / n;
-  usage.gpu_busy_share = busy / n;
-  usage.gpu_full_share = full / n;
-  usage.throttled_share = throttled / n;
+  usage.gpu_busy_fraction = busy / n;
+  usage.gpu_full_fraction = full / n;
+  usage.throttled_fraction = throttled / n;
   usage.throttle_reasons = throttle_text(reasons);
   return usage;
 }
@@ -106,21 +106,22 @@ Usage UsageMonitor::whole() const {
   return whole_.usage();
 }
 
-std::string utilization_summary(const Usage& whole, double data_wait_share,
-                                double allreduce_wait_share) {
+std::string utilization_summary(const Usage& whole, double data_wait_fraction,
+                                double allreduce_wait_fraction) {
   if (whole.gpu_percent < 0) return "";
   constexpr double kBusyRule = 0.8, kMeanRule = 90;
-  const bool holds = whole.gpu_busy_share >= kBusyRule && whole.gpu_percent >= kMeanRule;
+  const bool holds = whole.gpu_busy_fraction >= kBusyRule && whole.gpu_percent >= kMeanRule;
   std::string text = "GPU utilization " + fixed(whole.gpu_percent, 0) + " % in the mean, busy " +
-                     fixed(100 * whole.gpu_busy_share, 0) + " % of the time, over 90 % in " +
-                     fixed(100 * whole.gpu_full_share, 0) + " % of the samples: the rule (over " +
+                     fixed(100 * whole.gpu_busy_fraction, 0) + " % of the time, over 90 % in " +
+                     fixed(100 * whole.gpu_full_fraction, 0) +
+                     " % of the samples: the rule (over " +
                      "90 %, busy at least 80 % of the job) " + (holds ? "holds" : "does not hold");
   if (holds) return text;
-  if (data_wait_share > 0.05 && data_wait_share >= allreduce_wait_share)
-    text += "; " + fixed(100 * data_wait_share, 0) +
+  if (data_wait_fraction > 0.05 && data_wait_fraction >= allreduce_wait_fraction)
+    text += "; " + fixed(100 * data_wait_fraction, 0) +
             " % of the time went into waiting for data: see `diagnose`";
-  else if (allreduce_wait_share > 0.05)
-    text += "; " + fixed(100 * allreduce_wait_share, 0) +
+  else if (allreduce_wait_fraction > 0.05)
+    text += "; " + fixed(100 * allreduce_wait_fraction, 0) +
             " % of the time went into waiting for gradients: see `doctor` and the straggler table";
   else
     text +=

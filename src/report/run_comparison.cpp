@@ -79,7 +79,7 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
       {"run", "state", "step", "of", "images/s", "data wait", "val AUROC", "test AUROC"}};
   for (const auto& run : runs)
     lines.push_back({run.name, run.state, std::to_string(run.step), std::to_string(run.total_steps),
-                     fixed(run.images_per_s, 1), fixed(100 * run.data_wait_share, 0) + " %",
+                     fixed(run.images_per_s, 1), fixed(100 * run.data_wait_fraction, 0) + " %",
                      auroc_text(run.val_auroc), auroc_text(test_auroc(run))});
   std::string text = columns(lines);
   if (runs.size() < 2) return text;

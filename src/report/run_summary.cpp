@@ -72,7 +72,7 @@ void read_event(RunSummary& run, const json& event, double batch) {
     run.loss = number("loss", std::nan(""));
     run.images_per_s = number("images_per_s", 0);
     const double seconds = batch * number("steps", 1) / std::max(1e-9, run.images_per_s);
-    run.data_wait_share = std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
+    run.data_wait_fraction = std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
     run.job_seconds_left.reset();
     if (event.contains("job_seconds_left")) run.job_seconds_left = number("job_seconds_left", 0);
   } else if (kind == "val") {
@@ -185,7 +185,7 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
   rows.emplace_back("images/s",
                     fixed(run.images_per_s, 1) + " on " + std::to_string(run.ranks) + " ranks");
-  rows.emplace_back("waiting for data", percent(run.data_wait_share));
+  rows.emplace_back("waiting for data", percent(run.data_wait_fraction));
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
                                           fixed(run.slowest_ratio, 2) + " x the median)");
@@ -232,7 +232,7 @@ std::string summary_json(const RunSummary& run) {
                                        {"ranks", run.ranks},
                                        {"restarts", run.restarts},
                                        {"images_per_s", run.images_per_s},
-                                       {"data_wait_share", run.data_wait_share},
+                                       {"data_wait_fraction", run.data_wait_fraction},
                                        {"slowest_rank", optional(run.slowest_rank)},
                                        {"slowest_ratio", run.slowest_ratio},
                                        {"loss", optional(run.loss)},

@@ -20,7 +20,7 @@ bool take_best_weights(const TrainingLoop::Parts& parts, const TrainState& state
   if (comm.rank() == 0)
     read_network(best / "model.safetensors", parts.config, parts.dataset.manifest.findings,
                  parts.network.parameters());
-  share_from_rank_0(comm, parts.network.parameters(), nullptr);
+  broadcast_from_rank_0(comm, parts.network.parameters(), nullptr);
   return true;
 }
 

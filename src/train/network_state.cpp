@@ -179,7 +179,7 @@ std::string parameters_sha256(const Parameters& parameters) {
   return sum.hex();
 }
 
-void share_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer) {
+void broadcast_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer) {
   if (comm.size() > 1) {
     share(comm, parameters.flat_values());
     share(comm, parameters.flat_running());

@@ -98,7 +98,7 @@ std::optional<SplitPrediction> predict_split(const Config& config, const Dataset
       own.push_back(data.errors[i].empty() ? 0 : 1);
     }
     const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
-    progress.show("evaluating " + split.name + ": " + share_and_time_left(done, now_s() - start));
+    progress.show("evaluating " + split.name + ": " + percent_and_time_left(done, now_s() - start));
   }
   progress.clear();
   const DamageByRank damage =

@@ -74,7 +74,7 @@ bool has_same_places(const DataConfig& a, const DataConfig& b) {
 
 RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)) {
-  if (!config.run.share) umask(umask(0) | 007);
+  if (!config.run.world_readable) umask(umask(0) | 007);
   if (comm.rank() == 0) prepare(config, resume);
   const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;

@@ -39,7 +39,7 @@ json usage_json(const Usage& usage) {
           {"power", usage.gpu_power_w},
           {"clock", usage.gpu_clock_mhz},
           {"temperature", usage.gpu_temperature_c},
-          {"throttled", usage.throttled_share},
+          {"throttled", usage.throttled_fraction},
           {"reasons", usage.throttle_reasons},
           {"xids", usage.xids},
           {"rss", peak_rss_bytes()}};
@@ -83,14 +83,14 @@ void RunWatch::exchange(std::int64_t step) {
   // CPU time of the whole process (loader threads too) against what the compute threads could use
   // in the time this rank did not wait: little means that others are on its cores.
   const double own = own_of(last_.seconds) - own_of(window_start_.seconds);
-  const double cpu_share =
+  const double cpu_fraction =
       threads_ > 0 && own > 0
           ? std::min(1.0, (last_.cpu_s - window_start_.cpu_s) / (own * threads_))
           : 1.0;
   const Usage usage = monitor_.take();
   const json mine = {{"own", median(own_s_)},
                      {"data", median(data_s_)},
-                     {"cpu_share", cpu_share},
+                     {"cpu_fraction", cpu_fraction},
                      {"usage", usage_json(usage)}};
   const auto all = gather_text(comm_, json_text(mine));
   if (comm_.rank() != 0) return;
@@ -99,7 +99,7 @@ void RunWatch::exchange(std::int64_t step) {
   for (std::size_t r = 0; r < all.size(); ++r) {
     const auto rank = json::parse(all[r]);
     const auto& use = rank["usage"];
-    paces.push_back({rank["own"], rank["data"], rank["cpu_share"],
+    paces.push_back({rank["own"], rank["data"], rank["cpu_fraction"],
                      use["throttled"].get<double>() > 0.5 ? 1.0 : 0.0});
     const std::string name = std::to_string(r);
     const auto note = [&](std::map<std::string, double>& into, double value) {
@@ -143,7 +143,7 @@ void RunWatch::exchange(std::int64_t step) {
   metrics_->write("system", step, fields);
 }
 
-double RunWatch::share_of(Phase phase) const {
+double RunWatch::fraction_of(Phase phase) const {
   return (of(profiler_.seconds(), phase) - of(start_.seconds, phase)) /
          std::max(1e-9, now_s() - first_s_);
 }
@@ -168,8 +168,8 @@ std::string RunWatch::summary(std::int64_t step) {
   }
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule = utilization_summary(monitor_.whole(), share_of(Phase::kDataWait),
-                                               share_of(Phase::kAllReduceWait));
+  const std::string rule = utilization_summary(monitor_.whole(), fraction_of(Phase::kDataWait),
+                                               fraction_of(Phase::kAllReduceWait));
   if (!rule.empty()) text += rule + "\n";
   return text;
 }

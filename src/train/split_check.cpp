@@ -65,7 +65,7 @@ std::optional<std::vector<std::string>> damaged_images(const Split& split,
     const double share =
         static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(1, own));
     progress.show("looking at the " + split.name +
-                  " images: " + share_and_time_left(share, now_s() - start));
+                  " images: " + percent_and_time_left(share, now_s() - start));
   };
   const bool whole = share_work(comm, options, [&](WorkProgress& work) {
     parallel_for(

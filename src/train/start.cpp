@@ -152,7 +152,7 @@ std::string start_weights(const Config& config, const RunFolder& folder, const T
     read_network(*folder.checkpoint() / "model.safetensors", config, dataset.manifest.findings, p);
     read_optimizer(*folder.checkpoint(), p, step.optimizer());
   }
-  share_from_rank_0(comm, p, &step.optimizer());
+  broadcast_from_rank_0(comm, p, &step.optimizer());
   return broadcast_text(comm, origin);
 }
 

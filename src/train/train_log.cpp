@@ -75,12 +75,12 @@ void TrainLog::skip(const Loader& loader) {
 }
 
 std::string TrainLog::progress_text(const TrainState& state, double loss, double rate,
-                                    double wait_share) const {
+                                    double wait_fraction) const {
   const double left =
       static_cast<double>(total_steps_ - state.step) * batch_ / std::max(rate, 1e-9);
   return "epoch " + std::to_string(state.epoch + 1) + "  step " + std::to_string(state.step) + "/" +
          std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
-         " images/s  waiting for data " + fixed(100 * wait_share, 0) + " %" +
+         " images/s  waiting for data " + fixed(100 * wait_fraction, 0) + " %" +
          (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") + readable_s(left) +
          " left";
 }

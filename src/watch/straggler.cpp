@@ -25,8 +25,8 @@ std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, doubl
            " ms a step): look at its disk, its cache and data.workers";
   if (pace.throttled > 0) return "its GPU's clock is held down: see doctor";
   constexpr double kTaken = 0.85;
-  if (pace.cpu_share < kTaken)
-    return "its threads got " + fixed(100 * pace.cpu_share, 0) +
+  if (pace.cpu_fraction < kTaken)
+    return "its threads got " + fixed(100 * pace.cpu_fraction, 0) +
            " % of the CPU time they could use: another process is on its cores";
   return "it computes more slowly: a lower clock, other work on the same memory, or a damaged GPU";
 }

@@ -30,8 +30,9 @@ double played_step_s(const StepCosts& step, const Fabric& fabric, int ranks, int
     for (int b = 1; b <= buckets; ++b) {
       double ready = 0;
       for (const double p : pace)
-        ready = std::max(ready, p * step.compute_s *
-                                    (1 - step.backward_share + step.backward_share * b / buckets));
+        ready = std::max(ready,
+                         p * step.compute_s *
+                             (1 - step.backward_fraction + step.backward_fraction * b / buckets));
       network = std::max(network, ready) + step.per_bucket_s;
       // Reduce-scatter and all-gather: 2 (N - 1) hops of a piece each, the slowest link sets the
       // pace; or the tree when that is shorter.

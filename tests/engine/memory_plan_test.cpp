@@ -11,28 +11,29 @@ using namespace chexnet;
 TEST_CASE("buffers that live at the same time never share memory, others do") {
   Random random(1, Purpose::kTest, 0);
   for (int round = 0; round < 50; ++round) {
-    struct Wish {
+    struct Request {
       std::size_t bytes;
       int first, last;
     };
-    std::vector<Wish> wishes;
+    std::vector<Request> requests;
     MemoryPlan plan;
     for (int i = 0; i < 40; ++i) {
       const int first = static_cast<int>(random.below(30));
-      wishes.push_back({1 + random.below(5000), first, first + static_cast<int>(random.below(8))});
-      CHECK(plan.add(wishes.back().bytes, wishes.back().first, wishes.back().last) == i);
+      requests.push_back(
+          {1 + random.below(5000), first, first + static_cast<int>(random.below(8))});
+      CHECK(plan.add(requests.back().bytes, requests.back().first, requests.back().last) == i);
     }
     plan.place();
     std::size_t sum = 0, most = 0;
     for (int a = 0; a < 40; ++a) {
-      const Wish& w = wishes[static_cast<std::size_t>(a)];
+      const Request& w = requests[static_cast<std::size_t>(a)];
       CHECK(plan.offset(a) % MemoryPlan::kAlignment == 0);
       CHECK(plan.size(a) >= w.bytes);
       CHECK(plan.offset(a) + plan.size(a) <= plan.bytes());
       sum += plan.size(a);
       std::size_t alive = 0;
       for (int b = 0; b < 40; ++b) {
-        const Wish& v = wishes[static_cast<std::size_t>(b)];
+        const Request& v = requests[static_cast<std::size_t>(b)];
         if (v.first <= w.first && w.first <= v.last) alive += plan.size(b);
         if (a == b || v.last < w.first || w.last < v.first) continue;
         const bool apart = plan.offset(a) + plan.size(a) <= plan.offset(b) ||

@@ -108,7 +108,7 @@ TEST_CASE("cores are shared between the ranks that are bound to them") {
 
 TEST_CASE("how many ranks start, and where") {
   struct Case {
-    RankWish wish;
+    RankRequest request;
     BatchJob job;
     std::vector<HostSlots> hosts;
     int ranks, on_hosts, per_host;
@@ -135,7 +135,7 @@ TEST_CASE("how many ranks start, and where") {
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto& c = cases[i];
-    const RankLayout layout = decide_layout(c.wish, c.job, c.hosts);
+    const RankLayout layout = decide_layout(c.request, c.job, c.hosts);
     INFO("case " << i);
     CHECK(layout.ranks == c.ranks);
     CHECK(layout.hosts == c.on_hosts);

@@ -23,14 +23,14 @@ double allreduce_s(double bytes, int ranks, const Fabric& fabric);
 double expected_largest_normal(int n);
 
 struct StepCosts {
-  double compute_s = 0;          // one rank's step alone: forward, backward, optimizer
-  double backward_share = 0.64;  // of it; gradients become ready evenly over it
-  double gradient_bytes = 0;     // on the wire
+  double compute_s = 0;             // one rank's step alone: forward, backward, optimizer
+  double backward_fraction = 0.64;  // of it; gradients become ready evenly over it
+  double gradient_bytes = 0;        // on the wire
   double bucket_bytes = 4e6;
   double per_bucket_s = 15e-6;  // to start one all-reduce
   bool overlap = true;          // buckets travel while backward runs
   double interference = 0.03;   // of the hidden communication time comes back as slower compute
-  double jitter = 0.01;         // standard deviation of a rank's step, as a share of it
+  double jitter = 0.01;         // standard deviation of a rank's step, as a fraction of it
   double coordination_s = 0;    // of a framework that agrees on tensors each step, from 2 ranks on
 };
 

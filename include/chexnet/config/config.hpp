@@ -16,7 +16,7 @@ struct RunConfig {
   std::string dir;  // run folder; empty = runs/<name>
   std::string name = "run";
   std::int64_t seed = 1;
-  bool share = false;           // files readable by everybody
+  bool world_readable = false;  // files readable by everybody
   std::int64_t log_every = 10;  // steps between train lines
 };
 

@@ -20,7 +20,7 @@ class Progress {
   std::size_t width_ = 0;
 };
 
-// "34 %, 2m07s left" for a share done of 0..1 after `seconds`.
-std::string share_and_time_left(double share, double seconds);
+// "34 %, 2m07s left" for a fraction done of 0..1 after `seconds`.
+std::string percent_and_time_left(double fraction, double seconds);
 
 }  // namespace chexnet

@@ -13,7 +13,7 @@ namespace chexnet {
 
 struct DamagePolicy {
   bool skip = false;  // data.corrupt
-  double limit = 0;   // data.corrupt_limit, a share
+  double limit = 0;   // data.corrupt_limit, a fraction
   static DamagePolicy of(const DataConfig& config);
   // Of `images`. One is always allowed, unless the limit is 0: small sets have no 1 %.
   std::uint64_t allowed(std::uint64_t images) const;

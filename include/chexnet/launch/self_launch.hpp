@@ -15,7 +15,7 @@
 namespace chexnet {
 
 // What the user and the batch system ask for; 0 = not said.
-struct RankWish {
+struct RankRequest {
   int ranks = 0;           // all hosts together
   int ranks_per_host = 0;  // --ranks-per-node, --gpus
   int host_gpus = 0;       // GPUs this host shows; 0 also when computing on CPUs
@@ -25,9 +25,9 @@ struct RankLayout {
   int hosts = 1;
   int ranks_per_host = 0;  // 0: as the host file's slots say
 };
-// How many ranks to start, and where: of the wish, else one for each GPU, else of the batch job or
-// host file, else one. `hosts` may be empty (this host, or those of the batch job).
-RankLayout decide_layout(const RankWish& wish, const BatchJob& job,
+// How many ranks to start, and where: of the request, else one for each GPU, else of the batch job
+// or host file, else one. `hosts` may be empty (this host, or those of the batch job).
+RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
                          const std::vector<HostSlots>& hosts);
 
 struct SelfLaunch {

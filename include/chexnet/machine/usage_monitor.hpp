@@ -17,9 +17,9 @@ struct Usage {
   double host_cpu_percent = -1;  // of all cores of the host, everybody's work
   double gpu_percent = -1, gpu_memory_bytes = -1, gpu_power_w = -1, gpu_clock_mhz = -1,
          gpu_temperature_c = -1;
-  double gpu_busy_share = -1;  // of samples with any utilization over 10 %
-  double gpu_full_share = -1;  // of samples over 90 %
-  double throttled_share = -1;
+  double gpu_busy_fraction = -1;  // of samples with any utilization over 10 %
+  double gpu_full_fraction = -1;  // of samples over 90 %
+  double throttled_fraction = -1;
   std::string throttle_reasons;   // of the last throttled sample
   std::vector<std::string> xids;  // new ones
 };
@@ -50,7 +50,7 @@ class UsageMonitor {
 // Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips down to 10-25 %, and
 // the GPU is busy at least 80 % of the job's time. What was measured, whether that holds, and if
 // not, where the time went (shares of the run's time spent waiting). Empty without a GPU.
-std::string utilization_summary(const Usage& whole, double data_wait_share,
-                                double allreduce_wait_share);
+std::string utilization_summary(const Usage& whole, double data_wait_fraction,
+                                double allreduce_wait_fraction);
 
 }  // namespace chexnet

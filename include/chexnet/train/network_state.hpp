@@ -39,7 +39,7 @@ void read_optimizer(const std::filesystem::path& folder, const Parameters& param
 
 // Parameters, running statistics and optimizer state of rank 0 on every rank, then a check by hash
 // that all are equal (DeviceError when not). `optimizer` may be null.
-void share_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer);
+void broadcast_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer);
 std::string parameters_sha256(const Parameters& parameters);
 
 }  // namespace chexnet

@@ -36,7 +36,7 @@ class RunWatch {
   };
   Mark mark() const;
   void exchange(std::int64_t step);
-  double share_of(Phase phase) const;  // of the time since the start
+  double fraction_of(Phase phase) const;  // of the time since the start
   Communicator& comm_;
   const Profiler& profiler_;
   MetricsLog* metrics_;

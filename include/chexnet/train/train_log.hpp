@@ -42,7 +42,7 @@ class TrainLog {
     std::uint64_t stalls_before = 0;
   };
   std::string progress_text(const TrainState& state, double loss, double rate,
-                            double wait_share) const;
+                            double wait_fraction) const;
   Communicator& comm_;
   MetricsLog* metrics_;
   double batch_;

@@ -26,13 +26,13 @@ double quantile(std::vector<double> values, double fraction) {
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
-Unlabeled all_images(const std::vector<std::string>& places, Stores& stores) {
+UnlabeledSet all_images(const std::vector<std::string>& places, Stores& stores) {
   std::vector<Container> containers;
   auto found = find_images(places, stores, containers);
   if (found.empty())
     throw DataError("[bench] " + places.front() +
                     ": no images. Hint: name a folder, archive, shard, pack or s3:// prefix");
-  Unlabeled set;
+  UnlabeledSet set;
   set.manifest.findings = {"none"};
   for (const auto& image : found) set.manifest.images.push_back(image.name);
   set.manifest.labels.resize(found.size());

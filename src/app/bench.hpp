@@ -21,12 +21,12 @@ void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);
 double quantile(std::vector<double> values, double fraction);
 
 // Everything that lies at one place, as a data set without labels.
-struct Unlabeled {
+struct UnlabeledSet {
   Manifest manifest;
   std::vector<std::uint32_t> rows;  // 0, 1, …
   std::unique_ptr<ImageSource> source;
 };
 // DataError when there are no images.
-Unlabeled all_images(const std::vector<std::string>& places, Stores& stores);
+UnlabeledSet all_images(const std::vector<std::string>& places, Stores& stores);
 
 }  // namespace chexnet

@@ -32,7 +32,7 @@ struct Measured {
 };
 
 // Medians over the rounds, each of `count` images in a fresh order.
-Measured measure(const Unlabeled& set, const ImageReader& reader, const Options& options,
+Measured measure(const UnlabeledSet& set, const ImageReader& reader, const Options& options,
                  int workers) {
   const auto batch = static_cast<std::uint64_t>(options.batch);
   const TrainSampler sampler(set.rows, false, 1, 0, batch, 0, 1);
@@ -66,7 +66,7 @@ int run(const Options& options) {
   Progress progress(true);
   for (const auto& place : options.images) {
     Stores stores;
-    const Unlabeled set = all_images({place}, stores);
+    const UnlabeledSet set = all_images({place}, stores);
     Augmentation augmentation;
     augmentation.random_crop = augmentation.flip = !options.plain;
     const ImageReader reader(*set.source,

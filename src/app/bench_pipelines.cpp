@@ -43,7 +43,7 @@ int run_ranks(const Options& options, Invocation& invocation) {
   Launch launch = enter_world(launch_config, invocation);
   Communicator& comm = *launch.comm;
   Stores stores;
-  const Unlabeled set = all_images({options.shards}, stores);
+  const UnlabeledSet set = all_images({options.shards}, stores);
   Augmentation augmentation;
   augmentation.random_crop = augmentation.flip = true;
   const ImageReader reader(*set.source,

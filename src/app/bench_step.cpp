@@ -134,7 +134,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
   for (std::int64_t i = 0; i < labels.numel(); ++i)
     labels.data_ptr<float>()[i] = random.chance(0.1) ? 1.0f : 0.0f;
-  const double cells = static_cast<double>(options.batch * kFindings * comm->size());
+  const double entries = static_cast<double>(options.batch * kFindings * comm->size());
 
   const TrainStep::Options step_options{TrainConfig{}, weights, options.bucket_mb, wire};
   TrainStep::Options silent_options = step_options;
@@ -144,7 +144,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   std::vector<double> exposed_ms;  // of the all-reduce, by step
   std::vector<std::function<void()>> measured = {[&] {
     const double before = cpu_s();
-    const TrainStep::Result result = step.run(images, labels, cells, 1e-4);
+    const TrainStep::Result result = step.run(images, labels, entries, 1e-4);
     cpu += cpu_s() - before;
     if (first_step_s == 0) first_step_s = process_age_s();
     // Early ranks also wait for late ones; what the latest waits is communication alone.
@@ -153,7 +153,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     exposed_ms.push_back(-wait);
   }};
   if (comm->size() > 1) {
-    measured.emplace_back([&] { silent.run(images, labels, cells, 1e-4); });
+    measured.emplace_back([&] { silent.run(images, labels, entries, 1e-4); });
     measured.emplace_back([&] {
       step.reducer().begin();
       step.reducer().finish();
@@ -188,7 +188,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   json["cpu_s_per_step"] = cpu / (options.steps + 2);  // warm-up included
   json["engine"] = network.description(options.batch, options.size);
   const auto layers =
-      layer_times(network, device, [&] { silent.run(images, labels, cells, 1e-4); });
+      layer_times(network, device, [&] { silent.run(images, labels, entries, 1e-4); });
   if (!layers.empty()) json.update(layers);
   if (options.json) {
     std::cout << json.dump() << std::endl;

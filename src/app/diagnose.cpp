@@ -61,7 +61,7 @@ double read_rate(const Dataset& dataset, int threads, double seconds) {
   const auto& rows = dataset.splits.train.rows;
   const double start = now_s();
   parallel_for(static_cast<std::size_t>(threads), threads, [&](std::size_t) {
-    Fetched fetched;
+    FetchedImage fetched;
     while (now_s() - start < seconds) {
       // From the end of the split: the other tests warmed up its beginning.
       const std::uint64_t i = fetched_images++ % rows.size();
@@ -114,7 +114,7 @@ int measure(const Options& options, Invocation& invocation) {
         at::from_blob(b.images.data(), {b.size, 1, side, side}, at::kByte),
         at::from_blob(const_cast<float*>(b.labels.data()), {b.size, findings}, at::kFloat)};
   };
-  const double cells = static_cast<double>(per_rank * comm->size() * findings);
+  const double entries = static_cast<double>(per_rank * comm->size() * findings);
   // Median seconds of `action`, after one to warm up; ranks in step.
   const auto rate_of = [&](const char* what, const std::function<void()>& action) {
     std::vector<double> times;
@@ -138,16 +138,16 @@ int measure(const Options& options, Invocation& invocation) {
     Loader loader(dataset.manifest, reader, sampler, loader_as, device.batch_memory());
     rates.whole = rate_of("the run as configured", [&] {
       const auto [x, y] = tensors(loader.next());
-      step.run(x, y, cells, 0);
+      step.run(x, y, entries, 0);
     });
     const auto [x, y] = tensors(loader.next());
-    rates.same_batch = rate_of("the same batch again", [&] { step.run(x, y, cells, 0); });
+    rates.same_batch = rate_of("the same batch again", [&] { step.run(x, y, entries, 0); });
     if (device.cuda != nullptr) {
       const at::Tensor there = x.to(device.where), labels = y.to(device.where);
-      rates.no_copy = rate_of("without the copy", [&] { step.run(there, labels, cells, 0); });
+      rates.no_copy = rate_of("without the copy", [&] { step.run(there, labels, entries, 0); });
     }
     if (comm->size() > 1)
-      rates.alone = rate_of("without gradients of others", [&] { silent.run(x, y, cells, 0); });
+      rates.alone = rate_of("without gradients of others", [&] { silent.run(x, y, entries, 0); });
     workers = std::max(1, loader.stats().workers);
   }
   // Loading alone, in whole batches: with the run's workers and with one.

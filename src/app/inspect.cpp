@@ -102,7 +102,7 @@ void print_page(const Audit& a, const Manifest& m) {
     line("no finding", [](const auto& s) { return s.no_finding; });
   for (std::size_t k = 0; k < m.finding_count(); ++k)
     line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
-  line("cells without a label", [](const auto& s) { return s.unlabeled_cells; });
+  line("cells without a label", [](const auto& s) { return s.unlabeled_entries; });
   std::map<std::string, bool> groups;
   for (const auto& split : a.splits)
     for (const auto& [name, group] : split.subgroups) groups[name] = true;
@@ -128,7 +128,7 @@ Json as_json(const Audit& a, const Manifest& m) {
     splits[s.name] = {{"images", s.images},
                       {"patients", m.knows_patients ? Json(s.patients) : Json(nullptr)},
                       {"no_finding", s.has_no_finding ? Json(s.no_finding) : Json(nullptr)},
-                      {"unlabeled_cells", s.unlabeled_cells},
+                      {"unlabeled_entries", s.unlabeled_entries},
                       {"positives", std::move(positives)},
                       {"subgroups", std::move(groups)}};
   }

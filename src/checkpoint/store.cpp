@@ -198,7 +198,7 @@ void CheckpointStore::remove_old() const {
     if (++kept > keep_ && step.filename() != best) fs::remove_all(step, error);
 }
 
-std::optional<fs::path> CheckpointStore::newest_valid() {
+std::optional<fs::path> CheckpointStore::recover_newest() {
   const auto names = names_in(folder_);
   for (const auto& name : names) {
     std::error_code error;

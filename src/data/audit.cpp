@@ -71,7 +71,7 @@ Audit::SplitCounts count(const Manifest& m, const std::string& name,
     for (std::size_t k = 0; k < m.finding_count(); ++k) {
       any = any || is_positive(labels[k]);
       unknown = unknown || std::isnan(labels[k]);
-      c.unlabeled_cells += std::isnan(labels[k]) ? 1 : 0;
+      c.unlabeled_entries += std::isnan(labels[k]) ? 1 : 0;
       c.positives[k] += is_positive(labels[k]) ? 1 : 0;
     }
     c.no_finding += !any && !unknown ? 1 : 0;
@@ -136,7 +136,7 @@ struct Seen {
 };
 
 Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixels,
-             Fetched& fetched, GrayImage& image) {
+             FetchedImage& fetched, GrayImage& image) {
   Seen seen;
   try {
     source.fetch(row, fetched);
@@ -237,7 +237,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
   parallel_for(
       present.size(), threads,
       [&](std::size_t i) {
-        thread_local Fetched fetched;
+        thread_local FetchedImage fetched;
         thread_local GrayImage image;
         seen[i] = look_at(source, present[i], config.max_pixels, fetched, image);
         ++done;

@@ -68,19 +68,19 @@ std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers, St
 
 // Where an image lies, for messages.
 std::string where(const FoundImage& image, const std::vector<Container>& containers) {
-  const Container& container = containers[image.place.container];
+  const Container& container = containers[image.location.container];
   if (container.kind == ContainerKind::kFile) return printable(container.path);
   return printable(container.path + " (" + image.name + ", number " +
-                   std::to_string(image.place.number) + ")");
+                   std::to_string(image.location.number) + ")");
 }
 
 // The same bytes: found twice because a folder is named twice, or through links.
-bool is_same_place(const FoundImage& a, const FoundImage& b,
-                   const std::vector<Container>& containers) {
-  const Container& in_a = containers[a.place.container];
-  const Container& in_b = containers[b.place.container];
+bool is_same_location(const FoundImage& a, const FoundImage& b,
+                      const std::vector<Container>& containers) {
+  const Container& in_a = containers[a.location.container];
+  const Container& in_b = containers[b.location.container];
   const bool linked = !in_a.inode.empty() && in_a.inode == in_b.inode;
-  return a.place.number == b.place.number && (in_a.path == in_b.path || linked);
+  return a.location.number == b.location.number && (in_a.path == in_b.path || linked);
 }
 
 // The rows a found image may be for. The name of a file is the path by which data.images reached
@@ -109,7 +109,7 @@ std::vector<const FoundImage*> choose(const Manifest& manifest,
   std::vector<const FoundImage*> chosen(manifest.size());
   NameTable names(manifest, rows);
   for (const FoundImage& image : found) {
-    const auto fitting = rows_for(image, containers[image.place.container], names);
+    const auto fitting = rows_for(image, containers[image.location.container], names);
     if (fitting.size() > 1)
       throw DataError("[images] " + where(image, containers) +
                       " is the place of two images of the table, those of " +
@@ -117,7 +117,7 @@ std::vector<const FoundImage*> choose(const Manifest& manifest,
                       ". Hint: name both in the table with their folders");
     for (const auto row : fitting) {
       const FoundImage*& place = chosen[row];
-      if (place != nullptr && !is_same_place(*place, image, containers))
+      if (place != nullptr && !is_same_location(*place, image, containers))
         throw DataError("[images] " + printable(manifest.images[row]) +
                         " lies in two places: " + where(*place, containers) + " and " +
                         where(image, containers) + ". Hint: name only one of them in data.images");
@@ -192,23 +192,23 @@ ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::ui
                              std::vector<std::uint32_t>& missing) {
   const std::vector<const FoundImage*> chosen = choose(manifest, rows, found, containers);
   ImageIndex index;
-  index.places_.resize(manifest.size());
-  std::vector<std::uint32_t> kept(containers.size(), Place::kNowhere);  // old -> new number
+  index.locations_.resize(manifest.size());
+  std::vector<std::uint32_t> kept(containers.size(), ImageLocation::kNowhere);  // old -> new number
   missing.clear();
   for (const auto row : rows) {
     if (chosen[row] == nullptr) {
       missing.push_back(row);
       continue;
     }
-    Place place = chosen[row]->place;
-    std::uint32_t& number = kept[place.container];
-    if (number == Place::kNowhere) {
+    ImageLocation location = chosen[row]->location;
+    std::uint32_t& number = kept[location.container];
+    if (number == ImageLocation::kNowhere) {
       number = static_cast<std::uint32_t>(index.containers_.size());
-      Container& container = index.containers_.emplace_back(containers[place.container]);
+      Container& container = index.containers_.emplace_back(containers[location.container]);
       if (container.kind == ContainerKind::kFile) container.version = container.inode = "";
     }
-    place.container = number;
-    index.places_[row] = std::move(place);
+    location.container = number;
+    index.locations_[row] = std::move(location);
   }
   return index;
 }
@@ -216,7 +216,7 @@ ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::ui
 ImageIndex ImageIndex::of_found(std::vector<FoundImage> found, std::vector<Container> containers) {
   ImageIndex index;
   index.containers_ = std::move(containers);
-  for (auto& image : found) index.places_.push_back(std::move(image.place));
+  for (auto& image : found) index.locations_.push_back(std::move(image.location));
   return index;
 }
 

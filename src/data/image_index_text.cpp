@@ -52,17 +52,17 @@ class Fields {
 
 std::string ImageIndex::to_text() const {
   std::string text =
-      std::to_string(places_.size()) + "\t" + std::to_string(containers_.size()) + "\n";
+      std::to_string(locations_.size()) + "\t" + std::to_string(containers_.size()) + "\n";
   for (const auto& c : containers_)
     text += std::to_string(static_cast<int>(c.kind)) + "\t" + std::to_string(c.size) + "\t" +
             std::to_string(c.head_crc32c) + "\t" + escaped(c.version) + "\t" + escaped(c.inode) +
             "\t" + escaped(c.path) + "\n";
   std::vector<Entry> entries;
-  for (std::size_t row = 0; row < places_.size(); ++row) {
-    if (places_[row].container == Place::kNowhere) continue;
-    entries.push_back(places_[row].entry);
-    entries.back().name = std::to_string(row) + " " + std::to_string(places_[row].container) + " " +
-                          std::to_string(places_[row].number) + " ";
+  for (std::size_t row = 0; row < locations_.size(); ++row) {
+    if (locations_[row].container == ImageLocation::kNowhere) continue;
+    entries.push_back(locations_[row].entry);
+    entries.back().name = std::to_string(row) + " " + std::to_string(locations_[row].container) +
+                          " " + std::to_string(locations_[row].number) + " ";
   }
   return text + index_text(entries, ContainerKind::kTarGz, {});  // the kind with every field
 }
@@ -70,7 +70,7 @@ std::string ImageIndex::to_text() const {
 ImageIndex ImageIndex::from_text(const std::string& text) {
   ImageIndex index;
   Fields fields(text);
-  index.places_.resize(fields.number('\t', UINT32_MAX));
+  index.locations_.resize(fields.number('\t', UINT32_MAX));
   const std::uint64_t containers = fields.number('\n', UINT32_MAX - 1);
   for (std::uint64_t i = 0; i < containers; ++i) {
     Container c;
@@ -85,16 +85,16 @@ ImageIndex ImageIndex::from_text(const std::string& text) {
   for (auto& entry : entries_of_text(std::string(fields.rest()), kOrigin)) {
     Fields numbers(entry.name);
     const std::uint64_t row = numbers.number(' ', UINT32_MAX);
-    if (row >= index.places_.size()) damaged();
-    Place& place = index.places_[row];
+    if (row >= index.locations_.size()) damaged();
+    ImageLocation& location = index.locations_[row];
     const std::uint64_t container = numbers.number(' ', UINT32_MAX - 1);
     if (container >= containers) damaged();
-    place.container = static_cast<std::uint32_t>(container);
-    place.number = numbers.number(' ', UINT64_MAX);
+    location.container = static_cast<std::uint32_t>(container);
+    location.number = numbers.number(' ', UINT64_MAX);
     const Container& in = index.containers_[container];
     if (!is_possible(entry, in.kind, in.size)) damaged();
     entry.name.clear();
-    place.entry = std::move(entry);
+    location.entry = std::move(entry);
   }
   return index;
 }

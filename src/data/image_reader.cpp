@@ -92,13 +92,13 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
   decode(sample, scratch.fetched, into, scratch);
 }
 
-void ImageReader::decode(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+void ImageReader::decode(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
                          Scratch& scratch) const {
   within_memory(fetched.origin, [&] { decode_within(sample, fetched, into, scratch); });
 }
 
-void ImageReader::decode_within(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
-                                Scratch& scratch) const {
+void ImageReader::decode_within(const Sample& sample, const FetchedImage& fetched,
+                                std::uint8_t* into, Scratch& scratch) const {
   // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
   // as they were.
   Random random(seed_, Purpose::kAugment, sample.position);

@@ -21,7 +21,7 @@ void check_record(std::span<const std::byte> data, const std::string& origin, co
                     "written again; delete its .index file to index it again");
 }
 
-void check_member(const Fetched& fetched, const Entry& entry) {
+void check_member(const FetchedImage& fetched, const Entry& entry) {
   if (fetched.bytes.size() != entry.length || crc32c(fetched.bytes) != entry.crc32c)
     throw DataError("[tar] " + fetched.origin + " at byte " + std::to_string(entry.offset) +
                     ": its checksum differs from when the archive was indexed. Hint: the archive "
@@ -36,7 +36,7 @@ void throw_too_large(const std::string& origin) {
                   "machine with more; data.max_pixels refuses those above a size");
 }
 
-void decode_fetched(const Fetched& fetched, const DecodeLimits& limits, GrayImage& into) {
+void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits, GrayImage& into) {
   within_memory(fetched.origin, [&] {
     if (fetched.side > 0)
       into.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
@@ -59,24 +59,24 @@ ImageSource::ImageSource(ImageIndex index, Stores& stores)
   }
 }
 
-void ImageSource::fetch(std::uint32_t row, Fetched& into, const std::stop_token& stop) const {
+void ImageSource::fetch(std::uint32_t row, FetchedImage& into, const std::stop_token& stop) const {
   assert(index_.has(row));
-  const Place& place = index_.place(row);
-  const Container& container = index_.containers()[place.container];
+  const ImageLocation& location = index_.location(row);
+  const Container& container = index_.containers()[location.container];
   within_memory(container.path,
-                [&] { fetch_from(container, place, into, {.stop = stop, .was_there = true}); });
+                [&] { fetch_from(container, location, into, {.stop = stop, .was_there = true}); });
 }
 
-void ImageSource::fetch_from(const Container& container, const Place& place, Fetched& into,
-                             const ReadOptions& options) const {
-  const Entry& entry = place.entry;
+void ImageSource::fetch_from(const Container& container, const ImageLocation& location,
+                             FetchedImage& into, const ReadOptions& options) const {
+  const Entry& entry = location.entry;
   Store& store = stores_.of(container.path);
   into.side = 0;
   into.origin.assign(container.path);
   const auto part = [&](const char* what) {
     char number[24];
-    const int length =
-        std::snprintf(number, sizeof number, "%llu", static_cast<unsigned long long>(place.number));
+    const int length = std::snprintf(number, sizeof number, "%llu",
+                                     static_cast<unsigned long long>(location.number));
     into.origin.append(what).append(number, static_cast<std::size_t>(length));
   };
   switch (container.kind) {
@@ -88,7 +88,7 @@ void ImageSource::fetch_from(const Container& container, const Place& place, Fet
       part(" record ");
       store.read(container.path, entry.offset, kRecordHead + entry.length + kRecordTail,
                  into.memory, options);
-      const auto data = record_data(into.memory, container.path, entry.offset, place.number);
+      const auto data = record_data(into.memory, container.path, entry.offset, location.number);
       check_record(data, into.origin, entry);
       into.bytes = example_image(data, into.origin);
       break;
@@ -101,15 +101,15 @@ void ImageSource::fetch_from(const Container& container, const Place& place, Fet
       break;
     case ContainerKind::kTarGz:
       part(" member ");
-      store.read(container.path, entry.offset, entry.stored, into.packed, options);
-      inflate_member(into.packed, entry, container.path, into.memory);
+      store.read(container.path, entry.offset, entry.stored, into.compressed, options);
+      inflate_member(into.compressed, entry, container.path, into.memory);
       into.bytes = into.memory;
       check_member(into, entry);
       break;
     case ContainerKind::kPack: {
       part(" image ");
-      const PackReader& pack = *packs_[place.container];
-      into.bytes = pack.pixels(place.number, into.memory, options);
+      const PackReader& pack = *packs_[location.container];
+      into.bytes = pack.pixels(location.number, into.memory, options);
       into.side = pack.shape().side;
       break;
     }

@@ -52,9 +52,10 @@ std::vector<Policy> training_policies(const Manifest& m, const DataConfig& confi
   return policies;
 }
 
-std::vector<float> with_policies(std::vector<float> cells, const std::vector<Policy>& policies) {
-  for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = policies[i % policies.size()](cells[i]);
-  return cells;
+std::vector<float> with_policies(std::vector<float> entries, const std::vector<Policy>& policies) {
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    entries[i] = policies[i % policies.size()](entries[i]);
+  return entries;
 }
 
 }  // namespace

@@ -14,12 +14,12 @@ namespace chexnet {
 constexpr float kUnlabeled = std::numeric_limits<float>::quiet_NaN();
 constexpr float kUncertain = -1;
 
-// [N, from.size()]: columns `from` of cells [N, width], not labeled for kNoColumn.
+// [N, from.size()]: columns `from` of entries [N, width], not labeled for kNoColumn.
 constexpr std::size_t kNoColumn = std::string::npos;
-std::vector<float> columns_of(const std::vector<float>& cells, std::size_t width,
+std::vector<float> columns_of(const std::vector<float>& entries, std::size_t width,
                               const std::vector<std::size_t>& from);
 
-// From what the cells in manifest.labels say to labels for training and, where these differ, for
+// From what the entries in manifest.labels say to labels for training and, where these differ, for
 // scoring.
 void apply_policies(Manifest& manifest, const DataConfig& config, const EvalConfig& eval);
 

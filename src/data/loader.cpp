@@ -83,7 +83,7 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
   std::string& error = slot.batch.errors[i];
   try {
     if (read_ahead_) {
-      const Fetched* fetched = read_ahead_->wait(ticket, stop);
+      const FetchedImage* fetched = read_ahead_->wait(ticket, stop);
       if (fetched == nullptr) return;
       if (!sample.padding) reader_.decode(sample, *fetched, image, scratch);
     } else if (!sample.padding) {

@@ -22,13 +22,13 @@ void require_shards(std::size_t shards, int world_size) {
 Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows) {
   std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint32_t>>> by_path;
   for (const auto row : rows) {
-    const Place& place = index.place(row);
-    const Container& container = index.containers()[place.container];
+    const ImageLocation& location = index.location(row);
+    const Container& container = index.containers()[location.container];
     if (container.kind != ContainerKind::kTfrecord)
       throw ConfigError("[pipeline] " + container.path +
                         " is no TFRecord shard, which data.pipeline old and new read. Hint: "
                         "chexnet-train pack --format tfrecord, or data.pipeline global");
-    by_path[container.path].emplace_back(place.number, row);
+    by_path[container.path].emplace_back(location.number, row);
   }
   Shards shards;
   for (auto& [path, records] : by_path) {

@@ -40,7 +40,7 @@ void ReadAhead::work(const std::stop_token& stop) {
   }
 }
 
-const Fetched* ReadAhead::wait(std::uint64_t ticket, const std::stop_token& stop) {
+const FetchedImage* ReadAhead::wait(std::uint64_t ticket, const std::stop_token& stop) {
   Slot& slot = slots_[ticket % slots_.size()];
   {
     std::unique_lock lock(mutex_);

@@ -17,7 +17,7 @@ void GrayImage::assign(const std::uint8_t* pixels, int width, int height) {
   for (int y = 0; y < height; ++y, pixels += width) std::copy_n(pixels, width, row(y));
 }
 
-std::vector<std::uint8_t> GrayImage::packed() const {
+std::vector<std::uint8_t> GrayImage::contiguous() const {
   std::vector<std::uint8_t> pixels;
   pixels.reserve(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_));
   for (int y = 0; y < height_; ++y) pixels.insert(pixels.end(), row(y), row(y) + width_);

@@ -97,13 +97,13 @@ const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
   if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
   std::uint8_t* lines = &memory[kUnfilterRoom];
   switch (inflate_zlib(chunks.data, {lines, size})) {
-    case Inflated::kWhole:
+    case InflateStatus::kWhole:
       break;
-    case Inflated::kTooLong:
+    case InflateStatus::kTooLong:
       return nullptr;
-    case Inflated::kTooShort:
+    case InflateStatus::kTooShort:
       decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
-    case Inflated::kDamaged:
+    case InflateStatus::kDamaged:
       decode_failed(origin, "damaged PNG: its compressed data is invalid", "fetch the file again");
   }
   for (std::size_t at = 0; at < size; at += line)

@@ -32,14 +32,14 @@ LossWeights loss_weights(const std::string& kind, const Manifest& manifest, cons
     throw ConfigError("[loss] no weights '" + kind + "'. Hint: none, pos_weight or balanced");
   for (std::size_t k = 0; k < findings; ++k) {
     const auto [positives, negatives] = count(manifest, split, k);
-    const double cells = positives + negatives;
-    if (cells == 0 || (kind == "pos_weight" && positives == 0)) {
+    const double entries = positives + negatives;
+    if (entries == 0 || (kind == "pos_weight" && positives == 0)) {
       weights.positive[k] = weights.negative[k] = 0;
     } else if (kind == "pos_weight") {
       weights.positive[k] = negatives / positives;
     } else {
-      weights.positive[k] = negatives / cells;
-      weights.negative[k] = positives / cells;
+      weights.positive[k] = negatives / entries;
+      weights.negative[k] = positives / entries;
     }
   }
   return weights;
@@ -54,7 +54,7 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights, const at::Ten
                     .unsqueeze(0)) {}
 
 LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& labels,
-                                          double scale, double cells) const {
+                                          double scale, double entries) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
   const at::Tensor mask = labeled.to(logits.scalar_type());
@@ -65,7 +65,7 @@ LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Te
   const at::Tensor loss =
       up * ((-logits).clamp_min(0) + tail) + down * (logits.clamp_min(0) + tail);
   const at::Tensor probability = at::sigmoid(logits);
-  return {loss.sum(), (down * probability - up * (1 - probability)) * scale / cells};
+  return {loss.sum(), (down * probability - up * (1 - probability)) * scale / entries};
 }
 
 }  // namespace chexnet

@@ -33,7 +33,7 @@ class ThreadScope {
   int before_;
 };
 
-double cell_loss(double z, float label, double positive, double negative) {
+double entry_loss(double z, float label, double positive, double negative) {
   const double tail = std::log1p(std::exp(-std::abs(z)));
   return label > 0.5f ? positive * (std::max(-z, 0.0) + tail)
                       : negative * (std::max(z, 0.0) + tail);
@@ -109,7 +109,7 @@ std::optional<SplitPrediction> predict_split(const Config& config, const Dataset
   Predictions& p = out.predictions;
   p.findings = dataset.manifest.findings;
   const auto parts = comm.all_gather(std::as_bytes(std::span(own)));
-  double loss = 0, cells = 0;
+  double loss = 0, entries = 0;
   std::size_t not_finite = 0;  // every rank sees all logits, so all agree
   std::vector<double> line(findings + 1);
   for (std::size_t i = 0; i < images; ++i) {
@@ -130,12 +130,12 @@ std::optional<SplitPrediction> predict_split(const Config& config, const Dataset
       p.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
       if (!std::isfinite(line[k])) ++not_finite;
       if (std::isnan(label)) continue;
-      loss += cell_loss(line[k], label, weights.positive[k], weights.negative[k]);
-      ++cells;
+      loss += entry_loss(line[k], label, weights.positive[k], weights.negative[k]);
+      ++entries;
     }
   }
   if (not_finite > 0) refuse_not_finite(split, not_finite, images * findings);
-  out.loss = cells > 0 ? loss / cells : std::numeric_limits<double>::quiet_NaN();
+  out.loss = entries > 0 ? loss / entries : std::numeric_limits<double>::quiet_NaN();
   return out;
 }
 

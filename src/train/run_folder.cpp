@@ -102,7 +102,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   store_ = std::make_unique<CheckpointStore>(path_ / "checkpoints",
                                              static_cast<int>(config.checkpoint.keep));
   if (resume != Resume::kNo) {
-    checkpoint_ = store_->newest_valid();
+    checkpoint_ = store_->recover_newest();
     if (!checkpoint_ && resume == Resume::kYes)
       throw CheckpointError(
           "[run] " + path_.string() +

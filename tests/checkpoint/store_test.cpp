@@ -28,7 +28,7 @@ TEST_CASE("the newest and the best checkpoints stay, links follow") {
   CHECK(fs::exists(folder / "c/step-00000002"));
   CHECK_FALSE(fs::exists(folder / "c/step-00000003"));
   CHECK(fs::exists(folder / "c/step-00000004"));
-  CHECK(store.newest_valid()->filename() == "step-00000005");
+  CHECK(store.recover_newest()->filename() == "step-00000005");
 }
 
 TEST_CASE(
@@ -79,11 +79,11 @@ TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   fs::create_directory(folder / "c/.step-00000005.tmp");  // a save that was killed
   CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") != std::string::npos);
   CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") != std::string::npos);
-  CHECK(store.newest_valid()->filename() == "step-00000002");
+  CHECK(store.recover_newest()->filename() == "step-00000002");
   CHECK(fs::exists(folder / "c/step-00000004.broken-1"));
   CHECK_FALSE(fs::exists(folder / "c/.step-00000005.tmp"));
   save(store, 4);
-  CHECK(store.newest_valid()->filename() == "step-00000004");
+  CHECK(store.recover_newest()->filename() == "step-00000004");
 }
 
 TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
@@ -97,7 +97,7 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
     });
   };
   CHECK(error_of<CheckpointError>(fails) == "disk full");
-  CHECK(store.newest_valid()->filename() == "step-00000001");
+  CHECK(store.recover_newest()->filename() == "step-00000001");
   CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) ==
         2);  // the checkpoint and its link
 }
@@ -105,12 +105,12 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
 TEST_CASE("a run whose checkpoints are all broken is not taken for one that has none") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
-  CHECK_FALSE(store.newest_valid());
+  CHECK_FALSE(store.recover_newest());
   save(store, 1);
   save(store, 2);
   for (const char* file : {"c/step-00000001/data", "c/step-00000002/data"})
     fs::resize_file(folder / file, 3);
-  const auto look = [&] { return error_of<CheckpointError>([&] { store.newest_valid(); }); };
+  const auto look = [&] { return error_of<CheckpointError>([&] { store.recover_newest(); }); };
   CHECK(look().find("checkpoints here (2) is whole; nothing was changed") != std::string::npos);
   CHECK(fs::exists(folder / "c/step-00000002/data"));
   CHECK(fs::exists(folder / "c/step-00000001/data"));
@@ -127,7 +127,7 @@ TEST_CASE("a checkpoint that cannot be read is not called broken") {
   save(store, 2);
   fs::remove(folder / "c/step-00000002/data");
   fs::create_symlink("data", folder / "c/step-00000002/data");  // ELOOP, for root too
-  const std::string error = error_of<CheckpointError>([&] { store.newest_valid(); });
+  const std::string error = error_of<CheckpointError>([&] { store.recover_newest(); });
   CHECK(error.find("symbolic link") != std::string::npos);
   CHECK(fs::exists(folder / "c/step-00000002/state.json"));
 }
@@ -139,7 +139,7 @@ TEST_CASE("a crash between a checkpoint and its link is mended when the run goes
   save(store, 2);
   fs::remove(folder / "c/last");
   fs::create_symlink("step-00000001", folder / "c/last");
-  CHECK(store.newest_valid()->filename() == "step-00000002");
+  CHECK(store.recover_newest()->filename() == "step-00000002");
   CHECK(fs::read_symlink(folder / "c/last") == "step-00000002");
 }
 

@@ -98,7 +98,7 @@ TEST_CASE("an image that needs more memory than there is counts as damaged") {
   entry.length = std::uint64_t{1} << 63;
   const ImageSource source(
       ImageIndex::of_found({{"a.png", {0, 0, entry}}}, {{ContainerKind::kTar, path, 7}}), stores);
-  Fetched fetched;
+  FetchedImage fetched;
   CHECK(error_of<DataError>([&] { source.fetch(0, fetched); }).find("needs more memory") !=
         std::string::npos);
   CHECK(error_of<DataError>([&] {
@@ -177,7 +177,7 @@ TEST_CASE("damage that only an index shows has the hint to index again") {
   };
   Set set;
   const auto damage_of_row_0 = [&] {
-    Fetched fetched;
+    FetchedImage fetched;
     return error_of<DataError>([&] {
       set.source->fetch(0, fetched);
       GrayImage image;

@@ -149,7 +149,7 @@ TEST_CASE("patients stay on one side of every cut") {
 
 namespace {
 std::string path_of(const ImageIndex& index, std::uint32_t row) {
-  return index.containers()[index.place(row).container].path;
+  return index.containers()[index.location(row).container].path;
 }
 }  // namespace
 

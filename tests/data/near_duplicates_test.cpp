@@ -36,7 +36,7 @@ GrayImage resized(const GrayImage& image, int size, ResizeKind kind) {
 }
 
 GrayImage as_jpeg(const GrayImage& image, int quality) {
-  const auto pixels = image.packed();
+  const auto pixels = image.contiguous();
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
   const tjhandle codec = tjInitCompress();
@@ -167,7 +167,7 @@ TEST_CASE(
   const ScratchFolder folder;
   std::string table = "file,patient,Effusion\n";
   const auto add = [&](const std::string& name, const GrayImage& image) {
-    const auto pixels = image.packed();
+    const auto pixels = image.contiguous();
     const auto png = encode_gray_png(pixels.data(), image.width(), image.height());
     folder.write("images/" + name,
                  std::string(reinterpret_cast<const char*>(png.data()), png.size()));

@@ -199,7 +199,7 @@ TEST_CASE("a changed byte of any container is named, and only that image is lost
     const std::string place = (folder / fs::path(c.places[kind]).filename()).string();
     Stores stores;
     const ImageIndex index = ImageIndex::scan(c.manifest, c.rows, {place}, stores);
-    const Place& victim = index.place(5);
+    const ImageLocation& victim = index.location(5);
     const std::string path = index.containers()[victim.container].path;
     std::uint64_t at = victim.entry.offset + victim.entry.length / 2 + 20;
     if (std::string(kind) == "tar.gz") at = victim.entry.offset + victim.entry.stored / 2;
@@ -212,7 +212,7 @@ TEST_CASE("a changed byte of any container is named, and only that image is lost
       file.put(static_cast<char>(old ^ 0x20));
     }
     const ImageSource source(index, stores);
-    Fetched fetched;
+    FetchedImage fetched;
     int damaged = 0;
     std::string text;
     for (const auto row : c.rows) {
@@ -272,7 +272,7 @@ TEST_CASE("a shard with its records in another order gives no other pixels") {
   const auto written = fs::last_write_time(path);
   folder.write("train-00000-of-00001", b + a);
   Stores stores;
-  Fetched fetched;
+  FetchedImage fetched;
   // By the old index: an error, not the other record.
   const ImageSource stale(before, stores);
   CHECK(error_of<DataError>([&] { stale.fetch(0, fetched); }).find("another record") !=
@@ -290,7 +290,7 @@ TEST_CASE("a shard with its records in another order gives no other pixels") {
   fs::last_write_time(path, written);
   folder.write("train-00000-of-00001", a + b);
   fs::last_write_time(path, written);
-  CHECK(index().place(0) == kept.place(0));  // the same size and time
+  CHECK(index().location(0) == kept.location(0));  // the same size and time
   Stores again;
   const ImageSource same_time(index(), again);
   CHECK_FALSE(error_of<DataError>([&] { same_time.fetch(0, fetched); }).empty());

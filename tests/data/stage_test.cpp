@@ -39,7 +39,7 @@ ImageIndex index_of(const std::string& path, Stores& stores) {
 }
 
 int gray_of(const ImageSource& source, std::uint32_t row) {
-  Fetched fetched;
+  FetchedImage fetched;
   source.fetch(row, fetched);
   return std::to_integer<int>(fetched.bytes[0]);
 }

@@ -147,7 +147,7 @@ TEST_CASE("profiles and texts of a PNG are not unpacked") {
     const long needed = needed_bytes([&] {
       GrayImage image;
       decode_image(file, {}, "bomb", image);
-      if (image.packed() != std::vector<std::uint8_t>{90, 7}) _exit(2);
+      if (image.contiguous() != std::vector<std::uint8_t>{90, 7}) _exit(2);
     });
     CHECK((needed >= 0 && needed < 16 * kMiB));
   }
@@ -177,7 +177,7 @@ TEST_CASE("a JPEG of hundreds of scans is refused") {
   };
   GrayImage image;
   decode_image(scans(2), {}, "real", image);
-  CHECK(image.packed() == std::vector<std::uint8_t>(64, 128));
+  CHECK(image.contiguous() == std::vector<std::uint8_t>(64, 128));
   CHECK(refusal(scans(63)).find("more than 500 scans") != std::string::npos);
 }
 

@@ -17,12 +17,12 @@ namespace {
 
 // One forward and backward; returns the flat gradients with the tail of batch statistics.
 at::Tensor gradients_of(Network& network, const at::Tensor& images, const at::Tensor& labels,
-                        double scale, double cells) {
+                        double scale, double entries) {
   network.parameters().begin_step(1, {});
   network.parameters().begin_micro_batch(0);
   const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
   const at::Tensor logits = network.forward(images, Mode::kTraining);
-  network.backward(loss(logits, labels.to(logits.scalar_type()), scale, cells).dlogits);
+  network.backward(loss(logits, labels.to(logits.scalar_type()), scale, entries).dlogits);
   return network.parameters().flat_gradients_and_tail().clone();
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("a score does not depend on the image's place in the batch") {
   CHECK(at::equal(a, b));
 }
 
-TEST_CASE("the loss is the mean over labeled cells with weights, and its gradient is right") {
+TEST_CASE("the loss is the mean over labeled entries with weights, and its gradient is right") {
   const LossWeights weights{{2, 0.5, 1}, {1, 3, 1}};
   const at::Tensor z = at::tensor({0.3, -40.0, 2.0, 800.0, -0.7, 0.0}, at::kDouble).view({2, 3});
   const at::Tensor y =
@@ -193,7 +193,7 @@ TEST_CASE("the loss is the mean over labeled cells with weights, and its gradien
   CHECK(largest_difference(loss(z, y, 8.0, 4.0).dlogits, result.dlogits * 2) < 1e-15);
 }
 
-TEST_CASE("loss weights are counted over labeled cells of the training split") {
+TEST_CASE("loss weights are counted over labeled entries of the training split") {
   Manifest m;
   m.findings = {"A", "B"};
   m.labels = {1, 0, 0, 0, 0, 0, 0, NAN};

@@ -21,7 +21,7 @@ class TestBed {
       : thread_pool_(threads), winograd_(winograd), instruction_set_(instruction_set) {
     std::int64_t at = 0, statistic = 0;
     for (const auto& [name, size] : sizes) {
-      places_[name] = at;
+      locations_[name] = at;
       at += size;
     }
     for (const auto& [name, channels] : norms) {
@@ -37,7 +37,7 @@ class TestBed {
     parameters_.gradients = gradients.data();
     parameters_.running = running_.data();
     parameters_.tail = at;
-    parameters_.parameter = [this](const std::string& name) { return places_.at(name); };
+    parameters_.parameter = [this](const std::string& name) { return locations_.at(name); };
     parameters_.statistics = [this](const std::string& name) { return statistics_.at(name); };
     build.emplace(
         Build<S>{kernels<S>(instruction_set_), parameters_, thread_pool_.size(), true, winograd_});
@@ -62,7 +62,7 @@ class TestBed {
     return carve(carver);
   }
 
-  std::int64_t place(const std::string& name) const { return places_.at(name); }
+  std::int64_t place(const std::string& name) const { return locations_.at(name); }
 
   std::vector<A> values, gradients;
   std::optional<Build<S>> build;
@@ -71,7 +71,7 @@ class TestBed {
   ThreadPool thread_pool_;
   bool winograd_;
   std::string instruction_set_;
-  std::map<std::string, std::int64_t> places_, statistics_;
+  std::map<std::string, std::int64_t> locations_, statistics_;
   std::vector<A> running_;
   FlatParameters parameters_;
   Arena arena_;

@@ -61,9 +61,10 @@ TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7
     config.optimizer = c.optimizer;
     TrainStep step(network, *comm, {config, equal_weights()});
     for (int s = 0; s < kParitySteps; ++s) {
-      const double cells = kParityBatch * kParityFindings;
+      const double entries = kParityBatch * kParityFindings;
       const double loss =
-          step.run(parity_images(s), parity_labels(s), cells, c.lr).loss_sum.item<double>() / cells;
+          step.run(parity_images(s), parity_labels(s), entries, c.lr).loss_sum.item<double>() /
+          entries;
       REQUIRE(loss ==
               Approx(reference["losses"][static_cast<std::size_t>(s)].get<double>()).epsilon(1e-8));
     }

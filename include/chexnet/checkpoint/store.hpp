@@ -34,7 +34,7 @@ class CheckpointStore {
   // The newest whole checkpoint, after which the link `last` points to it; newer ones whose content
   // is not what their state.json says are moved aside with a warning. Nothing where there never was
   // a checkpoint; CheckpointError, and nothing is moved, where there are only broken ones.
-  std::optional<std::filesystem::path> newest_valid();
+  std::optional<std::filesystem::path> recover_newest();
 
   // Empty when whole, else how its content differs from its state.json: of all files, or of `only`
   // this one.

@@ -19,7 +19,7 @@ struct Audit {
   };
   struct SplitCounts {
     std::string name;
-    std::size_t images = 0, patients = 0, no_finding = 0, unlabeled_cells = 0;
+    std::size_t images = 0, patients = 0, no_finding = 0, unlabeled_entries = 0;
     bool has_no_finding = true;  // false: "No Finding" is a column of the table, counted as such
     std::vector<std::size_t> positives;      // [K]
     std::map<std::string, Group> subgroups;  // "sex F", "view AP", "age 40-59" …

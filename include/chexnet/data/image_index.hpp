@@ -24,19 +24,19 @@ struct Container {
   bool operator==(const Container&) const = default;
 };
 
-struct Place {
+struct ImageLocation {
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
   std::uint32_t container = kNowhere;
   std::uint64_t number = 0;  // of the part within its container
   Entry entry;               // its name is left out
-  bool operator==(const Place&) const = default;
+  bool operator==(const ImageLocation&) const = default;
 };
 
 // Every image that `sources` hold, by its name: files that are neither containers nor tables, and
 // the parts of containers.
 struct FoundImage {
   std::string name;  // path of the file, or name within the container
-  Place place;
+  ImageLocation location;
 };
 // `tick` hears of every file and piece that was read, from any thread.
 using Tick = std::function<void()>;
@@ -68,13 +68,13 @@ class ImageIndex {
   // The same container at another path.
   void move_container(const std::string& from, const std::string& to);
   const std::vector<Container>& containers() const { return containers_; }
-  const Place& place(std::uint32_t row) const { return places_[row]; }
-  bool has(std::uint32_t row) const { return places_[row].container != Place::kNowhere; }
+  const ImageLocation& location(std::uint32_t row) const { return locations_[row]; }
+  bool has(std::uint32_t row) const { return locations_[row].container != ImageLocation::kNowhere; }
   bool operator==(const ImageIndex&) const = default;
 
  private:
   std::vector<Container> containers_;
-  std::vector<Place> places_;  // [row]; kNowhere: not asked for
+  std::vector<ImageLocation> locations_;  // [row]; kNowhere: not asked for
 };
 
 }  // namespace chexnet

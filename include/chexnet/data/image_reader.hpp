@@ -41,7 +41,7 @@ void check_crops(const ImageSource& source, const Augmentation& augmentation);
 class ImageReader {
  public:
   struct Scratch {
-    Fetched fetched;
+    FetchedImage fetched;
     GrayImage image;
     std::vector<std::uint8_t> resized, warped;
   };
@@ -52,13 +52,13 @@ class ImageReader {
   void read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
             const std::stop_token& stop = {}) const;
   // The part of read() after the bytes have come.
-  void decode(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+  void decode(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
               Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }
   const ImageSource& source() const { return source_; }
 
  private:
-  void decode_within(const Sample& sample, const Fetched& fetched, std::uint8_t* into,
+  void decode_within(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
                      Scratch& scratch) const;
 
   const ImageSource& source_;

@@ -20,11 +20,11 @@ namespace chexnet {
 
 // What fetch() hands over. Memory is kept from image to image; the views last until the next
 // fetch() with this object, and no longer than the source.
-struct Fetched {
+struct FetchedImage {
   std::span<const std::byte> bytes;  // of a PNG or JPEG; of pixels when side > 0
   int side = 0;                      // > 0: [side, side] gray pixels, resized as the pack says
   std::string origin;                // for messages: path, and record or member
-  std::vector<std::byte> memory, packed;
+  std::vector<std::byte> memory, compressed;
 };
 
 [[noreturn]] void throw_too_large(const std::string& origin);
@@ -41,7 +41,7 @@ void within_memory(const std::string& origin, const Work& work) {
 }
 
 // Its picture, decoded or (of a pack) as it is. DataError as decode_image().
-void decode_fetched(const Fetched& fetched, const DecodeLimits& limits, GrayImage& into);
+void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits, GrayImage& into);
 
 class ImageSource {
  public:
@@ -50,7 +50,7 @@ class ImageSource {
 
   // DataError: damaged (a wrong checksum, no file, more than memory holds). AbsentError,
   // OutageError as Store; after `stop` nothing is waited for. Any number of threads.
-  void fetch(std::uint32_t row, Fetched& into, const std::stop_token& stop = {}) const;
+  void fetch(std::uint32_t row, FetchedImage& into, const std::stop_token& stop = {}) const;
   const ImageIndex& index() const { return index_; }
   // The packs among the containers, for whoever must know their size and resize.
   std::vector<const PackReader*> packs() const;
@@ -61,7 +61,7 @@ class ImageSource {
  private:
   ImageIndex index_;
   Stores& stores_;
-  void fetch_from(const Container& container, const Place& place, Fetched& into,
+  void fetch_from(const Container& container, const ImageLocation& location, FetchedImage& into,
                   const ReadOptions& options) const;
 
   std::vector<std::unique_ptr<PackReader>> packs_;  // [container]; null for other kinds

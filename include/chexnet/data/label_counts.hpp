@@ -1,4 +1,4 @@
-// How many labeled cells each finding has on some rows, by the labels of training or of scoring.
+// How many labeled entries each finding has on some rows, by the labels of training or of scoring.
 #pragma once
 
 #include <cstdint>

@@ -25,12 +25,12 @@ class ReadAhead {
 
   // Waits for the bytes of sample `ticket`; rethrows what fetching it threw. Tickets are asked for
   // in any order within `slots` of each other; each ends with done(). Null when stopped.
-  const Fetched* wait(std::uint64_t ticket, const std::stop_token& stop);
+  const FetchedImage* wait(std::uint64_t ticket, const std::stop_token& stop);
   void done(std::uint64_t ticket);
 
  private:
   struct Slot {
-    Fetched fetched;
+    FetchedImage fetched;
     std::exception_ptr failure;
     std::uint64_t ticket = 0;  // whose turn it is
     bool ready = false;

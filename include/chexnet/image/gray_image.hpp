@@ -22,7 +22,7 @@ class GrayImage {
   const std::uint8_t* row(int y) const {
     return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];
   }
-  std::vector<std::uint8_t> packed() const;  // [height, width]
+  std::vector<std::uint8_t> contiguous() const;  // [height, width]
 
  private:
   int width_ = 0, height_ = 0;

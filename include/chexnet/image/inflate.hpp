@@ -8,7 +8,7 @@
 
 namespace chexnet {
 
-enum class Inflated {
+enum class InflateStatus {
   kWhole,     // `into` is full and the Adler-32 is right
   kDamaged,   // no zlib stream, cut off, or its Adler-32 is wrong
   kTooShort,  // a whole stream of fewer bytes than `into` holds
@@ -16,7 +16,7 @@ enum class Inflated {
 };
 
 // Fills `into` exactly. Thread-safe.
-Inflated inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t> into);
+InflateStatus inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t> into);
 
 // CRC-32 of PNG and gzip (polynomial 0x04C11DB7, reflected).
 std::uint32_t crc32_of(std::span<const std::byte> bytes);

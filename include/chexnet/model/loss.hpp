@@ -1,4 +1,4 @@
-// Binary cross-entropy on logits over labeled cells, with its gradient.
+// Binary cross-entropy on logits over labeled entries, with its gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,15 +17,15 @@ struct LossWeights {
 };
 // "none"; "pos_weight": positive = negatives/positives (PyTorch's pos_weight); "balanced":
 // positive = |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2.1, for
-// the single output of pneumonia). Counted over labeled cells of the split. A finding without
+// the single output of pneumonia). Counted over labeled entries of the split. A finding without
 // positives or without negatives has by these formulas no loss on the split; where pos_weight has
 // no value (no positive), and where nothing is labeled, both weights are 0. Cells of weight 0 stay
-// in the number of cells that the mean is over.
+// in the number of entries that the mean is over.
 LossWeights loss_weights(const std::string& kind, const Manifest& manifest, const Split& split);
 
 struct LossResult {
-  at::Tensor sum;      // scalar in the logits' type: weighted loss summed over labeled cells
-  at::Tensor dlogits;  // [N,K]: gradient of sum * scale / cells
+  at::Tensor sum;      // scalar in the logits' type: weighted loss summed over labeled entries
+  at::Tensor dlogits;  // [N,K]: gradient of sum * scale / entries
 };
 
 // l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function, computed as softplus so
@@ -35,7 +35,7 @@ class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);
   LossResult operator()(const at::Tensor& logits, const at::Tensor& labels, double scale,
-                        double cells) const;
+                        double entries) const;
 
  private:
   at::Tensor positive_, negative_;  // [1,K]

@@ -18,7 +18,7 @@ namespace chexnet {
 
 struct SplitPrediction {
   Predictions predictions;  // complete on every rank, in the split's order
-  double loss = 0;          // weighted binary cross-entropy, mean over labeled cells
+  double loss = 0;          // weighted binary cross-entropy, mean over labeled entries
 };
 
 // Collective. A damaged image follows data.corrupt and data.corrupt_limit: DataError on all ranks,

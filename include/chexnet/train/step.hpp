@@ -26,7 +26,7 @@ class TrainStep {
     Profiler* profiler = nullptr;
   };
   struct Result {
-    at::Tensor loss_sum;       // scalar: this rank's loss summed over its labeled cells
+    at::Tensor loss_sum;       // scalar: this rank's loss summed over its labeled entries
     double gradient_norm = 0;  // of the mean gradient, before clipping
     bool applied = true;       // false: the gradient was not finite, nothing changed
     double allreduce_wait_s = 0;
@@ -34,7 +34,7 @@ class TrainStep {
   TrainStep(Network& network, Communicator& comm, Options options);
 
   // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), both on the host; `labeled`
-  // cells in the global batch of all ranks. n is a multiple of train.accumulate.
+  // entries in the global batch of all ranks. n is a multiple of train.accumulate.
   Result run(const at::Tensor& images, const at::Tensor& labels, double labeled, double lr);
 
   // Other gradient buckets from the next step on; every rank alike.

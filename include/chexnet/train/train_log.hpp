@@ -20,7 +20,7 @@ class TrainLog {
   // `metrics` is null but on rank 0. `batch`: images of all ranks.
   TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch);
   void begin(std::int64_t step, std::int64_t total_steps);
-  // After each step; `labeled` cells of the global batch.
+  // After each step; `labeled` entries of the global batch.
   void add(const TrainStep::Result& result, double labeled);
   // Collective. `job_left_s` of rank 0.
   void write(const Loader& loader, const TrainState& state, double lr,

@@ -50,7 +50,7 @@ class TrainingLoop {
  private:
   // What all ranks know of a step before it is computed.
   struct Agreement {
-    double labeled = 0;  // cells of the global batch
+    double labeled = 0;  // entries of the global batch
     bool stop = false;
   };
   const Batch& next_batch(Loader& loader);

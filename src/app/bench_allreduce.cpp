@@ -6,8 +6,8 @@
 
 #include "bench.hpp"
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/link_bench.hpp"
 

@@ -7,12 +7,14 @@
 
 #include "bench.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/plot.hpp"
 

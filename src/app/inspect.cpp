@@ -6,12 +6,12 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/data/audit.hpp"
 #include "chexnet/machine/affinity.hpp"
 

@@ -2,9 +2,10 @@
 
 #include <cstdlib>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/watch/postmortem.hpp"

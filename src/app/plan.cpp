@@ -12,8 +12,8 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/model/network.hpp"
 
 namespace chexnet {

@@ -14,9 +14,11 @@
 
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/process_usage.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/engine/network_spec.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/network.hpp"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/json_text.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 

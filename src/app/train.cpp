@@ -11,7 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/job_clock.hpp"

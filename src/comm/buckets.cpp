@@ -1,6 +1,6 @@
 #include "chexnet/comm/buckets.hpp"
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 
 namespace chexnet {
 

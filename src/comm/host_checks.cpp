@@ -12,9 +12,9 @@
 #include <fstream>
 
 #include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/machine/topology.hpp"
 
 namespace chexnet {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/affinity.hpp"

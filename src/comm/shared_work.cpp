@@ -9,8 +9,9 @@
 #include <new>
 #include <thread>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

@@ -1,6 +1,6 @@
 #include "chexnet/core/profiler.hpp"
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 
 namespace chexnet {
 

@@ -4,8 +4,9 @@
 
 #include <cstdio>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

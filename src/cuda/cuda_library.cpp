@@ -15,8 +15,9 @@
 #include <source_location>
 #include <vector>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

@@ -6,11 +6,11 @@
 #include <iterator>
 #include <thread>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/data/name_table.hpp"
 #include "chexnet/data/pack.hpp"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
 
 namespace chexnet {
 namespace {

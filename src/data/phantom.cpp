@@ -9,7 +9,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/image/encode.hpp"
 

@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "chexnet/comm/shared_work.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/staged_copy.hpp"
 
 namespace chexnet {

@@ -16,7 +16,6 @@
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
 #include "input_files.hpp"
 #include "patient_names.hpp"
 #include "private_files.hpp"

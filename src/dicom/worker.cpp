@@ -13,8 +13,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/image/encode.hpp"
 
 namespace chexnet {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/engine/kernels.hpp"
 #include "chexnet/engine/memory_plan.hpp"
 

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
 
 extern char** environ;
 

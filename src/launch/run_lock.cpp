@@ -11,10 +11,10 @@
 #include <string>
 #include <thread>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

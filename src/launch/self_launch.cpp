@@ -13,9 +13,9 @@
 #include <optional>
 #include <string_view>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
 
 namespace chexnet {
 

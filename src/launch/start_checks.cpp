@@ -14,7 +14,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/network.hpp"
 

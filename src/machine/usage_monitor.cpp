@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <fstream>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

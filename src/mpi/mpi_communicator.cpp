@@ -12,8 +12,9 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/half.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "library_names.hpp"
 
 namespace chexnet {

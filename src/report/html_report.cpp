@@ -2,8 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/report/metric_lines.hpp"
 #include "chexnet/report/plot.hpp"
 

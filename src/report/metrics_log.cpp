@@ -7,10 +7,10 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "chexnet/core/checksum.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/metric_lines.hpp"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <set>
 
-#include "chexnet/core/resources.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

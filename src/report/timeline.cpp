@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

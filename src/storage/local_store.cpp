@@ -14,9 +14,10 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/storage/store.hpp"
 #include "folder_walk.hpp"
 #include "outage_log.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "chexnet/core/checksum.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
 #include "http.hpp"
 #include "instance_metadata.hpp"
 #include "outage_log.hpp"

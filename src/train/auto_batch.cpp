@@ -5,7 +5,7 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 

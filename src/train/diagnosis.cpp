@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

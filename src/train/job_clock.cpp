@@ -6,8 +6,9 @@
 #include <limits>
 #include <mutex>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/process_usage.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

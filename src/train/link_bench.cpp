@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/median.hpp"
-#include "chexnet/core/resources.hpp"
 
 namespace chexnet {
 namespace {

@@ -9,10 +9,10 @@
 #include <iterator>
 #include <limits>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/loader.hpp"
 

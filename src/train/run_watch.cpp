@@ -5,11 +5,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "chexnet/comm/shared_work.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/progress.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/image_reader.hpp"
 

@@ -7,7 +7,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/train/network_state.hpp"

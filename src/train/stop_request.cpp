@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/signals.hpp"
 
 namespace chexnet {

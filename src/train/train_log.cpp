@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 

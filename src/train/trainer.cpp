@@ -7,9 +7,10 @@
 #include <cmath>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/process_usage.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"

@@ -7,10 +7,11 @@
 #include <cmath>
 #include <utility>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/network_state.hpp"
 

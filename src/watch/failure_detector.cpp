@@ -4,7 +4,7 @@
 #include <set>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

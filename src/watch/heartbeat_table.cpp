@@ -11,8 +11,8 @@
 #include <new>
 #include <random>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/resources.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 
 namespace chexnet {
 namespace {

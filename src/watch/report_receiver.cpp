@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 
 namespace chexnet {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "chexnet/core/median.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <thread>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/watch/hard_exit.hpp"
 #include "chexnet/watch/heartbeat_table.hpp"

@@ -8,7 +8,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/clock.hpp"
 #include "support/catch.hpp"
 #include "watch/observer_links.hpp"
 #include "watch/peers.hpp"

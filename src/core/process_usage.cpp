@@ -1,24 +1,18 @@
-#include "chexnet/core/resources.hpp"
+#include "chexnet/core/process_usage.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <utility>
 
 namespace chexnet {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double process_age_s() {
   // Field 22 of /proc/self/stat, counted behind the name in brackets: clock ticks since boot.
@@ -74,47 +68,6 @@ std::uint64_t available_memory_bytes() {
     if (most && now) available = std::min(available, *most - std::min(*most, *now));
   }
   return available;
-}
-
-double system_time_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string utc_time() {
-  const std::time_t t = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&t, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
-
-std::string fixed(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
-std::string readable_bytes(double bytes) {
-  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fixed(bytes, unit == 0 ? 0 : 1) + " " + kUnits[unit];
-}
-
-std::string readable_s(double seconds) {
-  const auto s = static_cast<long long>(seconds + 0.5);
-  std::array<char, 48> text{};
-  if (s >= 3600)
-    std::snprintf(text.data(), text.size(), "%lldh%02lldm", s / 3600, s / 60 % 60);
-  else if (s >= 60)
-    std::snprintf(text.data(), text.size(), "%lldm%02llds", s / 60, s % 60);
-  else
-    std::snprintf(text.data(), text.size(), "%llds", s);
-  return text.data();
 }
 
 }  // namespace chexnet

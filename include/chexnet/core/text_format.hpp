@@ -1,0 +1,15 @@
+// Numbers as text for people.
+#pragma once
+
+#include <string>
+
+namespace chexnet {
+
+// A size: "1.5 GiB".
+std::string readable_bytes(double bytes);
+// A time: "1h02m", "3m07s", "12s".
+std::string readable_s(double seconds);
+// `value` with `digits` after the point.
+std::string fixed(double value, int digits);
+
+}  // namespace chexnet

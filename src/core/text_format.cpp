@@ -1,0 +1,36 @@
+#include "chexnet/core/text_format.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace chexnet {
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string readable_bytes(double bytes) {
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fixed(bytes, unit == 0 ? 0 : 1) + " " + kUnits[unit];
+}
+
+std::string readable_s(double seconds) {
+  const auto s = static_cast<long long>(seconds + 0.5);
+  std::array<char, 48> text{};
+  if (s >= 3600)
+    std::snprintf(text.data(), text.size(), "%lldh%02lldm", s / 3600, s / 60 % 60);
+  else if (s >= 60)
+    std::snprintf(text.data(), text.size(), "%lldm%02llds", s / 60, s % 60);
+  else
+    std::snprintf(text.data(), text.size(), "%llds", s);
+  return text.data();
+}
+
+}  // namespace chexnet

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Includes point left only: core -> config -> machine -> launch -> comm -> watch -> image -> storage -> data -> engine -> model -> eval -> checkpoint -> report -> train -> app.
-# The folders before model, and eval, see no LibTorch.
+# Includes point left only: core -> config -> machine -> launch -> comm -> watch -> image -> storage -> data -> eval -> checkpoint -> report -> run -> engine -> model -> train -> app.
+# The folders before model see no LibTorch.
 set -u
-order=(core config machine launch comm watch image storage data engine model eval checkpoint report train app)
+order=(core config machine launch comm watch image storage data eval checkpoint report run engine model train app)
 bad=0
 for i in "${!order[@]}"; do
   for ((j = i + 1; j < ${#order[@]}; ++j)); do

@@ -25,10 +25,10 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metric_lines.hpp"
+#include "chexnet/run/dataset.hpp"
+#include "chexnet/run/diagnosis.hpp"
 #include "chexnet/train/auto_batch.hpp"
-#include "chexnet/train/dataset.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/diagnosis.hpp"
 #include "chexnet/train/step.hpp"
 #include "chexnet/train/trainer.hpp"
 

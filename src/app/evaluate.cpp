@@ -14,9 +14,9 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/run/train_state.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
-#include "chexnet/train/train_state.hpp"
 
 namespace chexnet {
 namespace {

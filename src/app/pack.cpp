@@ -15,7 +15,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/machine/affinity.hpp"
-#include "chexnet/train/dataset.hpp"
+#include "chexnet/run/dataset.hpp"
 
 namespace chexnet {
 namespace {

@@ -16,7 +16,7 @@
 #include "chexnet/launch/job_script.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/report/run_comparison.hpp"
-#include "chexnet/train/run_folder.hpp"
+#include "chexnet/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {

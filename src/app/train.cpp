@@ -14,8 +14,8 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/report/metrics_log.hpp"
-#include "chexnet/train/job_clock.hpp"
-#include "chexnet/train/run_folder.hpp"
+#include "chexnet/run/job_clock.hpp"
+#include "chexnet/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {

@@ -10,8 +10,8 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/weights.hpp"
+#include "chexnet/run/recipe.hpp"
 #include "chexnet/train/network_state.hpp"
-#include "chexnet/train/recipe.hpp"
 
 namespace chexnet {
 namespace {

@@ -84,7 +84,7 @@ TEST_CASE("a name goes as a whole, also where it holds blanks and quotes") {
 }
 
 TEST_CASE("a config shows what the program gives to choose from, and no free text") {
-  const std::string yaml = R"(run: {name: Uri, seed: 7, share: false}
+  const std::string yaml = R"(run: {name: Uri, seed: 7, world_readable: false}
 secret: hunter2
 data:
   images: [/set/mueller/a, /set/mueller]
@@ -99,7 +99,7 @@ launch: {hostfile: icu-hosts, network: auto, mpi_args: [--host, "icu-node7:2", -
   CHECK(config_for_help(yaml) == R"(run:
   name: TEXT
   seed: 7
-  share: false
+  world_readable: false
 data:
   images: [2 items]
   train_list: ""

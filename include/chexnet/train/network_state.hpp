@@ -7,7 +7,7 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/dataset.hpp"
+#include "chexnet/run/dataset.hpp"
 #include "chexnet/train/optimizer.hpp"
 
 namespace chexnet {

@@ -11,7 +11,7 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/dataset.hpp"
+#include "chexnet/run/dataset.hpp"
 #include "chexnet/train/device.hpp"
 
 namespace chexnet {

@@ -6,10 +6,10 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/dataset.hpp"
-#include "chexnet/train/run_folder.hpp"
+#include "chexnet/run/dataset.hpp"
+#include "chexnet/run/run_folder.hpp"
+#include "chexnet/run/train_state.hpp"
 #include "chexnet/train/step.hpp"
-#include "chexnet/train/train_state.hpp"
 
 namespace chexnet {
 

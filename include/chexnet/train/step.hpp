@@ -10,7 +10,7 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/loss_scale.hpp"
+#include "chexnet/run/loss_scale.hpp"
 #include "chexnet/train/optimizer.hpp"
 
 namespace chexnet {

@@ -10,8 +10,8 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
+#include "chexnet/run/train_state.hpp"
 #include "chexnet/train/step.hpp"
-#include "chexnet/train/train_state.hpp"
 
 namespace chexnet {
 

@@ -13,10 +13,9 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/report/html_report.hpp"
+#include "chexnet/run/run_folder.hpp"
 
 namespace chexnet {
-
-enum class Resume { kNo, kYes, kAuto };  // kAuto starts afresh where there is no checkpoint
 
 struct TrainOutcome {
   ExitCode code = ExitCode::kDone;

@@ -14,16 +14,16 @@
 #include "chexnet/data/damage_counter.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
-#include "chexnet/train/bucket_tuner.hpp"
-#include "chexnet/train/dataset.hpp"
+#include "chexnet/run/bucket_tuner.hpp"
+#include "chexnet/run/dataset.hpp"
+#include "chexnet/run/run_folder.hpp"
+#include "chexnet/run/run_watch.hpp"
+#include "chexnet/run/stop_request.hpp"
+#include "chexnet/run/train_state.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/predict.hpp"
-#include "chexnet/train/run_folder.hpp"
-#include "chexnet/train/run_watch.hpp"
 #include "chexnet/train/step.hpp"
-#include "chexnet/train/stop_request.hpp"
 #include "chexnet/train/train_log.hpp"
-#include "chexnet/train/train_state.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/train/diagnosis.hpp"
+#include "chexnet/run/diagnosis.hpp"
 
 #include "support/catch.hpp"
 

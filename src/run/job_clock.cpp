@@ -1,4 +1,4 @@
-#include "chexnet/train/job_clock.hpp"
+#include "chexnet/run/job_clock.hpp"
 
 #include <cmath>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-#include "chexnet/train/stop_request.hpp"
+#include "chexnet/run/stop_request.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "chexnet/train/run_watch.hpp"
+#include "chexnet/run/run_watch.hpp"
 
 #include <algorithm>
 #include <cstring>

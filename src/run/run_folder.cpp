@@ -1,4 +1,4 @@
-#include "chexnet/train/run_folder.hpp"
+#include "chexnet/run/run_folder.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

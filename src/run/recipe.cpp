@@ -1,4 +1,4 @@
-#include "chexnet/train/recipe.hpp"
+#include "chexnet/run/recipe.hpp"
 
 #include <cstdint>
 

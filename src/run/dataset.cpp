@@ -1,4 +1,4 @@
-#include "chexnet/train/dataset.hpp"
+#include "chexnet/run/dataset.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "chexnet/train/bucket_tuner.hpp"
+#include "chexnet/run/bucket_tuner.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "chexnet/train/loss_scale.hpp"
-#include "chexnet/train/schedule.hpp"
+#include "chexnet/run/loss_scale.hpp"
+#include "chexnet/run/schedule.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/train/split_check.hpp"
+#include "chexnet/run/split_check.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -11,9 +11,10 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/launch/run_lock.hpp"
-#include "chexnet/train/trainer.hpp"
 
 namespace chexnet {
+
+enum class Resume { kNo, kYes, kAuto };  // kAuto starts afresh where there is no checkpoint
 
 std::filesystem::path run_folder_of(const Config& config);
 

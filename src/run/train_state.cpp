@@ -1,4 +1,4 @@
-#include "chexnet/train/train_state.hpp"
+#include "chexnet/run/train_state.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "chexnet/train/schedule.hpp"
+#include "chexnet/run/schedule.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -13,8 +13,8 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/report/metrics_log.hpp"
-#include "chexnet/train/job_clock.hpp"
-#include "chexnet/train/run_folder.hpp"
+#include "chexnet/run/job_clock.hpp"
+#include "chexnet/run/run_folder.hpp"
 
 namespace chexnet {
 

@@ -7,7 +7,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
-#include "chexnet/train/dataset.hpp"
+#include "chexnet/run/dataset.hpp"
 
 namespace chexnet {
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every row of docs/errors.md: what is wrong, the exit code, and a text that says what to do.
+# Every line of docs/errors.md: what is wrong, the exit code, and a text that says what to do.
 source tests/lib.sh
 T=(train "$small" --out "$scratch/run")
 echo "train: {lr: 1, lr: 2}" >"$scratch/twice.yaml"

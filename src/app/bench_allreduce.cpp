@@ -8,8 +8,8 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/train/allreduce_bench.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/link_bench.hpp"
 
 namespace chexnet {
 namespace {

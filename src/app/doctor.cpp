@@ -32,8 +32,8 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/health.hpp"
 #include "chexnet/report/help_bundle.hpp"
+#include "chexnet/train/allreduce_bench.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/link_bench.hpp"
 #include "health_table.hpp"
 #include "start_rows.hpp"
 

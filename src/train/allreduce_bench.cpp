@@ -1,4 +1,4 @@
-#include "chexnet/train/link_bench.hpp"
+#include "chexnet/train/allreduce_bench.hpp"
 
 #include <ATen/ATen.h>
 
@@ -26,14 +26,14 @@ double median_s(Communicator& comm, int rounds, const Work& work) {
 
 }  // namespace
 
-std::vector<LinkRow> measure_allreduce(Communicator& comm, const Device& device,
-                                       const std::vector<double>& bytes, int rounds) {
-  std::vector<LinkRow> rows;
+std::vector<AllReduceRow> measure_allreduce(Communicator& comm, const Device& device,
+                                            const std::vector<double>& bytes, int rounds) {
+  std::vector<AllReduceRow> rows;
   comm.set_wire(Wire::kExact);
   for (const double size : bytes) {
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(size / 4));
     const at::Tensor buffer = at::ones({count}, at::TensorOptions(at::kFloat).device(device.where));
-    LinkRow row;
+    AllReduceRow row;
     row.bytes = 4.0 * static_cast<double>(count);
     const double seconds = median_s(comm, rounds, [&] {
       comm.start({buffer.mutable_data_ptr(), static_cast<std::size_t>(count)});

@@ -1,3 +1,4 @@
+// pack: writes a data set anew for fast reading, as resized pixels or as TFRecord shards.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -23,15 +24,16 @@ struct Options {
 
 int run(const Options& options, Invocation& invocation) {
   const LaunchConfig config = options.links.config();
-  Launch launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
-  if (launch.comm == nullptr) return launch.parent_exit_code;
-  const Device device = choose_device(config, *launch.comm);
-  const auto comm = gradient_communicator(std::move(launch.comm), device, config);
+  ParentTask parent;
+  parent.dry_run = options.links.launch.dry_run;
+  RankWorld world = enter_world(config, invocation, parent);
+  if (const auto code = world.parent_exit_code()) return *code;
+  const Device device = choose_device(config, world.comm());
+  const auto comm = gradient_communicator(world.take_comm(), device, config);
   std::vector<double> sizes;
   for (double bytes = options.least; bytes <= options.most; bytes *= 4) sizes.push_back(bytes);
   const double barrier = barrier_us(*comm, options.rounds);
   const auto rows = measure_allreduce(*comm, device, sizes, options.rounds);
-  invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
   if (options.json) {
     nlohmann::ordered_json json = {{"ranks", comm->size()},

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bench.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -42,8 +43,8 @@ int run_ranks(const Options& options, Invocation& invocation) {
   LaunchConfig launch_config;
   launch_config.device = "cpu";
   launch_config.ranks = 1;
-  Launch launch = enter_world(launch_config, invocation);
-  Communicator& comm = *launch.comm;
+  const RankWorld world = enter_world(launch_config, invocation);
+  Communicator& comm = world.comm();
   Stores stores;
   const UnlabeledSet set = all_images({options.shards}, stores);
   Augmentation augmentation;
@@ -69,7 +70,6 @@ int run_ranks(const Options& options, Invocation& invocation) {
   double sums[] = {own_cpu, loader.wait_s() - waited}, longest[] = {seconds};
   comm.all_reduce(sums, ReduceOp::kSum);
   comm.all_reduce(longest, ReduceOp::kMax);
-  invocation.abort = nullptr;
   if (comm.rank() != 0) return 0;
   const double images = static_cast<double>(options.steps) * static_cast<double>(batch);
   std::cout << nlohmann::ordered_json{{"pipeline", options.mode},

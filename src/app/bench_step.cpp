@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
@@ -114,10 +115,10 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   launch_config.ranks = options.ranks;
   launch_config.threads = options.threads;
   launch_config.device = options.device;
-  Launch launch = enter_world(launch_config, invocation);
-  if (launch.comm == nullptr) return launch.parent_exit_code;
-  const Device device = choose_device(launch_config, *launch.comm);
-  const auto comm = gradient_communicator(std::move(launch.comm), device, launch_config);
+  RankWorld world = enter_world(launch_config, invocation);
+  if (const auto code = world.parent_exit_code()) return *code;
+  const Device device = choose_device(launch_config, world.comm());
+  const auto comm = gradient_communicator(world.take_comm(), device, launch_config);
   constexpr std::int64_t kFindings = 14;
   Network network(network_spec(options.model), kFindings,
                   {.device = device.where,
@@ -172,7 +173,6 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     json["ms_allreduce_exposed"] = exposed;
     json["hidden_fraction"] = std::clamp(1 - exposed / alone, 0.0, 1.0);
   }
-  invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
   const double median = quantile(times, 0.5);
   json["model"] = options.model;

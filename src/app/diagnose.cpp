@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
@@ -77,10 +78,10 @@ int measure(const Options& options, Invocation& invocation) {
   Config config = load_config({options.what.begin(), options.what.end()}, options.set);
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   check_run(config);
-  Launch launch = enter_world(config.launch, invocation);
-  if (launch.comm == nullptr) return launch.parent_exit_code;
-  const Device device = choose_device(config.launch, *launch.comm);
-  const auto comm = gradient_communicator(std::move(launch.comm), device, config.launch);
+  RankWorld world = enter_world(config.launch, invocation);
+  if (const auto code = world.parent_exit_code()) return *code;
+  const Device device = choose_device(config.launch, world.comm());
+  const auto comm = gradient_communicator(world.take_comm(), device, config.launch);
   const Dataset dataset = load_dataset(config, *comm);
   require_training_images(dataset.splits);
   const auto findings = static_cast<std::int64_t>(dataset.manifest.finding_count());
@@ -169,7 +170,6 @@ int measure(const Options& options, Invocation& invocation) {
   rates.load_one = workers == 1 ? rates.load : load_rate(1);
   rates.read = read_rate(dataset, std::max(workers, loader_as.readers), 1.0);
   progress.clear();
-  invocation.abort = nullptr;
   if (comm->rank() != 0) return 0;
   const LimitReport report = limit_of(rates);
   const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s a rank" : "-"; };

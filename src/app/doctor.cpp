@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/host_checks.hpp"
 #include "chexnet/comm/nccl_log.hpp"
@@ -170,97 +171,145 @@ fs::path ask_nccl() {
   return log;
 }
 
-int run(const Options& options, Invocation& invocation) {
-  const double start = now_s();
-  LaunchConfig config = options.links.config();
-  const bool is_rank = started_as_rank(process_environment());
+// What is known before any rank exists.
+struct Start {
+  LaunchConfig config;
+  bool is_rank = false;
+  std::vector<CheckResult> checks;
+};
+
+Start look_at_start(const Options& options) {
+  Start start;
+  start.config = options.links.config();
+  start.is_rank = started_as_rank(process_environment());
   const BatchJob job = batch_job(process_environment());
-  const fs::path nccl_log = is_rank ? ask_nccl() : fs::path();
-  const bool here = is_rank || (config.hostfile.empty() && job.nodes == 1);
-  std::vector<CheckResult> starts = of_start(config, !is_rank && wants_ranks(config), here);
-  const bool may_start = std::ranges::count(starts, Level::kFail, &CheckResult::level) == 0;
-  if (!is_rank && !may_start && !options.links.launch.dry_run) config = one_rank(config);
+  const bool here = start.is_rank || (start.config.hostfile.empty() && job.nodes == 1);
+  start.checks = of_start(start.config, !start.is_rank && wants_ranks(start.config), here);
+  return start;
+}
 
-  const auto alone = [&](const std::string& why) {
-    starts.push_back({Level::kFail, "ranks", why, "the rows here are of one process"});
-    return enter_world(one_rank(config), invocation, {});
-  };
-  Launch launch;
+bool may_start_ranks(const Start& start) {
+  return std::ranges::count(start.checks, Level::kFail, &CheckResult::level) == 0;
+}
+
+// This process alone, because the ranks that were asked for cannot start: `why`.
+RankWorld enter_alone(Start& start, const std::string& why, Invocation& invocation) {
+  start.checks.push_back({Level::kFail, "ranks", why, "the rows here are of one process"});
+  return enter_world(one_rank(start.config), invocation);
+}
+
+RankWorld enter(Start& start, bool dry_run, Invocation& invocation) {
+  if (!start.is_rank && !may_start_ranks(start) && !dry_run) start.config = one_rank(start.config);
+  ParentTask parent;
+  parent.dry_run = dry_run;
+  std::string why;
   try {
-    launch = enter_world(config, invocation, {options.links.launch.dry_run, {}, {}, 0});
+    RankWorld world = enter_world(start.config, invocation, parent);
+    const auto code = world.parent_exit_code();
+    if (!code || *code == 0 || *code == static_cast<int>(ExitCode::kDevice)) return world;
+    why = "mpirun ended with exit code " + std::to_string(*code) + ", see above";
   } catch (const DeviceError& e) {
-    if (is_rank) throw;
-    launch = alone(e.what());
+    if (start.is_rank) throw;
+    why = e.what();
   }
-  if (launch.comm == nullptr) {
-    const int code = launch.parent_exit_code;
-    if (code == 0 || code == static_cast<int>(ExitCode::kDevice)) return code;
-    launch = alone("mpirun ended with exit code " + std::to_string(code) + ", see above");
-  }
-  const Device device = choose_device(config, *launch.comm);
-  const auto comm = gradient_communicator(std::move(launch.comm), device, config);
+  return enter_alone(start, why, invocation);
+}
 
-  std::vector<CheckResult> findings = of_build();
-  findings.insert(findings.end(), starts.begin(), starts.end());
-  for (const auto& row : device.placements)
-    findings.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
-                        row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
-                            (row.gpu.empty() ? "" : ", " + row.gpu) +
-                            (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.binding,
-                        row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
-  const bool speaks = comm->world().local_rank == 0;
-  const auto hosts = gather_text(
-      *comm, speaks ? json_text(ordered_json(
-                          {{"host", host_name()},
-                           {"findings", json_of(check_host(options.folder, CHEXNET_CUDA_VARIANT,
-                                                           comm->world().local_size,
-                                                           device.cuda != nullptr))}}))
-                    : "");
+std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
+  std::vector<CheckResult> checks;
+  for (const auto& row : rows)
+    checks.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
+                      row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
+                          (row.gpu.empty() ? "" : ", " + row.gpu) +
+                          (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.binding,
+                      row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
+  return checks;
+}
+
+struct HostChecks {
   std::set<std::string> names;
-  for (const auto& text : hosts) {
+  std::vector<CheckResult> checks;
+};
+
+// One rank of each host looks at it; everybody hears all.
+HostChecks of_hosts(const Options& options, Communicator& comm, const Device& device) {
+  const World& world = comm.world();
+  std::string mine;
+  if (world.local_rank == 0) {
+    const auto checks =
+        check_host(options.folder, CHEXNET_CUDA_VARIANT, world.local_size, device.cuda != nullptr);
+    mine = json_text(ordered_json({{"host", host_name()}, {"findings", json_of(checks)}}));
+  }
+  HostChecks hosts;
+  for (const auto& text : gather_text(comm, mine)) {
     if (text.empty()) continue;
     const auto said = ordered_json::parse(text);
-    names.insert(said["host"]);
-    for (auto& finding : checks_of(said["findings"])) {
-      if (comm->size() > comm->world().local_size)
-        finding.name = said["host"].get<std::string>() + ": " + finding.name;
-      findings.push_back(std::move(finding));
+    hosts.names.insert(said["host"]);
+    for (auto& check : checks_of(said["findings"])) {
+      const bool several = comm.size() > world.local_size;
+      if (several) check.name = said["host"].get<std::string>() + ": " + check.name;
+      hosts.checks.push_back(std::move(check));
     }
   }
-  findings.push_back(check_clock_skew(clock_skew(*comm), static_cast<int>(names.size())));
-  findings.push_back(check_pace(paces(*comm, device)));
-  for (const auto& part : {of_links(*comm, device), of_nccl(*comm, device, nccl_log.string())})
-    findings.insert(findings.end(), part.begin(), part.end());
-  std::error_code error;
-  if (!nccl_log.empty()) fs::remove(nccl_log, error);
-  invocation.abort = nullptr;
-  if (comm->rank() != 0) return 0;
+  return hosts;
+}
 
+// Prints the rows, and packs them for a help desk where that is asked for. The exit code.
+int report(const Options& options, const std::vector<CheckResult>& checks,
+           const std::set<std::string>& hosts, double seconds) {
   const auto count = [&](Level level) {
-    return std::ranges::count(findings, level, &CheckResult::level);
+    return std::ranges::count(checks, level, &CheckResult::level);
   };
   const std::string summary =
       std::to_string(count(Level::kPass)) + " PASS, " + std::to_string(count(Level::kWarn)) +
       " WARN, " + std::to_string(count(Level::kFail)) + " FAIL, " +
-      std::to_string(count(Level::kSkip)) + " SKIP in " + fixed(now_s() - start, 1) + " s";
-  const std::string text = text_of(findings) + summary + "\n";
+      std::to_string(count(Level::kSkip)) + " SKIP in " + fixed(seconds, 1) + " s";
+  const std::string text = text_of(checks) + summary + "\n";
   if (options.json)
-    std::cout << json_text(ordered_json({{"seconds", now_s() - start},
+    std::cout << json_text(ordered_json({{"seconds", seconds},
                                          {"pass", count(Level::kPass)},
                                          {"warn", count(Level::kWarn)},
                                          {"fail", count(Level::kFail)},
                                          {"skip", count(Level::kSkip)},
-                                         {"findings", json_of(findings)}}))
+                                         {"findings", json_of(checks)}}))
               << std::endl;
   else
     std::cout << text << std::flush;
   if (!options.collect.empty())
     log_info(
-        "for a help desk: " + collect_for_help(options.collect, text, names).string() +
+        "for a help desk: " + collect_for_help(options.collect, text, hosts).string() +
         " (names that the run's split.csv, config and records hold were replaced: of patients, "
         "images, hosts, folders, and the files' owners; look through it before it leaves the "
         "house)");
   return count(Level::kFail) > 0 ? static_cast<int>(ExitCode::kDevice) : 0;
+}
+
+int run(const Options& options, Invocation& invocation) {
+  const double begin = now_s();
+  // Before MPI and NCCL start: NCCL reads its variables once.
+  const fs::path nccl_log = started_as_rank(process_environment()) ? ask_nccl() : fs::path();
+  Start start = look_at_start(options);
+  RankWorld world = enter(start, options.links.launch.dry_run, invocation);
+  if (const auto code = world.parent_exit_code()) return *code;
+  const Device device = choose_device(start.config, world.comm());
+  const auto comm = gradient_communicator(world.take_comm(), device, start.config);
+
+  std::vector<CheckResult> checks = of_build();
+  const auto add = [&](const std::vector<CheckResult>& more) {
+    checks.insert(checks.end(), more.begin(), more.end());
+  };
+  add(start.checks);
+  add(of_placements(device.placements));
+  const HostChecks hosts = of_hosts(options, *comm, device);
+  add(hosts.checks);
+  add({check_clock_skew(clock_skew(*comm), static_cast<int>(hosts.names.size()))});
+  add({check_pace(paces(*comm, device))});
+  add(of_links(*comm, device));
+  add(of_nccl(*comm, device, nccl_log.string()));
+  std::error_code error;
+  if (!nccl_log.empty()) fs::remove(nccl_log, error);
+  if (comm->rank() != 0) return 0;
+  return report(options, checks, hosts.names, now_s() - begin);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/app/scores_output.hpp"
 #include "chexnet/checkpoint/store.hpp"
@@ -97,10 +98,10 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options);
-  Launch launch = enter_world(config.launch, invocation,
-                              {.run_folder = {}, .resume_command = {}, .stops = true});
-  if (launch.comm == nullptr) return launch.parent_exit_code;
-  Communicator& comm = *launch.comm;
+  const RankWorld world = enter_world(config.launch, invocation,
+                                      {.run_folder = {}, .resume_command = {}, .stops = true});
+  if (const auto code = world.parent_exit_code()) return *code;
+  Communicator& comm = world.comm();
   const Device device = choose_device(config.launch, comm);
   const TestSet set = options.manifests.empty()
                           ? load_split(config, options.split, card.findings, comm)
@@ -121,7 +122,6 @@ int evaluate_model(const Options& options, Invocation& invocation) {
       predict_split(config, set.dataset, set.split, network, comm, device, weights, stop_requested);
   if (!prediction) {
     if (comm.rank() == 0) log_info("stopped on request; nothing was written");
-    invocation.abort = nullptr;
     return static_cast<int>(ExitCode::kRequeue);
   }
   if (comm.rank() == 0) {
@@ -132,7 +132,6 @@ int evaluate_model(const Options& options, Invocation& invocation) {
     scores.loss = prediction->loss;
     print({set.split.name, std::move(scores)}, set.split.sha256, options.json);
   }
-  invocation.abort = nullptr;
   return 0;
 }
 

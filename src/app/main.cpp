@@ -22,13 +22,15 @@ namespace {
 int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet::ExitCode code) {
   chexnet::log_error(text);
   try {
-    if (invocation.note_error) invocation.note_error(static_cast<int>(code), text);
+    const auto& note = invocation.on_failure.note_error;
+    if (note) note(static_cast<int>(code), text);
   } catch (const std::exception& e) {
     chexnet::log_warning(e.what());
   }
   chexnet::close_log();
   std::cout.flush();
-  if (invocation.abort) invocation.abort(static_cast<int>(code));
+  const auto& abort = invocation.on_failure.abort;
+  if (abort) abort(static_cast<int>(code));
   return static_cast<int>(code);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
@@ -34,9 +35,9 @@ int run(const Options& options, Invocation& invocation) {
   Config config = load_config({options.files.begin(), options.files.end()}, options.set);
   config.launch.ranks = options.ranks;
   config.launch.device = "cpu";
-  Launch launch = enter_world(config.launch, invocation);
-  if (launch.comm == nullptr) return launch.parent_exit_code;
-  Communicator& comm = *launch.comm;
+  const RankWorld world = enter_world(config.launch, invocation);
+  if (const auto code = world.parent_exit_code()) return *code;
+  Communicator& comm = world.comm();
   const Dataset dataset = load_dataset(config, comm);
 
   PackJob job;
@@ -76,7 +77,6 @@ int run(const Options& options, Invocation& invocation) {
       pixels ? write_pixel_pack(job, dataset.manifest, *dataset.images, comm, show)
              : write_records(job, dataset.manifest, *dataset.images, comm, show);
   progress.clear();
-  invocation.abort = nullptr;
   if (comm.rank() != 0) return 0;
   const double seconds = now_s() - start;
   log_info(

@@ -50,13 +50,16 @@ bool stop_file_exists(const ParentTask& task) {
 
 // Ranks that go on, and know that they do.
 void prepare_restart(SelfLaunch& launch, int restarts) {
-  if (!has_option(launch.arguments, "--resume"))
-    launch.arguments.insert(launch.arguments.end(), {"--resume", "auto"});
+  add_resume(launch.arguments);
   setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
   if (restarts == 1 && !launch.alone) launch.forwarded.emplace_back(kRestartsVariable);
 }
 
 }  // namespace
+
+void add_resume(std::vector<std::string>& words) {
+  if (!has_option(words, "--resume")) words.insert(words.end(), {"--resume", "auto"});
+}
 
 int run_ranks(SelfLaunch launch, const ParentTask& task) {
   RestartPolicy policy(task.restarts);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/app/scores_output.hpp"
 #include "chexnet/config/load.hpp"
@@ -51,23 +52,24 @@ int run(const Options& options, Invocation& invocation) {
   JobClock::configured_s(config.launch);
   network_settings(config.launch.network);
   const Resume resume = resume_of(options.resume);
-  ParentTask parent{options.launch.dry_run, run_folder_of(config), resume_command(invocation, 1),
-                    static_cast<int>(config.launch.restarts), true};
-  Launch launch = enter_world(config.launch, invocation, parent);
-  if (launch.comm == nullptr) return launch.parent_exit_code;
-  const bool first = launch.comm->rank() == 0;
+  const ParentTask parent{.dry_run = options.launch.dry_run,
+                          .run_folder = run_folder_of(config),
+                          .resume_command = resume_command(invocation, 1),
+                          .restarts = static_cast<int>(config.launch.restarts),
+                          .stops = true};
+  RankWorld world = enter_world(config.launch, invocation, parent);
+  if (const auto code = world.parent_exit_code()) return *code;
+  const bool first = world.comm().rank() == 0;
   TrainRequest request;
   request.resume = resume;
-  request.resume_command = resume_command(invocation, launch.comm->size());
+  request.resume_command = resume_command(invocation, world.comm().size());
   request.timeline = options.timeline;
   request.folder_taken = [&invocation](const std::filesystem::path& folder) {
-    invocation.note_error = [folder](int code, const std::string& text) {
+    invocation.on_failure.note_error = [folder](int code, const std::string& text) {
       write_error_event(folder, code, text);
     };
   };
-  const TrainOutcome outcome = train(config, request, std::move(launch.comm));
-  invocation.abort = nullptr;
-  invocation.note_error = nullptr;
+  const TrainOutcome outcome = train(config, request, world.take_comm());
   if (!first) return static_cast<int>(outcome.code);
   for (const auto& result : outcome.results) log_info(scores_text(result));
   if (outcome.was_complete)

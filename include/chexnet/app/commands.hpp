@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/run/rank_world.hpp"
+
 namespace CLI {
 class App;
 }
@@ -18,9 +20,7 @@ struct Invocation {
   std::vector<std::string> command;    // words that start it in a fresh environment
   std::vector<std::string> arguments;  // the rest
   std::function<int()> run;            // set by the chosen subcommand
-  std::function<void(int)> abort;      // ends all ranks with a code; set while there are others
-  // Keeps an error with the run that ended by it; set on rank 0 while there is a run.
-  std::function<void(int exit_code, const std::string& text)> note_error;
+  FailureHandlers on_failure;          // set while there are other ranks, or a run to note it
 };
 
 void add_train(CLI::App& app, Invocation& invocation);

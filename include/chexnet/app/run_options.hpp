@@ -1,20 +1,16 @@
-// What the subcommands that run a network share: config files and overrides, the number of ranks,
-// and how the world of ranks comes to be.
+// Options that subcommands share: overrides of the config, the number of ranks, where to compute;
+// and what is checked of them before any rank exists.
 #pragma once
 
-#include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "chexnet/app/commands.hpp"
-#include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 
 namespace CLI {
+class App;
 class Validator;
-}
+}  // namespace CLI
 
 namespace chexnet {
 
@@ -29,14 +25,7 @@ void check_run(const Config& config);
 // after hours of work.
 void check_output(const std::string& path);
 
-// What a parent does beyond starting ranks; only runs with a folder are explained and restarted.
-struct ParentTask {
-  bool dry_run = false;  // print the command and stop
-  std::filesystem::path run_folder;
-  std::string resume_command;
-  int restarts = 0;
-  bool stops = false;  // the command looks at stop_requested(); others are ended by a signal
-};
+inline constexpr const char* kDryRunOption = "--dry-run";
 
 // Options of commands that may start ranks: --ranks, --ranks-per-node (--ppn), --gpus, --hostfile,
 // --mpi-args, --dry-run.
@@ -58,18 +47,5 @@ struct LinkOptions {
   void add_to(CLI::App& command);
   LaunchConfig config() const;
 };
-
-// This process as one of a world of ranks, or as the parent that starts them.
-struct Launch {
-  std::unique_ptr<Communicator> comm;  // set in a rank
-  int parent_exit_code = 0;            // of mpirun, in a parent (comm is null)
-};
-
-// Where no launcher started this process and more than one rank is wanted, starts mpirun and waits.
-// Sets invocation.abort in a rank.
-Launch enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task = {});
-
-// The command that goes on with this invocation's run, for a shell.
-std::string resume_command(const Invocation& invocation, int ranks);
 
 }  // namespace chexnet

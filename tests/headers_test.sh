@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Every header compiles alone, and includes the standard headers of the names that it uses: another include may bring them
+# today and not tomorrow. usage: headers_test.sh [torch]; with it the headers that need LibTorch, else the others.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+torch_folders='model|train'  # those of src/CMakeLists.txt's part with LibTorch
+if [ "${1:-}" = torch ]; then
+  mapfile -t headers < <(find include -name '*.hpp' | grep -E "chexnet/($torch_folders)/" | sort)
+  include=(-isystem "$(head -n 1 third_party/.torch-cuda13)/include")
+else
+  mapfile -t headers < <(find include -name '*.hpp' | grep -vE "chexnet/($torch_folders)/" | sort)
+  include=()
+fi
+[ ${#headers[@]} -gt 5 ] || { echo "only ${#headers[@]} headers found: wrong folder?"; exit 1; }
+
+# NAME HEADER: whoever writes std::NAME includes HEADER.
+bad=0
+while read -r name header; do
+  for file in $(grep -lE "std::$name\\b" "${headers[@]}" || true); do
+    grep -q "#include <$header>" "$file" || { echo "$file uses std::$name without <$header>"; bad=1; }
+  done
+done <<'TABLE'
+array array
+atomic atomic
+deque deque
+exception_ptr exception
+filesystem filesystem
+function functional
+int64_t cstdint
+jthread thread
+map map
+mutex mutex
+optional optional
+pair utility
+pmr memory_resource
+set set
+shared_ptr memory
+span span
+stop_token stop_token
+string string
+string_view string_view
+uint64_t cstdint
+uint8_t cstdint
+unique_ptr memory
+unordered_map unordered_map
+variant variant
+vector vector
+TABLE
+[ $bad = 0 ] || exit 1
+
+out=$(mktemp); trap 'rm -f "$out"' EXIT
+# A batch of headers is one run of the compiler each: -fsyntax-only stops before any code is made.
+printf '%s\n' "${headers[@]}" | xargs -P "$(nproc)" -I{} \
+  "${CXX:-g++}" -std=c++20 -fsyntax-only -Iinclude "${include[@]}" -x c++ -include {} /dev/null 2>"$out" ||
+  { grep -E 'error' "$out" | head -40; echo 'These headers do not compile alone.'; exit 1; }

@@ -2,6 +2,7 @@
 // and the comparison of a resumed run's config all walk it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>

@@ -5,10 +5,12 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <memory_resource>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>

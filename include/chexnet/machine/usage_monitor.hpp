@@ -2,7 +2,9 @@
 // clock, which errors.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>

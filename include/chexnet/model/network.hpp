@@ -4,10 +4,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/engine/engine.hpp"

@@ -1,6 +1,7 @@
 // Network weights as safetensors with torchvision's names, to and from Parameters.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"

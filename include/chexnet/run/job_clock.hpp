@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <stop_token>
 #include <thread>
 
 #include "chexnet/config/config.hpp"

@@ -2,6 +2,7 @@
 // rank 0.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>

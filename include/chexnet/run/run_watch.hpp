@@ -2,6 +2,7 @@
 // and its cause while the run goes on, and draws the table of ranks at its end.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -6,6 +6,7 @@
 //   crc32c XXXXXXXX                       of all the lines above
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

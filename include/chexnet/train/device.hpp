@@ -6,6 +6,7 @@
 #include <memory>
 #include <memory_resource>
 #include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/cuda_library.hpp"

@@ -1,8 +1,10 @@
 // A network and its optimizer to and from a checkpoint folder, and from rank 0 to all ranks.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"

@@ -1,6 +1,7 @@
 // What a run starts with: weights and state, fresh or of the checkpoint that is resumed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"

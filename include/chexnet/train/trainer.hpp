@@ -2,6 +2,7 @@
 // and checkpoints at epoch ends, the final evaluation and report.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>

@@ -7,6 +7,7 @@
 // killed inside an evaluation loses no step: a resume scores the same weights first.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -1,6 +1,7 @@
 // Why a run fails, and through which ranks: decided from what every rank last said of itself. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

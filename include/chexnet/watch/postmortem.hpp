@@ -1,6 +1,7 @@
 // postmortem.json of a run folder: why a run aborted, what each rank was doing, how to go on.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>

@@ -13,7 +13,8 @@
 namespace chexnet {
 namespace {
 
-// The one process-wide object of the program: where its words go.
+// Where the program's words go. Process-wide, like the flags that signal handlers set and the
+// libraries that are opened at run time: a log line may come from anywhere.
 struct Logs {
   std::mutex mutex;  // guards everything below
   std::shared_ptr<spdlog::logger> console = [] {

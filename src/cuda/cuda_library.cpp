@@ -1,40 +1,19 @@
-// The CUDA side of the program: devices, pinned memory, and gradients over NCCL.
+// The CUDA side of the program: devices and pinned memory. Gradients over NCCL are beside.
 #include "chexnet/comm/cuda_library.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
-#include <sched.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include <cstdio>
-#include <cstring>
-#include <source_location>
-#include <vector>
 
-#include "chexnet/core/clock.hpp"
-#include "chexnet/core/error.hpp"
-#include "chexnet/core/text_format.hpp"
+#include "check_cuda.hpp"
+#include "nccl_communicator.hpp"
 
 namespace chexnet {
 namespace {
-
-void check_cuda(cudaError_t rc, std::source_location at = std::source_location::current()) {
-  if (rc == cudaSuccess) return;
-  throw DeviceError(std::string("[cuda] ") + cudaGetErrorString(rc) + " (" + at.function_name() +
-                    "). Hint: nvidia-smi shows the GPU's state; dmesg shows Xid errors");
-}
-
-void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
-                std::source_location at = std::source_location::current()) {
-  if (rc == ncclSuccess || rc == ncclInProgress) return;
-  throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " + ncclGetErrorString(rc) + " (" +
-                    at.function_name() + "): " + ncclGetLastError(comm) +
-                    ". Hint: NCCL_DEBUG=INFO tells more");
-}
 
 class PinnedMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t) override {
@@ -44,140 +23,6 @@ class PinnedMemory final : public std::pmr::memory_resource {
   }
   void do_deallocate(void* memory, std::size_t, std::size_t) override { cudaFreeHost(memory); }
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
-};
-
-// Gradients on a stream of their own: start() makes that stream wait for the compute stream,
-// finish() the compute stream for it. The host never waits, except for the deadline's sake in the
-// control plane.
-class NcclCommunicator final : public Communicator {
- public:
-  NcclCommunicator(std::unique_ptr<Communicator> host, int device, double timeout_s)
-      : host_(std::move(host)),
-        device_(device),
-        timeout_s_(timeout_s),
-        stream_(c10::cuda::getStreamFromPool(true, static_cast<c10::DeviceIndex>(device))) {
-    ncclUniqueId id{};
-    if (rank() == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank());
-    host_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    check_nccl(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), comm_, rank());
-    settle("initialization");
-    check_cuda(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming));
-    check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
-  }
-  ~NcclCommunicator() override {
-    cudaStreamSynchronize(stream_.stream());
-    cudaEventDestroy(ready_);
-    cudaEventDestroy(done_);
-    ncclCommFinalize(comm_);
-    ncclResult_t state = ncclInProgress;
-    const double start = now_s();
-    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state == ncclInProgress &&
-           now_s() - start < 10)
-      sched_yield();
-    ncclCommDestroy(comm_);
-  }
-
-  const World& world() const override { return host_->world(); }
-  void set_wire(Wire wire) override { wire_ = wire; }
-  void set_profiler(Profiler* profiler) override {
-    Communicator::set_profiler(profiler);
-    host_->set_profiler(profiler);
-  }
-
-  void start(const GradientBuffer& buffer) override {
-    const c10::cuda::CUDAStream compute =
-        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_));
-    check_cuda(cudaEventRecord(ready_, compute.stream()));
-    check_cuda(cudaStreamWaitEvent(stream_.stream(), ready_, 0));
-    if (wire_ == Wire::kExact || buffer.exact || buffer.type == ElementType::kF64) {
-      const auto type = buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32;
-      check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type, ncclAvg, comm_,
-                               stream_.stream()),
-                 comm_, rank());
-    } else {
-      // Divided before the 16-bit sum, so that it cannot overflow where the mean does not.
-      const c10::cuda::CUDAStreamGuard guard(stream_);
-      const at::Tensor flat =
-          at::from_blob(buffer.data, {static_cast<std::int64_t>(buffer.count)},
-                        at::TensorOptions()
-                            .dtype(at::kFloat)
-                            .device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
-      at::Tensor half =
-          (flat * (1.0 / size())).to(wire_ == Wire::kBf16 ? at::kBFloat16 : at::kHalf);
-      check_nccl(ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
-                               wire_ == Wire::kBf16 ? ncclBfloat16 : ncclFloat16, ncclSum, comm_,
-                               stream_.stream()),
-                 comm_, rank());
-      settle("all-reduce");
-      flat.copy_(half);
-    }
-    settle("all-reduce");
-  }
-  void poll() override {}
-  void finish() override {
-    check_cuda(cudaEventRecord(done_, stream_.stream()));
-    check_cuda(cudaStreamWaitEvent(
-        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_)).stream(), done_,
-        0));
-    // The next step's first read of a result waits on the device; here the host looks whether that
-    // can ever end.
-    const double start = now_s();
-    while (cudaEventQuery(done_) == cudaErrorNotReady) {
-      ncclResult_t state = ncclSuccess;
-      ncclCommGetAsyncError(comm_, &state);
-      check_nccl(state, comm_, rank());
-      if (now_s() - start > timeout_s_) {
-        ncclCommAbort(comm_);
-        throw HangError(
-            "[nccl] rank " + std::to_string(rank()) + ": gradient all-reduce did not finish in " +
-            fixed(timeout_s_, 0) +
-            " s. Hint: another rank has stopped or a link is down; see the other ranks' logs");
-      }
-      sched_yield();
-    }
-  }
-
-  void all_reduce(std::span<double> values, ReduceOp op) override { host_->all_reduce(values, op); }
-  void broadcast(std::span<std::byte> bytes, int root) override { host_->broadcast(bytes, root); }
-  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
-    return host_->all_gather(bytes);
-  }
-  void barrier() override { host_->barrier(); }
-  std::string description() const override {
-    int version = 0;
-    ncclGetVersion(&version);
-    return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
-           "." + std::to_string(version % 100) + " for gradients; control: " + host_->description();
-  }
-
- private:
-  // A non-blocking communicator returns ncclInProgress until the call has been taken in.
-  void settle(const char* what) {
-    ncclResult_t state = ncclInProgress;
-    const double start = now_s();
-    for (;;) {
-      check_nccl(ncclCommGetAsyncError(comm_, &state), comm_, rank());
-      if (state != ncclInProgress) break;
-      if (now_s() - start > timeout_s_) {
-        ncclCommAbort(comm_);
-        throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what +
-                        " did not finish in " + fixed(timeout_s_, 0) +
-                        " s. Hint: can the hosts reach each other? NCCL_DEBUG=INFO tells more");
-      }
-      sched_yield();
-    }
-    check_nccl(state, comm_, rank());
-  }
-
-  std::unique_ptr<Communicator> host_;
-  int device_;
-  double timeout_s_;
-  c10::cuda::CUDAStream stream_;
-  ncclComm_t comm_ = nullptr;
-  cudaEvent_t ready_ = nullptr, done_ = nullptr;
-  Wire wire_ = Wire::kExact;
 };
 
 class Library final : public CudaLibrary {
@@ -202,7 +47,7 @@ class Library final : public CudaLibrary {
   void select(int device) override { check_cuda(cudaSetDevice(device)); }
   std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device,
                                           double timeout_s) override {
-    return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s);
+    return make_nccl_communicator(std::move(host), device, timeout_s);
   }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   void mark_ranges(Profiler& profiler) override {

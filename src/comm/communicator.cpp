@@ -55,9 +55,7 @@ void abort_mpi(int exit_code) {
 }
 
 std::string broadcast_text(Communicator& comm, std::string text, int root) {
-  std::uint64_t size = text.size();
-  comm.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
-  text.resize(size);
+  text.resize(broadcast_value(comm, std::uint64_t{text.size()}, root));
   comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())), root);
   return text;
 }

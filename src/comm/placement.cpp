@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
@@ -17,12 +18,6 @@ namespace chexnet {
 namespace {
 
 using nlohmann::json;
-
-std::vector<json> gather_json(Communicator& comm, const json& mine) {
-  std::vector<json> all;
-  for (const auto& text : gather_text(comm, mine.dump())) all.push_back(json::parse(text));
-  return all;
-}
 
 // Processes on this rank's GPU that are no ranks of ours on this host.
 std::vector<std::string> strangers(const std::vector<GpuState>& gpus, const std::string& uuid,
@@ -48,10 +43,10 @@ RankPlacement place_ranks(Communicator& comm, const std::string& bind, const Ran
   const Machine machine = read_machine(gpus);
 
   const std::string host = host_name();
-  const auto everyone = gather_json(comm, {{"host", host},
-                                           {"cpus", allowed_cpus()},
-                                           {"gpu", gpu.uuid},
-                                           {"pid", static_cast<unsigned>(getpid())}});
+  const auto everyone = gather_json(comm, json{{"host", host},
+                                               {"cpus", allowed_cpus()},
+                                               {"gpu", gpu.uuid},
+                                               {"pid", static_cast<unsigned>(getpid())}});
   std::vector<RankAffinity> neighbors;
   std::set<unsigned> pids;
   std::size_t me = 0;
@@ -88,12 +83,12 @@ RankPlacement place_ranks(Communicator& comm, const std::string& bind, const Ran
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus)
     if (std::ranges::binary_search(placed.cpus, cpu.id)) cores.insert({cpu.package, cpu.core});
-  const auto after = gather_json(comm, {{"cpus", placed.cpus},
-                                        {"numa", wanted.numa},
-                                        {"gpu", gpu.name},
-                                        {"hca", wanted.hca},
-                                        {"binding", binding},
-                                        {"good", placed.warnings.empty()}});
+  const auto after = gather_json(comm, json{{"cpus", placed.cpus},
+                                            {"numa", wanted.numa},
+                                            {"gpu", gpu.name},
+                                            {"hca", wanted.hca},
+                                            {"binding", binding},
+                                            {"good", placed.warnings.empty()}});
   int sharers = 0;
   for (std::size_t r = 0; r < after.size(); ++r) {
     if (everyone[r]["host"] == host &&

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
@@ -50,19 +51,18 @@ void write_timeline(Communicator& comm, const Profiler& profiler, double offset_
   json mine = {{"host", host_name()}, {"dropped", profiler.dropped()}, {"events", json::array()}};
   for (const auto& e : profiler.timeline())
     mine["events"].push_back(
-        {e.number < 0 ? std::string(e.name) : e.name + (" " + std::to_string(e.number)),
-         e.track == 0 ? int{kMain} : kBuckets + std::max(0, e.number), e.begin_s + offset_s,
-         e.end_s - e.begin_s});
-  const auto all = gather_text(comm, json_text(mine));
+        {{"name", e.number < 0 ? std::string(e.name) : e.name + (" " + std::to_string(e.number))},
+         {"row", e.track == 0 ? int{kMain} : kBuckets + std::max(0, e.number)},
+         {"begin_s", e.begin_s + offset_s},
+         {"s", e.end_s - e.begin_s}});
+  const auto ranks = gather_json(comm, mine);
   if (comm.rank() != 0) return;
 
-  std::vector<json> ranks;
   double start = std::numeric_limits<double>::infinity();
   std::size_t dropped = 0;
-  for (const auto& text : all) {
-    ranks.push_back(json::parse(text));
-    dropped += ranks.back()["dropped"].get<std::size_t>();
-    for (const auto& e : ranks.back()["events"]) start = std::min(start, e[2].get<double>());
+  for (const auto& rank : ranks) {
+    dropped += rank["dropped"].get<std::size_t>();
+    for (const auto& e : rank["events"]) start = std::min(start, e["begin_s"].get<double>());
   }
   json events = json::array();
   const std::string waiting = phase_name(Phase::kAllReduceWait);
@@ -79,19 +79,19 @@ void write_timeline(Communicator& comm, const Profiler& profiler, double offset_
     events.push_back(name_of("thread_name", process, kMain, "main thread"));
     std::set<int> buckets;
     for (const auto& e : ranks[r]["events"])
-      if (const int row = e[1]; row >= kBuckets) buckets.insert(row);
+      if (const int row = e["row"]; row >= kBuckets) buckets.insert(row);
     for (const int row : buckets)
       events.push_back(name_of("thread_name", process, row,
                                "network: bucket " + std::to_string(row - kBuckets)));
     for (const auto& e : ranks[r]["events"]) {
-      const double at_us = 1e6 * (e[2].get<double>() - start);
+      const double at_us = 1e6 * (e["begin_s"].get<double>() - start);
       events.push_back({{"ph", "X"},
-                        {"name", e[0]},
+                        {"name", e["name"]},
                         {"pid", process},
-                        {"tid", e[1]},
+                        {"tid", e["row"]},
                         {"ts", at_us},
-                        {"dur", 1e6 * e[3].get<double>()}});
-      if (e[0] == waiting)
+                        {"dur", 1e6 * e["s"].get<double>()}});
+      if (e["name"] == waiting)
         events.push_back({{"ph", "i"},
                           {"s", "t"},
                           {"name", "rank " + std::to_string(r) + " ready"},

@@ -78,7 +78,7 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
   if (comm.rank() == 0) prepare(config, resume);
   const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;
-  batch_ = std::stoll(broadcast_text(comm, std::to_string(batch_)));
+  batch_ = broadcast_value(comm, batch_);
   has_seen_data_ = any_rank(comm, has_seen_data_);
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "rank-%03d.txt", comm.rank());

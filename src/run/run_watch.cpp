@@ -5,8 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/process_usage.hpp"
@@ -94,12 +94,12 @@ void RunWatch::exchange(std::int64_t step) {
                      {"data", median(data_s_)},
                      {"cpu_fraction", cpu_fraction},
                      {"usage", usage_json(usage)}};
-  const auto all = gather_text(comm_, json_text(mine));
+  const auto all = gather_json(comm_, mine);
   if (comm_.rank() != 0) return;
   std::vector<RankPace> paces;
   std::map<std::string, double> own_ms, gpu, gpu_memory, gpu_power, gpu_clock, host_cpu, rss;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    const auto rank = json::parse(all[r]);
+    const json& rank = all[r];
     const auto& use = rank["usage"];
     paces.push_back({rank["own"], rank["data"], rank["cpu_fraction"],
                      use["throttled"].get<double>() > 0.5 ? 1.0 : 0.0});

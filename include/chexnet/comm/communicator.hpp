@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "chexnet/core/element_type.hpp"
@@ -67,6 +68,13 @@ class Communicator {
 
 // A string of rank `root` on every rank.
 std::string broadcast_text(Communicator& comm, std::string text, int root = 0);
+// A number (or another type that is bytes alone) of rank `root` on every rank.
+template <class T>
+T broadcast_value(Communicator& comm, T value, int root = 0) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  comm.broadcast(std::as_writable_bytes(std::span(&value, 1)), root);
+  return value;
+}
 std::vector<std::string> gather_text(Communicator& comm, const std::string& text);
 // True on every rank when it is on any.
 bool any_rank(Communicator& comm, bool value);

@@ -19,7 +19,8 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/comm/host_checks.hpp"
+#include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/comm/gather_json.hpp"
 #include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -32,6 +33,7 @@
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/health.hpp"
+#include "chexnet/machine/host_checks.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/allreduce_bench.hpp"
 #include "chexnet/train/device.hpp"
@@ -234,16 +236,18 @@ struct HostChecks {
 // One rank of each host looks at it; everybody hears all.
 HostChecks of_hosts(const Options& options, Communicator& comm, const Device& device) {
   const World& world = comm.world();
-  std::string mine;
+  ordered_json mine;
   if (world.local_rank == 0) {
-    const auto checks =
-        check_host(options.folder, CHEXNET_CUDA_VARIANT, world.local_size, device.cuda != nullptr);
-    mine = json_text(ordered_json({{"host", host_name()}, {"findings", json_of(checks)}}));
+    const auto checks = check_host({.folder = options.folder,
+                                    .variant = CHEXNET_CUDA_VARIANT,
+                                    .ranks_here = world.local_size,
+                                    .visible_gpus = CudaLibrary::visible_gpus(),
+                                    .pins_memory = device.cuda != nullptr});
+    mine = {{"host", host_name()}, {"findings", json_of(checks)}};
   }
   HostChecks hosts;
-  for (const auto& text : gather_text(comm, mine)) {
-    if (text.empty()) continue;
-    const auto said = ordered_json::parse(text);
+  for (const auto& said : gather_json(comm, mine)) {
+    if (said.is_null()) continue;
     hosts.names.insert(said["host"]);
     for (auto& check : checks_of(said["findings"])) {
       const bool several = comm.size() > world.local_size;

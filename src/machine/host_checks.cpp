@@ -1,4 +1,4 @@
-#include "chexnet/comm/host_checks.hpp"
+#include "chexnet/machine/host_checks.hpp"
 
 #include <fcntl.h>
 #include <sys/quota.h>
@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -26,6 +26,10 @@ double limit_of(int resource) {
   rlimit limit{};
   getrlimit(resource, &limit);
   return limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<double>(limit.rlim_cur);
+}
+
+double free_bytes(const struct statvfs& file_system) {
+  return static_cast<double>(file_system.f_bavail) * static_cast<double>(file_system.f_frsize);
 }
 
 // Bytes left of this user's quota on the file system of `folder`; -1 where there is none.
@@ -80,30 +84,35 @@ double read_rate(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<CheckResult> check_host(const std::string& folder, const std::string& variant,
-                                    int ranks_here, bool pins_memory) {
+std::vector<CheckResult> check_host(const HostCheckOptions& options) {
+  assert(!options.folder.empty() && options.ranks_here > 0);
+  const std::string& folder = options.folder;
+  const int ranks = options.ranks_here;
   std::vector<CheckResult> found;
+
   const auto nvml = Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
-  found.push_back(check_driver(variant, nvml ? nvml->driver_version() : ""));
+  found.push_back(check_driver(options.variant, nvml ? nvml->driver_version() : ""));
   for (const auto& gpu : gpus)
-    for (auto& finding : check_gpu(gpu, {static_cast<unsigned>(getpid())}))
-      found.push_back(std::move(finding));
-  found.push_back(check_visible_gpus(gpus.size(), CudaLibrary::visible_gpus(), ranks_here));
+    for (auto& result : check_gpu(gpu, {static_cast<unsigned>(getpid())}))
+      found.push_back(std::move(result));
+  found.push_back(check_visible_gpus(gpus.size(), options.visible_gpus, ranks));
+
   const Machine machine = read_machine(gpus);
   found.push_back({Level::kPass, "machine", machine_text(machine), ""});
-  found.push_back(
-      check_locked_memory(limit_of(RLIMIT_MEMLOCK), pins_memory || !machine.hcas.empty()));
+
+  const bool pins = options.pins_memory || !machine.hcas.empty();
+  found.push_back(check_locked_memory(limit_of(RLIMIT_MEMLOCK), pins));
   found.push_back(check_open_files(limit_of(RLIMIT_NOFILE)));
+
   struct statvfs shm {};
-  if (statvfs("/dev/shm", &shm) == 0)
-    found.push_back(check_shared_memory(
-        static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_frsize), ranks_here));
+  if (statvfs("/dev/shm", &shm) == 0) found.push_back(check_shared_memory(free_bytes(shm), ranks));
+
   struct statvfs disk {};
-  if (statvfs(folder.c_str(), &disk) == 0)
-    found.push_back(check_room(
-        folder, static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize),
-        disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail), quota_left(folder)));
+  if (statvfs(folder.c_str(), &disk) == 0) {
+    const double inodes = disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail);
+    found.push_back(check_room(folder, free_bytes(disk), inodes, quota_left(folder)));
+  }
   try {
     found.push_back(check_read_rate(folder, read_rate(folder)));
   } catch (const CheckpointError& e) {

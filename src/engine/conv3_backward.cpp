@@ -1,6 +1,6 @@
 #include "conv3_backward.hpp"
 
-#include "pack.hpp"
+#include "weight_packing.hpp"
 
 namespace chexnet {
 

@@ -1,6 +1,6 @@
 #include "conv3_forward.hpp"
 
-#include "pack.hpp"
+#include "weight_packing.hpp"
 
 namespace chexnet {
 

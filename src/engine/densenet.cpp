@@ -20,7 +20,7 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::O
     shape = transitions_.back().output_shape();
   }
   last_norm_.emplace(build, "features.norm5", channels);
-  tail_.emplace(build, "classifier", channels, options.findings, shape);
+  head_.emplace(build, "classifier", channels, options.findings, shape);
 }
 
 template <class S>
@@ -37,17 +37,17 @@ void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logi
     if (b < transitions_.size())
       transitions_[b].forward(run, blocks_[b].features(), blocks_[b + 1].features());
   }
-  const auto span = run.forward_span("tail");
+  const auto span = run.forward_span("head");
   const Features<S>& last = blocks_.back().features();
   last_norm_->prepare(run, last.statistics, last.count(run));
-  tail_->forward(run, last_norm_->map(run, last.data(run), last.channels), logits);
+  head_->forward(run, last_norm_->map(run, last.data(run), last.channels), logits);
 }
 
 template <class S>
 void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
   {
-    const auto span = run.backward_span("tail");
-    tail_->backward_head(run, dlogits);
+    const auto span = run.backward_span("head");
+    head_->backward_weights(run, dlogits);
     if (!run.training) return;
     const Features<S>& last = blocks_.back().features();
     GradientSink<S> sink;
@@ -57,7 +57,7 @@ void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const 
     sink.d_pitch = last.channels;
     sink.multiplier = last_norm_->scale(run);
     last.statistics.clear_corrections(run);
-    last_norm_->backward_shared(run, tail_->backward_map(run, sink), last.statistics,
+    last_norm_->backward_shared(run, head_->backward_map(run, sink), last.statistics,
                                 last.count(run));
   }
   for (std::size_t b = blocks_.size(); b-- > 0;) {

@@ -1,13 +1,13 @@
-// DenseNet: stem, four dense blocks with transitions between them, tail.
+// DenseNet: stem, four dense blocks with transitions between them, classifier head.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "chexnet/engine/engine.hpp"
+#include "classifier_head.hpp"
 #include "dense_block.hpp"
 #include "stem.hpp"
-#include "tail.hpp"
 
 namespace chexnet {
 
@@ -24,7 +24,7 @@ class DenseNet {
   std::vector<DenseBlock<S>> blocks_;
   std::vector<Transition<S>> transitions_;
   std::optional<Norm<S>> last_norm_;
-  std::optional<Tail<S>> tail_;
+  std::optional<ClassifierHead<S>> head_;
   std::size_t constants_;
 };
 

@@ -19,7 +19,7 @@ const char* pass_name(PassKind kind) {
       return "1x1 forward";
     case PassKind::kConv3Forward:
       return "3x3 forward";
-    case PassKind::kTail:
+    case PassKind::kClassifierHead:
       return "pool and classifier";
     case PassKind::kConv3Backward:
       return "3x3 backward";

@@ -70,7 +70,7 @@ Norm<S>::Norm(Build<S>& build, const std::string& name, int channels)
       values_(static_cast<A*>(build.parameters.values)),
       gradients_(static_cast<A*>(build.parameters.gradients)),
       running_(static_cast<A*>(build.parameters.running)),
-      tail_(gradients_ + build.parameters.tail),
+      batch_statistics_(gradients_ + build.parameters.batch_statistics),
       weight_(build.parameters.parameter(name + ".weight")),
       bias_(build.parameters.parameter(name + ".bias")),
       statistics_(build.parameters.statistics(name)) {}
@@ -79,7 +79,7 @@ template <class S>
 void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
                       double count) const {
   const A* running = running_ + statistics_;
-  A* reported = tail_ + statistics_;
+  A* reported = batch_statistics_ + statistics_;
   const double share = 1.0 / run.micro_count, unbiased = count / std::max(count - 1, 1.0);
   for (int c = 0; c < channels_; ++c) {
     double mean = running[c], inverse = 0;

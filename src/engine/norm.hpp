@@ -67,8 +67,8 @@ class Norm {
   void set_gradients(const Run<S>& run, const PartSums& sums, const A* inverse) const;
   int channels_;
   std::size_t scale_, shift_;
-  A *values_, *gradients_, *running_, *tail_;  // flat buffers of the caller
-  std::int64_t weight_, bias_, statistics_;    // places in them
+  A *values_, *gradients_, *running_, *batch_statistics_;  // flat buffers of the caller
+  std::int64_t weight_, bias_, statistics_;                // positions in them
 };
 
 // Pixels of all ranks when statistics are shared. Every rank has the same number.

@@ -1,6 +1,6 @@
 #include "pointwise.hpp"
 
-#include "pack.hpp"
+#include "weight_packing.hpp"
 
 namespace chexnet {
 namespace {

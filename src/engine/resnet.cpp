@@ -172,7 +172,7 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options
       blocks_.push_back({std::move(bottleneck), add_map(build.moment), gradient});
     }
   }
-  tail_.emplace(build, "fc", channels, options.findings, shape);
+  head_.emplace(build, "fc", channels, options.findings, shape);
   Carver carver;
   carver.take<double>(PartSums::size(kForwardParts, channels));
   build.need_workspace(carver.used());
@@ -195,8 +195,8 @@ void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits
     const auto span = run.forward_span("block", b + 1);
     blocks_[b].bottleneck.forward(run, input(run, b), run.template buffer<S>(blocks_[b].sum));
   }
-  const auto span = run.forward_span("tail");
-  tail_->forward(
+  const auto span = run.forward_span("head");
+  head_->forward(
       run,
       identity_.map(run, input(run, blocks_.size()), blocks_.back().bottleneck.output_channels()),
       logits);
@@ -205,8 +205,8 @@ void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits
 template <class S>
 void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
   {
-    const auto span = run.backward_span("tail");
-    tail_->backward_head(run, dlogits);
+    const auto span = run.backward_span("head");
+    head_->backward_weights(run, dlogits);
     if (!run.training) return;
     const int channels = blocks_.back().bottleneck.output_channels();
     GradientSink<S> sink;
@@ -215,7 +215,7 @@ void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A*
     sink.d = run.template buffer<S>(blocks_.back().gradient);
     sink.d_pitch = channels;
     sink.multiplier = sink.map.scale;
-    tail_->backward_map(run, sink);
+    head_->backward_map(run, sink);
   }
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     const auto span = run.backward_span("block", b + 1);

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "chexnet/engine/engine.hpp"
+#include "classifier_head.hpp"
 #include "conv3.hpp"
 #include "norm.hpp"
 #include "pointwise.hpp"
 #include "stem.hpp"
-#include "tail.hpp"
 
 namespace chexnet {
 
@@ -102,7 +102,7 @@ class ResNet {
   IdentityVectors<S> identity_;
   int pooled_, d_pooled_;  // plan buffers: the stem's output and its gradient
   std::vector<Block> blocks_;
-  std::optional<Tail<S>> tail_;
+  std::optional<ClassifierHead<S>> head_;
 };
 
 }  // namespace chexnet

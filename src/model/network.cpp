@@ -129,7 +129,7 @@ Engine& Network::engine_for(std::int64_t batch, std::int64_t size, bool training
     flat.values = parameters_.flat_values().mutable_data_ptr();
     flat.gradients = parameters_.flat_gradients_and_tail().mutable_data_ptr();
     flat.running = parameters_.flat_running().mutable_data_ptr();
-    flat.tail = parameters_.size();
+    flat.batch_statistics = parameters_.size();
     flat.parameter = [this](const std::string& name) { return parameters_.begin_of(name); };
     flat.statistics = [this](const std::string& name) {
       return parameters_.statistics_begin_of(name);

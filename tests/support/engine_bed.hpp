@@ -36,7 +36,7 @@ class TestBed {
     parameters_.values = values.data();
     parameters_.gradients = gradients.data();
     parameters_.running = running_.data();
-    parameters_.tail = at;
+    parameters_.batch_statistics = at;
     parameters_.parameter = [this](const std::string& name) { return locations_.at(name); };
     parameters_.statistics = [this](const std::string& name) { return statistics_.at(name); };
     build.emplace(

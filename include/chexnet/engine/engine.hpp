@@ -42,7 +42,7 @@ class Engine {
   virtual std::size_t bytes() const = 0;
   // images: uint8 [batch][size][size]; in training they are read again by backward. logits
   // [batch][findings] in the accumulator's type. In training the batch statistics are written to
-  // the tail of the gradients.
+  // the memory behind the gradients.
   virtual void forward(const std::uint8_t* images, Micro micro, void* logits) = 0;
   // dlogits as logits. Gradients go to the flat buffer, in its order; `written(end)` tells that all
   // below `end` are complete (at the last micro-batch). An engine that is not for training
@@ -51,7 +51,7 @@ class Engine {
                         std::function<void(std::int64_t)> written) = 0;
   // Adds times to `layer_times` until told otherwise; null: none.
   virtual void set_layer_times(LayerTimes* layer_times) = 0;
-  // Marks each group of layers (stem, blocks, tail) for a timeline; null: none.
+  // Marks each group of layers (stem, blocks, head) for a timeline; null: none.
   virtual void set_profiler(Profiler* profiler) = 0;
   // "fp32 by avx512, 3x3 by Winograd"
   virtual std::string description() const = 0;

@@ -172,7 +172,8 @@ struct Kernels {
   void (*winograd_weight_gradient)(const A* q, int outputs, const A* v, int channels, int tiles,
                                    A* w, std::int64_t pitch, bool add);
 
-  // --- stem and tail (src/engine/kernels/stem.hpp). Maps begin at the image's first pixel.
+  // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at the image's first
+  // pixel.
   void (*stem_row)(const A* corner, std::int64_t pitch, int width, const A* weights, int outputs,
                    S* out, Moments moments);
   void (*stem_pool_row)(const NormalizedMap<S>& map, int height, int width, int pooled_y, S* out,

@@ -13,7 +13,7 @@ enum class PassKind {
   kStemForward,
   kPointwiseForward,
   kConv3Forward,
-  kTail,
+  kClassifierHead,
   kConv3Backward,
   kPointwiseBackward,
   kStemBackward,

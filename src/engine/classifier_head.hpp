@@ -9,15 +9,16 @@
 namespace chexnet {
 
 template <class S>
-class Tail {
+class ClassifierHead {
  public:
   using A = Accumulator<S>;
-  Tail(Build<S>& build, const std::string& classifier, int channels, int findings, MapShape shape);
+  ClassifierHead(Build<S>& build, const std::string& classifier, int channels, int findings,
+                 MapShape shape);
 
   // logits [images][findings]
   void forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const;
   // Gradients of weight and bias.
-  void backward_head(const Run<S>& run, const A* dlogits) const;
+  void backward_weights(const Run<S>& run, const A* dlogits) const;
   // Then the map's gradient into the sink. Its sums stay valid until the next pass.
   PartSums backward_map(const Run<S>& run, GradientSink<S> sink) const;
 

@@ -1,4 +1,4 @@
-#include "pack.hpp"
+#include "weight_packing.hpp"
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-#include "tail.hpp"
+#include "classifier_head.hpp"
 
 namespace chexnet {
 namespace {
@@ -16,8 +16,8 @@ double dot(const A* a, const A* b, int n) {
 }  // namespace
 
 template <class S>
-Tail<S>::Tail(Build<S>& build, const std::string& classifier, int channels, int findings,
-              MapShape shape)
+ClassifierHead<S>::ClassifierHead(Build<S>& build, const std::string& classifier, int channels,
+                                  int findings, MapShape shape)
     : channels_(channels),
       findings_(findings),
       shape_(shape),
@@ -37,8 +37,8 @@ Tail<S>::Tail(Build<S>& build, const std::string& classifier, int channels, int 
 }
 
 template <class S>
-void Tail<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const {
-  const PassTimer timer(run.layer_times, PassKind::kTail, 0,
+void ClassifierHead<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const {
+  const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
                         static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);
   const int pixels = shape_.height * shape_.width;
@@ -52,8 +52,8 @@ void Tail<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) 
 }
 
 template <class S>
-void Tail<S>::backward_head(const Run<S>& run, const A* dlogits) const {
-  const PassTimer timer(run.layer_times, PassKind::kTail, 0, 0);
+void ClassifierHead<S>::backward_weights(const Run<S>& run, const A* dlogits) const {
+  const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0, 0);
   const A* features = run.template kept_at<A>(features_);
   A* dfeatures = run.template kept_at<A>(dfeatures_);
   const auto store = [&](A& to, A value) { to = run.micro == 0 ? value : to + value; };
@@ -83,15 +83,15 @@ void Tail<S>::backward_head(const Run<S>& run, const A* dlogits) const {
 }
 
 template <class S>
-PartSums Tail<S>::sums(std::byte* region) const {
+PartSums ClassifierHead<S>::sums(std::byte* region) const {
   Carver carver(region);
   const int parts = std::min(shape_.images, kForwardParts);
   return {carver.take<double>(PartSums::size(parts, channels_)), parts, channels_};
 }
 
 template <class S>
-PartSums Tail<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
-  const PassTimer timer(run.layer_times, PassKind::kTail, 0,
+PartSums ClassifierHead<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
+  const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
                         2.0 * static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   const PartSums sums = this->sums(run.workspace);
   const A* dfeatures = run.template kept_at<A>(dfeatures_);
@@ -111,8 +111,8 @@ PartSums Tail<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
   return sums;
 }
 
-template class Tail<float>;
-template class Tail<Bf16>;
-template class Tail<double>;
+template class ClassifierHead<float>;
+template class ClassifierHead<Bf16>;
+template class ClassifierHead<double>;
 
 }  // namespace chexnet

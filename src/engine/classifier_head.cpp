@@ -31,9 +31,9 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build, const std::string& classifier
   bias_gradient_ = static_cast<A*>(build.parameters.gradients) + bias;
   weight_end_ = weight + static_cast<std::int64_t>(findings) * channels;
   bias_end_ = bias + findings;
-  Carver carver;
-  carver.take<double>(PartSums::size(std::min(shape.images, kForwardParts), channels));
-  build.need_workspace(carver.used());
+  LinearAllocator allocator;
+  allocator.take<double>(PartSums::size(std::min(shape.images, kForwardParts), channels));
+  build.need_workspace(allocator.used());
 }
 
 template <class S>
@@ -84,9 +84,9 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run, const A* dlogits) co
 
 template <class S>
 PartSums ClassifierHead<S>::sums(std::byte* region) const {
-  Carver carver(region);
+  LinearAllocator allocator(region);
   const int parts = std::min(shape_.images, kForwardParts);
-  return {carver.take<double>(PartSums::size(parts, channels_)), parts, channels_};
+  return {allocator.take<double>(PartSums::size(parts, channels_)), parts, channels_};
 }
 
 template <class S>

@@ -27,13 +27,13 @@ Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape) : s
 template <class S>
 auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   const BackwardCut cut(shape_.groups, shape_.in, threads);
-  Carver carver(region);
+  LinearAllocator allocator(region);
   Space s;
   const std::int64_t weights = static_cast<std::int64_t>(shape_.in) * shape_.out;
-  s.packed = carver.take<A>(weights / shape_.pair * (shape_.winograd ? 16 : 9));
+  s.packed = allocator.take<A>(weights / shape_.pair * (shape_.winograd ? 16 : 9));
   s.weight_size = weights * (shape_.winograd ? 16 : 9);
-  s.weights = carver.take<A>(s.weight_size * cut.items.parts);
-  s.sums = {carver.take<double>(PartSums::size(cut.items.parts, shape_.in)), cut.items.parts,
+  s.weights = allocator.take<A>(s.weight_size * cut.items.parts);
+  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)), cut.items.parts,
             shape_.in};
   const std::int64_t rows = shape_.group * shape_.padded.rows();
   const std::int64_t output_rows = shape_.group * shape_.padded_output.rows();
@@ -45,8 +45,8 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
     s.m = std::int64_t{16} * cut.widest() * kWinogradTiles;
     s.q = std::int64_t{16} * shape_.out * kWinogradTiles;
   }
-  s.threads = carver.take<A>(s.thread() * threads);
-  s.bytes = carver.used();
+  s.threads = allocator.take<A>(s.thread() * threads);
+  s.bytes = allocator.used();
   return s;
 }
 

@@ -14,18 +14,18 @@ Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape) : sha
 
 template <class S>
 auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
-  Carver carver(region);
+  LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(shape_.groups, kForwardParts);
   const std::int64_t weights = static_cast<std::int64_t>(shape_.in) * shape_.out / shape_.pair;
-  s.packed = carver.take<A>(weights * (shape_.winograd ? 16 : 9));
-  s.sums = {carver.take<double>(PartSums::size(parts, shape_.out)), parts, shape_.out};
+  s.packed = allocator.take<A>(weights * (shape_.winograd ? 16 : 9));
+  s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts, shape_.out};
   s.panel =
       shape_.group * shape_.padded.rows() * shape_.in / shape_.pair + 2 * Conv3Shape<S>::kSlack;
   s.v = shape_.winograd ? std::int64_t{16} * shape_.in * kWinogradTiles : 0;
   s.m = shape_.winograd ? std::int64_t{16} * shape_.out * kWinogradTiles : 0;
-  s.threads = carver.take<A>(s.thread() * threads);
-  s.bytes = carver.used();
+  s.threads = allocator.take<A>(s.thread() * threads);
+  s.bytes = allocator.used();
   return s;
 }
 

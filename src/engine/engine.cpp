@@ -20,15 +20,15 @@ class NetworkEngine final : public Engine {
         arena_(arena) {
     build_.moment = 1;
     network_ = std::make_unique<Net>(build_, spec, options);
-    build_.plan.place();
+    build_.plan.assign_offsets();
   }
 
   std::size_t bytes() const override {
-    Carver carver;
-    carver.take<std::byte>(static_cast<std::int64_t>(build_.kept));
-    carver.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
-    carver.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
-    return carver.used();
+    LinearAllocator allocator;
+    allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
+    allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
+    allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
+    return allocator.used();
   }
   void forward(const std::uint8_t* images, Micro micro, void* logits) override {
     images_ = images;
@@ -50,14 +50,14 @@ class NetworkEngine final : public Engine {
 
  private:
   Run<S> run(Micro micro) {
-    Carver carver(arena_->reserve(bytes()));
+    LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
     run.micro = micro.index;
     run.micro_count = micro.count;
-    run.kept = carver.take<std::byte>(static_cast<std::int64_t>(build_.kept));
-    run.workspace = carver.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
-    run.arena = carver.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
+    run.kept = allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
+    run.workspace = allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
+    run.arena = allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
     run.plan = &build_.plan;
     run.layer_times = layer_times_;
     run.profiler = profiler_;

@@ -21,7 +21,7 @@ int MemoryPlan::add(std::size_t bytes, int first, int last) {
   return static_cast<int>(buffers_.size()) - 1;
 }
 
-void MemoryPlan::place() {
+void MemoryPlan::assign_offsets() {
   std::vector<std::size_t> order(buffers_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(

@@ -70,14 +70,14 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build, const std::string
 
 template <class S>
 auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads) const -> ForwardSpace {
-  Carver carver(region);
+  LinearAllocator allocator(region);
   ForwardSpace s;
   const int parts = static_cast<int>(std::min<std::int64_t>(tiles_, kForwardParts));
-  s.packed = carver.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
-  s.sums = {carver.take<double>(PartSums::size(parts, out_)), parts, out_};
+  s.packed = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
+  s.sums = {allocator.take<double>(PartSums::size(parts, out_)), parts, out_};
   s.panel = static_cast<std::int64_t>(in_) * tile_ / pair_;
-  s.panels = carver.take<A>(s.panel * threads);
-  s.bytes = carver.used();
+  s.panels = allocator.take<A>(s.panel * threads);
+  s.bytes = allocator.used();
   return s;
 }
 
@@ -85,16 +85,16 @@ template <class S>
 auto PointwiseConvolution<S>::backward_space(std::byte* region, int threads) const
     -> BackwardSpace {
   const BackwardCut cut(tiles_, in_, threads);
-  Carver carver(region);
+  LinearAllocator allocator(region);
   BackwardSpace s;
-  s.packed = carver.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
-  s.weights = carver.take<A>(static_cast<std::int64_t>(in_) * out_ * cut.items.parts);
-  s.sums = {carver.take<double>(PartSums::size(cut.items.parts, in_)), cut.items.parts, in_};
+  s.packed = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
+  s.weights = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ * cut.items.parts);
+  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)), cut.items.parts, in_};
   s.by_channels = static_cast<std::int64_t>(out_) * tile_ / pair_;
   s.by_pixels = pair_ == 1 ? 0 : s.by_channels;
   s.y = static_cast<std::int64_t>(cut.widest()) * tile_ / pair_;
-  s.panels = carver.take<A>((s.by_channels + s.by_pixels + s.y) * threads);
-  s.bytes = carver.used();
+  s.panels = allocator.take<A>((s.by_channels + s.by_pixels + s.y) * threads);
+  s.bytes = allocator.used();
   return s;
 }
 

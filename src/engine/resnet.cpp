@@ -82,8 +82,8 @@ PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d, const NormedMap<S
   const std::int64_t pixels = map.shape.pixels();
   const PassTimer timer(run.layer_times, PassKind::kResidual, 0,
                         2.0 * static_cast<double>(pixels) * map.channels * sizeof(S));
-  Carver carver(run.workspace);
-  const PartSums sums{carver.take<double>(PartSums::size(kForwardParts, map.channels)),
+  LinearAllocator allocator(run.workspace);
+  const PartSums sums{allocator.take<double>(PartSums::size(kForwardParts, map.channels)),
                       kForwardParts, map.channels};
   const Cut cut{pixels, sums.parts};
   constexpr std::int64_t kPixels = 64;  // sums in A before they become double
@@ -173,9 +173,9 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options
     }
   }
   head_.emplace(build, "fc", channels, options.findings, shape);
-  Carver carver;
-  carver.take<double>(PartSums::size(kForwardParts, channels));
-  build.need_workspace(carver.used());
+  LinearAllocator allocator;
+  allocator.take<double>(PartSums::size(kForwardParts, channels));
+  build.need_workspace(allocator.used());
 }
 
 template <class S>

@@ -58,16 +58,16 @@ std::int64_t Stem<S>::padded_elements() const {
 
 template <class S>
 auto Stem<S>::space(std::byte* region, int threads) const -> Space {
-  Carver carver(region);
+  LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(input_.images, kForwardParts);
-  s.packed = carver.take<A>(std::int64_t{kChannels} * kWeights);
-  s.weights = carver.take<A>(std::int64_t{kChannels} * kWeights * parts);
-  s.sums = {carver.take<double>(PartSums::size(parts, kChannels)), parts, kChannels};
+  s.packed = allocator.take<A>(std::int64_t{kChannels} * kWeights);
+  s.weights = allocator.take<A>(std::int64_t{kChannels} * kWeights * parts);
+  s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts, kChannels};
   s.image = (padded_elements() + kBlock - 1) / kBlock * kBlock;
   s.panel = std::int64_t{kChannels} * conv_.width;
-  s.threads = carver.take<A>(s.thread() * threads);
-  s.bytes = carver.used();
+  s.threads = allocator.take<A>(s.thread() * threads);
+  s.bytes = allocator.used();
   return s;
 }
 

@@ -23,7 +23,7 @@ TEST_CASE("buffers that live at the same time never share memory, others do") {
           {1 + random.below(5000), first, first + static_cast<int>(random.below(8))});
       CHECK(plan.add(requests.back().bytes, requests.back().first, requests.back().last) == i);
     }
-    plan.place();
+    plan.assign_offsets();
     std::size_t sum = 0, most = 0;
     for (int a = 0; a < 40; ++a) {
       const Request& w = requests[static_cast<std::size_t>(a)];
@@ -47,7 +47,7 @@ TEST_CASE("buffers that live at the same time never share memory, others do") {
   }
 }
 
-TEST_CASE("an arena grows, is zeroed and aligned; a carver without memory only counts") {
+TEST_CASE("an arena grows, is zeroed and aligned; a allocator without memory only counts") {
   Arena arena;
   std::byte* first = arena.reserve(1000);
   CHECK(arena.reserve(500) == first);
@@ -55,10 +55,10 @@ TEST_CASE("an arena grows, is zeroed and aligned; a carver without memory only c
   const std::size_t larger = arena.bytes() + 1;
   std::byte* second = arena.reserve(larger);
   CHECK(std::all_of(second, second + larger, [](std::byte b) { return b == std::byte{0}; }));
-  Carver counter, carver(second);
+  LinearAllocator counter, allocator(second);
   CHECK(counter.take<double>(3) == nullptr);
   CHECK(counter.take<float>(5) == nullptr);
   CHECK(counter.used() == 64 + 5 * sizeof(float));
-  CHECK(reinterpret_cast<std::byte*>(carver.take<double>(3)) == second);
-  CHECK(reinterpret_cast<std::byte*>(carver.take<float>(5)) == second + 64);
+  CHECK(reinterpret_cast<std::byte*>(allocator.take<double>(3)) == second);
+  CHECK(reinterpret_cast<std::byte*>(allocator.take<float>(5)) == second + 64);
 }

@@ -46,23 +46,22 @@ class TestBed {
 
   // Once all layers are described.
   Run<S> run() {
-    build->plan.place();
-    Carver counter;
-    const auto carve = [&](Carver& carver) {
+    build->plan.assign_offsets();
+    LinearAllocator counter;
+    const auto lay_out = [&](LinearAllocator& allocator) {
       Run<S> run{kernels<S>(instruction_set_), thread_pool_};
       run.training = true;
-      run.kept = carver.take<std::byte>(static_cast<std::int64_t>(build->kept));
-      run.workspace = carver.take<std::byte>(static_cast<std::int64_t>(build->workspace));
-      run.arena = carver.take<std::byte>(static_cast<std::int64_t>(build->plan.bytes()));
+      run.kept = allocator.take<std::byte>(static_cast<std::int64_t>(build->kept));
+      run.workspace = allocator.take<std::byte>(static_cast<std::int64_t>(build->workspace));
+      run.arena = allocator.take<std::byte>(static_cast<std::int64_t>(build->plan.bytes()));
       run.plan = &build->plan;
       return run;
     };
-    carve(counter);
-    Carver carver(arena_.reserve(counter.used()));
-    return carve(carver);
+    lay_out(counter);
+    LinearAllocator allocator(arena_.reserve(counter.used()));
+    return lay_out(allocator);
   }
 
-  std::int64_t place(const std::string& name) const { return locations_.at(name); }
 
   std::vector<A> values, gradients;
   std::optional<Build<S>> build;

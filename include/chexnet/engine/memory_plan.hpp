@@ -15,10 +15,10 @@ class MemoryPlan {
   // A buffer that is in use from moment `first` to moment `last`, both included. Moments are any
   // ascending numbers. Returns its number.
   int add(std::size_t bytes, int first, int last);
-  // Gives every buffer its offset: largest first, each at the lowest place free for its lifetime.
-  void place();
+  // Gives every buffer its offset: largest first, each at the lowest offset free for its lifetime.
+  void assign_offsets();
 
-  std::size_t bytes() const { return bytes_; }  // of the arena, after place()
+  std::size_t bytes() const { return bytes_; }  // of the arena, after assign_offsets()
   std::size_t offset(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].offset; }
   std::size_t size(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].bytes; }
 
@@ -51,9 +51,9 @@ class Arena {
 };
 
 // Takes pieces of one region, one after the other. With a null region it only counts.
-class Carver {
+class LinearAllocator {
  public:
-  explicit Carver(std::byte* region = nullptr) : region_(region) {}
+  explicit LinearAllocator(std::byte* region = nullptr) : region_(region) {}
   template <class T>
   T* take(std::int64_t count) {
     used_ = (used_ + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;

@@ -37,7 +37,7 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build, const std::string& classifier
 }
 
 template <class S>
-void ClassifierHead<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const {
+void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const {
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
                         static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);
@@ -90,7 +90,7 @@ PartSums ClassifierHead<S>::sums(std::byte* region) const {
 }
 
 template <class S>
-PartSums ClassifierHead<S>::backward_map(const Run<S>& run, GradientSink<S> sink) const {
+PartSums ClassifierHead<S>::backward_map(const Run<S>& run, GradientEpilogue<S> epilogue) const {
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
                         2.0 * static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   const PartSums sums = this->sums(run.workspace);
@@ -98,7 +98,7 @@ PartSums ClassifierHead<S>::backward_map(const Run<S>& run, GradientSink<S> sink
   const Cut cut{shape_.images, sums.parts};
   const int pixels = shape_.height * shape_.width;
   run.thread_pool.run(cut.parts, [&](int part, int) {
-    GradientSink<S> own = sink;
+    GradientEpilogue<S> own = epilogue;
     own.first = 0;
     own.last = channels_;
     own.sum = sums.first(part);

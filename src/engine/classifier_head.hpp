@@ -16,11 +16,11 @@ class ClassifierHead {
                  MapShape shape);
 
   // logits [images][findings]
-  void forward(const Run<S>& run, const NormalizedMap<S>& in, A* logits) const;
+  void forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const;
   // Gradients of weight and bias.
   void backward_weights(const Run<S>& run, const A* dlogits) const;
-  // Then the map's gradient into the sink. Its sums stay valid until the next pass.
-  PartSums backward_map(const Run<S>& run, GradientSink<S> sink) const;
+  // Then the map's gradient into the epilogue. Its sums stay valid until the next pass.
+  PartSums backward_map(const Run<S>& run, GradientEpilogue<S> epilogue) const;
 
  private:
   PartSums sums(std::byte* region) const;

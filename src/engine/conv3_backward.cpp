@@ -84,7 +84,7 @@ auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut, int n
 
 template <class S>
 PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& dy,
-                                      GradientSink<S> sink) const {
+                                      GradientEpilogue<S> epilogue) const {
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
       run.layer_times, PassKind::kConv3Backward, 36.0 * outputs * shape_.in,
@@ -108,11 +108,11 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
   run.thread_pool.run(cut.tasks(), [&](int number, int thread) {
     Task task = task_of(space, cut, number, thread);
     task.dy = &dy;
-    task.sink = sink_of_task(sink, cut, space.sums, number);
+    task.epilogue = epilogue_of_task(epilogue, cut, space.sums, number);
     shape_.clear_border(task.by_channels, shape_.padded_output, shape_.out / kBlock / shape_.pair);
     if (shape_.pair > 1)
       shape_.clear_border(task.by_pixels, shape_.padded_output, shape_.out / kBlock);
-    shape_.clear_border(task.y, shape_.padded, (task.sink.last - task.sink.first) / kBlock);
+    shape_.clear_border(task.y, shape_.padded, (task.epilogue.last - task.epilogue.first) / kBlock);
     if (shape_.winograd)
       winograd(run, task);
     else
@@ -157,14 +157,14 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run, const Space& space) con
 
 template <class S>
 void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
-  const int channels = task.sink.last - task.sink.first, height = shape_.input.height;
+  const int channels = task.epilogue.last - task.epilogue.first, height = shape_.input.height;
   // Output rows of one weight-gradient call.
   const int band = std::clamp(112 / shape_.output.width, 1, shape_.output.height);
   const Panel<A> dy = shape_.pair == 1 ? task.by_channels : task.by_pixels;
   const std::int64_t tap =
       static_cast<std::int64_t>(shape_.out) / shape_.pair * kOutputs;  // packed elements
   // [c / 16][ky][o / 8][kx][8][16]: a channel block's sums are contiguous.
-  A* weights = task.weights + static_cast<std::int64_t>(task.sink.first) * 9 * shape_.out;
+  A* weights = task.weights + static_cast<std::int64_t>(task.epilogue.first) * 9 * shape_.out;
   std::fill_n(weights, static_cast<std::int64_t>(channels) * 9 * shape_.out, A(0));
   for (auto group = static_cast<int>(task.first_group); group < task.last_group; ++group)
     for (int i = 0; i < shape_.group_images(group); ++i) {
@@ -179,7 +179,7 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
               task.by_channels.units + shape_.padded_output.at(i, y / shape_.stride, 0) * kBlock,
               c.offsets.data(), static_cast<int>(c.offsets.size()),
               (shape_.input.width - x + shape_.stride - 1) / shape_.stride,
-              task.packed + c.first_tap * tap, 9 * tap, task.sink,
+              task.packed + c.first_tap * tap, 9 * tap, task.epilogue,
               (static_cast<std::int64_t>(image) * height + y) * shape_.input.width + x,
               shape_.stride, task.y, shape_.padded.at(i, y, x));
         }
@@ -201,9 +201,10 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
 
 template <class S>
 void Conv3Backward<S>::winograd(const Run<S>& run, const Task& task) const {
-  const int channels = task.sink.last - task.sink.first, across = (shape_.input.width + 1) / 2;
+  const int channels = task.epilogue.last - task.epilogue.first,
+            across = (shape_.input.width + 1) / 2;
   const int height = shape_.input.height;
-  A* weights = task.weights + task.sink.first;
+  A* weights = task.weights + task.epilogue.first;
   bool add = false;
   for (auto group = static_cast<int>(task.first_group); group < task.last_group; ++group) {
     const int images = shape_.group_images(group), tiles = shape_.tiles * images;
@@ -220,9 +221,9 @@ void Conv3Backward<S>::winograd(const Run<S>& run, const Task& task) const {
     for (int t = 0; t < tiles; t += kWinogradTiles) {
       const int n = std::min(kWinogradTiles, tiles - t);
       run.kernels.winograd_input(task.by_channels, shape_.padded, t, n, shape_.out, task.v);
-      run.kernels.winograd_multiply(task.v, n, shape_.out, task.packed, task.sink.first,
-                                    task.sink.last, shape_.in, task.m);
-      run.kernels.winograd_output_back(task.m, shape_.padded, t, n, task.sink, first, task.y);
+      run.kernels.winograd_multiply(task.v, n, shape_.out, task.packed, task.epilogue.first,
+                                    task.epilogue.last, shape_.in, task.m);
+      run.kernels.winograd_output_back(task.m, shape_.padded, t, n, task.epilogue, first, task.y);
       // A row is complete when the chunk has passed its last tile.
       const int done = t + n;
       const int complete = done == tiles

@@ -16,7 +16,8 @@ class Conv3Backward {
   using A = Accumulator<S>;
   Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape);
   // As PointwiseConvolution's.
-  PartSums operator()(const Run<S>& run, const GradientMap<S>& dy, GradientSink<S> sink) const;
+  PartSums operator()(const Run<S>& run, const GradientMap<S>& dy,
+                      GradientEpilogue<S> epilogue) const;
 
  private:
   struct Space {
@@ -34,7 +35,7 @@ class Conv3Backward {
   struct Task {
     const A* packed = nullptr;
     const GradientMap<S>* dy = nullptr;
-    GradientSink<S> sink;
+    GradientEpilogue<S> epilogue;
     std::int64_t first_group = 0, last_group = 0;
     Panel<A> by_channels, by_pixels, y;  // dy twice, and the normalized input
     A *v = nullptr, *m = nullptr, *q = nullptr;

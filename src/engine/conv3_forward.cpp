@@ -30,8 +30,8 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
 }
 
 template <class S>
-void Conv3Forward<S>::fill_row(const Run<S>& run, const NormalizedMap<S>& in, int image,
-                               int in_group, int y, Panel<A> panel) const {
+void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in, int image, int in_group,
+                               int y, Panel<A> panel) const {
   const std::int64_t first =
       (static_cast<std::int64_t>(image) * shape_.input.height + y) * shape_.input.width;
   std::int64_t pixels[64];
@@ -43,7 +43,7 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const NormalizedMap<S>& in, in
 }
 
 template <class S>
-PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalizedMap<S>& in, S* out,
+PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
                                      std::int64_t pitch) const {
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
@@ -71,8 +71,8 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const NormalizedMap<S>& 
 }
 
 template <class S>
-void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const NormalizedMap<S>& in,
-                             S* out, std::int64_t pitch) const {
+void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in, S* out,
+                             std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.threads + thread * space.thread() + Conv3Shape<S>::kSlack,
@@ -99,7 +99,7 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const Normal
 }
 
 template <class S>
-void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space, const NormalizedMap<S>& in,
+void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
                                S* out, std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   const int across = (shape_.input.width + 1) / 2;

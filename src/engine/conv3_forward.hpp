@@ -15,8 +15,7 @@ class Conv3Forward {
   using A = Accumulator<S>;
   Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape);
   // As PointwiseConvolution's.
-  PartSums operator()(const Run<S>& run, const NormalizedMap<S>& in, S* out,
-                      std::int64_t pitch) const;
+  PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out, std::int64_t pitch) const;
 
  private:
   struct Space {
@@ -28,11 +27,11 @@ class Conv3Forward {
     std::int64_t thread() const { return panel + v + m; }
   };
   Space space_in(std::byte* region, int threads) const;
-  void direct(const Run<S>& run, const Space& space, const NormalizedMap<S>& in, S* out,
+  void direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in, S* out,
               std::int64_t pitch) const;
-  void winograd(const Run<S>& run, const Space& space, const NormalizedMap<S>& in, S* out,
+  void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in, S* out,
                 std::int64_t pitch) const;
-  void fill_row(const Run<S>& run, const NormalizedMap<S>& in, int image, int in_group, int y,
+  void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image, int in_group, int y,
                 Panel<A> panel) const;
 
   Conv3Shape<S> shape_;

@@ -72,23 +72,23 @@ void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer, int first_ne
 
   features_.statistics.final_gradient(run, first_new, growth_, a, b, c);
   const GradientMap<S> grown{dx + first_new, pitch, x + first_new, pitch, growth_, a, b, c};
-  GradientSink<S> sink;
-  sink.map = layer.norm2.map(run, t, width_);
-  sink.mean = layer.statistics.mean(run);
-  sink.d = dt;
-  sink.d_pitch = width_;
-  sink.multiplier = run.template kept_at<A>(ones_);
-  const PartSums narrow_sums = layer.conv2.backward(run, grown, sink);
+  GradientEpilogue<S> epilogue;
+  epilogue.map = layer.norm2.map(run, t, width_);
+  epilogue.mean = layer.statistics.mean(run);
+  epilogue.d = dt;
+  epilogue.d_pitch = width_;
+  epilogue.multiplier = run.template kept_at<A>(ones_);
+  const PartSums narrow_sums = layer.conv2.backward(run, grown, epilogue);
 
   layer.norm2.backward_own(run, narrow_sums, layer.statistics, count, a, b, c);
   const GradientMap<S> narrow{dt, width_, t, width_, width_, a, b, c};
-  sink.map = layer.norm1.map(run, x, pitch);
-  sink.mean = features_.statistics.mean(run);
-  sink.d = dx;
-  sink.d_pitch = pitch;
-  sink.multiplier = layer.norm1.scale(run);
-  sink.sending = Sending::kAdd;
-  const PartSums sums = layer.conv1.backward(run, narrow, sink);
+  epilogue.map = layer.norm1.map(run, x, pitch);
+  epilogue.mean = features_.statistics.mean(run);
+  epilogue.d = dx;
+  epilogue.d_pitch = pitch;
+  epilogue.multiplier = layer.norm1.scale(run);
+  epilogue.accumulate = AccumulateMode::kAdd;
+  const PartSums sums = layer.conv1.backward(run, narrow, epilogue);
   layer.norm1.backward_shared(run, sums, features_.statistics, count);
 }
 
@@ -117,16 +117,16 @@ void Transition<S>::backward(const Run<S>& run, const Features<S>& from,
   auto *b = a + out_, *c = b + out_;
   to.statistics.final_gradient(run, 0, out_, a, b, c);
   const GradientMap<S> dy{to.d(run), to.channels, to.data(run), to.channels, out_, a, b, c};
-  GradientSink<S> sink;
-  sink.map = norm_.map(run, from.data(run), from.channels);
-  sink.mean = from.statistics.mean(run);
-  sink.d = from.d(run);
-  sink.d_pitch = from.channels;
-  sink.multiplier = norm_.scale(run);
+  GradientEpilogue<S> epilogue;
+  epilogue.map = norm_.map(run, from.data(run), from.channels);
+  epilogue.mean = from.statistics.mean(run);
+  epilogue.d = from.d(run);
+  epilogue.d_pitch = from.channels;
+  epilogue.multiplier = norm_.scale(run);
   if (from.shape.height % 2 != 0 || from.shape.width % 2 != 0)  // the mean leaves some pixels out
     std::fill_n(reinterpret_cast<std::byte*>(from.d(run)), from.bytes(), std::byte{0});
   from.statistics.clear_corrections(run);
-  const PartSums sums = conv_.backward(run, dy, sink);
+  const PartSums sums = conv_.backward(run, dy, epilogue);
   norm_.backward_shared(run, sums, from.statistics, from.count(run));
 }
 

@@ -50,14 +50,14 @@ void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const 
     head_->backward_weights(run, dlogits);
     if (!run.training) return;
     const Features<S>& last = blocks_.back().features();
-    GradientSink<S> sink;
-    sink.map = last_norm_->map(run, last.data(run), last.channels);
-    sink.mean = last.statistics.mean(run);
-    sink.d = last.d(run);
-    sink.d_pitch = last.channels;
-    sink.multiplier = last_norm_->scale(run);
+    GradientEpilogue<S> epilogue;
+    epilogue.map = last_norm_->map(run, last.data(run), last.channels);
+    epilogue.mean = last.statistics.mean(run);
+    epilogue.d = last.d(run);
+    epilogue.d_pitch = last.channels;
+    epilogue.multiplier = last_norm_->scale(run);
     last.statistics.clear_corrections(run);
-    last_norm_->backward_shared(run, head_->backward_map(run, sink), last.statistics,
+    last_norm_->backward_shared(run, head_->backward_map(run, epilogue), last.statistics,
                                 last.count(run));
   }
   for (std::size_t b = blocks_.size(); b-- > 0;) {

@@ -51,7 +51,7 @@ class Norm {
   // scale and shift from the map's statistics, which are also reported for the running ones, or,
   // for inference, from the running ones.
   void prepare(const Run<S>& run, const ChannelStatistics<S>& statistics, double count) const;
-  NormalizedMap<S> map(const Run<S>& run, const S* x, std::int64_t pitch) const {
+  FeatureMap<S> map(const Run<S>& run, const S* x, std::int64_t pitch) const {
     return {x, pitch, channels_, scale(run), shift(run)};
   }
 

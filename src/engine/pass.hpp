@@ -143,17 +143,17 @@ struct BackwardCut {
   int widest() const { return (blocks + ranges - 1) / ranges * kOutputs; }
 };
 
-// The sink of one task: its channels, and its part's sums, zeroed.
+// The epilogue of one task: its channels, and its part's sums, zeroed.
 template <class S>
-GradientSink<S> sink_of_task(GradientSink<S> sink, const BackwardCut& cut, const PartSums& sums,
-                             int task) {
-  sink.first = cut.first_channel(task);
-  sink.last = cut.last_channel(task);
-  sink.sum = sums.first(cut.part(task));
-  sink.product = sums.second(cut.part(task));
-  std::fill(sink.sum + sink.first, sink.sum + sink.last, 0.0);
-  std::fill(sink.product + sink.first, sink.product + sink.last, 0.0);
-  return sink;
+GradientEpilogue<S> epilogue_of_task(GradientEpilogue<S> epilogue, const BackwardCut& cut,
+                                     const PartSums& sums, int task) {
+  epilogue.first = cut.first_channel(task);
+  epilogue.last = cut.last_channel(task);
+  epilogue.sum = sums.first(cut.part(task));
+  epilogue.product = sums.second(cut.part(task));
+  std::fill(epilogue.sum + epilogue.first, epilogue.sum + epilogue.last, 0.0);
+  std::fill(epilogue.product + epilogue.first, epilogue.product + epilogue.last, 0.0);
+  return epilogue;
 }
 
 // Largest number of parts of a forward pass.

@@ -128,7 +128,7 @@ double PointwiseConvolution<S>::bytes_per_pixel() const {
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalizedMap<S>& in, S* out,
+PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
                                           std::int64_t pitch) const {
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.layer_times, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
@@ -162,7 +162,7 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const NormalizedMap
 
 template <class S>
 PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<S>& dy,
-                                           GradientSink<S> sink) const {
+                                           GradientEpilogue<S> epilogue) const {
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward, 4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
@@ -178,7 +178,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<
     const Panel<A> by_channels{panels, tile_};
     const Panel<A> by_pixels{pair_ == 1 ? nullptr : panels + space.by_channels, tile_ / pair_};
     const Panel<A> y{panels + space.by_channels + space.by_pixels, tile_ / pair_};
-    const GradientSink<S> own = sink_of_task(sink, cut, space.sums, task);
+    const GradientEpilogue<S> own = epilogue_of_task(epilogue, cut, space.sums, task);
     A* weights = space.weights + static_cast<std::int64_t>(part) * in_ * out_ + own.first;
     std::int64_t read[kMostPixels];
     for (std::int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {

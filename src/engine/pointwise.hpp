@@ -24,11 +24,12 @@ class PointwiseConvolution {
   MapShape output_shape() const { return output_; }
   // out[pixel * pitch + o]; the sums of each output channel stay valid until the next pass (null
   // values unless training).
-  PartSums forward(const Run<S>& run, const NormalizedMap<S>& in, S* out, std::int64_t pitch) const;
+  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out, std::int64_t pitch) const;
   // Consumes the gradient of the output, writes the weight's gradient, sends the input's into the
-  // sink (whose sums this pass provides, combined; valid until the next pass). Pixels that the
+  // epilogue (whose sums this pass provides, combined; valid until the next pass). Pixels that the
   // reading leaves out are not touched.
-  PartSums backward(const Run<S>& run, const GradientMap<S>& dy, GradientSink<S> sink) const;
+  PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
+                    GradientEpilogue<S> epilogue) const;
 
  private:
   struct ForwardSpace;

@@ -16,7 +16,8 @@ int add_gradient(Build<S>& build, MapShape shape, int channels) {
 }  // namespace
 
 template <class S>
-NormedMap<S>::NormedMap(Build<S>& build, const std::string& name, int channels_, MapShape shape_)
+ConvolutionOutput<S>::ConvolutionOutput(Build<S>& build, const std::string& name, int channels_,
+                                        MapShape shape_)
     : shape(shape_),
       channels(channels_),
       raw(build.add_saved(shape_.template bytes<S>(channels_))),
@@ -24,7 +25,7 @@ NormedMap<S>::NormedMap(Build<S>& build, const std::string& name, int channels_,
       norm(build, name, channels_) {}
 
 template <class S>
-void NormedMap<S>::finish(const Run<S>& run, const PartSums& sums) const {
+void ConvolutionOutput<S>::finish(const Run<S>& run, const PartSums& sums) const {
   const double count = pixel_count(run, shape);
   if (run.training) statistics.set(run, sums, 0, count);
   norm.prepare(run, statistics, count);
@@ -47,23 +48,24 @@ Bottleneck<S>::Bottleneck(Build<S>& build, const std::string& name, int in, int 
       d_strided_(add_gradient(build, conv2_.output_shape(), width)),
       constants_(build.template keep<A>(3 * width * kExpansion)) {
   if (stride == 1 && in == width * kExpansion) return;
-  projection_.emplace(Projection{
-      PointwiseConvolution<S>(build, name + ".downsample.0", in, width * kExpansion, shape,
-                              stride == 1 ? Reading::kEach : Reading::kSecond),
-      NormedMap<S>(build, name + ".downsample.1", width * kExpansion, conv2_.output_shape())});
+  projection_.emplace(
+      Projection{PointwiseConvolution<S>(build, name + ".downsample.0", in, width * kExpansion,
+                                         shape, stride == 1 ? Reading::kEach : Reading::kSecond),
+                 ConvolutionOutput<S>(build, name + ".downsample.1", width * kExpansion,
+                                      conv2_.output_shape())});
 }
 
 template <class S>
 void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
-  const NormalizedMap<S> input = identity_.map(run, x, in_);
+  const FeatureMap<S> input = identity_.map(run, x, in_);
   narrow_.finish(run, conv1_.forward(run, input, narrow_.data(run), narrow_.channels));
   strided_.finish(run,
                   conv2_.forward(run, narrow_.map(run), strided_.data(run), strided_.channels));
   expanded_.finish(run,
                    conv3_.forward(run, strided_.map(run), expanded_.data(run), expanded_.channels));
-  NormalizedMap<S> other = input;
+  FeatureMap<S> other = input;
   if (projection_) {
-    const NormedMap<S>& map = projection_->map;
+    const ConvolutionOutput<S>& map = projection_->map;
     map.finish(run, projection_->convolution.forward(run, input, map.data(run), map.channels));
     other = map.map(run);
   }
@@ -78,7 +80,8 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
 }
 
 template <class S>
-PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d, const NormedMap<S>& map) const {
+PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d,
+                                const ConvolutionOutput<S>& map) const {
   const std::int64_t pixels = map.shape.pixels();
   const PassTimer timer(run.layer_times, PassKind::kResidual, 0,
                         2.0 * static_cast<double>(pixels) * map.channels * sizeof(S));
@@ -100,7 +103,7 @@ PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d, const NormedMap<S
 
 template <class S>
 GradientMap<S> Bottleneck<S>::own_gradient(const Run<S>& run, const PartSums& sums,
-                                           const NormedMap<S>& map, const S* d) const {
+                                           const ConvolutionOutput<S>& map, const S* d) const {
   A* a = run.template kept_at<A>(constants_);
   A *b = a + map.channels, *c = b + map.channels;
   map.norm.backward_own(run, sums, map.statistics, pixel_count(run, map.shape), a, b, c);
@@ -109,34 +112,34 @@ GradientMap<S> Bottleneck<S>::own_gradient(const Run<S>& run, const PartSums& su
 
 template <class S>
 void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
-  GradientSink<S> input;  // dx, through the ReLU that made x
+  GradientEpilogue<S> input;  // dx, through the ReLU that made x
   input.map = identity_.map(run, x, in_);
   input.mean = input.map.shift;
   input.d = dx;
   input.d_pitch = in_;
   input.multiplier = input.map.scale;
   if (projection_) {
-    const NormedMap<S>& map = projection_->map;
+    const ConvolutionOutput<S>& map = projection_->map;
     const GradientMap<S> dy = own_gradient(run, sums_of(run, d, map), map, d);
     if (map.shape.height != shape_.height)  // pixels the stride leaves out
       std::fill_n(reinterpret_cast<std::byte*>(dx), shape_.template bytes<S>(in_), std::byte{0});
     projection_->convolution.backward(run, dy, input);
   }
-  const auto through = [&](const NormedMap<S>& map, int buffer) {
-    GradientSink<S> sink;
-    sink.map = map.map(run);
-    sink.mean = map.statistics.mean(run);
-    sink.d = run.template buffer<S>(buffer);
-    sink.d_pitch = map.channels;
-    sink.multiplier = input.map.scale;  // ones
-    return sink;
+  const auto through = [&](const ConvolutionOutput<S>& map, int buffer) {
+    GradientEpilogue<S> epilogue;
+    epilogue.map = map.map(run);
+    epilogue.mean = map.statistics.mean(run);
+    epilogue.d = run.template buffer<S>(buffer);
+    epilogue.d_pitch = map.channels;
+    epilogue.multiplier = input.map.scale;  // ones
+    return epilogue;
   };
-  const GradientSink<S> strided = through(strided_, d_strided_),
-                        narrow = through(narrow_, d_narrow_);
+  const GradientEpilogue<S> strided = through(strided_, d_strided_),
+                            narrow = through(narrow_, d_narrow_);
   GradientMap<S> dy = own_gradient(run, sums_of(run, d, expanded_), expanded_, d);
   dy = own_gradient(run, conv3_.backward(run, dy, strided), strided_, strided.d);
   dy = own_gradient(run, conv2_.backward(run, dy, narrow), narrow_, narrow.d);
-  input.sending = Sending::kAddBefore;
+  input.accumulate = AccumulateMode::kAddBeforeRelu;
   conv1_.backward(run, dy, input);
 }
 
@@ -209,13 +212,13 @@ void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A*
     head_->backward_weights(run, dlogits);
     if (!run.training) return;
     const int channels = blocks_.back().bottleneck.output_channels();
-    GradientSink<S> sink;
-    sink.map = identity_.map(run, input(run, blocks_.size()), channels);
-    sink.mean = sink.map.shift;
-    sink.d = run.template buffer<S>(blocks_.back().gradient);
-    sink.d_pitch = channels;
-    sink.multiplier = sink.map.scale;
-    head_->backward_map(run, sink);
+    GradientEpilogue<S> epilogue;
+    epilogue.map = identity_.map(run, input(run, blocks_.size()), channels);
+    epilogue.mean = epilogue.map.shift;
+    epilogue.d = run.template buffer<S>(blocks_.back().gradient);
+    epilogue.d_pitch = channels;
+    epilogue.multiplier = epilogue.map.scale;
+    head_->backward_map(run, epilogue);
   }
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     const auto span = run.backward_span("block", b + 1);
@@ -226,7 +229,7 @@ void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A*
   }
   const auto span = run.backward_span("stem");
   constexpr int kChannels = Stem<S>::kChannels;
-  const NormalizedMap<S> identity = identity_.map(run, input(run, 0), kChannels);
+  const FeatureMap<S> identity = identity_.map(run, input(run, 0), kChannels);
   stem_.backward(run, images,
                  {run.template buffer<S>(d_pooled_), kChannels, identity.x, kChannels, kChannels,
                   identity.scale, identity.shift, identity.shift});

@@ -19,16 +19,16 @@ namespace chexnet {
 
 // A convolution's output with its BatchNorm.
 template <class S>
-struct NormedMap {
+struct ConvolutionOutput {
   MapShape shape;
   int channels;
   int raw;  // plan buffer
   ChannelStatistics<S> statistics;
   Norm<S> norm;
 
-  NormedMap(Build<S>& build, const std::string& name, int channels, MapShape shape);
+  ConvolutionOutput(Build<S>& build, const std::string& name, int channels, MapShape shape);
   S* data(const Run<S>& run) const { return run.template buffer<S>(raw); }
-  NormalizedMap<S> map(const Run<S>& run) const { return norm.map(run, data(run), channels); }
+  FeatureMap<S> map(const Run<S>& run) const { return norm.map(run, data(run), channels); }
   // After the convolution wrote it.
   void finish(const Run<S>& run, const PartSums& sums) const;
 };
@@ -37,7 +37,7 @@ struct NormedMap {
 template <class S>
 struct IdentityVectors {
   std::size_t ones, zeros;
-  NormalizedMap<S> map(const Run<S>& run, const S* x, int channels) const {
+  FeatureMap<S> map(const Run<S>& run, const S* x, int channels) const {
     return {x, channels, channels, run.template kept_at<Accumulator<S>>(ones),
             run.template kept_at<Accumulator<S>>(zeros)};
   }
@@ -62,21 +62,21 @@ class Bottleneck {
  private:
   struct Projection {
     PointwiseConvolution<S> convolution;
-    NormedMap<S> map;
+    ConvolutionOutput<S> map;
   };
-  PartSums sums_of(const Run<S>& run, const S* d, const NormedMap<S>& map) const;
-  GradientMap<S> own_gradient(const Run<S>& run, const PartSums& sums, const NormedMap<S>& map,
-                              const S* d) const;
+  PartSums sums_of(const Run<S>& run, const S* d, const ConvolutionOutput<S>& map) const;
+  GradientMap<S> own_gradient(const Run<S>& run, const PartSums& sums,
+                              const ConvolutionOutput<S>& map, const S* d) const;
 
   IdentityVectors<S> identity_;
   int in_;
   MapShape shape_;
   PointwiseConvolution<S> conv1_;
-  NormedMap<S> narrow_;
+  ConvolutionOutput<S> narrow_;
   Convolution3x3<S> conv2_;
-  NormedMap<S> strided_;
+  ConvolutionOutput<S> strided_;
   PointwiseConvolution<S> conv3_;
-  NormedMap<S> expanded_;
+  ConvolutionOutput<S> expanded_;
   std::optional<Projection> projection_;
   int d_narrow_, d_strided_;  // plan buffers
   std::size_t constants_;

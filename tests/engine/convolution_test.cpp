@@ -111,22 +111,22 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vec
                        zeros(static_cast<std::size_t>(p.out), A(0));
   const std::vector<S> map = stored(x), gradient = stored(dy);
   std::vector<S> out(gradient.size()), dx(map.size());
-  const NormalizedMap<S> in{map.data(), p.in, p.in, own_scale.data(), own_shift.data()};
+  const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(), own_shift.data()};
   const GradientMap<S> d{gradient.data(), p.out,       gradient.data(), p.out,
                          p.out,           ones.data(), zeros.data(),    zeros.data()};
-  GradientSink<S> sink;
-  sink.map = in;
-  sink.mean = mean.data();
-  sink.d = dx.data();
-  sink.d_pitch = p.in;
-  sink.multiplier = twice.data();
+  GradientEpilogue<S> epilogue;
+  epilogue.map = in;
+  epilogue.mean = mean.data();
+  epilogue.d = dx.data();
+  epilogue.d_pitch = p.in;
+  epilogue.multiplier = twice.data();
   Outcome r;
   const auto compute = [&](const auto& convolution) {
     const Run<S> run = bed.run();
     PartSums sums = convolution.forward(run, in, out.data(), p.out);
     sums.combine();
     r.moments.assign(sums.values, sums.values + 2 * p.out);
-    sums = convolution.backward(run, d, sink);
+    sums = convolution.backward(run, d, epilogue);
     r.sums.assign(sums.values, sums.values + 2 * p.in);
   };
   if (p.kernel == 3)

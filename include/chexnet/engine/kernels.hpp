@@ -26,7 +26,7 @@ inline constexpr int kWinogradTiles = 28;  // 2x2 output tiles of one Winograd c
 
 // relu(scale * x + shift): what a convolution reads.
 template <class S>
-struct NormalizedMap {
+struct FeatureMap {
   const S* x = nullptr;
   std::int64_t pitch = 0;
   int channels = 0;
@@ -44,7 +44,7 @@ struct GradientMap {
   const Accumulator<S>*a = nullptr, *b = nullptr, *c = nullptr;  // [channels]
 };
 
-// A panel's place: `rows` between two blocks of 16 units.
+// Where a panel is: `rows` between two blocks of 16 units.
 template <class A>
 struct Panel {
   A* units = nullptr;
@@ -59,22 +59,23 @@ struct Moments {
   }
 };
 
-// What a gradient that leaves a convolution meets in memory.
-enum class Sending {
-  kStore,      // d = ...
-  kAdd,        // d += ...
-  kAddBefore,  // what is in d already passes through relu as well: dy + d takes the place of dy
+// How a gradient that leaves a convolution is written to memory.
+enum class AccumulateMode {
+  kStore,          // d = ...
+  kAdd,            // d += ...
+  kAddBeforeRelu,  // what is in d passes through relu as well: dy + d instead of dy
 };
-// Where the gradient of a normalized map goes, channels [first, last) of it:
-// d = multiplier * (dy where relu was open), and the two sums BatchNorm's backward needs.
+// What is done to the gradient of a feature map as it leaves a convolution's registers, channels
+// [first, last) of it: d = multiplier * (dy where relu was open), and the two sums BatchNorm's
+// backward needs.
 template <class S>
-struct GradientSink {
-  NormalizedMap<S> map;
+struct GradientEpilogue {
+  FeatureMap<S> map;
   const Accumulator<S>* mean = nullptr;  // [channels]
   S* d = nullptr;
   std::int64_t d_pitch = 0;
   const Accumulator<S>* multiplier = nullptr;  // [channels]
-  Sending sending = Sending::kStore;
+  AccumulateMode accumulate = AccumulateMode::kStore;
   double *sum = nullptr, *product = nullptr;  // [channels]: of dy, of dy * (x - mean); added to
   int first = 0, last = 0;
 };
@@ -108,10 +109,10 @@ struct Kernels {
   double (*fma_loop)(int rounds) = nullptr;
 
   // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of the panel.
-  void (*normalize)(const NormalizedMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
+  void (*normalize)(const FeatureMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
                     std::int64_t at);
   // The mean over 2x2 pixels, `pixels` being the upper left ones, `row` pixels a row of the map.
-  void (*normalize_pooled)(const NormalizedMap<S>& map, const std::int64_t* pixels, int n,
+  void (*normalize_pooled)(const FeatureMap<S>& map, const std::int64_t* pixels, int n,
                            std::int64_t row, Panel<A> panel, std::int64_t at);
   // `by_pixels` (if its units are given) gets the form for weight gradients; its rows count pixels.
   void (*gradient)(const GradientMap<S>& map, std::int64_t first_pixel, int n, Panel<A> by_channels,
@@ -124,13 +125,14 @@ struct Kernels {
   // out[p][n] = sum over k of panel[p][k] * weights[n][k]
   void (*multiply)(Panel<A> panel, int n, int channels, const A* weights, int outputs, S* out,
                    std::int64_t out_pitch, Moments moments, NextRows next);
-  // dy = panel x weights for the sink's channels; `y` gets the normalized map by pixels, its
-  // channels counted from the sink's first.
+  // dy = panel x weights for the epilogue's channels; `y` gets the normalized map by pixels, its
+  // channels counted from the epilogue's first.
   void (*multiply_back)(Panel<A> panel, int n, int channels, const A* weights,
-                        const GradientSink<S>& sink, const std::int64_t* pixels, Panel<A> y);
-  // The sink is behind a 2x2 mean: each value goes to four pixels, a quarter each.
+                        const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
+                        Panel<A> y);
+  // The epilogue is behind a 2x2 mean: each value goes to four pixels, a quarter each.
   void (*multiply_back_pooled)(Panel<A> panel, int n, int channels, const A* weights,
-                               const GradientSink<S>& sink, const std::int64_t* pixels,
+                               const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
                                std::int64_t row, Panel<A> y);
   // w[o][c] (+)= sum over n pixels of dy[p][o] * y[p][c]; `pitch` between two rows of w.
   void (*weight_gradient)(Panel<A> dy, int outputs, Panel<A> y, int channels, int n, A* w,
@@ -140,12 +142,13 @@ struct Kernels {
   // block of its sum. One row of `width` outputs, `stride` panel rows apart.
   void (*conv3_row)(const A* corner, const std::int64_t* offsets, int blocks, int width, int stride,
                     const A* weights, int outputs, S* out, std::int64_t out_pitch, Moments moments);
-  // Gradients of the sink's pixels first_pixel, first_pixel + stride, …, `count` of them, from
+  // Gradients of the epilogue's pixels first_pixel, first_pixel + stride, …, `count` of them, from
   // panel rows `from`, from + 1, …; 32 outputs' weights lie `weights_step` apart. `y` gets the
   // normalized pixels at rows `at`, at + stride, …; its row i pairs pixels i and i + stride.
   void (*conv3_row_back)(const A* from, const std::int64_t* offsets, int blocks, int count,
-                         const A* weights, std::int64_t weights_step, const GradientSink<S>& sink,
-                         std::int64_t first_pixel, int stride, Panel<A> y, std::int64_t at);
+                         const A* weights, std::int64_t weights_step,
+                         const GradientEpilogue<S>& epilogue, std::int64_t first_pixel, int stride,
+                         Panel<A> y, std::int64_t at);
   // w[c / 16][ky][o / 8][kx][8][16] += over `rows` x `width` outputs, which are `dy_pitch` panel
   // rows apart, those of y `stride` x `y_pitch`; y begins at the first output's upper left
   // neighbor.
@@ -167,7 +170,8 @@ struct Kernels {
   void (*winograd_output)(const A* m, PaddedImage shape, int first_tile, int tiles, int outputs,
                           S* out, std::int64_t out_pitch, Moments moments);
   void (*winograd_output_back)(const A* m, PaddedImage shape, int first_tile, int tiles,
-                               const GradientSink<S>& sink, std::int64_t first_pixel, Panel<A> y);
+                               const GradientEpilogue<S>& epilogue, std::int64_t first_pixel,
+                               Panel<A> y);
   // w[16][outputs][channels] (+)= Q x V over tiles
   void (*winograd_weight_gradient)(const A* q, int outputs, const A* v, int channels, int tiles,
                                    A* w, std::int64_t pitch, bool add);
@@ -176,29 +180,29 @@ struct Kernels {
   // pixel.
   void (*stem_row)(const A* corner, std::int64_t pitch, int width, const A* weights, int outputs,
                    S* out, Moments moments);
-  void (*stem_pool_row)(const NormalizedMap<S>& map, int height, int width, int pooled_y, S* out,
+  void (*stem_pool_row)(const FeatureMap<S>& map, int height, int width, int pooled_y, S* out,
                         std::int64_t out_pitch, std::uint8_t* chosen, Moments moments);
   // Row y of the gradient of the pool's input as a panel of `width` rows; `pooled` and `chosen` are
   // the image's.
   void (*stem_scatter_row)(const GradientMap<S>& pooled, std::int64_t first_pixel, int height,
                            int width, int y, const std::uint8_t* chosen, Panel<A> panel);
   // ReLU and BatchNorm's sums of such a row, whose pixels are `map`'s first.
-  void (*stem_sums_row)(Panel<A> panel, const NormalizedMap<S>& map, const A* mean, int width,
+  void (*stem_sums_row)(Panel<A> panel, const FeatureMap<S>& map, const A* mean, int width,
                         double* sum, double* product);
   // ReLU and BatchNorm's gradient of such a row, in place: a * d + b * x + c.
-  void (*stem_gradient_row)(Panel<A> panel, const NormalizedMap<S>& map, const A* a, const A* b,
+  void (*stem_gradient_row)(Panel<A> panel, const FeatureMap<S>& map, const A* a, const A* b,
                             const A* c, int width);
   void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner, std::int64_t pitch, int width,
                                    int outputs, A* w);
   // Residual connections: out = relu(main + other) before their own relus, of pixels first ..
-  void (*residual)(const NormalizedMap<S>& main, const NormalizedMap<S>& other, std::int64_t first,
-                   int n, S* out);
+  void (*residual)(const FeatureMap<S>& main, const FeatureMap<S>& other, std::int64_t first, int n,
+                   S* out);
   // BatchNorm's two sums of a gradient that needs no relu: of d, of d * (x - mean); added to.
   void (*residual_sums)(const S* d, const S* x, int channels, const A* mean, std::int64_t first,
                         int n, double* sum, double* product);
-  void (*mean)(const NormalizedMap<S>& map, std::int64_t first_pixel, int pixels, A* features);
+  void (*mean)(const FeatureMap<S>& map, std::int64_t first_pixel, int pixels, A* features);
   void (*mean_back)(const A* dfeatures, std::int64_t first_pixel, int pixels,
-                    const GradientSink<S>& sink);
+                    const GradientEpilogue<S>& epilogue);
 };
 
 // The table of the best instruction set this processor has. `wanted` limits it: "generic", "avx2",

@@ -37,28 +37,29 @@ struct Conv3 {
   }
 
   static void row_back(const A* from, const std::int64_t* offsets, int blocks, int count,
-                       const A* weights, std::int64_t weights_step, const GradientSink<S>& sink,
-                       std::int64_t first_pixel, int stride, Panel<A> y, std::int64_t at) {
+                       const A* weights, std::int64_t weights_step,
+                       const GradientEpilogue<S>& epilogue, std::int64_t first_pixel, int stride,
+                       Panel<A> y, std::int64_t at) {
     alignas(64) A group[kGroup * kOutputs];
-    for (int o = sink.first; o < sink.last; o += kOutputs)
+    for (int o = epilogue.first; o < epilogue.last; o += kOutputs)
       each_row_group(count, [&](int x, int n) {
         for (int r = 0; r < n; ++r) {
           const std::int64_t pixel = first_pixel + static_cast<std::int64_t>(x + r) * stride;
-          prefetch_outputs(sink.map.x + pixel * sink.map.pitch + o);
-          prefetch_outputs(sink.d + pixel * sink.d_pitch + o);
+          prefetch_outputs(epilogue.map.x + pixel * epilogue.map.pitch + o);
+          prefetch_outputs(epilogue.d + pixel * epilogue.d_pitch + o);
         }
         multiply_group<A, Pair>(from + x * kBlock, offsets, blocks,
                                 weights + o / kOutputs * weights_step, n, group);
         for (int c = 0; c < kOutputs; c += L) {
-          SinkLane<S> lane(sink, o + c);
+          EpilogueLane<S> lane(epilogue, o + c);
           for (int r = 0; r < n; ++r) {
             const std::int64_t place = static_cast<std::int64_t>(x + r) * stride;
-            put_in_row<S, Pair>(y, at + place, o + c - sink.first,
-                                lane.template pass<Sending::kStore>(sink, first_pixel + place,
-                                                                    load(group + r * kOutputs + c)),
+            put_in_row<S, Pair>(y, at + place, o + c - epilogue.first,
+                                lane.template pass<AccumulateMode::kStore>(
+                                    epilogue, first_pixel + place, load(group + r * kOutputs + c)),
                                 stride, x + r == 0);
           }
-          lane.finish(sink, o + c);
+          lane.finish(epilogue, o + c);
         }
       });
   }

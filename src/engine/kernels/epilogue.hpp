@@ -53,39 +53,39 @@ CHEXNET_INLINE void prefetch_outputs(const S* at) {
     __builtin_prefetch(at + c, 0, 3);
 }
 
-// One vector of channels of a sink: constants and running sums.
+// One vector of channels of an epilogue: constants and running sums.
 template <class S>
-struct SinkLane {
+struct EpilogueLane {
   using A = Accumulator<S>;
   Vec<A> scale, shift, mean, multiplier, sum = {}, product = {};
   const S* x;
   S* d;
-  SinkLane(const GradientSink<S>& sink, int channel)
-      : scale(load(sink.map.scale + channel)),
-        shift(load(sink.map.shift + channel)),
-        mean(load(sink.mean + channel)),
-        multiplier(load(sink.multiplier + channel)),
-        x(sink.map.x + channel),
-        d(sink.d + channel) {}
+  EpilogueLane(const GradientEpilogue<S>& epilogue, int channel)
+      : scale(load(epilogue.map.scale + channel)),
+        shift(load(epilogue.map.shift + channel)),
+        mean(load(epilogue.mean + channel)),
+        multiplier(load(epilogue.multiplier + channel)),
+        x(epilogue.map.x + channel),
+        d(epilogue.d + channel) {}
   // Gradient dy of the normalized value at `pixel`; returns that value.
-  template <Sending How>
-  CHEXNET_INLINE Vec<A> pass(const GradientSink<S>& sink, std::int64_t pixel, Vec<A> dy) {
-    const Vec<A> value = load(x + pixel * sink.map.pitch);
+  template <AccumulateMode How>
+  CHEXNET_INLINE Vec<A> pass(const GradientEpilogue<S>& epilogue, std::int64_t pixel, Vec<A> dy) {
+    const Vec<A> value = load(x + pixel * epilogue.map.pitch);
     const Vec<A> before = value * scale + shift;
-    S* to = d + pixel * sink.d_pitch;
-    if constexpr (How == Sending::kAddBefore) dy += load(to);
+    S* to = d + pixel * epilogue.d_pitch;
+    if constexpr (How == AccumulateMode::kAddBeforeRelu) dy += load(to);
     const Vec<A> open = gated(before, dy);
     sum += open;
     product = open * (value - mean) + product;
-    if constexpr (How == Sending::kAdd)
+    if constexpr (How == AccumulateMode::kAdd)
       store(to, open * multiplier + load(to));
     else
       store(to, open * multiplier);
     return relu(before);
   }
-  void finish(const GradientSink<S>& sink, int channel) const {
-    add_wide(sink.sum + channel, sum);
-    add_wide(sink.product + channel, product);
+  void finish(const GradientEpilogue<S>& epilogue, int channel) const {
+    add_wide(epilogue.sum + channel, sum);
+    add_wide(epilogue.product + channel, product);
   }
 };
 

@@ -11,8 +11,8 @@ struct Pointwise {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
 
-  static void normalize(const NormalizedMap<S>& map, const std::int64_t* pixels, int n,
-                        Panel<A> panel, std::int64_t at) {
+  static void normalize(const FeatureMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
+                        std::int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* x = map.x + pixels[p] * map.pitch;
       for (int c = 0; c < map.channels; c += L)
@@ -21,7 +21,7 @@ struct Pointwise {
     }
   }
 
-  static void normalize_pooled(const NormalizedMap<S>& map, const std::int64_t* pixels, int n,
+  static void normalize_pooled(const FeatureMap<S>& map, const std::int64_t* pixels, int n,
                                std::int64_t row, Panel<A> panel, std::int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* upper = map.x + pixels[p] * map.pitch;
@@ -82,74 +82,76 @@ struct Pointwise {
       }
   }
 
-  template <Sending How>
-  static void back_group(const A* group, int rows, const GradientSink<S>& sink, int channel,
+  template <AccumulateMode How>
+  static void back_group(const A* group, int rows, const GradientEpilogue<S>& epilogue, int channel,
                          const std::int64_t* pixels, Panel<A> y, std::int64_t at) {
     for (int c = 0; c < kOutputs; c += L) {
-      SinkLane<S> lane(sink, channel + c);
+      EpilogueLane<S> lane(epilogue, channel + c);
       for (int r = 0; r < rows; ++r)
         put_by_pixels<S, Pair>(
-            y, at + r, channel + c - sink.first,
-            lane.template pass<How>(sink, pixels[r], load(group + r * kOutputs + c)));
-      lane.finish(sink, channel + c);
+            y, at + r, channel + c - epilogue.first,
+            lane.template pass<How>(epilogue, pixels[r], load(group + r * kOutputs + c)));
+      lane.finish(epilogue, channel + c);
     }
   }
-  static void back_group_pooled(const A* group, int rows, const GradientSink<S>& sink, int channel,
-                                const std::int64_t* pixels, std::int64_t row, Panel<A> y,
-                                std::int64_t at) {
+  static void back_group_pooled(const A* group, int rows, const GradientEpilogue<S>& epilogue,
+                                int channel, const std::int64_t* pixels, std::int64_t row,
+                                Panel<A> y, std::int64_t at) {
     for (int c = 0; c < kOutputs; c += L) {
-      SinkLane<S> lane(sink, channel + c);
+      EpilogueLane<S> lane(epilogue, channel + c);
       for (int r = 0; r < rows; ++r) {
         const Vec<A> dy = load(group + r * kOutputs + c) * splat(A(0.25));
         Vec<A> sum = {};
         for (const std::int64_t place : {std::int64_t{0}, std::int64_t{1}, row, row + 1})
-          sum += lane.template pass<Sending::kStore>(sink, pixels[r] + place, dy);
-        put_by_pixels<S, Pair>(y, at + r, channel + c - sink.first, sum * splat(A(0.25)));
+          sum += lane.template pass<AccumulateMode::kStore>(epilogue, pixels[r] + place, dy);
+        put_by_pixels<S, Pair>(y, at + r, channel + c - epilogue.first, sum * splat(A(0.25)));
       }
-      lane.finish(sink, channel + c);
+      lane.finish(epilogue, channel + c);
     }
   }
 
-  template <class Epilogue>
+  template <class Finish>
   static CHEXNET_INLINE void each_group(Panel<A> panel, int n, int channels, const A* weights,
-                                        const GradientSink<S>& sink, const std::int64_t* pixels,
-                                        const Epilogue& epilogue) {
+                                        const GradientEpilogue<S>& epilogue,
+                                        const std::int64_t* pixels, const Finish& finish) {
     const int blocks = channels / kBlock / (Pair ? 2 : 1);
     const BlockOffsets offsets(blocks, panel.rows);
     alignas(64) A group[kGroup * kOutputs];
-    for (int o = sink.first; o < sink.last; o += kOutputs)
+    for (int o = epilogue.first; o < epilogue.last; o += kOutputs)
       for (int p = 0; p < n; p += kGroup) {
         const int rows = std::min(kGroup, n - p);
         for (int r = 0; r < rows; ++r) {  // what the epilogue will read arrives meanwhile
-          prefetch_outputs(sink.map.x + pixels[p + r] * sink.map.pitch + o);
-          prefetch_outputs(sink.d + pixels[p + r] * sink.d_pitch + o);
+          prefetch_outputs(epilogue.map.x + pixels[p + r] * epilogue.map.pitch + o);
+          prefetch_outputs(epilogue.d + pixels[p + r] * epilogue.d_pitch + o);
         }
         multiply_group<A, Pair>(panel.units + p * kBlock, offsets.values, blocks,
                                 weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
                                 group);
-        epilogue(group, rows, o, p);
+        finish(group, rows, o, p);
       }
   }
   static void multiply_back(Panel<A> panel, int n, int channels, const A* weights,
-                            const GradientSink<S>& sink, const std::int64_t* pixels, Panel<A> y) {
-    each_group(panel, n, channels, weights, sink, pixels,
-               [&](const A* group, int rows, int o, int p) {
-                 switch (sink.sending) {
-                   case Sending::kStore:
-                     return back_group<Sending::kStore>(group, rows, sink, o, pixels + p, y, p);
-                   case Sending::kAdd:
-                     return back_group<Sending::kAdd>(group, rows, sink, o, pixels + p, y, p);
-                   case Sending::kAddBefore:
-                     return back_group<Sending::kAddBefore>(group, rows, sink, o, pixels + p, y, p);
-                 }
-               });
+                            const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
+                            Panel<A> y) {
+    each_group(
+        panel, n, channels, weights, epilogue, pixels, [&](const A* group, int rows, int o, int p) {
+          switch (epilogue.accumulate) {
+            case AccumulateMode::kStore:
+              return back_group<AccumulateMode::kStore>(group, rows, epilogue, o, pixels + p, y, p);
+            case AccumulateMode::kAdd:
+              return back_group<AccumulateMode::kAdd>(group, rows, epilogue, o, pixels + p, y, p);
+            case AccumulateMode::kAddBeforeRelu:
+              return back_group<AccumulateMode::kAddBeforeRelu>(group, rows, epilogue, o,
+                                                                pixels + p, y, p);
+          }
+        });
   }
   static void multiply_back_pooled(Panel<A> panel, int n, int channels, const A* weights,
-                                   const GradientSink<S>& sink, const std::int64_t* pixels,
+                                   const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
                                    std::int64_t row, Panel<A> y) {
-    each_group(panel, n, channels, weights, sink, pixels,
+    each_group(panel, n, channels, weights, epilogue, pixels,
                [&](const A* group, int rows, int o, int p) {
-                 back_group_pooled(group, rows, sink, o, pixels + p, row, y, p);
+                 back_group_pooled(group, rows, epilogue, o, pixels + p, row, y, p);
                });
   }
 

@@ -46,7 +46,7 @@ struct Stem {
 
   // Row `py` of the pooled map. `chosen` [pooled width][channels]: the window's place of the first
   // largest value; may be null.
-  static void pool_row(const NormalizedMap<S>& map, int height, int width, int py, S* out,
+  static void pool_row(const FeatureMap<S>& map, int height, int width, int py, S* out,
                        std::int64_t pitch, std::uint8_t* chosen, Moments moments) {
     const int pooled = (width - 1) / 2 + 1;
     for (int c = 0; c < map.channels; c += L) {
@@ -94,7 +94,7 @@ struct Stem {
         }
     }
   }
-  static void sums_row(Panel<A> panel, const NormalizedMap<S>& map, const A* mean, int width,
+  static void sums_row(Panel<A> panel, const FeatureMap<S>& map, const A* mean, int width,
                        double* sum, double* product) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c),
@@ -110,7 +110,7 @@ struct Stem {
       add_wide(product + c, p);
     }
   }
-  static void gradient_row(Panel<A> panel, const NormalizedMap<S>& map, const A* a, const A* b,
+  static void gradient_row(Panel<A> panel, const FeatureMap<S>& map, const A* a, const A* b,
                            const A* constant, int width) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
@@ -158,8 +158,8 @@ struct Stem {
                       width, w + o * 7 * kBlock + lane);
   }
 
-  static void residual(const NormalizedMap<S>& main, const NormalizedMap<S>& other,
-                       std::int64_t first, int n, S* out) {
+  static void residual(const FeatureMap<S>& main, const FeatureMap<S>& other, std::int64_t first,
+                       int n, S* out) {
     for (std::int64_t p = first; p < first + n; ++p)
       for (int c = 0; c < main.channels; c += L) {
         const Vec<A> a =
@@ -185,7 +185,7 @@ struct Stem {
   }
 
   // features[c] = mean over `pixels` pixels from `first` of the normalized map.
-  static void mean(const NormalizedMap<S>& map, std::int64_t first, int pixels, A* features) {
+  static void mean(const FeatureMap<S>& map, std::int64_t first, int pixels, A* features) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
       Vec<A> sum = {};
@@ -195,12 +195,13 @@ struct Stem {
     }
   }
   static void mean_back(const A* dfeatures, std::int64_t first, int pixels,
-                        const GradientSink<S>& sink) {
-    for (int c = sink.first; c < sink.last; c += L) {
-      SinkLane<S> lane(sink, c);
+                        const GradientEpilogue<S>& epilogue) {
+    for (int c = epilogue.first; c < epilogue.last; c += L) {
+      EpilogueLane<S> lane(epilogue, c);
       const Vec<A> d = load(dfeatures + c) * splat(A(1) / static_cast<A>(pixels));
-      for (int p = 0; p < pixels; ++p) lane.template pass<Sending::kStore>(sink, first + p, d);
-      lane.finish(sink, c);
+      for (int p = 0; p < pixels; ++p)
+        lane.template pass<AccumulateMode::kStore>(epilogue, first + p, d);
+      lane.finish(epilogue, c);
     }
   }
 };

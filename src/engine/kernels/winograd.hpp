@@ -15,10 +15,10 @@ struct Winograd {
   static constexpr int L = kLanes<A>;
   static constexpr int kTiles = kWinogradTiles;
 
-  struct ImageLocation {
+  struct TileCorner {
     int image, y, x;  // of the tile's first output
   };
-  static CHEXNET_INLINE ImageLocation place(PaddedImage shape, int tile) {
+  static CHEXNET_INLINE TileCorner corner_of(PaddedImage shape, int tile) {
     const int across = (shape.width + 1) / 2, in_image = across * ((shape.height + 1) / 2);
     const int rest = tile % in_image;
     return {tile / in_image, rest / across * 2, rest % across * 2};
@@ -36,7 +36,7 @@ struct Winograd {
   static void input(Panel<A> image, PaddedImage shape, int first, int tiles, int channels, A* v) {
     const std::int64_t frequency = static_cast<std::int64_t>(channels) * kTiles;
     for (int i = 0; i < tiles; ++i) {
-      const ImageLocation at = place(shape, first + i);
+      const TileCorner at = corner_of(shape, first + i);
       const std::int64_t corner = shape.at(at.image, at.y - 1, at.x - 1);
       for (int c = 0; c < channels; c += L) {
         Vec<A> d[16];
@@ -58,7 +58,7 @@ struct Winograd {
                        A* q) {
     const std::int64_t frequency = static_cast<std::int64_t>(channels) * kTiles;
     for (int i = 0; i < tiles; ++i) {
-      const ImageLocation at = place(shape, first + i);
+      const TileCorner at = corner_of(shape, first + i);
       const std::int64_t pixel = shape.at(at.image, at.y, at.x);
       for (int c = 0; c < channels; c += L) {
         const Vec<A> a = get_by_channels(image, pixel, c), b = get_by_channels(image, pixel + 1, c),
@@ -108,7 +108,7 @@ struct Winograd {
   }
   // Calls use(e, y, x) for the tile's outputs that lie in the map.
   template <class Use>
-  static CHEXNET_INLINE void each_output(PaddedImage shape, ImageLocation at, const Use& use) {
+  static CHEXNET_INLINE void each_output(PaddedImage shape, TileCorner at, const Use& use) {
 #pragma GCC unroll 4
     for (int e = 0; e < 4; ++e) {
       const int y = at.y + e / 2, x = at.x + e % 2;
@@ -128,7 +128,7 @@ struct Winograd {
       outputs_of(from, frequency, tile);
       ShiftedSums<A> sums(as_stored<S>(tile[0]));
       for (int i = 0; i < tiles; ++i) {
-        const ImageLocation at = place(shape, first + i);
+        const TileCorner at = corner_of(shape, first + i);
         outputs_of(from + i * kOutputs, frequency, tile);
         each_output(shape, at, [&](int e, int y, int x) {
           const Vec<A> v = as_stored<S>(tile[e]);
@@ -141,23 +141,24 @@ struct Winograd {
   }
 
   static void output_back(const A* m, PaddedImage shape, int first, int tiles,
-                          const GradientSink<S>& sink, std::int64_t first_pixel, Panel<A> y_panel) {
-    const int outputs = sink.last - sink.first;
+                          const GradientEpilogue<S>& epilogue, std::int64_t first_pixel,
+                          Panel<A> y_panel) {
+    const int outputs = epilogue.last - epilogue.first;
     const std::int64_t frequency = static_cast<std::int64_t>(outputs) * kTiles;
     for (int o = 0; o < outputs; o += L) {
       const A* from = m + (o / kOutputs) * kTiles * kOutputs + o % kOutputs;
-      SinkLane<S> lane(sink, sink.first + o);
+      EpilogueLane<S> lane(epilogue, epilogue.first + o);
       for (int i = 0; i < tiles; ++i) {
-        const ImageLocation at = place(shape, first + i);
+        const TileCorner at = corner_of(shape, first + i);
         Vec<A> tile[4];
         outputs_of(from + i * kOutputs, frequency, tile);
         each_output(shape, at, [&](int e, int y, int x) {
-          const Vec<A> value = lane.template pass<Sending::kStore>(
-              sink, first_pixel + pixel(shape, at.image, y, x), tile[e]);
+          const Vec<A> value = lane.template pass<AccumulateMode::kStore>(
+              epilogue, first_pixel + pixel(shape, at.image, y, x), tile[e]);
           put_by_channels<S, false>(y_panel, shape.at(at.image, y, x), o, value);
         });
       }
-      lane.finish(sink, sink.first + o);
+      lane.finish(epilogue, epilogue.first + o);
     }
   }
 

@@ -56,7 +56,7 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run, const A* dlogits) co
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0, 0);
   const A* features = run.template kept_at<A>(features_);
   A* dfeatures = run.template kept_at<A>(dfeatures_);
-  const auto store = [&](A& to, A value) { to = run.micro == 0 ? value : to + value; };
+  const auto store = [&](A& to, A value) { to = run.micro_batch.first() ? value : to + value; };
   run.thread_pool.run(findings_ + shape_.images, [&](int task, int) {
     if (task >= findings_) {  // dfeatures = dlogits x weight
       const int image = task - findings_;
@@ -78,8 +78,8 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run, const A* dlogits) co
       store(weight_gradient_[task * channels_ + c], sum);
     }
   });
-  run.finished(std::min(weight_end_, bias_end_));
-  run.finished(std::max(weight_end_, bias_end_));
+  run.micro_batch.written(std::min(weight_end_, bias_end_));
+  run.micro_batch.written(std::max(weight_end_, bias_end_));
 }
 
 template <class S>

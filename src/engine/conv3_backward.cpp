@@ -119,7 +119,7 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
       direct(run, task);
   });
   write_gradient(run, space);
-  run.finished(shape_.end);
+  run.micro_batch.written(shape_.end);
   space.sums.combine();
   return space.sums;
 }
@@ -150,7 +150,7 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run, const Space& space) con
         std::copy_n(&u[0][0], 9 * kBlock, &g[0][0]);
       A* to = shape_.gradient + (static_cast<std::int64_t>(o) * shape_.in + block * kBlock) * 9;
       for (int c = 0; c < kBlock; ++c)
-        for (int e = 0; e < 9; ++e, ++to) *to = run.micro == 0 ? g[e][c] : *to + g[e][c];
+        for (int e = 0; e < 9; ++e, ++to) *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
     }
   });
 }

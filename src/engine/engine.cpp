@@ -30,15 +30,12 @@ class NetworkEngine final : public Engine {
     allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
     return allocator.used();
   }
-  void forward(const std::uint8_t* images, Micro micro, void* logits) override {
+  void forward(const std::uint8_t* images, const MicroBatch& micro_batch, void* logits) override {
     images_ = images;
-    network_->forward(run(micro), images, static_cast<A*>(logits));
+    network_->forward(run(micro_batch), images, static_cast<A*>(logits));
   }
-  void backward(const void* dlogits, Micro micro,
-                std::function<void(std::int64_t)> written) override {
-    Run<S> run = this->run(micro);
-    run.written = std::move(written);
-    network_->backward(run, images_, static_cast<const A*>(dlogits));
+  void backward(const void* dlogits, const MicroBatch& micro_batch) override {
+    network_->backward(run(micro_batch), images_, static_cast<const A*>(dlogits));
   }
   void set_layer_times(LayerTimes* layer_times) override { layer_times_ = layer_times; }
   void set_profiler(Profiler* profiler) override { profiler_ = profiler; }
@@ -49,12 +46,11 @@ class NetworkEngine final : public Engine {
   }
 
  private:
-  Run<S> run(Micro micro) {
+  Run<S> run(const MicroBatch& micro_batch) {
     LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
-    run.micro = micro.index;
-    run.micro_count = micro.count;
+    run.micro_batch = micro_batch;
     run.kept = allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
     run.workspace = allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
     run.arena = allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));

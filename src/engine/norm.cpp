@@ -80,7 +80,7 @@ void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
                       double count) const {
   const A* running = running_ + statistics_;
   A* reported = batch_statistics_ + statistics_;
-  const double share = 1.0 / run.micro_count, unbiased = count / std::max(count - 1, 1.0);
+  const double share = 1.0 / run.micro_batch.count, unbiased = count / std::max(count - 1, 1.0);
   for (int c = 0; c < channels_; ++c) {
     double mean = running[c], inverse = 0;
     if (run.training) {
@@ -88,7 +88,8 @@ void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
       inverse = statistics.inverse(run)[c];
       const double variance = static_cast<double>(statistics.variance(run)[c]) * unbiased;
       const auto report = [&](A& to, double value) {
-        to = static_cast<A>((run.micro == 0 ? 0.0 : static_cast<double>(to)) + share * value);
+        to = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
+                            share * value);
       };
       report(reported[c], mean);
       report(reported[channels_ + c], variance);
@@ -107,11 +108,11 @@ void Norm<S>::set_gradients(const Run<S>& run, const PartSums& sums, const A* in
     A& bias = gradients_[bias_ + c];
     A& weight = gradients_[weight_ + c];
     const double db = sums.first(0)[c], dw = sums.second(0)[c] * static_cast<double>(inverse[c]);
-    bias = static_cast<A>((run.micro == 0 ? 0.0 : static_cast<double>(bias)) + db);
-    weight = static_cast<A>((run.micro == 0 ? 0.0 : static_cast<double>(weight)) + dw);
+    bias = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(bias)) + db);
+    weight = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(weight)) + dw);
   }
-  run.finished(std::min(weight_, bias_) + channels_);
-  run.finished(std::max(weight_, bias_) + channels_);
+  run.micro_batch.written(std::min(weight_, bias_) + channels_);
+  run.micro_batch.written(std::max(weight_, bias_) + channels_);
 }
 
 // dx = scale * (dy - mean(dy) - (x - mean) * inverse^2 * mean(dy * (x - mean))), scale = weight *

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <numeric>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "chexnet/engine/kernels.hpp"
 #include "chexnet/engine/layer_times.hpp"
 #include "chexnet/engine/memory_plan.hpp"
+#include "chexnet/engine/micro_batch.hpp"
 
 namespace chexnet {
 
@@ -68,14 +68,13 @@ struct Run {
   ThreadPool& thread_pool;
   Communicator* sync = nullptr;  // ranks that share batch statistics
   bool training = false;
-  int micro = 0, micro_count = 1;  // gradients are stored for micro 0 and added after
+  MicroBatch micro_batch{};
   std::byte* arena = nullptr;
   const MemoryPlan* plan = nullptr;
   std::byte* workspace = nullptr;
   std::byte* kept = nullptr;
-  LayerTimes* layer_times = nullptr;                // may be null
-  Profiler* profiler = nullptr;                     // may be null
-  std::function<void(std::int64_t end)> written{};  // gradients below `end` are complete
+  LayerTimes* layer_times = nullptr;  // may be null
+  Profiler* profiler = nullptr;       // may be null
 
   template <class T>
   T* buffer(int id) const {
@@ -91,9 +90,6 @@ struct Run {
   }
   Profiler::Span backward_span(const char* name, std::size_t number = 0) const {
     return {profiler, Phase::kBackward, name, static_cast<std::int32_t>(number) - (number == 0)};
-  }
-  void finished(std::int64_t end) const {
-    if (micro + 1 == micro_count && written) written(end);
   }
 };
 

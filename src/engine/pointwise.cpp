@@ -201,12 +201,12 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
   run.thread_pool.run(rows.parts, [&](int part, int) {
     for (std::int64_t i = rows.begin(part) * kOutputs; i < rows.end(part) * kOutputs; ++i) {
-      A sum = run.micro == 0 ? A(0) : gradient_[i];
+      A sum = run.micro_batch.first() ? A(0) : gradient_[i];
       for (int p = 0; p < cut.items.parts; ++p) sum += space.weights[p * size + i];
       gradient_[i] = sum;
     }
   });
-  run.finished(end_);
+  run.micro_batch.written(end_);
   space.sums.combine();
   return space.sums;
 }

@@ -210,11 +210,11 @@ void Stem<S>::write_gradient(const Run<S>& run, const Space& space) const {
         }
         for (std::size_t c = 0; c < 3; ++c) {
           A& to = gradient_[((o * 3 + static_cast<int>(c)) * kKernel + y) * kKernel + x];
-          to = static_cast<A>((run.micro == 0 ? 0.0 : static_cast<double>(to)) + gain_[c] * gray +
-                              offset_[c] * inside);
+          to = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
+                              gain_[c] * gray + offset_[c] * inside);
         }
       }
-  run.finished(end_);
+  run.micro_batch.written(end_);
 }
 
 template class Stem<float>;

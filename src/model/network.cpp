@@ -152,7 +152,7 @@ at::Tensor Network::forward(const at::Tensor& images, Mode mode) {
   images_ = images.contiguous();
   at::Tensor logits = at::empty({images.size(0), findings_}, parameters_.flat_values().options());
   active_->forward(images_.const_data_ptr<std::uint8_t>(),
-                   {parameters_.micro_batch(), parameters_.micro_batches()},
+                   {parameters_.micro_batch(), parameters_.micro_batches(), {}},
                    logits.mutable_data_ptr());
   return logits;
 }
@@ -160,8 +160,9 @@ at::Tensor Network::forward(const at::Tensor& images, Mode mode) {
 void Network::backward(const at::Tensor& dlogits) {
   if (active_ != nullptr) {
     const at::Tensor d = dlogits.contiguous();
-    active_->backward(d.const_data_ptr(), {parameters_.micro_batch(), parameters_.micro_batches()},
-                      [this](std::int64_t end) { parameters_.gradients_written(end); });
+    active_->backward(d.const_data_ptr(),
+                      {parameters_.micro_batch(), parameters_.micro_batches(),
+                       [this](std::int64_t end) { parameters_.gradients_written(end); }});
     images_ = at::Tensor();
     return;
   }

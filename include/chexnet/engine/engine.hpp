@@ -16,6 +16,7 @@
 #include "chexnet/engine/flat_parameters.hpp"
 #include "chexnet/engine/layer_times.hpp"
 #include "chexnet/engine/memory_plan.hpp"
+#include "chexnet/engine/micro_batch.hpp"
 #include "chexnet/engine/network_spec.hpp"
 
 namespace chexnet {
@@ -31,10 +32,6 @@ class Engine {
     std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
     std::string instruction_set;  // "" = the best there is
   };
-  // A backward may be one of several micro-batches whose gradients add up.
-  struct Micro {
-    int index = 0, count = 1;
-  };
 
   virtual ~Engine() = default;
 
@@ -43,12 +40,11 @@ class Engine {
   // images: uint8 [batch][size][size]; in training they are read again by backward. logits
   // [batch][findings] in the accumulator's type. In training the batch statistics are written to
   // the memory behind the gradients.
-  virtual void forward(const std::uint8_t* images, Micro micro, void* logits) = 0;
-  // dlogits as logits. Gradients go to the flat buffer, in its order; `written(end)` tells that all
-  // below `end` are complete (at the last micro-batch). An engine that is not for training
-  // computes the classifier's gradients only.
-  virtual void backward(const void* dlogits, Micro micro,
-                        std::function<void(std::int64_t)> written) = 0;
+  virtual void forward(const std::uint8_t* images, const MicroBatch& micro_batch, void* logits) = 0;
+  // dlogits as logits. Gradients go to the flat buffer, in its order, and micro_batch.written tells
+  // how far it is complete. An engine that is not for training computes the classifier's gradients
+  // only.
+  virtual void backward(const void* dlogits, const MicroBatch& micro_batch) = 0;
   // Adds times to `layer_times` until told otherwise; null: none.
   virtual void set_layer_times(LayerTimes* layer_times) = 0;
   // Marks each group of layers (stem, blocks, head) for a timeline; null: none.

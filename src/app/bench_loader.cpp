@@ -71,9 +71,10 @@ int run(const Options& options) {
     const UnlabeledSet set = all_images({place}, stores);
     Augmentation augmentation;
     augmentation.random_crop = augmentation.flip = !options.plain;
-    const ImageReader reader(*set.source,
-                             {options.resize, options.crop, resize_kind(options.kind), 64'000'000},
-                             augmentation, 1);
+    const ImageReader reader(
+        *set.source,
+        {options.resize, options.crop, *find_choice<ResizeKind>(options.kind), 64'000'000},
+        augmentation, 1);
     nlohmann::ordered_json results = nlohmann::json::array();
     Curve curve{place, curve_color(plot.curves.size()), {}, {}};
     std::size_t knee = 0;
@@ -125,7 +126,7 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
       ->required();
   add_picture_options(*command, options->resize, options->crop, options->batch);
   command->add_option("--kind", options->kind, "antialias or area")
-      ->check(CLI::IsMember({"antialias", "area"}))
+      ->check(CLI::IsMember(choice_names<ResizeKind>()))
       ->capture_default_str();
   command->add_flag("--plain", options->plain, "center crop, no flip");
   command->add_option("--workers", options->workers, "comma-separated counts")

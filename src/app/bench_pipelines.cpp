@@ -41,7 +41,7 @@ struct Options {
 // rank 0 prints what they did.
 int run_ranks(const Options& options, Invocation& invocation) {
   LaunchConfig launch_config;
-  launch_config.device = "cpu";
+  launch_config.device = DeviceKind::kCpu;
   launch_config.ranks = 1;
   const RankWorld world = enter_world(launch_config, invocation);
   Communicator& comm = world.comm();
@@ -53,7 +53,7 @@ int run_ranks(const Options& options, Invocation& invocation) {
                            {options.resize, options.crop, ResizeKind::kAntialias, 64'000'000},
                            augmentation, 1);
   DataConfig data;
-  data.pipeline = options.mode;
+  data.pipeline = *find_choice<PipelineKind>(options.mode);
   const auto batch = static_cast<std::uint64_t>(options.batch * comm.size());
   const auto sampler = training_sampler(data, set.source->index(), set.rows, false, 1, 0, batch,
                                         comm.rank(), comm.size());
@@ -170,7 +170,7 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
                    "write the curves to NAME.svg (images/s) and NAME-cpu.svg (CPU time)")
       ->check(in_file_system());
   command->add_option("--mode", options->mode, "run this one mode as a rank")
-      ->check(CLI::IsMember({"old", "new", "global"}))
+      ->check(CLI::IsMember(choice_names<PipelineKind>()))
       ->group("");
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

@@ -26,12 +26,12 @@ namespace chexnet {
 namespace {
 
 struct StepOptions {
-  std::string model = "densenet121", precision = "auto", device = "auto", wire = "fp32";
-  std::string engine = "auto";
+  std::string model = "densenet121", precision = "auto", device = "auto", engine = "auto";
+  std::string convolutions = "auto", compression = "none";
   std::int64_t batch = 16, size = 224, threads = 0;
   int steps = 10, ranks = 1;
   double bucket_mb = 4;
-  bool json = false, strict = false;
+  bool json = false;
 };
 
 // Runs each of `steps` once a round, in turn, and returns their times in ms: [step][round]. A noisy
@@ -114,21 +114,22 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   LaunchConfig launch_config;
   launch_config.ranks = options.ranks;
   launch_config.threads = options.threads;
-  launch_config.device = options.device;
+  launch_config.device = find_choice<DeviceKind>(options.device);
   RankWorld world = enter_world(launch_config, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   const Device device = choose_device(launch_config, world.comm());
   const auto comm = gradient_communicator(world.take_comm(), device, launch_config);
   constexpr std::int64_t kFindings = 14;
-  Network network(network_spec(options.model), kFindings,
-                  {.device = device.where,
-                   .precision = resolve_precision(options.precision, device),
-                   .own_engine = options.engine != "aten",
-                   .winograd = !options.strict});
+  Network network(
+      network_spec(options.model), kFindings,
+      {.device = device.where,
+       .precision = resolve_precision(find_choice<Precision>(options.precision), device),
+       .own_engine = find_choice<EngineKind>(options.engine) != EngineKind::kAten,
+       .winograd = find_choice<ConvolutionKind>(options.convolutions) != ConvolutionKind::kDirect});
   network.parameters().initialize(1);
   const LossWeights weights{std::vector<double>(kFindings, 1.0),
                             std::vector<double>(kFindings, 1.0)};
-  const Wire wire = wire_of(options.wire);
+  const auto compression = *find_choice<GradientCompression>(options.compression);
 
   const at::Tensor images = at::empty({options.batch, 1, options.size, options.size}, at::kByte),
                    labels = at::zeros({options.batch, kFindings}, at::kFloat);
@@ -139,7 +140,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     labels.data_ptr<float>()[i] = random.chance(0.1) ? 1.0f : 0.0f;
   const double entries = static_cast<double>(options.batch * kFindings * comm->size());
 
-  const TrainStep::Options step_options{TrainConfig{}, weights, options.bucket_mb, wire};
+  const TrainStep::Options step_options{TrainConfig{}, weights, options.bucket_mb, compression};
   TrainStep::Options silent_options = step_options;
   silent_options.communicate = false;
   TrainStep step(network, *comm, step_options), silent(network, *comm, silent_options);
@@ -178,7 +179,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   json["model"] = options.model;
   json["batch"] = options.batch;
   json["size"] = options.size;
-  json["precision"] = precision_name(network.options().precision);
+  json["precision"] = choice_name(network.options().precision);
   json["threads"] = device.threads;
   json["device"] = device.description;
   json["ranks"] = comm->size();
@@ -197,7 +198,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     return 0;
   }
   std::cout << options.model << "  batch " << options.batch << " x " << comm->size() << " ranks  "
-            << options.size << " px  " << precision_name(network.options().precision) << "  "
+            << options.size << " px  " << choice_name(network.options().precision) << "  "
             << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1) << " ms a step  "
             << fixed(json["cpu_s_per_step"], 2) << " CPU s a step  peak "
             << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
@@ -225,21 +226,26 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
   step_command->add_option("--size", step->size, "pixels")
       ->check(CLI::Range(32, 4096))
       ->capture_default_str();
-  step_command->add_option("--precision", step->precision, "auto, fp64, fp32, bf16 or fp16")
+  step_command->add_option("--precision", step->precision, "as train.precision")
+      ->check(CLI::IsMember(names_or_auto<Precision>()))
       ->capture_default_str();
   step_command
       ->add_option("--engine", step->engine, "auto: our own on CPU; aten: LibTorch's operators")
-      ->check(CLI::IsMember({"auto", "aten"}))
+      ->check(CLI::IsMember(choice_names<EngineKind>()))
       ->capture_default_str();
-  step_command->add_flag("--strict", step->strict, "as train.deterministic: strict (no Winograd)");
+  step_command->add_option("--convolutions", step->convolutions, "as train.convolutions")
+      ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
+      ->capture_default_str();
   step_command->add_option("--threads", step->threads, "compute threads a rank; 0 = its cores");
   add_device_option(*step_command, step->device);
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   step_command->add_option("--ranks", step->ranks, "ranks to start")->check(CLI::Range(1, 100000));
-  step_command->add_option("--wire", step->wire, "gradients on the network: fp32, fp16 or bf16")
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
+  step_command
+      ->add_option("--gradient-compression", step->compression, "as launch.gradient_compression")
+      ->check(CLI::IsMember(choice_names<GradientCompression>()))
+      ->capture_default_str();
   step_command->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")
       ->check(CLI::Range(0.001, 10000.0));
   step_command->add_flag("--json", step->json, "one JSON object on stdout (docs/json.md)");

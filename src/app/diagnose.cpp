@@ -75,7 +75,8 @@ double read_rate(const Dataset& dataset, int threads, double seconds) {
 }
 
 int measure(const Options& options, Invocation& invocation) {
-  Config config = load_config({options.what.begin(), options.what.end()}, options.set);
+  Config config =
+      load_config({options.what.begin(), options.what.end()}, options.set, &invocation.variables);
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   check_run(config);
   RankWorld world = enter_world(config.launch, invocation);
@@ -90,18 +91,16 @@ int measure(const Options& options, Invocation& invocation) {
   network.parameters().initialize(1);
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  const TrainStep::Options with{config.train, weights, std::abs(config.launch.bucket_mb),
-                                wire_of(config.launch.wire)};
+  const TrainStep::Options with = step_options(config, weights);
   TrainStep::Options without = with;
   without.communicate = false;
   TrainStep step(network, *comm, with), silent(network, *comm, without);
 
   const std::int64_t batch =
-      config.train.batch > 0
-          ? config.train.batch
-          : auto_batch(config, network, *comm,
-                       static_cast<std::int64_t>(dataset.splits.train.rows.size()),
-                       available_memory_bytes());
+      config.train.batch ? *config.train.batch
+                         : auto_batch(config, network, *comm,
+                                      static_cast<std::int64_t>(dataset.splits.train.rows.size()),
+                                      available_memory_bytes());
   const int per_rank = std::max(1, static_cast<int>(batch) / comm->size());
   const ImageReader reader(*dataset.images, training_preprocessing(config.data),
                            augmentation_of(config.data), 1);

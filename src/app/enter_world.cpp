@@ -50,10 +50,11 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   RankRequest request;
   request.ranks = static_cast<int>(config.ranks);
   request.ranks_per_host = static_cast<int>(config.ranks_per_node);
-  if (config.device != "cpu") {
+  if (config.device != DeviceKind::kCpu) {
     // A login node may have no GPU where the job's hosts have some.
     request.host_gpus = CudaLibrary::visible_gpus();
-    if (request.host_gpus == 0 && config.device == "cuda") request.host_gpus = job.host_gpus;
+    if (request.host_gpus == 0 && config.device == DeviceKind::kCuda)
+      request.host_gpus = job.host_gpus;
   }
   launch.layout = decide_layout(request, job, hosts);
   // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host, however many cores.
@@ -67,7 +68,7 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   launch.oversubscribe =
       (slots > 0 && launch.layout.ranks > slots) || (here && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
-  launch.forwarded = forwarded_variables(environ, config.variables);
+  launch.forwarded = forwarded_variables(environ, invocation.variables);
   launch.mpi_args = network_settings(config.network).mpirun;
   launch.mpi_args.insert(launch.mpi_args.end(), config.mpi_args.begin(), config.mpi_args.end());
   launch.program = invocation.program;
@@ -77,9 +78,10 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
 }
 
 // What mpirun would only stumble over.
-std::vector<CheckResult> start_checks(const std::string& network, const SelfLaunch& launch) {
+std::vector<CheckResult> start_checks(const NetworkChoice& network, const SelfLaunch& launch) {
   const Mpirun mpirun = find_mpirun();
-  const bool asks_ucx = network.starts_with("ib") || network == "ucx";
+  using Kind = NetworkChoice::Kind;
+  const bool asks_ucx = network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
   NetworkFacts facts = read_network_facts(asks_ucx ? &mpirun : nullptr);
   const bool here = launch.layout.hosts == 1 && launch.hostfile.empty();
   if (!here) facts.adapters.reset();

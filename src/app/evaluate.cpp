@@ -52,7 +52,8 @@ int evaluate_predictions(const Options& options) {
     predictions = read_predictions(options.predictions, nullptr);
   } else {
     DataConfig data = config.data;
-    if (!options.format.empty()) data.manifest.format = options.format;
+    if (const auto format = find_choice<ManifestFormat>(options.format))
+      data.manifest.format = *format;
     const Manifest manifest = read_tables(data, options.manifests, config.eval);
     predictions = read_predictions(options.predictions, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
@@ -63,21 +64,24 @@ int evaluate_predictions(const Options& options) {
 
 // The config of the run that a model lies in, else what the model file itself says; then what the
 // user overrides.
-Config config_of(const std::filesystem::path& file, const ModelCard& card, const Options& options) {
+Config config_of(const std::filesystem::path& file, const ModelCard& card, const Options& options,
+                 Strings& variables) {
   const auto kept = file.parent_path() / "state.json";
   const bool in_run = file.filename() == "model.safetensors" && std::filesystem::exists(kept);
   Config config;
   if (in_run) {
     const auto text = CheckpointStore::read_state(file.parent_path());
     const TrainState state = TrainState::from_json(text, kept.string());
-    config = load_config_text(kept.string(), state.config, options.set);
+    config = load_config_text(kept.string(), state.config, options.set, &variables);
   } else {
     const Config said = load_config_text(file.string(), card.config, {});
-    config = load_config_text(file.string(), config_yaml(without_places(said)), options.set);
+    config =
+        load_config_text(file.string(), config_yaml(without_places(said)), options.set, &variables);
   }
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   if (!options.images.empty()) config.data.images = options.images;
-  if (!options.format.empty()) config.data.manifest.format = options.format;
+  if (const auto format = find_choice<ManifestFormat>(options.format))
+    config.data.manifest.format = *format;
   const bool has_table = !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())
     throw ConfigError("[evaluate] " + file.string() +
@@ -97,7 +101,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   check_output(options.out);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
-  const Config config = config_of(file, card, options);
+  const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world = enter_world(config.launch, invocation,
                                       {.run_folder = {}, .resume_command = {}, .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
@@ -117,7 +121,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   }
   broadcast_from_rank_0(comm, network.parameters(), nullptr);
   // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
-  const LossWeights weights = loss_weights("none", manifest, set.split);
+  const LossWeights weights = loss_weights(LossWeighting::kNone, manifest, set.split);
   const auto prediction =
       predict_split(config, set.dataset, set.split, network, comm, device, weights, stop_requested);
   if (!prediction) {
@@ -165,7 +169,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--format", options->format,
                    "of --manifest: nih, chexpert or csv; else as data.manifest.format")
-      ->check(CLI::IsMember({"nih", "chexpert", "csv"}))
+      ->check(CLI::IsMember(choice_names<ManifestFormat>()))
       ->needs(manifest);
   command->add_option("--split", options->split, "train, val or test")
       ->excludes(predictions)

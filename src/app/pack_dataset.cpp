@@ -32,9 +32,10 @@ struct Options {
 };
 
 int run(const Options& options, Invocation& invocation) {
-  Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set, &invocation.variables);
   config.launch.ranks = options.ranks;
-  config.launch.device = "cpu";
+  config.launch.device = DeviceKind::kCpu;
   const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();

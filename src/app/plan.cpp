@@ -94,9 +94,9 @@ int run(Options options) {
   step.compute_s = options.batch / options.images_per_s;
   constexpr std::int64_t kFindings = 14;
   step.gradient_bytes =
-      cluster.wire_bytes *
+      cluster.gradient_bytes *
       static_cast<double>(Network(network_spec(options.model), kFindings, {}).parameters().size());
-  step.bucket_bytes = options.bucket_mb * 1e6 * cluster.wire_bytes / 4;
+  step.bucket_bytes = options.bucket_mb * 1e6 * cluster.gradient_bytes / 4;
   step.jitter = cluster.jitter;
   step.overlap = cluster.overlap;
   step.coordination_s = 1e-3 * cluster.coordination_ms;

@@ -65,7 +65,7 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
   if (ranks_per_node > 0) config.ranks_per_node = ranks_per_node;
   if (gpus > 0) {
     config.ranks_per_node = gpus;
-    config.device = "cuda";
+    config.device = DeviceKind::kCuda;
   }
   if (!hostfile.empty()) config.hostfile = hostfile;
   std::istringstream words(mpi_args);
@@ -74,20 +74,25 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
 
 void add_device_option(CLI::App& command, std::string& device) {
   command.add_option("--device", device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->check(CLI::IsMember(names_or_auto<DeviceKind>()))
       ->capture_default_str();
 }
 
 void LinkOptions::add_to(CLI::App& command) {
   launch.add_to(command);
   add_device_option(command, device);
-  command.add_option("--network", network, "as launch.network")->capture_default_str();
+  command.add_option("--network", network, "as launch.network")
+      ->check([](const std::string& text) {
+        if (NetworkChoice::parse(text)) return std::string();
+        return "'" + text + "' is not known. Hint: " + NetworkChoice::known();
+      })
+      ->capture_default_str();
 }
 
 LaunchConfig LinkOptions::config() const {
   LaunchConfig config;
-  config.device = device;
-  config.network = network;
+  config.device = find_choice<DeviceKind>(device);
+  config.network = *NetworkChoice::parse(network);
   launch.apply_to(config);
   return config;
 }

@@ -129,10 +129,10 @@ int hand_over(const JobRequest& request, const std::string& text) {
 // What train would find only once the job has its hosts.
 void check_job(const Config& config, const JobRequest& request) {
   check_run(config);
-  if (config.train.batch <= 0) return;  // chosen by the ranks
+  if (!config.train.batch) return;  // chosen by the ranks
   auto ranks = static_cast<int>(config.launch.ranks);
   if (ranks == 0) ranks = request.nodes * static_cast<int>(config.launch.ranks_per_node);
-  check_batch(config, ranks > 0 ? ranks : total_ranks(request));
+  check_batch(config.train, *config.train.batch, ranks > 0 ? ranks : total_ranks(request));
 }
 
 int run(const Options& options, Invocation& invocation) {

@@ -39,7 +39,8 @@ Resume resume_of(const std::string& text) {
 }
 
 int run(const Options& options, Invocation& invocation) {
-  Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set, &invocation.variables);
   if (!options.out.empty()) config.run.dir = options.out;
   options.launch.apply_to(config.launch);
   if (options.print_config) {
@@ -50,7 +51,6 @@ int run(const Options& options, Invocation& invocation) {
   check_run(config);
   check_output(options.timeline);
   JobClock::configured_s(config.launch);
-  network_settings(config.launch.network);
   const Resume resume = resume_of(options.resume);
   const ParentTask parent{.dry_run = options.launch.dry_run,
                           .run_folder = run_folder_of(config),

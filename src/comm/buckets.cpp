@@ -5,7 +5,8 @@
 namespace chexnet {
 
 std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
-                                 std::size_t element_size, std::size_t bucket_bytes, Wire wire) {
+                                 std::size_t element_size, std::size_t bucket_bytes,
+                                 GradientCompression compression) {
   constexpr std::size_t kLastShare = 8;
   std::vector<Bucket> buckets;
   std::size_t begin = 0;
@@ -19,7 +20,7 @@ std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
     begin = end;
   }
   if (total > begin) {
-    if (wire == Wire::kExact && !buckets.empty())
+    if (compression == GradientCompression::kNone && !buckets.empty())
       buckets.back().end = total;
     else
       buckets.push_back({begin, total, true});

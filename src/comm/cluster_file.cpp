@@ -46,7 +46,7 @@ Cluster read_cluster(const std::filesystem::path& path) {
       {"coordination_ms", number(cluster.coordination_ms)},
       {"images_per_s", number(cluster.images_per_s)},
       {"batch", number(cluster.batch)},
-      {"wire_bytes", number(cluster.wire_bytes)},
+      {"gradient_bytes", number(cluster.gradient_bytes)},
       {"loader.images_per_s", number(cluster.loader.images_per_s)},
       {"loader.every_rank_decodes_all", flag(cluster.loader.every_rank_decodes_all)},
       {"loader.shares_cores", flag(cluster.loader.shares_cores)},

@@ -36,7 +36,7 @@ std::vector<std::string> strangers(const std::vector<GpuState>& gpus, const std:
 
 }  // namespace
 
-RankPlacement place_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
+RankPlacement place_ranks(Communicator& comm, BindPolicy bind, const RankGpu& gpu,
                           bool started_by_launcher) {
   const auto nvml = gpu.uuid.empty() ? nullptr : Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
@@ -65,20 +65,20 @@ RankPlacement place_ranks(Communicator& comm, const std::string& bind, const Ran
   RankPlacement placed;
   placed.cpus = neighbors[me].cpus;
   std::string binding = "good";
-  if (bind == "off") {
+  if (bind == BindPolicy::kOff) {
     binding = "not checked";
   } else if (wanted.found != Binding::kGood) {
     binding = wanted.reason;
-    if (bind == "fix") {
+    if (bind == BindPolicy::kFix) {
       placed.cpus = bind_process(wanted.cpus);
       binding += placed.cpus == wanted.cpus
                      ? ": moved to " + cpu_list_text(wanted.cpus)
                      : ": could not be moved to " + cpu_list_text(wanted.cpus);
     }
     if (placed.cpus != wanted.cpus)
-      placed.warnings.push_back(
-          "[binding] " + host + ": " + binding + ". Hint: " +
-          (bind == "fix" ? "the batch system holds this rank there" : "launch.bind=fix moves it"));
+      placed.warnings.push_back("[binding] " + host + ": " + binding + ". Hint: " +
+                                (bind == BindPolicy::kFix ? "the batch system holds this rank there"
+                                                          : "launch.bind=fix moves it"));
   }
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus)

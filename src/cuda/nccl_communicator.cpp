@@ -69,7 +69,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   const World& world() const override { return host_->world(); }
-  void set_wire(Wire wire) override { wire_ = wire; }
+  void set_compression(GradientCompression compression) override { compression_ = compression; }
   void set_profiler(Profiler* profiler) override {
     Communicator::set_profiler(profiler);
     host_->set_profiler(profiler);
@@ -80,7 +80,8 @@ class NcclCommunicator final : public Communicator {
         c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_));
     check_cuda(cudaEventRecord(ready_, compute.stream()));
     check_cuda(cudaStreamWaitEvent(stream_.stream(), ready_, 0));
-    if (wire_ == Wire::kExact || buffer.exact || buffer.type == ElementType::kF64) {
+    if (compression_ == GradientCompression::kNone || buffer.exact ||
+        buffer.type == ElementType::kF64) {
       const auto type = buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32;
       check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type, ncclAvg, comm_,
                                stream_.stream()),
@@ -94,11 +95,13 @@ class NcclCommunicator final : public Communicator {
                             .dtype(at::kFloat)
                             .device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
       at::Tensor half =
-          (flat * (1.0 / size())).to(wire_ == Wire::kBf16 ? at::kBFloat16 : at::kHalf);
-      check_nccl(ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
-                               wire_ == Wire::kBf16 ? ncclBfloat16 : ncclFloat16, ncclSum, comm_,
-                               stream_.stream()),
-                 comm_, rank());
+          (flat * (1.0 / size()))
+              .to(compression_ == GradientCompression::kBf16 ? at::kBFloat16 : at::kHalf);
+      check_nccl(
+          ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
+                        compression_ == GradientCompression::kBf16 ? ncclBfloat16 : ncclFloat16,
+                        ncclSum, comm_, stream_.stream()),
+          comm_, rank());
       settle("all-reduce");
       flat.copy_(half);
     }
@@ -166,7 +169,7 @@ class NcclCommunicator final : public Communicator {
   c10::cuda::CUDAStream stream_;
   ncclComm_t comm_ = nullptr;
   cudaEvent_t ready_ = nullptr, done_ = nullptr;
-  Wire wire_ = Wire::kExact;
+  GradientCompression compression_ = GradientCompression::kNone;
 };
 
 }  // namespace

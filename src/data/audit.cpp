@@ -213,7 +213,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, S
     audit.splits.push_back(count(m, split->name, split->rows));
     for (const auto row : split->rows) split_of[row] = split->name.c_str();
   }
-  if (config.manifest.format == "nih") compare_with_nih(m, splits, audit);
+  if (config.manifest.format == ManifestFormat::kNih) compare_with_nih(m, splits, audit);
 
   // Which images are there.
   std::vector<Container> containers;

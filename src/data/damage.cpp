@@ -41,7 +41,7 @@ std::string hint_for(const DamageByRank& damage, const DamagePolicy& policy) {
 }  // namespace
 
 DamagePolicy DamagePolicy::of(const DataConfig& config) {
-  return {config.corrupt == "skip", config.corrupt_limit};
+  return {config.corrupt == OnDamage::kSkip, config.corrupt_limit};
 }
 
 std::uint64_t DamagePolicy::allowed(std::uint64_t images) const {

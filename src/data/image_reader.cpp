@@ -38,8 +38,8 @@ void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
 }  // namespace
 
 Preprocessing training_preprocessing(const DataConfig& config) {
-  return {static_cast<int>(config.resize), static_cast<int>(config.crop),
-          resize_kind(config.resize_kind), config.max_pixels, config.jpeg_scale == "auto"};
+  return {static_cast<int>(config.resize), static_cast<int>(config.crop), config.resize_kind,
+          config.max_pixels, config.jpeg_scale == JpegScale::kAuto};
 }
 
 Preprocessing evaluation_preprocessing(const DataConfig& config) {
@@ -59,12 +59,12 @@ void check_packs(const ImageSource& source, const Preprocessing& wanted) {
     const PackShape& shape = pack->shape();
     if (shape.scaled_jpeg != wanted.scale_jpeg)
       throw ConfigError(std::string("[pack] the pack's JPEGs were decoded with data.jpeg_scale ") +
-                        (shape.scaled_jpeg ? "auto" : "off") +
+                        choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff) +
                         ", the run asks for another. Hint: set it to the pack's, or pack again");
     if (shape.side == wanted.resize && shape.kind == wanted.kind) continue;
     throw ConfigError("[pack] the pack holds images of " + std::to_string(shape.side) +
-                      " pixels (" + resize_kind_name(shape.kind) + "), the run asks for " +
-                      std::to_string(wanted.resize) + " (" + resize_kind_name(wanted.kind) +
+                      " pixels (" + choice_name(shape.kind) + "), the run asks for " +
+                      std::to_string(wanted.resize) + " (" + choice_name(wanted.kind) +
                       "). Hint: set data.resize, data.eval_resize and data.resize_kind to the "
                       "pack's, or pack again");
   }

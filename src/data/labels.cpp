@@ -9,9 +9,9 @@
 namespace chexnet {
 namespace {
 
-float policy_value(const std::string& policy) {
-  if (policy == "zero") return 0;
-  if (policy == "one") return 1;
+float policy_value(LabelPolicy policy) {
+  if (policy == LabelPolicy::kZero) return 0;
+  if (policy == LabelPolicy::kOne) return 1;
   return kUnlabeled;
 }
 
@@ -29,23 +29,24 @@ struct Policy {
 };
 
 std::vector<Policy> training_policies(const Manifest& m, const DataConfig& config,
-                                      const std::string& blank) {
+                                      LabelPolicy blank) {
   std::vector<Policy> policies(m.finding_count(),
                                {policy_value(blank), policy_value(config.uncertain)});
   std::vector<std::string> named;
   for (const auto& entry : config.uncertain_by_finding) {
     const auto equals = entry.rfind('=');
     const std::string name = entry.substr(0, equals);
-    const std::string policy = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const auto policy = find_choice<LabelPolicy>(
+        equals == std::string::npos ? std::string() : entry.substr(equals + 1));
     const std::string place = "[config] data.uncertain_by_finding: ";
-    if (policy != "ignore" && policy != "zero" && policy != "one")
+    if (!policy)
       throw ConfigError(place + "'" + entry +
                         "' is not known. Hint: finding=ignore, finding=zero or finding=one");
     const auto found = find_finding(m.findings, name);
     if (!found)
       throw ConfigError(place + "no finding '" + name + "'. Hint: nearest are " +
                         nearest_names(name, m.findings));
-    policies[*found].uncertain = policy_value(policy);
+    policies[*found].uncertain = policy_value(*policy);
     named.push_back(name);
   }
   refuse_doubled(named, "data.uncertain_by_finding");
@@ -71,11 +72,11 @@ std::vector<float> columns_of(const std::vector<float>& labels, std::size_t widt
 
 void apply_policies(Manifest& m, const DataConfig& config, const EvalConfig& eval) {
   // Irvin et al. (2019) count what a report does not mention as negative.
-  const char* usual = config.manifest.format == "chexpert" ? "zero" : "ignore";
-  const std::string blank = config.blank == "auto" ? usual : config.blank;
+  const bool unmentioned_is_absent = config.manifest.format == ManifestFormat::kChexpert;
+  const LabelPolicy usual = unmentioned_is_absent ? LabelPolicy::kZero : LabelPolicy::kIgnore;
+  const LabelPolicy blank = config.blank.value_or(usual);
   const auto training = training_policies(m, config, blank);
-  const Policy scoring = {policy_value(eval.blank == "auto" ? blank : eval.blank),
-                          policy_value(eval.uncertain)};
+  const Policy scoring = {policy_value(eval.blank.value_or(blank)), policy_value(eval.uncertain)};
   const auto open = [](float cell) { return std::isnan(cell) || cell == kUncertain; };
   if (std::ranges::none_of(m.labels, open)) return;
   const bool differ = std::ranges::any_of(training, [&](const auto& p) { return !(p == scoring); });

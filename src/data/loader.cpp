@@ -30,9 +30,8 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
       options_(options),
       pixels_(memory),
       slots_(static_cast<std::size_t>(
-          options.workers == 0 ? 1
-                               : (options.prefetch < 0 ? kMostPrefetch : options.prefetch) + 1)),
-      depth_(options.prefetch < 0 ? kFirstPrefetch : static_cast<std::uint64_t>(options.prefetch)) {
+          options.workers == 0 ? 1 : options.prefetch.value_or(kMostPrefetch) + 1)),
+      depth_(options.prefetch ? static_cast<std::uint64_t>(*options.prefetch) : kFirstPrefetch) {
   const auto side = static_cast<std::size_t>(reader.crop());
   const auto count = static_cast<std::size_t>(options.batch);
   const std::size_t bytes = count * side * side;
@@ -50,8 +49,8 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
   if (options.readers > 0)
     read_ahead_ = std::make_unique<ReadAhead>(
         reader.source(), sampler, options.readers,
-        2 * options.readers + std::max(options.workers, options.max_workers));
-  for (int w = 0; w < (options.workers < 0 ? 1 : options.workers); ++w) start_worker();
+        2 * options.readers + std::max(options.workers.value_or(1), options.max_workers));
+  for (int w = 0; w < options.workers.value_or(1); ++w) start_worker();
 }
 
 void Loader::start_worker() {
@@ -181,14 +180,14 @@ void Loader::adapt(double now, double waited) {
   if (++window_.batches < kWindowBatches) return;
   const double elapsed = std::max(now - window_.begun_s, 1e-9);
   if (window_.begun_s > 0) {  // the first window holds the start of the workers
-    if (options_.prefetch < 0) {
+    if (!options_.prefetch) {
       const double interval = elapsed / kWindowBatches;
       const double wanted = 2 + std::ceil(window_.slowest_s / interval);
       depth_ = static_cast<std::uint64_t>(std::clamp(wanted, static_cast<double>(kFirstPrefetch),
                                                      static_cast<double>(kMostPrefetch)));
       slot_freed_.notify_all();
     }
-    if (options_.workers < 0 && static_cast<int>(threads_.size()) < options_.max_workers &&
+    if (!options_.workers && static_cast<int>(threads_.size()) < options_.max_workers &&
         window_.waited_s > kWaitShareForMore * elapsed)
       start_worker();
   }
@@ -201,9 +200,12 @@ Loader::Stats Loader::stats() const {
 
 Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source,
                                int cores) {
-  return {batch, static_cast<int>(config.workers), static_cast<int>(config.prefetch),
-          config.readers < 0 ? source.wanted_readers() : static_cast<int>(config.readers),
-          std::max(1, cores)};
+  const auto number = [](const std::optional<std::int64_t>& given) -> std::optional<int> {
+    if (!given) return std::nullopt;
+    return static_cast<int>(*given);
+  };
+  return {batch, number(config.workers), number(config.prefetch),
+          number(config.readers).value_or(source.wanted_readers()), std::max(1, cores)};
 }
 
 }  // namespace chexnet

@@ -148,7 +148,7 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
 }
 
 void read_columns(const std::string& text, const DataConfig& config, Manifest& m) {
-  const bool chexpert = config.manifest.format == "chexpert";
+  const bool chexpert = config.manifest.format == ManifestFormat::kChexpert;
   ColumnsConfig columns = config.manifest.columns;
   if (chexpert) columns = {"Path", "", {}, "Age", "Sex", "AP/PA"};
   CsvReader csv(text);
@@ -246,7 +246,7 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   m.lines.reserve(rows);
   m.images.reserve(rows);
   m.patients.reserve(rows);
-  if (config.manifest.format == "nih")
+  if (config.manifest.format == ManifestFormat::kNih)
     read_nih(text, m);
   else
     read_columns(text, config, m);

@@ -43,8 +43,11 @@ PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)),
     names_crc = json.at("names_crc32c");
     table_crc = json.at("table_crc32c");
     shape_.side = json.at("side");
-    shape_.kind = resize_kind(json.at("resize_kind"));
-    shape_.scaled_jpeg = json.value("jpeg_scale", "auto") == "auto";
+    const auto kind = find_choice<ResizeKind>(json.at("resize_kind").get<std::string>());
+    if (!kind) throw DataError("resize_kind is not known");
+    shape_.kind = *kind;
+    shape_.scaled_jpeg =
+        find_choice<JpegScale>(json.value("jpeg_scale", "auto")) == JpegScale::kAuto;
     source_sha256_ = json.at("source_sha256");
   } catch (const std::exception&) {
     throw bad("its header lacks a field");

@@ -73,13 +73,14 @@ void PackWriter::prepare(const std::string& path, const PackShape& shape) {
   const std::string names = names_text(shape);
   const PackLayout layout = pack_layout(shape, names.size());
   // What a partial file must be of to be taken up.
-  const std::string plan =
-      head_text(kPartialPackMagic, Json{{"side", shape.side},
-                                        {"resize_kind", resize_kind_name(shape.kind)},
-                                        {"jpeg_scale", shape.scaled_jpeg ? "auto" : "off"},
-                                        {"images", shape.names.size()},
-                                        {"names_sha256", sha256_hex(names)}}
-                                       .dump());
+  const std::string plan = head_text(
+      kPartialPackMagic,
+      Json{{"side", shape.side},
+           {"resize_kind", choice_name(shape.kind)},
+           {"jpeg_scale", choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff)},
+           {"images", shape.names.size()},
+           {"names_sha256", sha256_hex(names)}}
+          .dump());
   const std::string partial = partial_path(path);
   const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd < 0) write_failed(partial, errno);
@@ -170,19 +171,20 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
                   std::to_string(table[i].source_crc32c) + "\n");
   }
   std::string sha256 = source.hex();
-  const std::string head =
-      head_text(kPackMagic, Json{{"images", shape_.names.size()},
-                                 {"side", shape_.side},
-                                 {"resize_kind", resize_kind_name(shape_.kind)},
-                                 {"jpeg_scale", shape_.scaled_jpeg ? "auto" : "off"},
-                                 {"stride", layout.stride},
-                                 {"names_bytes", layout.names_bytes},
-                                 {"table_offset", layout.table_offset},
-                                 {"data_offset", layout.data_offset},
-                                 {"source_sha256", sha256},
-                                 {"names_crc32c", crc32c(bytes_of(names))},
-                                 {"table_crc32c", crc32c(bytes)}}
-                                .dump());
+  const std::string head = head_text(
+      kPackMagic,
+      Json{{"images", shape_.names.size()},
+           {"side", shape_.side},
+           {"resize_kind", choice_name(shape_.kind)},
+           {"jpeg_scale", choice_name(shape_.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff)},
+           {"stride", layout.stride},
+           {"names_bytes", layout.names_bytes},
+           {"table_offset", layout.table_offset},
+           {"data_offset", layout.data_offset},
+           {"source_sha256", sha256},
+           {"names_crc32c", crc32c(bytes_of(names))},
+           {"table_crc32c", crc32c(bytes)}}
+          .dump());
   sync(tick);  // the pixels before the header that names them
   std::string page = head;
   page.resize(kPackPage);  // over the plan, to its end

@@ -146,20 +146,20 @@ void PipelineSampler::discarded(std::uint64_t ticket, std::vector<std::uint32_t>
 
 void check_pipeline(const DataConfig& config, const ImageIndex& index,
                     const std::vector<std::uint32_t>& rows, int world_size) {
-  if (config.pipeline == "global") return;
+  if (config.pipeline == PipelineKind::kGlobal) return;
   const Shards shards = shards_of(index, rows);
-  if (config.pipeline == "new") require_shards(shards.size(), world_size);
+  if (config.pipeline == PipelineKind::kNew) require_shards(shards.size(), world_size);
 }
 
 std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,
                                           const std::vector<std::uint32_t>& rows, bool keep_order,
                                           std::uint64_t seed, std::uint64_t first_position,
                                           std::uint64_t batch, int rank, int world_size) {
-  if (config.pipeline == "global" || keep_order)
+  if (config.pipeline == PipelineKind::kGlobal || keep_order)
     return std::make_unique<TrainSampler>(rows, keep_order, seed, first_position, batch, rank,
                                           world_size);
   const PipelineOptions options{
-      config.pipeline == "old", static_cast<std::size_t>(config.cycle_length),
+      config.pipeline == PipelineKind::kOld, static_cast<std::size_t>(config.cycle_length),
       static_cast<std::size_t>(config.shuffle_records), config.shuffle_files};
   return std::make_unique<PipelineSampler>(shards_of(index, rows), options, seed, first_position,
                                            rank, world_size);

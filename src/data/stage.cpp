@@ -135,9 +135,10 @@ Refusal first_refusal(Communicator& comm, const Refusal& own) {
 
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm) {
-  if (options.where == "off") return index;
-  const bool automatic = options.where == "auto";
-  const std::string folder = automatic ? auto_folder() : options.where;
+  using Kind = StageChoice::Kind;
+  if (options.where.kind == Kind::kOff) return index;
+  const bool automatic = options.where.kind == Kind::kAuto;
+  const std::string folder = automatic ? auto_folder() : options.where.folder;
   std::vector<Container> wanted;
   std::size_t single_files = 0;
   for (const auto& c : index.containers()) {

@@ -261,16 +261,6 @@ void AntialiasRows::add(const std::uint8_t* row) {
   }
 }
 
-ResizeKind resize_kind(const std::string& name) {
-  if (name == "antialias") return ResizeKind::kAntialias;
-  if (name == "area") return ResizeKind::kArea;
-  throw ConfigError("[resize] no resize '" + name + "'. Hint: antialias or area");
-}
-
-const char* resize_kind_name(ResizeKind kind) {
-  return kind == ResizeKind::kAntialias ? "antialias" : "area";
-}
-
 void resize(const GrayImage& source, Region region, int size, ResizeKind kind, std::uint8_t* into) {
   if (kind == ResizeKind::kAntialias)
     antialias(source, region, size, into);

@@ -73,11 +73,11 @@ bool has_interface(const NetworkFacts& facts, const std::string& name) {
   return std::ranges::any_of(facts.addresses, [&](const auto& own) { return is_in(own, name); });
 }
 
-bool has_adapter(const std::vector<std::string>& adapters, const std::string& kind,
+bool has_adapter(const std::vector<std::string>& adapters, NetworkChoice::Kind kind,
                  const std::string& device) {
   return std::ranges::any_of(adapters, [&](const std::string& adapter) {
     const bool omni_path = adapter.starts_with("hfi1");
-    if (kind == "opa") return omni_path;
+    if (kind == NetworkChoice::Kind::kOmniPath) return omni_path;
     return !omni_path && (device.empty() || adapter == device);
   });
 }
@@ -202,30 +202,31 @@ NetworkFacts read_network_facts(const Mpirun* mpirun) {
   return facts;
 }
 
-CheckResult network_check(const std::string& network, const NetworkFacts& facts) {
-  network_settings(network);
+CheckResult network_check(const NetworkChoice& network, const NetworkFacts& facts) {
+  using Kind = NetworkChoice::Kind;
   const std::string name = "launch.network";
-  const auto colon = network.find(':');
-  const std::string kind = network.substr(0, colon);
-  const auto devices = split(colon == std::string::npos ? "" : network.substr(colon + 1), ',');
+  const std::string text = network.text();
+  const auto devices = split(network.device, ',');
+  const bool takes_adapter = network.kind == Kind::kInfiniBand || network.kind == Kind::kOmniPath;
+  const bool needs_ucx = network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
 
-  if (kind == "tcp")
+  if (network.kind == Kind::kTcp)
     for (const auto& device : devices)
       if (!has_interface(facts, device))
         return {Level::kFail, kInterface,
-                "launch.network=" + network + ": " + host_name() + " has no " + device,
+                "launch.network=" + text + ": " + host_name() + " has no " + device,
                 "it has " + list_text(facts.interfaces)};
-  if (kind == "ib" || kind == "opa")
+  if (takes_adapter)
     for (const auto& device : devices.empty() ? std::vector<std::string>{""} : devices)
-      if (facts.adapters && !has_adapter(*facts.adapters, kind, device))
+      if (facts.adapters && !has_adapter(*facts.adapters, network.kind, device))
         return {Level::kFail, name,
-                network + ": " + host_name() + " has no such adapter (it has " +
+                text + ": " + host_name() + " has no such adapter (it has " +
                     list_text(*facts.adapters) + ")",
                 "launch.network=auto or tcp; ibstat and the driver's modules tell why"};
-  if ((kind == "ib" || kind == "ucx") && facts.ucx && !*facts.ucx)
-    return {Level::kFail, name, network + ": this Open MPI was built without UCX",
+  if (needs_ucx && facts.ucx && !*facts.ucx)
+    return {Level::kFail, name, text + ": this Open MPI was built without UCX",
             "launch.network=auto or tcp, or an Open MPI with UCX (ompi_info | grep ucx)"};
-  return {Level::kPass, name, network, ""};
+  return {Level::kPass, name, text, ""};
 }
 
 void refuse_failed(const std::vector<CheckResult>& checks) {

@@ -24,18 +24,16 @@ Counts count(const Manifest& manifest, const Split& split, std::size_t finding) 
 
 }  // namespace
 
-LossWeights loss_weights(const std::string& kind, const Manifest& manifest, const Split& split) {
+LossWeights loss_weights(LossWeighting kind, const Manifest& manifest, const Split& split) {
   const std::size_t findings = manifest.finding_count();
   LossWeights weights{std::vector<double>(findings, 1.0), std::vector<double>(findings, 1.0)};
-  if (kind == "none") return weights;
-  if (kind != "pos_weight" && kind != "balanced")
-    throw ConfigError("[loss] no weights '" + kind + "'. Hint: none, pos_weight or balanced");
+  if (kind == LossWeighting::kNone) return weights;
   for (std::size_t k = 0; k < findings; ++k) {
     const auto [positives, negatives] = count(manifest, split, k);
     const double entries = positives + negatives;
-    if (entries == 0 || (kind == "pos_weight" && positives == 0)) {
+    if (entries == 0 || (kind == LossWeighting::kPosWeight && positives == 0)) {
       weights.positive[k] = weights.negative[k] = 0;
-    } else if (kind == "pos_weight") {
+    } else if (kind == LossWeighting::kPosWeight) {
       weights.positive[k] = negatives / positives;
     } else {
       weights.positive[k] = negatives / entries;

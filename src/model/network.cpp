@@ -7,26 +7,6 @@
 
 namespace chexnet {
 
-Precision precision_of(const std::string& name) {
-  if (name == "fp64") return Precision::kFp64;
-  if (name == "fp32") return Precision::kFp32;
-  if (name == "bf16") return Precision::kBf16;
-  if (name == "fp16") return Precision::kFp16;
-  throw ConfigError("[model] no precision '" + name + "'. Hint: fp64, fp32, bf16 or fp16");
-}
-std::string precision_name(Precision precision) {
-  switch (precision) {
-    case Precision::kFp64:
-      return "fp64";
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-  }
-  return "";
-}
 at::ScalarType master_type(Precision precision) {
   return precision == Precision::kFp64 ? at::kDouble : at::kFloat;
 }

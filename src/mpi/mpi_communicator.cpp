@@ -78,7 +78,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   const World& world() const override { return world_; }
-  void set_wire(Wire wire) override { wire_ = wire; }
+  void set_compression(GradientCompression compression) override { compression_ = compression; }
 
   void start(const GradientBuffer& buffer) override {
     ++sequence_;
@@ -86,21 +86,22 @@ class MpiCommunicator final : public Communicator {
     auto& pending =
         pending_.emplace_back(Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
     const auto count = static_cast<int>(buffer.count);
-    if (wire_ != Wire::kExact && !buffer.exact && buffer.type == ElementType::kF32) {
+    if (compression_ != GradientCompression::kNone && !buffer.exact &&
+        buffer.type == ElementType::kF32) {
       // Divided before the sum, so that a 16-bit sum cannot overflow where the mean does not.
       const float scale = 1.0f / static_cast<float>(world_.size);
       const auto* values = static_cast<const float*>(buffer.data);
       pending.halves.resize(buffer.count);
-      if (wire_ == Wire::kBf16)
+      if (compression_ == GradientCompression::kBf16)
         std::transform(values, values + buffer.count, pending.halves.begin(),
                        [scale](float v) { return to_bf16(v * scale); });
       else
         std::transform(values, values + buffer.count, pending.halves.begin(),
                        [scale](float v) { return to_fp16(v * scale); });
-      check_mpi(
-          MPI_Iallreduce(MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
-                         wire_ == Wire::kBf16 ? sum_bf16_ : sum_fp16_, comm_, &pending.request),
-          "all-reduce");
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
+                               compression_ == GradientCompression::kBf16 ? sum_bf16_ : sum_fp16_,
+                               comm_, &pending.request),
+                "all-reduce");
     } else {
       check_mpi(MPI_Iallreduce(MPI_IN_PLACE, buffer.data, count,
                                buffer.type == ElementType::kF64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
@@ -129,7 +130,7 @@ class MpiCommunicator final : public Communicator {
       if (!pending.halves.empty()) {
         auto* values = static_cast<float*>(pending.buffer.data);
         std::transform(pending.halves.begin(), pending.halves.end(), values,
-                       wire_ == Wire::kBf16 ? from_bf16 : from_fp16);
+                       compression_ == GradientCompression::kBf16 ? from_bf16 : from_fp16);
       } else if (pending.buffer.type == ElementType::kF64) {
         scale(static_cast<double*>(pending.buffer.data), pending.buffer.count);
       } else {
@@ -263,7 +264,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Op sum_bf16_ = MPI_OP_NULL, sum_fp16_ = MPI_OP_NULL;
   World world_;
-  Wire wire_ = Wire::kExact;
+  GradientCompression compression_ = GradientCompression::kNone;
   std::uint64_t sequence_ = 0;
   std::vector<Pending> pending_;
 };

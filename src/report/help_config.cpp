@@ -17,12 +17,6 @@ bool is_number(const std::string& text) {
   return !text.empty() && end == text.c_str() + text.size();
 }
 
-bool holds_text(const ConfigOption& option) {
-  Config scratch;
-  const FieldRef field = option.field(scratch);
-  return std::holds_alternative<std::string*>(field) || std::holds_alternative<Strings*>(field);
-}
-
 bool holds_switch(const ConfigOption& option) {
   Config scratch;
   return std::holds_alternative<bool*>(option.field(scratch));
@@ -116,8 +110,7 @@ void hide_value(const ConfigOption& option, const std::string& value, Redaction&
     const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
     redaction.hide(value.substr(begin, value.find_first_of(":/", begin) - begin), "PLACE");
   }
-  const bool place =
-      option.kind == ConfigOption::Kind::kPath || value.find('/') != std::string::npos;
+  const bool place = option.is_path || value.find('/') != std::string::npos;
   const bool of_system = value.starts_with("/usr/");
   if (place && !of_system && !word_of_program(value)) redaction.hide_path(value, "PATH");
 }

@@ -133,13 +133,13 @@ RunSummary summarize_run(const fs::path& folder) {
   if (run.name.empty()) run.name = fs::absolute(folder).parent_path().filename().string();
   run.state = "not started";
   const Config config = load_config({config_file}, {});
+  const auto batch = static_cast<double>(config.train.batch.value_or(0));
   for (const auto& option : config_options()) run.config[option.key] = option_text(option, config);
 
   const fs::path metrics = folder / "metrics.jsonl";
   if (fs::exists(metrics)) {
-    for_each_event(read_text(metrics), [&](const json& event, const std::string&) {
-      read_event(run, event, static_cast<double>(config.train.batch));
-    });
+    for_each_event(read_text(metrics),
+                   [&](const json& event, const std::string&) { read_event(run, event, batch); });
     run.written_age_s = age_of(metrics);
   }
   run.checkpoint = last_checkpoint(folder);
@@ -154,8 +154,7 @@ RunSummary summarize_run(const fs::path& folder) {
     }
   }
   if (run.images_per_s > 0 && run.total_steps > run.step)
-    run.seconds_to_go = static_cast<double>(run.total_steps - run.step) *
-                        static_cast<double>(config.train.batch) / run.images_per_s;
+    run.seconds_to_go = static_cast<double>(run.total_steps - run.step) * batch / run.images_per_s;
   return run;
 }
 

@@ -32,7 +32,7 @@ std::vector<std::string> decode_advice(int workers) {
 
 const std::vector<std::string>& network_advice() {
   static const std::vector<std::string> text = {
-      "launch.wire: bf16, which halves what travels",
+      "launch.gradient_compression: bf16, which halves what travels",
       "launch.bucket_mb: 2 to 8, so that more of it hides behind backward",
       "a larger train.batch, so that there is less of it per image"};
   return text;

@@ -1,5 +1,6 @@
 #include "chexnet/run/recipe.hpp"
 
+#include <cassert>
 #include <cstdint>
 
 #include "chexnet/core/log.hpp"
@@ -11,13 +12,14 @@ namespace {
 constexpr std::int64_t kFewForBatchNorm = 8;
 
 // Over how many images a BatchNorm takes its mean and variance.
-std::int64_t images_a_batchnorm(const Config& config, int ranks) {
-  const std::int64_t micro_batch = config.train.batch / config.train.accumulate;
+std::int64_t images_per_batchnorm(const Config& config, std::int64_t batch, int ranks) {
+  assert(batch > 0 && ranks > 0);
+  const std::int64_t micro_batch = batch / config.train.accumulate;
   return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
 }
 
-void warn_of_small_batchnorm(const Config& config, int ranks) {
-  const std::int64_t images = images_a_batchnorm(config, ranks);
+void warn_of_small_batchnorm(const Config& config, std::int64_t batch, int ranks) {
+  const std::int64_t images = images_per_batchnorm(config, batch, ranks);
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
   log_warning(
       "[train] a BatchNorm normalizes over " + std::to_string(images) +
@@ -35,26 +37,26 @@ void warn_of_chosen_batch(const std::string& batch) {
 
 }  // namespace
 
-std::string batchnorm_text(const Config& config, int ranks) {
+std::string batchnorm_text(const Config& config, std::int64_t batch, int ranks) {
   if (config.model.freeze_backbone) return "running statistics (frozen backbone)";
-  return std::to_string(images_a_batchnorm(config, ranks)) + " images" +
+  return std::to_string(images_per_batchnorm(config, batch, ranks)) + " images" +
          (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
 }
 
 std::string loss_text(const TrainConfig& config) {
-  if (config.loss_weights == "none") return "unweighted binary cross-entropy";
-  return "binary cross-entropy, weights " + config.loss_weights +
+  if (config.loss_weights == LossWeighting::kNone) return "unweighted binary cross-entropy";
+  return std::string("binary cross-entropy, weights ") + choice_name(config.loss_weights) +
          ": scores are shifted away from prevalence, so they are no probabilities";
 }
 
-void warn_of_recipe(const Config& config, int ranks, bool chose_batch) {
-  if (chose_batch) warn_of_chosen_batch(std::to_string(config.train.batch));
-  warn_of_small_batchnorm(config, ranks);
+void warn_of_recipe(const Config& config, const RunDecisions& decisions, int ranks) {
+  if (decisions.chose_batch) warn_of_chosen_batch(std::to_string(decisions.batch));
+  warn_of_small_batchnorm(config, decisions.batch, ranks);
 }
 
-void warn_of_other_ranks(const Config& config, int before, int now) {
-  const std::int64_t was = images_a_batchnorm(config, before);
-  const std::int64_t is = images_a_batchnorm(config, now);
+void warn_of_other_ranks(const Config& config, std::int64_t batch, int before, int now) {
+  const std::int64_t was = images_per_batchnorm(config, batch, before);
+  const std::int64_t is = images_per_batchnorm(config, batch, now);
   if (config.model.freeze_backbone || was == is) return;
   log_warning("[resume] on " + std::to_string(now) + " ranks a BatchNorm normalizes over " +
               std::to_string(is) + " images, on the run's " + std::to_string(before) + " it was " +

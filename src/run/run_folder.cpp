@@ -111,7 +111,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
-    batch_ = before.train.batch;
+    batch_ = before.train.batch.value_or(0);
     has_seen_data_ = has_same_places(before.data, config.data);
     const auto conflicts = resume_conflicts(before, config);
     if (!conflicts.empty()) {

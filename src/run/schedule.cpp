@@ -1,6 +1,7 @@
 #include "chexnet/run/schedule.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numbers>
 
@@ -19,27 +20,27 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
   return true;
 }
 
-double learning_rate(const TrainConfig& config, std::uint64_t position, std::uint64_t images,
-                     const Plateau& plateau) {
+double learning_rate(const TrainConfig& config, std::int64_t batch_size, std::uint64_t position,
+                     std::uint64_t images, const Plateau& plateau) {
+  assert(batch_size > 0 && images > 0);
   double lr = config.lr;
-  const double growth =
-      static_cast<double>(config.batch) / static_cast<double>(config.lr_base_batch);
-  if (config.lr_scaling == "linear") lr *= growth;
-  if (config.lr_scaling == "sqrt") lr *= std::sqrt(growth);
+  const auto batch = static_cast<double>(batch_size);
+  const double growth = batch / static_cast<double>(config.lr_base_batch);
+  if (config.lr_scaling == LrScaling::kLinear) lr *= growth;
+  if (config.lr_scaling == LrScaling::kSqrt) lr *= std::sqrt(growth);
 
   const auto seen = static_cast<double>(position);
-  const auto batch = static_cast<double>(config.batch);
   const double warmup = config.warmup_epochs * static_cast<double>(images);
   if (seen < warmup) return lr * std::min(1.0, (seen + batch) / warmup);
 
   const double epochs = (seen - warmup) / static_cast<double>(images);  // since the warm-up
-  if (config.schedule == "plateau") return lr * plateau.factor;
-  if (config.schedule == "cosine") {
+  if (config.schedule == ScheduleKind::kPlateau) return lr * plateau.factor;
+  if (config.schedule == ScheduleKind::kCosine) {
     const double span = std::max(config.epochs - config.warmup_epochs, 1e-9);
     const double done = std::clamp(epochs / span, 0.0, 1.0);
     return lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
   }
-  if (config.schedule == "step") {
+  if (config.schedule == ScheduleKind::kStep) {
     constexpr double kRounding = 1e-9;  // 0.1 + 2.9 epochs are 3
     const double steps = std::floor(epochs / config.step_epochs + kRounding);
     return lr * std::pow(config.step_factor, steps);
@@ -47,9 +48,10 @@ double learning_rate(const TrainConfig& config, std::uint64_t position, std::uin
   return lr;
 }
 
-std::int64_t total_steps(const TrainConfig& config, std::uint64_t images) {
-  const double steps = std::ceil(
-      config.epochs * static_cast<double>(images) / static_cast<double>(config.batch) - 1e-9);
+std::int64_t total_steps(const TrainConfig& config, std::int64_t batch, std::uint64_t images) {
+  assert(batch > 0);
+  const double steps =
+      std::ceil(config.epochs * static_cast<double>(images) / static_cast<double>(batch) - 1e-9);
   const auto by_epochs = static_cast<std::int64_t>(steps);
   if (config.max_steps > 0)
     return by_epochs > 0 ? std::min(by_epochs, config.max_steps) : config.max_steps;

@@ -22,14 +22,14 @@ std::vector<const Split*> scored_splits(const Config& config, const Splits& spli
   std::vector<const Split*> scored;
   const auto& names = config.eval.splits;
   if (!splits.val.rows.empty()) scored.push_back(&splits.val);
-  if (!splits.test.rows.empty() && std::ranges::find(names, "test") != names.end())
+  if (!splits.test.rows.empty() && std::ranges::find(names, SplitName::kTest) != names.end())
     scored.push_back(&splits.test);
   return scored;
 }
 
 // The same for the same images under the same rule.
 std::string identity(const Config& config, const std::vector<const Split*>& splits) {
-  std::string text = config.data.corrupt;
+  std::string text = choice_name(config.data.corrupt);
   for (const Split* split : splits) text += " " + split->name + " " + split->sha256;
   return text;
 }

@@ -49,7 +49,7 @@ std::string TrainState::to_json() const {
       {"summation_order",
        {{"ranks", order.ranks},
         {"threads", order.threads},
-        {"wire", order.wire},
+        {"gradient_compression", order.gradient_compression},
         {"versions", order.versions},
         {"bucket_mb", order.bucket_mb}}},
       {"looked_at", looked_at},
@@ -82,8 +82,8 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
     s.evaluation_due = json.at("evaluation_due");
     s.complete = json.at("complete");
     const auto& order = json.at("summation_order");
-    s.order = {order.at("ranks"), order.at("threads"), order.at("wire"), order.at("versions"),
-               order.value("bucket_mb", 0.0)};
+    s.order = {order.at("ranks"), order.at("threads"), order.at("gradient_compression"),
+               order.at("versions"), order.value("bucket_mb", 0.0)};
     s.looked_at = json.value("looked_at", "");
     s.origin = json.at("origin");
     s.config = json.at("config");

@@ -29,7 +29,7 @@ double median_s(Communicator& comm, int rounds, const Work& work) {
 std::vector<AllReduceRow> measure_allreduce(Communicator& comm, const Device& device,
                                             const std::vector<double>& bytes, int rounds) {
   std::vector<AllReduceRow> rows;
-  comm.set_wire(Wire::kExact);
+  comm.set_compression(GradientCompression::kNone);
   for (const double size : bytes) {
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(size / 4));
     const at::Tensor buffer = at::ones({count}, at::TensorOptions(at::kFloat).device(device.where));

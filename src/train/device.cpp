@@ -21,11 +21,11 @@ int shared_by(const std::vector<std::string>& of_ranks, const std::string& mine)
 
 // A rank's GPU, or nothing where ranks compute on CPUs; the same decision on every rank.
 void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) {
-  if (config.device != "cpu") device.cuda = CudaLibrary::open_if_present();
+  if (config.device != DeviceKind::kCpu) device.cuda = CudaLibrary::open_if_present();
   // Every rank must decide alike, so a node whose driver is broken is an error and not a slow rank.
   const bool some_have = any_rank(comm, device.cuda != nullptr);
   const bool some_lack = any_rank(comm, device.cuda == nullptr);
-  if (config.device == "cuda" && some_lack)
+  if (config.device == DeviceKind::kCuda && some_lack)
     throw DeviceError(
         "[device] launch.device=cuda, but " + host_name() +
         " has no usable GPU or one of the ranks has none. Hint: nvidia-smi; is the driver loaded?");
@@ -86,8 +86,8 @@ std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator
   return device.cuda->make_nccl(std::move(host), device.where.index(), config.timeout_s);
 }
 
-Precision resolve_precision(const std::string& name, const Device& device) {
-  if (name != "auto") return precision_of(name);
+Precision resolve_precision(std::optional<Precision> asked, const Device& device) {
+  if (asked) return *asked;
   if (device.cuda == nullptr) return Precision::kFp32;
   return device.gpu.major >= 8 ? Precision::kBf16 : Precision::kFp16;
 }
@@ -97,15 +97,10 @@ Network::Options network_options(const Config& config, const Device& device, Com
           .precision = resolve_precision(config.train.precision, device),
           .sync_batchnorm = config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
-          .own_engine = config.train.engine != "aten",
-          .winograd = config.train.deterministic != "strict",
+          .own_engine = config.train.engine != EngineKind::kAten,
+          .winograd = config.train.convolutions != ConvolutionKind::kDirect,
           .mean = config.data.mean,
           .std = config.data.std};
-}
-
-Wire wire_of(const std::string& name) {
-  if (name == "fp16") return Wire::kFp16;
-  return name == "bf16" ? Wire::kBf16 : Wire::kExact;
 }
 
 }  // namespace chexnet

@@ -49,7 +49,8 @@ std::optional<std::vector<SplitScores>> final_evaluation(const TrainingLoop::Par
                                                          const TrainState& state) {
   const bool best = take_best_weights(parts, state);
   std::vector<SplitScores> results;
-  for (const auto& name : parts.config.eval.splits) {
+  for (const SplitName asked : parts.config.eval.splits) {
+    const std::string name = choice_name(asked);
     const Split& split = parts.dataset.splits.named(name);
     if (split.rows.empty()) continue;
     const auto prediction =

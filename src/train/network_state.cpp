@@ -34,8 +34,8 @@ nlohmann::json preprocessing_json(const DataConfig& data) {
           {"eval_resize", data.eval_resize},
           {"crop", data.crop},
           {"eval_crop_begin", center_crop_begin(evaluated.resize, evaluated.crop)},
-          {"resize_kind", data.resize_kind},
-          {"jpeg", data.jpeg_scale == "auto"
+          {"resize_kind", choice_name(data.resize_kind)},
+          {"jpeg", data.jpeg_scale == JpegScale::kAuto
                        ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
                        : "decoded at full size"},
           {"mean", data.mean},

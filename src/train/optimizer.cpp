@@ -17,7 +17,7 @@ Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters, std::int
   const auto slot = [&](const char* name) {
     slots_.emplace_back(name, at::zeros_like(parameters.flat_values()));
   };
-  if (config.optimizer == "sgd") {
+  if (config.optimizer == OptimizerKind::kSgd) {
     slot("momentum");
   } else {
     slot("exp_avg");
@@ -40,7 +40,7 @@ void Optimizer::step(double lr) {
     const std::vector<at::Tensor> gradients = views(parameters_.flat_gradients(), decays);
     std::vector<at::Tensor> first = views(slots_[0].second, decays);
     const double decay = decays ? config_.weight_decay : 0.0;
-    if (config_.optimizer == "sgd") {
+    if (config_.optimizer == OptimizerKind::kSgd) {
       if (config_.momentum == 0) first.clear();  // the operator wants no buffers then
       at::_fused_sgd_(values, gradients, first, decay, config_.momentum, lr, 0.0, false, false,
                       steps_ == 1);
@@ -50,7 +50,7 @@ void Optimizer::step(double lr) {
     const std::vector<at::Tensor> counts(
         values.size(),
         at::full({}, static_cast<double>(steps_), values[0].options().dtype(at::kFloat)));
-    if (config_.optimizer == "adamw")
+    if (config_.optimizer == OptimizerKind::kAdamW)
       at::_fused_adamw_(values, gradients, first, second, {}, counts, lr, config_.beta1,
                         config_.beta2, decay, config_.eps, false, false);
     else

@@ -23,7 +23,7 @@ std::string epochs_text(double epochs) {
 void warn_of_another_schedule(const TrainState& state, const Config& config,
                               const std::string& origin) {
   const double before = load_config_text(origin, state.config, {}).train.epochs;
-  if (config.train.schedule != "cosine" || before == config.train.epochs) return;
+  if (config.train.schedule != ScheduleKind::kCosine || before == config.train.epochs) return;
   log_warning(
       "[resume] train.epochs changed from " + epochs_text(before) + " to " +
       epochs_text(config.train.epochs) +
@@ -62,7 +62,7 @@ void follow_best(TrainState& state, CheckpointStore& store) {
 std::string fresh_weights(const Config& config, const std::vector<std::string>& findings,
                           Parameters& p, bool first_rank) {
   p.initialize(static_cast<std::uint64_t>(config.run.seed));
-  if (config.model.weights == "none") return "drawn from seed " + std::to_string(config.run.seed);
+  if (config.model.starts_random()) return "drawn from seed " + std::to_string(config.run.seed);
   if (!first_rank) return "";
   const auto report = load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
                                    config.model.weights, findings, p);
@@ -78,7 +78,7 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   const Manifest& m = dataset.manifest;
   const Split& val = dataset.splits.val;
   Sha256 sum;
-  sum.update(val.sha256 + "\n" + config.checkpoint.best + "\n");
+  sum.update(val.sha256 + "\n" + choice_name(config.checkpoint.best) + "\n");
   for (const auto& name : scored_findings(config.eval.findings, m.findings))
     sum.update(name + "\n");
 
@@ -91,10 +91,12 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   return sum.hex();
 }
 
-bool nothing_left(const TrainState& state, const Config& config, std::uint64_t images) {
+bool nothing_left(const TrainState& state, const Config& config, std::int64_t batch,
+                  std::uint64_t images) {
   const std::int64_t patience = config.train.early_stop_epochs;
   const bool stopped_early = patience > 0 && state.epochs_without_best >= patience;
-  return state.complete && (stopped_early || state.step >= total_steps(config.train, images));
+  return state.complete &&
+         (stopped_early || state.step >= total_steps(config.train, batch, images));
 }
 
 TrainState start_state(const Config& config, RunFolder& folder, const Dataset& dataset,
@@ -120,7 +122,7 @@ TrainState start_state(const Config& config, RunFolder& folder, const Dataset& d
 }
 
 void set_summation_order(TrainState& state, const SummationOrder& now, const Config& config,
-                         Communicator& comm) {
+                         std::int64_t batch, Communicator& comm) {
   const auto changed = [&](const char* what, const std::string& was, const std::string& is) {
     if (was != is && comm.rank() == 0)
       log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is +
@@ -130,9 +132,9 @@ void set_summation_order(TrainState& state, const SummationOrder& now, const Con
   const SummationOrder before = state.order;
   if (!before.versions.empty()) {
     changed("number of ranks", std::to_string(before.ranks), std::to_string(now.ranks));
-    if (comm.rank() == 0) warn_of_other_ranks(config, before.ranks, now.ranks);
-    changed("threads a rank", std::to_string(before.threads), std::to_string(now.threads));
-    changed("wire format", before.wire, now.wire);
+    if (comm.rank() == 0) warn_of_other_ranks(config, batch, before.ranks, now.ranks);
+    changed("threads per rank", std::to_string(before.threads), std::to_string(now.threads));
+    changed("gradient compression", before.gradient_compression, now.gradient_compression);
     changed("libraries", before.versions, now.versions);
   }
   state.order = now;

@@ -46,22 +46,24 @@ double norm_of(const at::Tensor& flat) {
 }
 
 // fp64 gradients travel as they are.
-Wire wire_for(const Parameters& parameters, const TrainStep::Options& options) {
-  return parameters.flat_values().scalar_type() == at::kDouble ? Wire::kExact : options.wire;
+GradientCompression compression_for(const Parameters& parameters,
+                                    const TrainStep::Options& options) {
+  return parameters.flat_values().scalar_type() == at::kDouble ? GradientCompression::kNone
+                                                               : options.compression;
 }
 
 std::vector<Bucket> buckets_of(Parameters& parameters, const TrainStep::Options& options) {
   const at::Tensor& flat = parameters.flat_gradients_and_tail();
   return plan_buckets(parameters.ends(), static_cast<std::size_t>(flat.numel()),
                       flat.element_size(), static_cast<std::size_t>(options.bucket_mb * 1e6),
-                      wire_for(parameters, options));
+                      compression_for(parameters, options));
 }
 
 BucketedReducer make_reducer(Network& network, Communicator& comm,
                              const TrainStep::Options& options) {
   Parameters& p = network.parameters();
   const at::Tensor& flat = p.flat_gradients_and_tail();
-  comm.set_wire(wire_for(p, options));
+  comm.set_compression(compression_for(p, options));
   return {comm, buckets_of(p, options), flat.mutable_data_ptr(),
           flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32};
 }
@@ -142,6 +144,17 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
   if (!network_.options().freeze_backbone) p.update_running();
   p.refresh_compute_copies();
   return result;
+}
+
+TrainStep::Options step_options(const Config& config, const LossWeights& weights,
+                                Profiler* profiler) {
+  TrainStep::Options options;
+  options.train = config.train;
+  options.weights = weights;
+  options.bucket_mb = config.launch.bucket_mb.value_or(options.bucket_mb);
+  options.compression = config.launch.gradient_compression;
+  options.profiler = profiler;
+  return options;
 }
 
 }  // namespace chexnet

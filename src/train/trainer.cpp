@@ -4,7 +4,7 @@
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
-#include <cmath>
+#include <cassert>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
@@ -19,6 +19,7 @@
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/recipe.hpp"
+#include "chexnet/run/run_decisions.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/run/split_check.hpp"
 #include "chexnet/train/auto_batch.hpp"
@@ -31,13 +32,13 @@
 
 namespace chexnet {
 
-void check_batch(const Config& config, int ranks) {
-  const std::int64_t pieces = static_cast<std::int64_t>(ranks) * config.train.accumulate;
-  const std::int64_t batch = config.train.batch;
+void check_batch(const TrainConfig& config, std::int64_t batch, int ranks) {
+  assert(batch > 0 && ranks > 0);
+  const std::int64_t pieces = static_cast<std::int64_t>(ranks) * config.accumulate;
   if (batch % pieces == 0) return;
   const std::int64_t next = (batch / pieces + 1) * pieces;
   throw ConfigError("[train] train.batch = " + std::to_string(batch) + " cannot be shared by " +
-                    std::to_string(ranks) + " ranks x " + std::to_string(config.train.accumulate) +
+                    std::to_string(ranks) + " ranks x " + std::to_string(config.accumulate) +
                     " micro-batches. Hint: train.batch=" + std::to_string(next) +
                     ", another multiple of " + std::to_string(pieces) + ", or fewer ranks");
 }
@@ -50,9 +51,10 @@ std::string split_text(const Split& split) {
              : std::to_string(split.rows.size()) + " images, sha256 " + split.sha256.substr(0, 12);
 }
 
-Rows settings_table(const Config& config, const Dataset& dataset, const Network& network,
-                    const std::string& weights, Communicator& comm, const Device& device,
-                    const std::string& engine, const std::filesystem::path& folder) {
+Rows settings_table(const Config& config, const RunDecisions& decisions, const Dataset& dataset,
+                    const Network& network, const std::string& weights, Communicator& comm,
+                    const Device& device, const std::string& engine,
+                    const std::filesystem::path& folder) {
   const auto& preprocessing = config.data;
   return {{"run folder", folder.string()},
           {"manifest", dataset.manifest.path + " (" + std::to_string(dataset.manifest.size()) +
@@ -68,15 +70,16 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
                (config.eval.findings.empty() ? "" : ", scored: " + listed(config.eval.findings))},
           {"input", std::to_string(preprocessing.crop) + " px of " +
                         std::to_string(preprocessing.resize) + " px, resize " +
-                        preprocessing.resize_kind},
+                        choice_name(preprocessing.resize_kind)},
           {"network", config.model.arch + ", weights " + weights},
-          {"precision", precision_name(network.options().precision) +
-                            (config.train.precision == "auto" ? " (auto)" : "")},
-          {"global batch", std::to_string(config.train.batch) + " images on " +
+          {"precision", std::string(choice_name(network.options().precision)) +
+                            (config.train.precision ? "" : " (auto)")},
+          {"global batch", std::to_string(decisions.batch) + " images on " +
                                std::to_string(comm.size()) + " ranks"},
-          {"a BatchNorm sees", batchnorm_text(config, comm.size())},
+          {"a BatchNorm sees", batchnorm_text(config, decisions.batch, comm.size())},
           {"loss", loss_text(config.train)},
-          {"optimizer", config.train.optimizer + ", schedule " + config.train.schedule},
+          {"optimizer", std::string(choice_name(config.train.optimizer)) + ", schedule " +
+                            choice_name(config.train.schedule)},
           {"device", device.description},
           {"computed by", engine},
           {"communication", comm.description()},
@@ -86,11 +89,12 @@ Rows settings_table(const Config& config, const Dataset& dataset, const Network&
 }
 
 // What `status` needs of a run that it sees from outside.
-MetricFields start_fields(const Config& config, const Dataset& dataset, const Communicator& comm) {
+MetricFields start_fields(const Config& config, const RunDecisions& decisions,
+                          const Dataset& dataset, const Communicator& comm) {
   const auto images = static_cast<std::uint64_t>(dataset.splits.train.rows.size());
   return {{"ranks", static_cast<std::int64_t>(comm.size())},
-          {"total_steps", total_steps(config.train, images)},
-          {"batch", config.train.batch},
+          {"total_steps", total_steps(config.train, decisions.batch, images)},
+          {"batch", decisions.batch},
           {"train_images", static_cast<std::int64_t>(images)},
           {"host", host_name()},
           {"pid", static_cast<std::int64_t>(getpid())},
@@ -132,11 +136,29 @@ Dataset load_data(const Config& config, const RunFolder& folder, Communicator& c
   }
 }
 
+// train.batch, or what an earlier start of the run chose for it, or what fits the memory.
+RunDecisions decide(const Config& config, const RunFolder& folder, const Network& network,
+                    const Dataset& dataset, Communicator& comm) {
+  RunDecisions decisions;
+  decisions.chose_batch = !config.train.batch && folder.batch() <= 0;
+  if (config.train.batch)
+    decisions.batch = *config.train.batch;
+  else if (!decisions.chose_batch)
+    decisions.batch = folder.batch();
+  else
+    decisions.batch = auto_batch(config, network, comm,
+                                 static_cast<std::int64_t>(dataset.splits.train.rows.size()),
+                                 available_memory_bytes());
+  check_batch(config.train, decisions.batch, comm.size());
+  return decisions;
+}
+
 }  // namespace
 
-TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<Communicator> host) {
+TrainOutcome train(const Config& config, const TrainRequest& request,
+                   std::unique_ptr<Communicator> host) {
   check_for_training(config);
-  if (config.train.batch > 0) check_batch(config, host->size());
+  if (config.train.batch) check_batch(config.train, *config.train.batch, host->size());
   TrainOutcome outcome;
   const Device device = choose_device(config.launch, *host);
   const auto comm = gradient_communicator(std::move(host), device, config.launch);
@@ -164,37 +186,27 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(dataset.manifest.finding_count()),
                   network_options(config, device, *comm));
-  bool chose_batch = false;
-  if (config.train.batch < 0) {
-    chose_batch = folder.batch() <= 0;
-    config.train.batch =
-        chose_batch ? auto_batch(config, network, *comm,
-                                 static_cast<std::int64_t>(dataset.splits.train.rows.size()),
-                                 available_memory_bytes())
-                    : folder.batch();
-    check_batch(config, comm->size());
-    state.config = config_yaml(config);
-  }
-  if (nothing_left(state, config, training_rows(config, dataset).size())) {
+  const RunDecisions decisions = decide(config, folder, network, dataset, *comm);
+  const Config kept = with_decisions(config, decisions);
+  state.config = config_yaml(kept);
+  if (nothing_left(state, config, decisions.batch, training_rows(config, dataset).size())) {
     outcome.was_complete = true;
     outcome.step = state.step;
     return outcome;
   }
   state.complete = false;
-  const Wire wire = wire_of(config.launch.wire);
   network.set_profiler(&profiler);
-  TrainStep step(network, *comm,
-                 {config.train, weights, std::abs(config.launch.bucket_mb), wire, true, &profiler});
+  TrainStep step(network, *comm, step_options(config, weights, &profiler));
   state.origin = start_weights(config, folder, state, dataset, network, step, *comm);
   const std::int64_t own_batch =
-      config.train.batch / (std::int64_t{comm->size()} * config.train.accumulate);
+      decisions.batch / (std::int64_t{comm->size()} * config.train.accumulate);
   const std::string engine = network.description(own_batch, config.data.crop);
   const SummationOrder order{
       comm->size(), network.depends_on_threads(config.data.crop) ? device.threads : 0,
-      config.launch.wire,
+      choice_name(config.launch.gradient_compression),
       std::string("torch ") + TORCH_VERSION + ", " + (device.cuda ? device.gpu.name : engine),
-      std::max(0.0, config.launch.bucket_mb)};
-  set_summation_order(state, order, config, *comm);
+      config.launch.bucket_mb.value_or(0)};
+  set_summation_order(state, order, config, decisions.batch, *comm);
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
   StopRequest stop(config, folder, comm->rank() == 0);
@@ -209,23 +221,24 @@ TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<C
   const std::string weights_text =
       state.origin +
       (resumed ? "; resumed from checkpoint " + resumed->filename().string() : std::string());
-  const Rows settings =
-      settings_table(config, dataset, network, weights_text, *comm, device, engine, folder.path());
+  const Rows settings = settings_table(config, decisions, dataset, network, weights_text, *comm,
+                                       device, engine, folder.path());
   std::unique_ptr<MetricsLog> metrics;
   if (comm->rank() == 0) {
     log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));
-    warn_of_recipe(config, comm->size(), chose_batch);
-    folder.claim(config);
+    warn_of_recipe(config, decisions, comm->size());
+    folder.claim(kept);
     write_atomically(folder.path() / "split.csv", splits_csv(dataset.manifest, dataset.splits));
     metrics = std::make_unique<MetricsLog>(folder.path(),
                                            MetricsLog::Start{state.step, state.evaluation_due});
-    metrics->write(resumed ? "restart" : "start", state.step, start_fields(config, dataset, *comm));
+    metrics->write(resumed ? "restart" : "start", state.step,
+                   start_fields(config, decisions, dataset, *comm));
   }
   log_info("host and cores: " + device.description + "\n" + placement_table(device.placements));
 
   const double start = now_s();
   stop.training_begins();
-  const TrainingLoop::Parts parts{config, dataset,       network, *comm,    device,
+  const TrainingLoop::Parts parts{config, decisions,     dataset, network,  *comm, device,
                                   folder, metrics.get(), weights, profiler, stop};
   TrainingLoop loop(parts, step, state);
   outcome.code = loop.run();

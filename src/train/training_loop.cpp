@@ -40,7 +40,7 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       step_(step),
       state_(std::move(state)),
       total_steps_(0),
-      log_(parts.comm, parts.metrics, parts.config.train.batch),
+      log_(parts.comm, parts.metrics, parts.decisions.batch),
       watch_(parts.comm, parts.profiler, parts.metrics, parts.device.placements,
              parts.device.gpu.uuid, parts.device.cuda == nullptr ? parts.device.threads : 0) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
@@ -54,13 +54,13 @@ ExitCode TrainingLoop::run() {
   const bool parity = !config.train.order_file.empty();
   const auto rows = training_rows(config, parts_.dataset);
   const auto images = static_cast<std::uint64_t>(rows.size());
-  total_steps_ = total_steps(config.train, images);
+  total_steps_ = total_steps(config.train, parts_.decisions.batch, images);
   if (state_.evaluation_due) {
     if (!evaluate()) return stopped();
     watch_.skip();
   }
 
-  const auto batch = static_cast<std::uint64_t>(config.train.batch);
+  const auto batch = static_cast<std::uint64_t>(parts_.decisions.batch);
   damage_.emplace(DamagePolicy::of(config.data), images, batch);
   const auto seed = static_cast<std::uint64_t>(config.run.seed);
   const int per_rank = static_cast<int>(batch) / parts_.comm.size();
@@ -82,7 +82,8 @@ ExitCode TrainingLoop::run() {
       checkpoint();
       return stopped();
     }
-    const double lr = learning_rate(config.train, state_.position, images, state_.plateau);
+    const double lr = learning_rate(config.train, parts_.decisions.batch, state_.position, images,
+                                    state_.plateau);
     const std::int64_t side = config.data.crop;
     const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
     const at::Tensor y = at::from_blob(
@@ -101,7 +102,7 @@ ExitCode TrainingLoop::run() {
 
     const bool last = state_.step == total_steps_;
     const std::int64_t epoch_before = state_.epoch;
-    state_.epoch = epochs_complete(state_.step, config.train.batch, images);
+    state_.epoch = epochs_complete(state_.step, parts_.decisions.batch, images);
     const bool epoch_ends = state_.epoch > epoch_before;
     if (last || state_.step % config.run.log_every == 0 || epoch_ends)
       log_.write(loader, state_, lr, parts_.stop.job_left_s());
@@ -146,7 +147,7 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is
 // logged and counts as not labeled.
 void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
-  if (parts_.config.data.corrupt == "skip") {
+  if (parts_.config.data.corrupt == OnDamage::kSkip) {
     for (const auto& error : batch.errors)
       if (!error.empty()) log_warning(error + " (skipped)");
     return;
@@ -177,7 +178,8 @@ void TrainingLoop::count_skipped(bool applied) {
   }
   // Under fp16 a few overflows in a row are how the loss scale is found.
   const bool scaling = step_.loss_scale().dynamic;
-  const int patience = scaling ? 20 : (parts_.config.train.nan_policy == "skip" ? 10 : 1);
+  const int patience =
+      scaling ? 20 : (parts_.config.train.nan_policy == OnNonFinite::kSkip ? 10 : 1);
   const std::string what =
       "[train] step " + std::to_string(state_.step + 1) + ": the gradient is not finite";
   if (++skipped_in_a_row_ >= patience)
@@ -230,7 +232,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   const Config& config = parts_.config;
   const Scores scores = score(result.predictions, config.eval.findings);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const bool by_loss = config.checkpoint.best == "loss";
+  const bool by_loss = config.checkpoint.best == BestBy::kLoss;
   const double value = by_loss ? -result.loss : scores.mean_auroc.value_or(nan);
   const double before = by_loss ? -state_.best : state_.best;
   const bool is_best = !std::isnan(value) && (std::isnan(before) || value > before);
@@ -241,8 +243,8 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   }
   // A score that is not defined says nothing about progress.
   if (!std::isnan(value)) state_.epochs_without_best = state_.epoch - state_.best_epoch;
-  const bool lowered =
-      config.train.schedule == "plateau" && state_.plateau.observe(result.loss, config.train);
+  const bool watches_loss = config.train.schedule == ScheduleKind::kPlateau;
+  const bool lowered = watches_loss && state_.plateau.observe(result.loss, config.train);
   state_.evaluation_due = false;
   if (parts_.comm.rank() != 0) return;
 

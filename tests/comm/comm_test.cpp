@@ -31,17 +31,17 @@ TEST_CASE("16-bit floats round to the nearest, ties to even") {
 
 TEST_CASE("buckets cover the gradients once, in order, and the tail is never compressed") {
   const std::vector<std::size_t> ends = {10, 30, 31, 100, 140};
-  const auto exact = plan_buckets(ends, 150, 4, 100, Wire::kExact);
+  const auto exact = plan_buckets(ends, 150, 4, 100, GradientCompression::kNone);
   REQUIRE(exact.size() == 3);
   CHECK(exact[0].end == 30);
   CHECK(exact[1].end == 100);
   CHECK(exact[2].end == 150);
   // What is left for the end, when nothing is computed any more, is small: 4 elements of the 60
   // that would make a bucket.
-  const auto tapered = plan_buckets({60, 110, 116, 120}, 120, 4, 240, Wire::kExact);
+  const auto tapered = plan_buckets({60, 110, 116, 120}, 120, 4, 240, GradientCompression::kNone);
   REQUIRE(tapered.size() == 3);
   CHECK((tapered[0].end == 60 && tapered[1].end == 116 && tapered[2].end == 120));
-  const auto half = plan_buckets(ends, 150, 4, 100, Wire::kBf16);
+  const auto half = plan_buckets(ends, 150, 4, 100, GradientCompression::kBf16);
   REQUIRE(half.size() == 4);
   CHECK((half[2].end == 140 && !half[2].exact));
   CHECK((half[3].begin == 140 && half[3].end == 150 && half[3].exact));

@@ -39,6 +39,11 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
        "tables, lists, weights and all that is written must lie in a file system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
+      {"launch: {network: ether}\n",
+       "exp.yaml:1: 'launch.network' = 'ether' is not known. Hint: auto, ib"},
+      {"launch: {network: \"opa:hfi1\"}\n", "'opa:hfi1' is not known"},
+      {"train: {precision: fp8}\n", "'fp8' is not known. Hint: one of 'fp64'"},
+      {"data: {workers: few}\n", "wants integer or auto, not 'few'"},
       {"data: {manifest: {path: \"${CHEXNET_SURELY_UNSET}/x\"}}\n",
        "CHEXNET_SURELY_UNSET is not set"},
   };
@@ -104,7 +109,7 @@ TEST_CASE("a config that travels with a model names no places") {
   CHECK(text.find("someone") == std::string::npos);
   const Config again = load_config_text("model", text, {});
   CHECK(again.data.crop == 96);
-  CHECK(again.data.stage == "off");
+  CHECK(again.data.stage.kind == StageChoice::Kind::kOff);
 }
 
 TEST_CASE("only images may lie in an object store") {
@@ -169,12 +174,13 @@ TEST_CASE("the config with CheXNet's name trains what its paper trains for 14 fi
   const Config c =
       load_config({std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"}, {});
   CHECK(c.model.arch == "densenet121");
-  CHECK(c.train.loss_weights == "none");
-  CHECK(c.checkpoint.best == "loss");
-  CHECK((c.train.optimizer == "adam" && c.train.beta1 == 0.9 && c.train.beta2 == 0.999));
+  CHECK(c.train.loss_weights == LossWeighting::kNone);
+  CHECK(c.checkpoint.best == BestBy::kLoss);
+  CHECK((c.train.optimizer == OptimizerKind::kAdam && c.train.beta1 == 0.9 &&
+         c.train.beta2 == 0.999));
   CHECK((c.train.weight_decay == 0 && c.train.warmup_epochs == 0));
-  CHECK((c.train.batch == 16 && c.train.lr == 1e-3 && c.train.lr_scaling == "none"));
-  CHECK((c.train.schedule == "plateau" && c.train.plateau_factor == 0.1));
+  CHECK((c.train.batch == 16 && c.train.lr == 1e-3 && c.train.lr_scaling == LrScaling::kNone));
+  CHECK((c.train.schedule == ScheduleKind::kPlateau && c.train.plateau_factor == 0.1));
   CHECK(c.model.sync_batchnorm);
   CHECK((c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));
   CHECK((c.data.flip && !c.data.random_crop && !c.data.random_resized_crop));
@@ -184,5 +190,5 @@ TEST_CASE("the config with CheXNet's name trains what its paper trains for 14 fi
 TEST_CASE("a shipped config that scales the rate of Adam's family does so by the square root") {
   const Config c =
       load_config({std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_resnet50.yaml"}, {});
-  CHECK((c.train.optimizer == "adamw" && c.train.lr_scaling == "sqrt"));
+  CHECK((c.train.optimizer == OptimizerKind::kAdamW && c.train.lr_scaling == LrScaling::kSqrt));
 }

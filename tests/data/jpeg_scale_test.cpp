@@ -38,7 +38,7 @@ struct OneJpeg {
     tjDestroy(handle);
     folder.write("images/a.jpg", {reinterpret_cast<const char*>(file.data()), file.size()});
     DataConfig config;
-    config.manifest.format = "csv";
+    config.manifest.format = ManifestFormat::kCsv;
     config.manifest.path = folder.write("table.csv", "image,A\na.jpg,1\n");
     manifest = read_manifest(config);
   }
@@ -47,7 +47,7 @@ struct OneJpeg {
   }
 };
 
-Preprocessing small(const char* jpeg_scale) {
+Preprocessing small(JpegScale jpeg_scale) {
   DataConfig config;
   config.resize = config.crop = 40;
   config.jpeg_scale = jpeg_scale;
@@ -74,25 +74,25 @@ TEST_CASE("data.jpeg_scale off decodes the whole JPEG and then resizes it, auto 
     return pixels;
   };
   const ImageSource source = set.source("images");
-  CHECK(read(source, small("off")) == expected(0));
-  CHECK(read(source, small("auto")) == expected(40));
+  CHECK(read(source, small(JpegScale::kOff)) == expected(0));
+  CHECK(read(source, small(JpegScale::kAuto)) == expected(40));
   CHECK(expected(0) != expected(40));
 }
 
 TEST_CASE("a pack of scaled JPEGs does not pass for one of whole ones") {
   OneJpeg set;
   const auto comm = solo_communicator();
-  for (const char* made : {"off", "auto"}) {
+  for (const auto made : {JpegScale::kOff, JpegScale::kAuto}) {
     PackJob job;
     job.rows = {0};
     job.preprocessing = small(made);
-    job.out = (set.folder / (std::string(made) + ".pack")).string();
+    job.out = (set.folder / (std::string(choice_name(made)) + ".pack")).string();
     write_pixel_pack(job, set.manifest, set.source("images"), *comm, [](auto, auto) {});
-    const ImageSource pack = set.source(std::string(made) + ".pack");
+    const ImageSource pack = set.source(std::string(choice_name(made)) + ".pack");
     CHECK(read(pack, small(made)) == read(set.source("images"), small(made)));
-    const char* other = std::string(made) == "off" ? "auto" : "off";
+    const auto other = made == JpegScale::kOff ? JpegScale::kAuto : JpegScale::kOff;
     CHECK(error_of<ConfigError>([&] {
             read(pack, small(other));
-          }).find(std::string("data.jpeg_scale ") + made) != std::string::npos);
+          }).find(std::string("data.jpeg_scale ") + choice_name(made)) != std::string::npos);
   }
 }

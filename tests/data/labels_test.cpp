@@ -18,14 +18,14 @@ const std::string kChexpertHeader =
 
 DataConfig chexpert(const ScratchFolder& folder, const std::string& rows) {
   DataConfig config;
-  config.manifest.format = "chexpert";
+  config.manifest.format = ManifestFormat::kChexpert;
   config.manifest.path = folder.write("train.csv", kChexpertHeader + rows);
   return config;
 }
 
 DataConfig plain_table(const std::string& path) {
   DataConfig config;
-  config.manifest = {"csv", path, {"image", "patient", {}, "", "", ""}};
+  config.manifest = {ManifestFormat::kCsv, path, {"image", "patient", {}, "", "", ""}};
   return config;
 }
 
@@ -42,15 +42,17 @@ constexpr float kNone = NAN;
 TEST_CASE("labels that are scored do not depend on training's policy for uncertain ones") {
   const ScratchFolder folder;
   const std::string row = "s/train/patient00001/study1/view1.jpg,F,50,Frontal,AP,,-1.0,1.0\n";
-  for (const char* policy : {"zero", "one", "ignore"}) {
+  for (const auto policy : {LabelPolicy::kZero, LabelPolicy::kOne, LabelPolicy::kIgnore}) {
     DataConfig config = chexpert(folder, row);
     config.uncertain = policy;
     const Manifest m = read_manifest(config);
     const std::vector<float> scored(m.scored_row(0), m.scored_row(0) + 3);
     CHECK(same(scored, {0, kNone, 1}));
     const float trained = m.label_row(0)[1];
-    CHECK((policy == std::string("ignore") ? std::isnan(trained)
-                                           : trained == (policy == std::string("one") ? 1 : 0)));
+    if (policy == LabelPolicy::kIgnore)
+      CHECK(std::isnan(trained));
+    else
+      CHECK(trained == (policy == LabelPolicy::kOne ? 1 : 0));
   }
 }
 
@@ -58,10 +60,10 @@ TEST_CASE("blanks are negative in CheXpert and not labeled elsewhere, unless tol
   const ScratchFolder folder;
   DataConfig config = chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,,1\n");
   CHECK(same(read_manifest(config).labels, {0, 0, 1}));
-  config.blank = "ignore";
+  config.blank = LabelPolicy::kIgnore;
   CHECK(same(read_manifest(config).labels, {kNone, kNone, 1}));
   EvalConfig eval;
-  eval.blank = "zero";
+  eval.blank = LabelPolicy::kZero;
   const Manifest m = read_manifest(config, eval);
   CHECK(same(m.labels, {kNone, kNone, 1}));
   CHECK(same(m.scored, {0, 0, 1}));
@@ -169,7 +171,7 @@ TEST_CASE("tables are read together when their findings are equal and their imag
   const auto a = folder.write("a.csv", "image,patient,A\nx,p,1\n");
   const auto b = folder.write("b.csv", "image,patient,A\ny,q,\nz,q,-1\n");
   EvalConfig eval;
-  eval.blank = "zero";
+  eval.blank = LabelPolicy::kZero;
   const Manifest m = read_tables(plain_table(""), {a, b}, eval);
   CHECK(m.images == std::vector<std::string>{"x", "y", "z"});
   CHECK(m.rows.at("z") == 2);

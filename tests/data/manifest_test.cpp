@@ -83,7 +83,7 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
 TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   const ScratchFolder folder;
   DataConfig config;
-  config.manifest = {"csv",
+  config.manifest = {ManifestFormat::kCsv,
                      folder.write("t.csv", "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n"),
                      {"file", "who", {"A", "B"}, "", "", ""}};
   auto m = read_manifest(config);
@@ -91,8 +91,8 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   CHECK(std::isnan(m.labels[0]));
   CHECK(m.labels[1] == 1);
   CHECK(std::isnan(m.labels[3]));
-  config.uncertain = "one";
-  config.blank = "zero";
+  config.uncertain = LabelPolicy::kOne;
+  config.blank = LabelPolicy::kZero;
   m = read_manifest(config);
   CHECK(m.labels == std::vector<float>{1, 1, 0, 0});
   config.findings = {"B"};
@@ -210,7 +210,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
   DataConfig config;
-  config.manifest.format = "chexpert";
+  config.manifest.format = ManifestFormat::kChexpert;
   config.manifest.path = (xray / "chexpert_layout/CheXpert-v1.0-small/train.csv").string();
   const Manifest m = read_manifest(config);
   REQUIRE(m.size() == 200);
@@ -219,8 +219,8 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   const auto cells = [&](float v) { return std::ranges::count(m.labels, v); };
   CHECK(cells(1) == 297);
   CHECK(cells(0) == 782 + 1701);
-  config.uncertain = "one";
-  config.blank = "ignore";
+  config.uncertain = LabelPolicy::kOne;
+  config.blank = LabelPolicy::kIgnore;
   const Manifest filled = read_manifest(config);
   CHECK(std::ranges::count(filled.labels, 1.0f) == 317);
   CHECK(std::ranges::count(filled.labels, 0.0f) == 782);

@@ -60,8 +60,9 @@ TEST_CASE("a pack that was written again is never served from the copy of the ol
     write_pack(path,
                turn == 0 ? std::vector<std::uint8_t>{10, 20} : std::vector<std::uint8_t>{20, 10});
     Stores stores;
-    const ImageSource source(staged(index_of(path, stores), {node.path().string()}, stores, *comm),
-                             stores);
+    const ImageSource source(
+        staged(index_of(path, stores), {StageChoice::parse(node.path().string())}, stores, *comm),
+        stores);
     copies[turn] = source.index().containers()[0].path;
     CHECK(gray_of(source, 0) == (turn == 0 ? 10 : 20));
   }
@@ -76,13 +77,13 @@ TEST_CASE("a pack that is written again while a run starts is noticed") {
   Stores stores;
   const ImageIndex index = index_of(path, stores);
   const auto comm = solo_communicator();
-  staged(index, {node.path().string()}, stores, *comm);
+  staged(index, {StageChoice::parse(node.path().string())}, stores, *comm);
   write_pack(path, {20, 10});
   Stores fresh;
   CHECK(error_of<DataError>([&] { ImageSource(index, fresh); }).find("written again") !=
         std::string::npos);
   CHECK(error_of<DataError>([&] {
-          staged(index, {node.path().string()}, fresh, *comm);
+          staged(index, {StageChoice::parse(node.path().string())}, fresh, *comm);
         }).find("written again") != std::string::npos);
 }
 
@@ -140,7 +141,8 @@ TEST_CASE("staging trusts no place that others made") {
   const ImageIndex index = index_of(path, stores);
   const auto comm = solo_communicator();
   const auto refused = [&](const ScratchFolder& node) {
-    return error_of<DataError>([&] { staged(index, {node.path().string()}, stores, *comm); });
+    return error_of<DataError>(
+        [&] { staged(index, {StageChoice::parse(node.path().string())}, stores, *comm); });
   };
   {
     const ScratchFolder node;
@@ -172,8 +174,9 @@ TEST_CASE("two jobs of a user on one node wait for each other") {
       jobs.emplace_back([&] {
         Stores stores;
         const auto comm = solo_communicator();
-        const ImageSource source(
-            staged(index_of(path, stores), {node.path().string()}, stores, *comm), stores);
+        const ImageSource source(staged(index_of(path, stores),
+                                        {StageChoice::parse(node.path().string())}, stores, *comm),
+                                 stores);
         right += gray_of(source, 4999) == 7 ? 1 : 0;
       });
   }

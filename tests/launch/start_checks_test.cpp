@@ -44,7 +44,9 @@ TEST_CASE("a network that cannot work is told") {
   facts.addresses = {"127.0.0.1", "10.1.2.3"};
   facts.adapters = {"mlx5_0"};
   facts.ucx = true;
-  const auto of = [&](const std::string& network) { return level(network_check(network, facts)); };
+  const auto of = [&](const std::string& network) {
+    return level(network_check(*NetworkChoice::parse(network), facts));
+  };
   for (const char* good :
        {"auto", "tcp", "tcp:eth0", "tcp:lo,eth0", "tcp:10.1.0.0/16", "ib", "ib:mlx5_0", "ucx"})
     CHECK(of(good) == "PASS");
@@ -59,7 +61,6 @@ TEST_CASE("a network that cannot work is told") {
   facts.adapters.reset();
   facts.ucx.reset();
   CHECK(of("ib") == "PASS");
-  CHECK_FALSE(error_of<ConfigError>([&] { of("ether"); }).empty());
 }
 
 TEST_CASE(
@@ -68,10 +69,11 @@ TEST_CASE(
   facts.interfaces = {"lo"};
   facts.adapters.emplace();
   CHECK(error_of<ConfigError>([&] {
-          refuse_failed({mpirun_check({}, false), network_check("tcp:eth9", facts)});
+          refuse_failed(
+              {mpirun_check({}, false), network_check(*NetworkChoice::parse("tcp:eth9"), facts)});
         }).find("has no eth9. Hint: it has lo") != std::string::npos);
   CHECK(error_of<DeviceError>([&] {
-          refuse_failed({network_check("ib", facts)});
+          refuse_failed({network_check(*NetworkChoice::parse("ib"), facts)});
         }).find("no such adapter") != std::string::npos);
   CHECK(error_of<DeviceError>([&] {
           refuse_failed({mpirun_check({}, true)});

@@ -92,7 +92,7 @@ TEST_CASE("the engine's rounding errors are no larger than those of PyTorch's op
       const Outcome theirs = outcome(precision, false), ours = outcome(precision, true);
       const double their_error = relative(theirs.gradients, exact.gradients),
                    our_error = relative(ours.gradients, exact.gradients);
-      INFO(arch << " " << precision_name(precision) << ": ours " << our_error << ", ATen's "
+      INFO(arch << " " << choice_name(precision) << ": ours " << our_error << ", ATen's "
                 << their_error);
       CHECK(our_error > 0);
       CHECK(our_error <= 1.2 * their_error);
@@ -114,7 +114,7 @@ TEST_CASE("the engine's results do not depend on the number of threads") {
       Network network(network_spec(arch), 14, {.precision = precision});
       network.parameters().initialize(3);
       const Outcome o = run(network, noise_images(8, 64), parity_labels(0, 8));
-      INFO(arch << " " << precision_name(precision) << " " << threads << " threads");
+      INFO(arch << " " << choice_name(precision) << " " << threads << " threads");
       if (threads == 1) first = o;
       CHECK(at::equal(o.logits, first.logits));
       CHECK(at::equal(o.gradients, first.gradients));

@@ -67,7 +67,7 @@ class ThreadWorld {
       }
       pending_.clear();
     }
-    void set_wire(Wire) override {}
+    void set_compression(GradientCompression) override {}
     void all_reduce(std::span<double> values, ReduceOp op) override {
       const auto all = shared_.exchange(world_.rank, std::as_bytes(values));
       for (std::size_t i = 0; i < values.size(); ++i) {

@@ -58,7 +58,7 @@ TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7
     network.parameters().initialize(1);
     const auto comm = solo_communicator();
     TrainConfig config;
-    config.optimizer = c.optimizer;
+    config.optimizer = *find_choice<OptimizerKind>(c.optimizer);
     TrainStep step(network, *comm, {config, equal_weights()});
     for (int s = 0; s < kParitySteps; ++s) {
       const double entries = kParityBatch * kParityFindings;

@@ -23,61 +23,63 @@ using namespace chexnet;
 TEST_CASE("the learning rate follows scaling and schedule in images") {
   TrainConfig c;
   c.lr = 1;
-  c.batch = 64;
   c.lr_base_batch = 16;
   c.epochs = 10;
   const Plateau flat;
-  const auto rate = [&](std::uint64_t position) { return learning_rate(c, position, 640, flat); };
+  const auto rate = [&](std::uint64_t position) {
+    return learning_rate(c, 64, position, 640, flat);
+  };
   CHECK(rate(3200) == 1);
-  c.lr_scaling = "linear";
+  c.lr_scaling = LrScaling::kLinear;
   CHECK(rate(3200) == 4);
-  c.lr_scaling = "sqrt";
+  c.lr_scaling = LrScaling::kSqrt;
   CHECK(rate(3200) == 2);
-  c.lr_scaling = "none";
-  c.schedule = "cosine";
+  c.lr_scaling = LrScaling::kNone;
+  c.schedule = ScheduleKind::kCosine;
   CHECK(rate(0) == 1);
   CHECK(rate(3200) == Approx(0.5));
   CHECK(rate(6400) == Approx(0).margin(1e-15));
-  c.schedule = "step";
+  c.schedule = ScheduleKind::kStep;
   c.step_epochs = 3;
   c.step_factor = 0.1;
   CHECK(rate(3 * 640 - 64) == Approx(1));
   CHECK(rate(3 * 640) == Approx(0.1));
   CHECK(rate(6 * 640) == Approx(0.01));
-  c.schedule = "plateau";
-  CHECK(learning_rate(c, 2560, 640, Plateau{.factor = 0.25}) == 0.25);
+  c.schedule = ScheduleKind::kPlateau;
+  CHECK(learning_rate(c, 64, 2560, 640, Plateau{.factor = 0.25}) == 0.25);
 }
 
 TEST_CASE("warm-up starts above 0, ends at the full rate, and schedules count from its end") {
   TrainConfig c;
   c.lr = 1;
-  c.batch = 64;
   c.epochs = 10;
   c.warmup_epochs = 2;
   const Plateau flat;
-  const auto rate = [&](std::uint64_t position) { return learning_rate(c, position, 640, flat); };
+  const auto rate = [&](std::uint64_t position) {
+    return learning_rate(c, 64, position, 640, flat);
+  };
   CHECK(rate(0) == 0.05);
   CHECK(rate(64) == 0.1);
   CHECK(rate(1280 - 64) == 1);
   CHECK(rate(1280) == 1);
-  c.schedule = "cosine";
+  c.schedule = ScheduleKind::kCosine;
   CHECK(rate(1280) == Approx(1));
   CHECK(rate(1280 + 2560) == Approx(0.5));
   CHECK(rate(6400) == Approx(0).margin(1e-15));
-  c.schedule = "step";
+  c.schedule = ScheduleKind::kStep;
   c.step_epochs = 3;
   c.step_factor = 0.1;
   CHECK(rate(5 * 640 - 64) == Approx(1));
   CHECK(rate(5 * 640) == Approx(0.1));
 
-  c.schedule = "constant";
+  c.schedule = ScheduleKind::kConstant;
   c.warmup_epochs = 0.05;  // half a batch: over within the first step
   CHECK(rate(0) == 1);
   c.warmup_epochs = 0.15;  // one and a half
   CHECK(rate(0) == Approx(2.0 / 3));
   CHECK(rate(64) == 1);
 
-  c.schedule = "step";
+  c.schedule = ScheduleKind::kStep;
   c.warmup_epochs = 0.1;
   c.step_epochs = 0.3;  // 0.4 - 0.1 is a little less than 0.3 in binary
   CHECK(rate(256) == Approx(0.1));
@@ -101,26 +103,25 @@ TEST_CASE("a plateau lowers the rate when the loss stops falling") {
 
 TEST_CASE("steps and epochs are counted in images") {
   TrainConfig c;
-  c.batch = 32;
   c.epochs = 15;
-  CHECK(total_steps(c, 836) == 392);
+  CHECK(total_steps(c, 32, 836) == 392);
   c.max_steps = 20;
-  CHECK(total_steps(c, 836) == 20);
+  CHECK(total_steps(c, 32, 836) == 20);
   c.epochs = 0;
-  CHECK(total_steps(c, 836) == 20);
+  CHECK(total_steps(c, 32, 836) == 20);
   CHECK(epochs_complete(26, 32, 836) == 0);
   CHECK(epochs_complete(27, 32, 836) == 1);
   CHECK(epochs_complete(392, 32, 836) == 15);
 }
 
 TEST_CASE("optimizers follow their formulas, and only weights decay") {
-  for (const std::string name : {"adam", "adamw", "sgd"}) {
-    INFO(name);
+  for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+    INFO(choice_name(kind));
     Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
     Parameters& p = network.parameters();
     p.initialize(1);
     TrainConfig c;
-    c.optimizer = name;
+    c.optimizer = kind;
     c.weight_decay = 0.1;
     Optimizer optimizer(c, p, p.size());
     at::Tensor decay = at::zeros_like(p.flat_values());
@@ -134,13 +135,13 @@ TEST_CASE("optimizers follow their formulas, and only weights decay") {
       at::Tensor target = p.flat_gradients();
       target.copy_(gradient);
       optimizer.step(lr);
-      if (name == "sgd") {
+      if (kind == OptimizerKind::kSgd) {
         gradient = gradient + decay * value;
         m = t == 1 ? gradient : m * c.momentum + gradient;
         value = value - lr * m;
         continue;
       }
-      if (name == "adamw")
+      if (kind == OptimizerKind::kAdamW)
         value = value * (1 - lr * decay);
       else
         gradient = gradient + decay * value;
@@ -170,7 +171,7 @@ TEST_CASE("a gradient that is not finite changes nothing and says so") {
 
 TEST_CASE("clipping bounds the update's gradient") {
   TrainConfig c;
-  c.optimizer = "sgd";
+  c.optimizer = OptimizerKind::kSgd;
   c.momentum = 0;
   c.clip_norm = 1e-3;
   Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
@@ -202,7 +203,7 @@ TEST_CASE("the state of a run survives JSON") {
   s.plateau = {0.1, 0.123456789012345678, 2};
   s.loss_scale = {1024, 5, true};
   s.best = 0.7;
-  s.order = {2, 3, "fp32", "torch"};
+  s.order = {2, 3, "none", "torch"};
   s.config = "a: \"b\"\n";
   s.best_step = 6;
   s.best_epoch = 2;
@@ -279,23 +280,22 @@ TEST_CASE("all that validation scores depend on is in one sum") {
   CHECK_FALSE(same([](Config&, Dataset& d) { d.manifest.scored = {1, 0, 0, 0}; }));
   CHECK_FALSE(same([](Config&, Dataset& d) { d.splits.val.sha256 = "another"; }));
   CHECK_FALSE(same([](Config& c, Dataset&) { c.eval.findings = {"B"}; }));
-  CHECK_FALSE(same([](Config& c, Dataset&) { c.checkpoint.best = "loss"; }));
+  CHECK_FALSE(same([](Config& c, Dataset&) { c.checkpoint.best = BestBy::kLoss; }));
 }
 
 TEST_CASE("a complete run has nothing left unless it is asked for more steps") {
   Config config;
-  config.train.batch = 10;
   config.train.epochs = 3;
   config.train.early_stop_epochs = 2;
   TrainState s;
   s.step = 30;
-  CHECK_FALSE(nothing_left(s, config, 100));  // eval.splits are still to be scored
+  CHECK_FALSE(nothing_left(s, config, 10, 100));  // eval.splits are still to be scored
   s.complete = true;
-  CHECK(nothing_left(s, config, 100));
+  CHECK(nothing_left(s, config, 10, 100));
   config.train.epochs = 4;
-  CHECK_FALSE(nothing_left(s, config, 100));
+  CHECK_FALSE(nothing_left(s, config, 10, 100));
   s.epochs_without_best = 2;  // it had stopped early
-  CHECK(nothing_left(s, config, 100));
+  CHECK(nothing_left(s, config, 10, 100));
 }
 
 TEST_CASE("what cannot be finished in the time of the job is not begun") {

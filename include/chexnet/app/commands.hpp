@@ -19,6 +19,7 @@ struct Invocation {
   std::string program;                 // its full path
   std::vector<std::string> command;    // words that start it in a fresh environment
   std::vector<std::string> arguments;  // the rest
+  std::vector<std::string> variables;  // of the environment, that the config refers to
   std::function<int()> run;            // set by the chosen subcommand
   FailureHandlers on_failure;          // set while there are other ranks, or a run to note it
 };

@@ -20,7 +20,8 @@ struct Bucket {
 // while the last one travels. [gradients, total) is the tail, part of the last bucket when the wire
 // is exact, a bucket of its own otherwise.
 std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
-                                 std::size_t element_size, std::size_t bucket_bytes, Wire wire);
+                                 std::size_t element_size, std::size_t bucket_bytes,
+                                 GradientCompression compression);
 
 // Starts each bucket of `flat` as soon as backward has written past its end.
 class BucketedReducer {

@@ -15,12 +15,13 @@ struct Cluster {
   bool overlap = true;
   double coordination_ms = 0;
   // Of one rank; 0 = not said (the command line says them).
-  double images_per_s = 0, batch = 0, wire_bytes = 4;
+  double images_per_s = 0, batch = 0;
+  double gradient_bytes = 4;  // of one number of a gradient on the network
   LoaderCosts loader;
 };
 
 // Keys: name, gpus_per_node, intra_gb_per_s, inter_gb_per_s, intra_latency_us, inter_latency_us,
-// jitter, overlap, coordination_ms, images_per_s, batch, wire_bytes, loader.{images_per_s,
+// jitter, overlap, coordination_ms, images_per_s, batch, gradient_bytes, loader.{images_per_s,
 // every_rank_decodes_all, shares_cores, storage_gb_per_s, bytes_per_image}. ConfigError with file
 // and line for others.
 Cluster read_cluster(const std::filesystem::path& path);

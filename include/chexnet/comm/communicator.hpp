@@ -17,13 +17,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/core/element_type.hpp"
 #include "chexnet/core/profiler.hpp"
 
 namespace chexnet {
 
 enum class ReduceOp { kSum, kMax };
-enum class Wire { kExact, kFp16, kBf16 };  // format of gradients on the network
 
 struct World {
   int rank = 0, size = 1;
@@ -34,7 +34,7 @@ struct GradientBuffer {
   void* data = nullptr;
   std::size_t count = 0;
   ElementType type = ElementType::kF32;  // kF32 or kF64
-  bool exact = false;                    // never compressed on the wire
+  bool exact = false;                    // never compressed
 };
 
 class Communicator {
@@ -47,7 +47,7 @@ class Communicator {
   virtual void start(const GradientBuffer& buffer) = 0;
   virtual void poll() = 0;
   virtual void finish() = 0;
-  virtual void set_wire(Wire wire) = 0;
+  virtual void set_compression(GradientCompression compression) = 0;
 
   virtual void all_reduce(std::span<double> values, ReduceOp op) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;

@@ -26,9 +26,9 @@ struct RankGpu {
   std::string uuid, name;  // empty: computes on the CPU
 };
 
-// `bind`: fix, check or off (launch.bind). `started_by_launcher`: mpirun or srun chose the cores,
+// `started_by_launcher`: mpirun or srun chose the cores,
 // not the user. Collective.
-RankPlacement place_ranks(Communicator& comm, const std::string& bind, const RankGpu& gpu,
+RankPlacement place_ranks(Communicator& comm, BindPolicy bind, const RankGpu& gpu,
                           bool started_by_launcher);
 
 // Lines for a terminal.

@@ -1,16 +1,21 @@
-// Everything an experiment can set, with defaults and units. Filled once (see load.hpp), const
-// afterwards. The table in options.cpp gives each member its key, meaning and limits;
-// docs/config.md is printed from it.
+// Everything an experiment can set, with defaults and units. Filled once, from files, --set and the
+// command line (see load.hpp), const afterwards: what a run decides where a value is left to it
+// ("auto", an empty optional) stands in run/run_decisions.hpp. The table in src/config/table_*.cpp
+// gives each member its key, meaning and limits; docs/config.md is printed from it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "chexnet/config/choices.hpp"
 
 namespace chexnet {
 
 using Strings = std::vector<std::string>;
 using Doubles = std::vector<double>;
+using SplitNames = std::vector<SplitName>;
 
 struct RunConfig {
   std::string dir;  // run folder; empty = runs/<name>
@@ -28,7 +33,7 @@ struct ColumnsConfig {
 };
 
 struct ManifestConfig {
-  std::string format = "nih";
+  ManifestFormat format = ManifestFormat::kNih;
   std::string path;
   ColumnsConfig columns;
 };
@@ -48,26 +53,27 @@ struct DataConfig {
   std::int64_t split_seed = 1;
   bool allow_patient_leak = false;
   Strings findings;
-  std::string blank = "auto", uncertain = "ignore";
+  std::optional<LabelPolicy> blank;  // auto: by the table's format
+  LabelPolicy uncertain = LabelPolicy::kIgnore;
   Strings uncertain_by_finding;                            // "Atelectasis=one"
   std::int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
-  std::string resize_kind = "antialias";
-  std::string jpeg_scale = "auto";
+  ResizeKind resize_kind = ResizeKind::kAntialias;
+  JpegScale jpeg_scale = JpegScale::kAuto;
   bool random_crop = false;
   bool random_resized_crop = false;
   double crop_area_min = 0.8;
   bool flip = true;
   double rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
   Doubles mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
-  std::int64_t workers = -1;
-  std::int64_t prefetch = -1;  // batches
-  std::int64_t readers = -1;
-  std::string stage = "off";
-  std::string pipeline = "global";
+  std::optional<std::int64_t> workers;
+  std::optional<std::int64_t> prefetch;  // batches
+  std::optional<std::int64_t> readers;
+  StageChoice stage;
+  PipelineKind pipeline = PipelineKind::kGlobal;
   std::int64_t cycle_length = 10, shuffle_records = 500;
   bool shuffle_files = true;
   S3Config s3;
-  std::string corrupt = "fail";
+  OnDamage corrupt = OnDamage::kFail;
   double corrupt_limit = 0.01;  // of an epoch
   double retry_s = 60;
   std::int64_t max_pixels = 64'000'000;
@@ -75,22 +81,23 @@ struct DataConfig {
 
 struct ModelConfig {
   std::string arch = "densenet121";
-  std::string weights;
+  std::string weights;  // a file; or "none"
+  bool starts_random() const { return weights == "none"; }
   bool sync_batchnorm = false;
   bool freeze_backbone = false;
 };
 
 struct TrainConfig {
-  std::int64_t batch = 16;  // images, all ranks together; -1 = auto
+  std::optional<std::int64_t> batch = 16;  // images of a step, all ranks together
   double epochs = 10;
   std::int64_t max_steps = 0;
   double max_seconds = 0;
-  std::string optimizer = "adam";
+  OptimizerKind optimizer = OptimizerKind::kAdam;
   double lr = 1e-3;
-  std::string lr_scaling = "none";
+  LrScaling lr_scaling = LrScaling::kNone;
   std::int64_t lr_base_batch = 16;
   double warmup_epochs = 0;
-  std::string schedule = "constant";
+  ScheduleKind schedule = ScheduleKind::kConstant;
   double plateau_factor = 0.1;
   std::int64_t plateau_patience = 1;
   double step_epochs = 10;
@@ -99,11 +106,11 @@ struct TrainConfig {
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double clip_norm = 0;
   std::int64_t accumulate = 1;
-  std::string precision = "auto";
-  std::string engine = "auto";
-  std::string deterministic = "threads";
-  std::string loss_weights = "none";
-  std::string nan_policy = "fail";
+  std::optional<Precision> precision;  // auto: by the device
+  EngineKind engine = EngineKind::kAuto;
+  ConvolutionKind convolutions = ConvolutionKind::kAuto;
+  LossWeighting loss_weights = LossWeighting::kNone;
+  OnNonFinite nan_policy = OnNonFinite::kFail;
   std::int64_t early_stop_epochs = 0;
   std::string order_file;
 };
@@ -112,16 +119,17 @@ struct EvalConfig {
   std::int64_t batch = 32;
   std::int64_t threads = 0;  // 0 = as in training
   std::int64_t every_epochs = 1;
-  Strings splits = {"val", "test"};
-  Strings findings;  // empty = all
-  std::string blank = "auto", uncertain = "ignore";
+  SplitNames splits = {SplitName::kVal, SplitName::kTest};
+  Strings findings;                  // empty = all
+  std::optional<LabelPolicy> blank;  // auto: as data.blank
+  LabelPolicy uncertain = LabelPolicy::kIgnore;
 };
 
 struct CheckpointConfig {
   std::int64_t every_steps = 0;
   std::int64_t every_epochs = 1;
   std::int64_t keep = 2;
-  std::string best = "auroc";
+  BestBy best = BestBy::kAuroc;
 };
 
 struct LaunchConfig {
@@ -129,17 +137,16 @@ struct LaunchConfig {
   std::int64_t ranks_per_node = 0;
   std::string hostfile;
   std::int64_t threads = 0;
-  std::string device = "auto";
-  std::string bind = "fix";
-  std::string network = "auto";
-  std::string wire = "fp32";
-  double bucket_mb = 4;  // -1 = auto
+  std::optional<DeviceKind> device;  // auto: GPUs where there are any
+  BindPolicy bind = BindPolicy::kFix;
+  NetworkChoice network;
+  GradientCompression gradient_compression = GradientCompression::kNone;
+  std::optional<double> bucket_mb = 4;  // MB of 10^6 bytes; auto: tried out
   double timeout_s = 600;
   std::string time_limit;
   double stop_margin_s = 120;
   std::int64_t restarts = 0;
   Strings mpi_args;
-  Strings variables;  // no key: names of the environment variables that the config refers to
 };
 
 struct Config {

@@ -10,13 +10,14 @@
 
 namespace chexnet {
 
-// Later files override earlier ones, assignments ("a.b=c") override files.
+// Later files override earlier ones, assignments ("a.b=c") override files. Where asked, adds to
+// `variables` the names of the environment variables that paths refer to.
 Config load_config(const std::vector<std::filesystem::path>& files,
-                   const std::vector<std::string>& assignments);
+                   const std::vector<std::string>& assignments, Strings* variables = nullptr);
 
 // The same from YAML text of `origin`, e.g. the config inside a checkpoint.
 Config load_config_text(const std::string& origin, const std::string& text,
-                        const std::vector<std::string>& assignments);
+                        const std::vector<std::string>& assignments, Strings* variables = nullptr);
 
 // Throws when a required key is empty or two keys contradict each other.
 void check_for_training(const Config& config);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,28 +13,49 @@
 
 namespace chexnet {
 
-using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, Strings*, Doubles*>;
+// A member whose type has a text form: one of `names`, or with no names whatever `set` accepts.
+// `set` returns false for other text. Refers to the Config it was made from.
+struct NamedValue {
+  Strings names;
+  std::function<std::string()> get;
+  std::function<bool(const std::string&)> set;
+};
+// The same for a list.
+struct NamedList {
+  Strings names;
+  std::function<Strings()> get;
+  std::function<bool(const Strings&)> set;
+};
+
+// What a key sets, inside a Config that must outlive it.
+using FieldRef =
+    std::variant<bool*, std::int64_t*, double*, std::optional<std::int64_t>*,
+                 std::optional<double>*, std::string*, Strings*, Doubles*, NamedValue, NamedList>;
 
 struct ConfigOption {
-  enum class Kind { kPlain, kPath };  // paths know ${VAR:-default} and ~
+  struct Limits {
+    double min, max;  // both allowed
+  };
 
   std::string key;  // dotted, as in --set
   FieldRef (*field)(Config&);
   std::string help;
-  Strings choices;          // empty = any text
-  double min = 0, max = 0;  // both 0 = unlimited
-  Kind kind = Kind::kPlain;
+  Strings choices = {};  // empty = any value of the type
+  std::optional<Limits> limits = {};
+  bool is_path = false;  // knows ${VAR:-default} and ~
   bool may_change_on_resume = false;
-  bool has_auto = false;  // a number that may be "auto", kept as -1
 };
 
 const std::vector<ConfigOption>& config_options();
 const ConfigOption* find_option(const std::string& key);  // null when unknown
 std::vector<std::string> option_keys();
 
+// Whether its values are text, of one of the choices too, or a list of it.
+bool holds_text(const ConfigOption& option);
+
 // The value as YAML flow text ("0.1", "[a, b]", quoted where needed); equal values give equal text.
 std::string option_text(const ConfigOption& option, const Config& config);
-// "integer", "number", "true/false", "text", "list of text", "list of numbers".
+// "integer", "number", "true/false", "text", "list of text", "list of numbers"; "integer or auto".
 std::string option_type(const ConfigOption& option);
 
 // The table as a markdown page (docs/config.md).

@@ -10,6 +10,7 @@
 #include <memory>
 #include <memory_resource>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -37,10 +38,10 @@ struct Batch {
 class Loader {
  public:
   struct Options {
-    int batch = 1;     // samples a batch
-    int workers = 1;   // 0 = decode in next(); -1 = as many as it takes, up to max_workers
-    int prefetch = 3;  // batches ahead; -1 = as many as it takes, up to kMostPrefetch
-    int readers = 0;   // reads in flight ahead of the workers; 0 = workers read themselves
+    int batch = 1;                    // samples a batch
+    std::optional<int> workers = 1;   // 0 = decode in next(); none: as it takes, up to max_workers
+    std::optional<int> prefetch = 3;  // batches ahead; none: as it takes, up to kMostPrefetch
+    int readers = 0;  // reads in flight ahead of the workers; 0 = workers read themselves
     int max_workers = 1;
   };
   // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU
@@ -104,7 +105,7 @@ class Loader {
   std::vector<std::jthread> threads_;  // last: they stop before what they use goes
 };
 
-constexpr int kMostPrefetch = 8;  // of prefetch -1
+constexpr int kMostPrefetch = 8;  // where it is adapted
 
 // What the config says of a loader of `batch` samples over this source, on a rank with `cores`.
 Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source,

@@ -5,16 +5,17 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/choices.hpp"
 #include "chexnet/data/image_index.hpp"
 
 namespace chexnet {
 
 struct StageOptions {
-  std::string where = "off";  // data.stage
-  double timeout_s = 600;     // without progress
+  StageChoice where;       // data.stage
+  double timeout_s = 600;  // without progress
 };
 
-// The index with the staged copies in place of the originals. `where`: off; a folder; or auto = on
+// The index with the staged copies in place of the originals. Where it is automatic: on
 // a network file system or object store, and with room for it, the first of $SLURM_TMPDIR, $TMPDIR
 // and /tmp. Copies lie below chexnet-stage-UID there, which only this user may enter. One rank of a
 // node copies while the others wait as long as it makes progress; a copy of the same content

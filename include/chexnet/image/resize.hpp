@@ -1,26 +1,19 @@
 // Shrinks and enlarges 8-bit gray images. Which definition a network was trained with is part of
 // its checkpoint.
+// ResizeKind::kAntialias: bilinear with antialias on uint8, equal bit for bit to torchvision's
+// (PyTorch's _upsample_bilinear2d_aa for uint8): weights as int16 fixed point, horizontal pass
+// first, rounded to uint8 between the passes. kArea: the exact mean over the box an output pixel
+// covers, halves up.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/image/gray_image.hpp"
 
 namespace chexnet {
-
-enum class ResizeKind {
-  // Bilinear with antialias on uint8, equal bit for bit to torchvision's (PyTorch's
-  // _upsample_bilinear2d_aa for uint8):
-  // weights as int16 fixed point, horizontal pass first, rounded to uint8 between the passes.
-  kAntialias,
-  // Exact mean over the box an output pixel covers, halves up.
-  kArea,
-};
-ResizeKind resize_kind(const std::string& name);  // "antialias" or "area"
-
-const char* resize_kind_name(ResizeKind kind);
 
 // A rectangle of the source, in pixels.
 struct Region {

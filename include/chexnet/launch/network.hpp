@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
+
 namespace chexnet {
 
 struct NetworkSettings {
@@ -14,10 +16,10 @@ struct NetworkSettings {
   std::vector<std::string> mpirun;                               // for mpirun's own links
 };
 
-// "auto" (libraries choose), "ib" or "ib:mlx5_0" (InfiniBand and RoCE by UCX), "opa" (Omni-Path by
-// PSM2), "tcp" or "tcp:eth0" (that interface, or "10.1.0.0/16"), "ucx" (UCX over whatever there
-// is). ConfigError for others.
-NetworkSettings network_settings(const std::string& network);
+// kAuto: nothing, the libraries choose. kInfiniBand (and RoCE): by UCX. kOmniPath: by PSM2. kTcp:
+// over one interface ("eth0", or the one in "10.1.0.0/16") or all. kUcx: UCX over whatever there
+// is.
+NetworkSettings network_settings(const NetworkChoice& network);
 
 // Sets what is not set yet.
 void apply(const NetworkSettings& settings);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/health.hpp"
 
@@ -39,8 +40,8 @@ struct NetworkFacts {
 };
 // `mpirun`: whose installation is asked for UCX, which takes a while; null: not asked.
 NetworkFacts read_network_facts(const Mpirun* mpirun);
-// Whether launch.network can work. ConfigError for one that is not known.
-CheckResult network_check(const std::string& network, const NetworkFacts& facts);
+// Whether launch.network can work.
+CheckResult network_check(const NetworkChoice& network, const NetworkFacts& facts);
 
 // Throws the first check that failed as one sentence: ConfigError where the config names what is
 // not there, else DeviceError.

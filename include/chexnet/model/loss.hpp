@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/split.hpp"
 
@@ -15,13 +16,13 @@ namespace chexnet {
 struct LossWeights {
   std::vector<double> positive, negative;  // [K]
 };
-// "none"; "pos_weight": positive = negatives/positives (PyTorch's pos_weight); "balanced":
+// kNone: 1. kPosWeight: positive = negatives/positives (PyTorch's pos_weight). kBalanced:
 // positive = |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2.1, for
 // the single output of pneumonia). Counted over labeled entries of the split. A finding without
 // positives or without negatives has by these formulas no loss on the split; where pos_weight has
 // no value (no positive), and where nothing is labeled, both weights are 0. Cells of weight 0 stay
 // in the number of entries that the mean is over.
-LossWeights loss_weights(const std::string& kind, const Manifest& manifest, const Split& split);
+LossWeights loss_weights(LossWeighting kind, const Manifest& manifest, const Split& split);
 
 struct LossResult {
   at::Tensor sum;      // scalar in the logits' type: weighted loss summed over labeled entries

@@ -19,9 +19,6 @@
 
 namespace chexnet {
 
-enum class Precision { kFp64, kFp32, kBf16, kFp16 };
-Precision precision_of(const std::string& name);  // not "auto"
-std::string precision_name(Precision precision);
 at::ScalarType master_type(Precision precision);  // float, or double for kFp64
 at::ScalarType compute_type(Precision precision);
 Arithmetic arithmetic_of(Precision precision);  // the engine's; not kFp16

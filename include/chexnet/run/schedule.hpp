@@ -22,11 +22,11 @@ struct Plateau {
 // lr x scaling(batch) x warm-up x schedule, for the step that follows `position` images of epochs
 // of `images`. Warm-up rises with the images at the end of the step, so no step has rate 0; the
 // schedules after it count from its end.
-double learning_rate(const TrainConfig& config, std::uint64_t position, std::uint64_t images,
-                     const Plateau& plateau);
+double learning_rate(const TrainConfig& config, std::int64_t batch, std::uint64_t position,
+                     std::uint64_t images, const Plateau& plateau);
 
-// Steps of the whole run for `images` training images.
-std::int64_t total_steps(const TrainConfig& config, std::uint64_t images);
+// Steps of the whole run for `images` training images, `batch` of them per step.
+std::int64_t total_steps(const TrainConfig& config, std::int64_t batch, std::uint64_t images);
 // Epochs that are complete after `step` steps.
 std::int64_t epochs_complete(std::int64_t step, std::int64_t batch, std::uint64_t images);
 

@@ -14,7 +14,7 @@ namespace chexnet {
 // equality is lost.
 struct SummationOrder {
   std::int64_t ranks = 1, threads = 1;
-  std::string wire, versions;
+  std::string gradient_compression, versions;
   double bucket_mb = 0;  // 0 = not yet chosen (launch.bucket_mb: auto)
 };
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,11 +42,10 @@ std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator
                                                     const Device& device,
                                                     const LaunchConfig& config);
 
-// "auto" becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
-Precision resolve_precision(const std::string& name, const Device& device);
+// What is not asked for becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
+Precision resolve_precision(std::optional<Precision> asked, const Device& device);
 
 // The network a run of this config computes with: back end, precision, statistics shared by `comm`.
 Network::Options network_options(const Config& config, const Device& device, Communicator& comm);
-Wire wire_of(const std::string& name);
 
 }  // namespace chexnet

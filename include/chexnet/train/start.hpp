@@ -25,11 +25,12 @@ TrainState start_state(const Config& config, RunFolder& folder, const Dataset& d
                        Communicator& comm);
 
 // The run was complete and this config asks for no more steps.
-bool nothing_left(const TrainState& state, const Config& config, std::uint64_t images);
+bool nothing_left(const TrainState& state, const Config& config, std::int64_t batch,
+                  std::uint64_t images);
 
 // `now`: how sums are ordered in this start. Warns where that differs from the checkpoint's.
 void set_summation_order(TrainState& state, const SummationOrder& now, const Config& config,
-                         Communicator& comm);
+                         std::int64_t batch, Communicator& comm);
 
 // Weights before the first step: of the checkpoint, of model.weights, or drawn. Returns where the
 // first weights of the run came from. Collective.

@@ -21,7 +21,7 @@ class TrainStep {
     TrainConfig train;
     LossWeights weights;
     double bucket_mb = 4;
-    Wire wire = Wire::kExact;
+    GradientCompression compression = GradientCompression::kNone;
     bool communicate = true;  // off only to measure what communication costs
     Profiler* profiler = nullptr;
   };
@@ -53,5 +53,9 @@ class TrainStep {
   BucketedReducer reducer_;
   LossScale scale_;
 };
+
+// As the config says; buckets that are to be tuned start with the size of the default.
+TrainStep::Options step_options(const Config& config, const LossWeights& weights,
+                                Profiler* profiler = nullptr);
 
 }  // namespace chexnet

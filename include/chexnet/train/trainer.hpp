@@ -37,10 +37,11 @@ struct TrainRequest {
   std::function<void(const std::filesystem::path& folder)> folder_taken;
 };
 
-// ConfigError where train.batch cannot be shared by ranks x train.accumulate.
-void check_batch(const Config& config, int ranks);
+// ConfigError where `batch` images cannot be shared by ranks x train.accumulate.
+void check_batch(const TrainConfig& config, std::int64_t batch, int ranks);
 
 // Collective: call on every rank with the same arguments.
-TrainOutcome train(Config config, const TrainRequest& request, std::unique_ptr<Communicator> host);
+TrainOutcome train(const Config& config, const TrainRequest& request,
+                   std::unique_ptr<Communicator> host);
 
 }  // namespace chexnet

@@ -17,6 +17,7 @@
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/run/bucket_tuner.hpp"
 #include "chexnet/run/dataset.hpp"
+#include "chexnet/run/run_decisions.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/run/run_watch.hpp"
 #include "chexnet/run/stop_request.hpp"
@@ -32,6 +33,7 @@ class TrainingLoop {
  public:
   struct Parts {
     const Config& config;
+    const RunDecisions& decisions;
     const Dataset& dataset;
     Network& network;
     Communicator& comm;

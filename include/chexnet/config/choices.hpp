@@ -1,0 +1,221 @@
+// The choices that keys of a config offer: one type each, with one table of its names, which
+// parsing, --help, did-you-mean, docs/config.md and messages use. A key that may be left to the
+// program holds a std::optional, empty for "auto".
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chexnet {
+
+template <class Choice>
+struct NamedChoice {
+  Choice value;
+  const char* name;
+};
+
+// How a table of images and labels is laid out.
+enum class ManifestFormat { kNih, kChexpert, kCsv };
+constexpr auto names_of(ManifestFormat) {
+  using enum ManifestFormat;
+  return std::to_array<NamedChoice<ManifestFormat>>(
+      {{kNih, "nih"}, {kChexpert, "chexpert"}, {kCsv, "csv"}});
+}
+
+// What a label that is blank or uncertain counts as; kIgnore: it is not labeled.
+enum class LabelPolicy { kIgnore, kZero, kOne };
+constexpr auto names_of(LabelPolicy) {
+  using enum LabelPolicy;
+  return std::to_array<NamedChoice<LabelPolicy>>(
+      {{kIgnore, "ignore"}, {kZero, "zero"}, {kOne, "one"}});
+}
+
+enum class ResizeKind {
+  kAntialias,  // torchvision's bilinear antialias kernel for uint8, bit for bit
+  kArea        // exact box mean
+};
+constexpr auto names_of(ResizeKind) {
+  using enum ResizeKind;
+  return std::to_array<NamedChoice<ResizeKind>>({{kAntialias, "antialias"}, {kArea, "area"}});
+}
+
+// kAuto: a JPEG much larger than the wanted size is decoded at a part of it.
+enum class JpegScale { kAuto, kOff };
+constexpr auto names_of(JpegScale) {
+  using enum JpegScale;
+  return std::to_array<NamedChoice<JpegScale>>({{kAuto, "auto"}, {kOff, "off"}});
+}
+
+// The order of training images (data/pipeline.hpp).
+enum class PipelineKind { kGlobal, kNew, kOld };
+constexpr auto names_of(PipelineKind) {
+  using enum PipelineKind;
+  return std::to_array<NamedChoice<PipelineKind>>(
+      {{kGlobal, "global"}, {kNew, "new"}, {kOld, "old"}});
+}
+
+// What follows from a damaged image.
+enum class OnDamage { kFail, kSkip };
+constexpr auto names_of(OnDamage) {
+  using enum OnDamage;
+  return std::to_array<NamedChoice<OnDamage>>({{kFail, "fail"}, {kSkip, "skip"}});
+}
+
+enum class SplitName { kTrain, kVal, kTest };
+constexpr auto names_of(SplitName) {
+  using enum SplitName;
+  return std::to_array<NamedChoice<SplitName>>({{kTrain, "train"}, {kVal, "val"}, {kTest, "test"}});
+}
+
+enum class OptimizerKind { kAdam, kAdamW, kSgd };
+constexpr auto names_of(OptimizerKind) {
+  using enum OptimizerKind;
+  return std::to_array<NamedChoice<OptimizerKind>>(
+      {{kAdam, "adam"}, {kAdamW, "adamw"}, {kSgd, "sgd"}});
+}
+
+// How the learning rate grows with the batch.
+enum class LrScaling { kNone, kLinear, kSqrt };
+constexpr auto names_of(LrScaling) {
+  using enum LrScaling;
+  return std::to_array<NamedChoice<LrScaling>>(
+      {{kNone, "none"}, {kLinear, "linear"}, {kSqrt, "sqrt"}});
+}
+
+enum class ScheduleKind { kConstant, kPlateau, kCosine, kStep };
+constexpr auto names_of(ScheduleKind) {
+  using enum ScheduleKind;
+  return std::to_array<NamedChoice<ScheduleKind>>(
+      {{kConstant, "constant"}, {kPlateau, "plateau"}, {kCosine, "cosine"}, {kStep, "step"}});
+}
+
+// Of activations and of the arithmetic on them; weights are double for kFp64, else float.
+enum class Precision { kFp64, kFp32, kBf16, kFp16 };
+constexpr auto names_of(Precision) {
+  using enum Precision;
+  return std::to_array<NamedChoice<Precision>>(
+      {{kFp64, "fp64"}, {kFp32, "fp32"}, {kBf16, "bf16"}, {kFp16, "fp16"}});
+}
+
+// kAuto: our own engine wherever it can compute; kAten: LibTorch's operators everywhere.
+enum class EngineKind { kAuto, kAten };
+constexpr auto names_of(EngineKind) {
+  using enum EngineKind;
+  return std::to_array<NamedChoice<EngineKind>>({{kAuto, "auto"}, {kAten, "aten"}});
+}
+
+// Of our own engine. kAuto: Winograd's for 3x3 where it is faster; kDirect: always the plain sum.
+enum class ConvolutionKind { kAuto, kDirect };
+constexpr auto names_of(ConvolutionKind) {
+  using enum ConvolutionKind;
+  return std::to_array<NamedChoice<ConvolutionKind>>({{kAuto, "auto"}, {kDirect, "direct"}});
+}
+
+// How the loss weighs positives against negatives (model/loss.hpp).
+enum class LossWeighting { kNone, kPosWeight, kBalanced };
+constexpr auto names_of(LossWeighting) {
+  using enum LossWeighting;
+  return std::to_array<NamedChoice<LossWeighting>>(
+      {{kNone, "none"}, {kPosWeight, "pos_weight"}, {kBalanced, "balanced"}});
+}
+
+// What follows from a gradient that is infinite or not a number.
+enum class OnNonFinite { kFail, kSkip };
+constexpr auto names_of(OnNonFinite) {
+  using enum OnNonFinite;
+  return std::to_array<NamedChoice<OnNonFinite>>({{kFail, "fail"}, {kSkip, "skip"}});
+}
+
+// What makes a checkpoint the best one.
+enum class BestBy { kAuroc, kLoss };
+constexpr auto names_of(BestBy) {
+  using enum BestBy;
+  return std::to_array<NamedChoice<BestBy>>({{kAuroc, "auroc"}, {kLoss, "loss"}});
+}
+
+enum class DeviceKind { kCpu, kCuda };
+constexpr auto names_of(DeviceKind) {
+  using enum DeviceKind;
+  return std::to_array<NamedChoice<DeviceKind>>({{kCpu, "cpu"}, {kCuda, "cuda"}});
+}
+
+// What is done about ranks on the wrong cores: they move, are named, or nobody looks.
+enum class BindPolicy { kFix, kCheck, kOff };
+constexpr auto names_of(BindPolicy) {
+  using enum BindPolicy;
+  return std::to_array<NamedChoice<BindPolicy>>({{kFix, "fix"}, {kCheck, "check"}, {kOff, "off"}});
+}
+
+// How float gradients travel between ranks; sums of kNone are in the gradient's own type.
+enum class GradientCompression { kNone, kFp16, kBf16 };
+constexpr auto names_of(GradientCompression) {
+  using enum GradientCompression;
+  return std::to_array<NamedChoice<GradientCompression>>(
+      {{kNone, "none"}, {kFp16, "fp16"}, {kBf16, "bf16"}});
+}
+
+template <class Choice>
+constexpr const char* choice_name(Choice value) {
+  for (const auto& choice : names_of(value))
+    if (choice.value == value) return choice.name;
+  assert(false && "a value without a name");
+  return "";
+}
+
+// "auto" for what is left to the program.
+template <class Choice>
+constexpr const char* choice_name(const std::optional<Choice>& value) {
+  return value ? choice_name(*value) : "auto";
+}
+
+// Nothing for text that is no name of the type.
+template <class Choice>
+constexpr std::optional<Choice> find_choice(std::string_view name) {
+  for (const auto& choice : names_of(Choice{}))
+    if (choice.name == name) return choice.value;
+  return std::nullopt;
+}
+
+// All names, in the order of the table.
+template <class Choice>
+std::vector<std::string> choice_names() {
+  std::vector<std::string> names;
+  for (const auto& choice : names_of(Choice{})) names.emplace_back(choice.name);
+  return names;
+}
+
+// The same of a key that may be left to the program.
+template <class Choice>
+std::vector<std::string> names_or_auto() {
+  std::vector<std::string> names = choice_names<Choice>();
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
+// data.stage: whether, and where, a node keeps copies of packs, shards and archives.
+struct StageChoice {
+  enum class Kind { kOff, kAuto, kFolder };
+  Kind kind = Kind::kOff;
+  std::string folder;  // of kFolder
+
+  static StageChoice parse(const std::string& text);  // "off", "auto" or a folder
+  std::string text() const;
+};
+
+// launch.network: what gradients travel over.
+struct NetworkChoice {
+  enum class Kind { kAuto, kInfiniBand, kOmniPath, kTcp, kUcx };
+  Kind kind = Kind::kAuto;
+  std::string device;  // of kInfiniBand and kTcp: "mlx5_0", "eth0", "10.1.0.0/16"; empty = any
+
+  // "auto", "ib[:mlx5_0]", "opa", "tcp[:eth0]", "ucx"; nothing for other text.
+  static std::optional<NetworkChoice> parse(const std::string& text);
+  static const char* known();  // the forms above, for a hint
+  std::string text() const;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,170 @@
+#include "assign.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "overloaded.hpp"
+
+namespace chexnet {
+namespace {
+
+template <class Number>
+bool parse_number(std::string_view text, Number& out) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && !text.empty();
+}
+
+// "1e3" and "64_000_000" are integers to people.
+bool parse_integer(const std::string& text, std::int64_t& out) {
+  std::string digits;
+  for (const char c : text)
+    if (c != '_') digits += c;
+  if (parse_number(digits, out)) return true;
+
+  constexpr double kExact = 9e15;  // doubles hold every integer below
+  double number = 0;
+  if (!parse_number(digits, number) || number != std::floor(number) || std::abs(number) > kExact)
+    return false;
+  out = static_cast<std::int64_t>(number);
+  return true;
+}
+
+std::string range_text(const ConfigOption::Limits& limits) {
+  std::ostringstream text;
+  text << "between " << limits.min << " and " << limits.max;
+  return text.str();
+}
+
+// A visitor of FieldRef: one function for each type that a member can have.
+class Assignment {
+ public:
+  Assignment(const ConfigOption& option, const YamlValue& value)
+      : option_(option), value_(value), first_(value.items.empty() ? "" : value.items.front()) {}
+
+  void operator()(bool* flag) const {
+    const std::string text = scalar();
+    if (text != "true" && text != "false") wrong(text);
+    *flag = text == "true";
+  }
+
+  void operator()(std::int64_t* integer) const {
+    const std::string text = scalar();
+    if (!parse_integer(text, *integer)) wrong(text);
+    check_range(static_cast<double>(*integer));
+  }
+
+  void operator()(double* number) const {
+    const std::string text = scalar();
+    if (!parse_number(text, *number)) wrong(text);
+    check_range(*number);
+  }
+
+  template <class Number>
+  void operator()(std::optional<Number>* number) const {
+    if (scalar() == "auto") {
+      number->reset();
+      return;
+    }
+    Number given{};
+    (*this)(&given);
+    *number = given;
+  }
+
+  void operator()(std::string* text) const { *text = resolved(scalar()); }
+
+  void operator()(Strings* list) const {
+    list->clear();
+    for (const auto& item : items()) list->push_back(resolved(item));
+  }
+
+  void operator()(Doubles* numbers) const {
+    numbers->clear();
+    for (const auto& item : value_.items) {
+      double parsed = 0;
+      if (!parse_number(item, parsed)) wrong(item);
+      numbers->push_back(parsed);
+    }
+  }
+
+  void operator()(const NamedValue& named) const {
+    const std::string text = resolved(scalar());
+    // Names are checked by now, so this is the one type with a grammar.
+    if (!named.set(text)) unknown(text, NetworkChoice::known());
+  }
+
+  void operator()(const NamedList& named) const {
+    Strings names;
+    for (const auto& item : items()) names.push_back(resolved(item));
+    const bool all_known = named.set(names);
+    assert(all_known && "`resolved` refuses what is no choice");
+    static_cast<void>(all_known);
+  }
+
+ private:
+  [[noreturn]] void wrong(const std::string& given) const {
+    config_error(value_.place,
+                 "'" + option_.key + "' wants " + option_type(option_) + ", not '" + given + "'",
+                 option_.help);
+  }
+
+  [[noreturn]] void unknown(const std::string& given, const std::string& hint) const {
+    config_error(value_.place, "'" + option_.key + "' = '" + given + "' is not known", hint);
+  }
+
+  std::string scalar() const {
+    if (value_.is_list) wrong("a list");
+    return first_;
+  }
+
+  // An empty scalar is an empty list.
+  Strings items() const {
+    if (!value_.is_list && first_.empty()) return {};
+    return value_.items;
+  }
+
+  void check_range(double number) const {
+    const auto& limits = option_.limits;
+    const bool inside = !limits || (number >= limits->min && number <= limits->max);
+    if (std::isfinite(number) && inside) return;
+    const std::string hint = limits ? range_text(*limits) + "; " + option_.help : option_.help;
+    config_error(value_.place, "'" + option_.key + "' = " + first_ + " is out of range", hint);
+  }
+
+  // One of the choices where there are some; a path with its variables replaced.
+  std::string resolved(const std::string& item) const {
+    const Strings& choices = option_.choices;
+    if (!choices.empty() && std::ranges::find(choices, item) == choices.end())
+      unknown(item, "one of " + nearest_names(item, choices, choices.size()));
+    if (!option_.is_path) return item;
+    try {
+      const std::string path = expanded_path(item);
+      const std::string problem = object_store_problem(path);
+      if (!problem.empty() && option_.key != "data.images") throw ConfigError(problem);
+      return path;
+    } catch (const ConfigError& e) {
+      throw ConfigError("[config] " + value_.place + ": '" + option_.key + "': " + e.what());
+    }
+  }
+
+  const ConfigOption& option_;
+  const YamlValue& value_;
+  std::string first_;
+};
+
+}  // namespace
+
+void config_error(const std::string& place, const std::string& what, const std::string& hint) {
+  throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
+}
+
+void assign(Config& config, const ConfigOption& option, const YamlValue& value) {
+  std::visit(Assignment(option, value), option.field(config));
+}
+
+}  // namespace chexnet

@@ -1,0 +1,58 @@
+#include "chexnet/config/choices.hpp"
+
+namespace chexnet {
+namespace {
+
+using NetworkKind = NetworkChoice::Kind;
+constexpr auto kNetworks =
+    std::to_array<NamedChoice<NetworkKind>>({{NetworkKind::kAuto, "auto"},
+                                             {NetworkKind::kInfiniBand, "ib"},
+                                             {NetworkKind::kOmniPath, "opa"},
+                                             {NetworkKind::kTcp, "tcp"},
+                                             {NetworkKind::kUcx, "ucx"}});
+
+// The others leave the choice of an adapter to their library.
+bool takes_device(NetworkKind kind) {
+  return kind == NetworkKind::kInfiniBand || kind == NetworkKind::kTcp;
+}
+
+}  // namespace
+
+// A folder that is called "off" or "auto" can be named as "./off".
+StageChoice StageChoice::parse(const std::string& text) {
+  if (text == "off") return {Kind::kOff, ""};
+  if (text == "auto") return {Kind::kAuto, ""};
+  return {Kind::kFolder, text};
+}
+
+std::string StageChoice::text() const {
+  if (kind == Kind::kOff) return "off";
+  if (kind == Kind::kAuto) return "auto";
+  return folder;
+}
+
+std::optional<NetworkChoice> NetworkChoice::parse(const std::string& text) {
+  const auto colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const std::string device = colon == std::string::npos ? "" : text.substr(colon + 1);
+
+  for (const auto& network : kNetworks) {
+    if (network.name != name) continue;
+    if (!device.empty() && !takes_device(network.value)) return std::nullopt;
+    return NetworkChoice{network.value, device};
+  }
+  return std::nullopt;
+}
+
+const char* NetworkChoice::known() {
+  return "auto, ib, ib:mlx5_0, opa, ucx, tcp, tcp:eth0 or tcp:10.1.0.0/16";
+}
+
+std::string NetworkChoice::text() const {
+  for (const auto& network : kNetworks)
+    if (network.value == kind) return network.name + (device.empty() ? "" : ":" + device);
+  assert(false && "a network without a name");
+  return "";
+}
+
+}  // namespace chexnet

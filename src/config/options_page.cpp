@@ -1,0 +1,55 @@
+// The table of options as people read it: docs/config.md and --help.
+#include "chexnet/config/options.hpp"
+
+namespace chexnet {
+namespace {
+
+std::string meaning_of(const ConfigOption& option) {
+  if (option.choices.empty()) return option.help;
+  std::string text = option.help + " (one of ";
+  for (std::size_t i = 0; i < option.choices.size(); ++i)
+    text += (i ? ", " : "") + option.choices[i];
+  return text + ")";
+}
+
+// A bar would end the cell of a table.
+std::string in_cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, "\\");
+  return text;
+}
+
+constexpr const char* kIntroduction =
+    "# Config keys\n\n"
+    "Printed by `chexnet-train config --markdown`; a test keeps this page equal to the program.\n\n"
+    "Files are strict YAML: an unknown or doubled key, an alias or a wrong type is refused with\n"
+    "file and line. Later files override earlier ones (`train base.yaml site.yaml exp.yaml`), and\n"
+    "`--set key=value` overrides all. Paths may use `~` and `${VAR}` or `${VAR:-default}`; a\n"
+    "relative path is relative to the working folder. A key marked with * may differ when a run "
+    "is\n"
+    "resumed.\n\n";
+
+}  // namespace
+
+std::string options_markdown() {
+  std::string text = kIntroduction;
+  text += "| key | type | default | meaning |\n|---|---|---|---|\n";
+  const Config defaults;
+  for (const auto& option : config_options())
+    text += "| `" + option.key + "`" + (option.may_change_on_resume ? "*" : "") + " | " +
+            option_type(option) + " | `" + option_text(option, defaults) + "` | " +
+            in_cell(meaning_of(option)) + " |\n";
+  return text;
+}
+
+std::string options_help(const std::string& prefix) {
+  std::string text;
+  const Config defaults;
+  for (const auto& option : config_options())
+    if (option.key.starts_with(prefix))
+      text += "  " + option.key + " = " + option_text(option, defaults) + "  (" +
+              option_type(option) + ")\n      " + meaning_of(option) + "\n";
+  return text;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,44 @@
+// Paths of a config: ~ and variables of the environment, and what is not a path at all.
+#include <cstdlib>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+
+std::string expanded_path(const std::string& text) {
+  std::string out;
+  std::size_t at = 0;
+  for (auto open = text.find("${"); open != std::string::npos; open = text.find("${", at)) {
+    const auto close = text.find('}', open);
+    if (close == std::string::npos) throw ConfigError("'${' without '}' in '" + text + "'");
+    out += text.substr(at, open - at);
+    const std::string inside = text.substr(open + 2, close - open - 2);
+    const auto fallback = inside.find(":-");
+    const std::string name = inside.substr(0, fallback);
+    const char* value = std::getenv(name.c_str());
+    if (value != nullptr && *value != '\0')
+      out += value;
+    else if (fallback != std::string::npos)
+      out += inside.substr(fallback + 2);
+    else
+      throw ConfigError("environment variable " + name +
+                        " is not set. Hint: export it, or write ${" + name + ":-default}");
+    at = close + 1;
+  }
+  out += text.substr(at);
+  if (out != "~" && !out.starts_with("~/")) return out;
+  const char* home = std::getenv("HOME");
+  if (home == nullptr) throw ConfigError("HOME is not set, so '~' has no meaning");
+  return home + out.substr(1);
+}
+
+std::string object_store_problem(const std::string& path) {
+  const auto scheme = path.find("://");
+  if (scheme == std::string::npos || path.find('/') < scheme) return {};
+  return "'" + path +
+         "' lies in an object store, and only data.images may. Hint: tables, lists, weights and "
+         "all that is written must lie in a file system";
+}
+
+}  // namespace chexnet

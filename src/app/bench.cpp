@@ -13,7 +13,7 @@ void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch) 
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
   command.add_option("--crop", crop, "pixels")->check(CLI::Range(8, 4096))->capture_default_str();
-  command.add_option("--batch", batch, "images a batch and rank")
+  command.add_option("--batch", batch, "images per batch, each rank")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
 }

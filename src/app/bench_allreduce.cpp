@@ -65,8 +65,10 @@ void add_bench_allreduce(CLI::App& bench, Invocation& invocation) {
   auto* command = bench.add_subcommand(
       "allreduce", "time and bandwidth of all-reduces of growing size, as nccl-tests prints them");
   options->links.add_to(*command);
-  command->add_option("--min-bytes", options->least, "smallest")->check(CLI::Range(4.0, 1e12));
-  command->add_option("--max-bytes", options->most, "largest")->check(CLI::Range(4.0, 1e12));
+  command->add_option("--min-bytes", options->least, "smallest size, bytes")
+      ->check(CLI::Range(4.0, 1e12));
+  command->add_option("--max-bytes", options->most, "largest size, bytes")
+      ->check(CLI::Range(4.0, 1e12));
   command->add_option("--rounds", options->rounds, "measurements of each size")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

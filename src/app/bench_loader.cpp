@@ -129,12 +129,12 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
       ->check(CLI::IsMember(choice_names<ResizeKind>()))
       ->capture_default_str();
   command->add_flag("--plain", options->plain, "center crop, no flip");
-  command->add_option("--workers", options->workers, "comma-separated counts")
+  command->add_option("--workers", options->workers, "comma-separated numbers of workers")
       ->delimiter(',')
       ->check(CLI::Range(0, 256));
   command->add_option("--readers", options->readers, "reads in flight; -1 = as data.readers")
       ->check(CLI::Range(-1, 1024));
-  command->add_option("--count", options->count, "images a round")
+  command->add_option("--count", options->count, "images per round")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();
   command->add_option("--rounds", options->rounds, "rounds; medians are shown")

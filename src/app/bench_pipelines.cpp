@@ -154,15 +154,15 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
   add_picture_options(*command, options->resize, options->crop, options->batch);
-  command->add_option("--workers", options->workers, "loader threads a rank")
+  command->add_option("--workers", options->workers, "loader threads per rank")
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
-  command->add_option("--steps", options->steps, "batches to time, each rank")
+  command->add_option("--steps", options->steps, "batches to time per rank")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command
       ->add_option("--step-ms", options->step_ms,
-                   "milliseconds of compute to stand in for, each batch")
+                   "milliseconds to wait per batch, in place of computing")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command

@@ -15,8 +15,8 @@ void add_config(CLI::App& app, Invocation& invocation) {
     bool markdown = false;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("prefix", options->prefix, "only keys that start so, e.g. data.");
-  command->add_flag("--markdown", options->markdown, "as docs/config.md");
+  command->add_option("prefix", options->prefix, "only keys with this prefix, e.g. data.");
+  command->add_flag("--markdown", options->markdown, "print the page docs/config.md");
   command->callback([&invocation, options] {
     invocation.run = [options] {
       std::cout << (options->markdown ? options_markdown() : options_help(options->prefix));

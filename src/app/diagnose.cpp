@@ -171,7 +171,7 @@ int measure(const Options& options, Invocation& invocation) {
   progress.clear();
   if (comm->rank() != 0) return 0;
   const LimitReport report = limit_of(rates);
-  const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s a rank" : "-"; };
+  const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s per rank" : "-"; };
   print(report,
         {{"as configured (" + std::to_string(workers) + " workers)", shown(rates.whole)},
          {"reading, no preprocessing", shown(rates.read)},
@@ -245,7 +245,7 @@ void add_diagnose(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("what", options->what,
-                   "YAML files of a run to be (measured now), or the folder of a finished run")
+                   "YAML files of a planned run (measured now), or the folder of a finished run")
       ->required();
   add_set_option(*command, options->set, "the files");
   command->add_option("--steps", options->steps, "steps of each measurement")

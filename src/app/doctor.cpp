@@ -283,8 +283,7 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
     log_info(
         "for a help desk: " + collect_for_help(options.collect, text, hosts).string() +
         " (names that the run's split.csv, config and records hold were replaced: of patients, "
-        "images, hosts, folders, and the files' owners; look through it before it leaves the "
-        "house)");
+        "images, hosts, folders, and the files' owners; read it before you pass it on)");
   return count(Level::kFail) > 0 ? static_cast<int>(ExitCode::kDevice) : 0;
 }
 
@@ -323,9 +322,10 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "doctor", "check versions, binding, GPUs, limits, disks and links; exit 5 when one fails");
   options->links.add_to(*command);
-  command->add_option("--folder", options->folder, "where runs will lie")->capture_default_str();
+  command->add_option("--folder", options->folder, "where runs will be written")
+      ->capture_default_str();
   command->add_option("--collect", options->collect,
-                      "pack what a help desk needs of this run folder, without ids");
+                      "collect what a help desk needs from this run folder, without ids");
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] { return run(*options, invocation); };

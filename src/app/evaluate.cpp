@@ -142,8 +142,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_evaluate(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "evaluate", "AUROC of a run, a checkpoint, or a table of anybody's probabilities");
+  auto* command =
+      app.add_subcommand("evaluate", "AUROC of a run, a checkpoint, or any table of probabilities");
   auto options = std::make_shared<Options>();
   auto* model = command->add_option(
       "model", options->model,

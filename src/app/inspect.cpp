@@ -58,7 +58,7 @@ std::string conclusion(const Audit& a, const Manifest& m) {
   if (!a.clean()) return "look at the lines above before training";
   std::string notes;
   if (!a.duplicates.empty())
-    notes += "; the same picture stands twice: " + std::to_string(a.duplicates.size());
+    notes += "; the same picture appears twice: " + std::to_string(a.duplicates.size());
   if (!a.near_duplicates.empty())
     notes += "; nearly the same one: " + std::to_string(a.near_duplicates.size());
   if (!m.knows_patients) notes += "; whether a patient is in two splits is unknown";
@@ -102,7 +102,7 @@ void print_page(const Audit& a, const Manifest& m) {
     line("no finding", [](const auto& s) { return s.no_finding; });
   for (std::size_t k = 0; k < m.finding_count(); ++k)
     line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
-  line("cells without a label", [](const auto& s) { return s.unlabeled_entries; });
+  line("unlabeled entries", [](const auto& s) { return s.unlabeled_entries; });
   std::map<std::string, bool> groups;
   for (const auto& split : a.splits)
     for (const auto& [name, group] : split.subgroups) groups[name] = true;
@@ -179,7 +179,8 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files with the data section")->required();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--threads", options->threads, "0 = all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--threads", options->threads, "threads; 0 = all cores")
+      ->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback(
       [&invocation, options] { invocation.run = [options] { return run(*options); }; });

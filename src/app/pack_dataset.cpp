@@ -102,7 +102,7 @@ int run(const Options& options, Invocation& invocation) {
 
 void add_pack(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "pack", "write a data set anew for fast reading: resized pixels, or TFRecord shards");
+      "pack", "rewrite a data set for fast reading: resized pixels, or TFRecord shards");
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files with the data section")->required();
   command->add_option("--out", options->out, "pack file (NAME.pack), or folder of shards")
@@ -115,7 +115,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->check(CLI::IsMember({"all", "train", "val", "test"}))
       ->capture_default_str();
   command->add_option("--prefix", options->prefix, "tfrecord: name of the shards (the split's)");
-  command->add_option("--per-shard", options->per_shard, "tfrecord: images a shard")
+  command->add_option("--per-shard", options->per_shard, "tfrecord: images per shard")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command
@@ -124,7 +124,8 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   add_set_option(*command, options->set, "the files");
   command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
-  command->add_option("--threads", options->threads, "threads a rank; 0 = its cores, 32 for s3://")
+  command
+      ->add_option("--threads", options->threads, "threads per rank; 0 = its cores, 32 for s3://")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

@@ -17,14 +17,14 @@
 namespace chexnet {
 
 void add_phantom(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "phantom", "draw a synthetic X-ray set in the NIH layout, to try things on");
+  auto* command =
+      app.add_subcommand("phantom", "draw a synthetic X-ray set in the NIH layout, for trials");
   struct Options : PhantomOptions {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
   command->add_option("out", options->out, "folder to write")->required()->check(in_file_system());
-  command->add_option("--images", options->images, "how many")
+  command->add_option("--images", options->images, "number of images")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command->add_option("--size", options->size, "side in pixels")
@@ -32,7 +32,8 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   command->add_option("--seed", options->seed, "the same seed gives the same set")
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "0 = all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--threads", options->threads, "threads; 0 = all cores")
+      ->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   options->threads = 0;
   command->callback([&invocation, options] {

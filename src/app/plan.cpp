@@ -89,7 +89,7 @@ int run(Options options) {
   // A rank's share, so that any number of ranks can have it.
   if (options.batch < 1 || options.batch != std::floor(options.batch))
     throw ConfigError("[plan] batch = " + fixed(options.batch, 2) +
-                      " cannot be a rank's share of train.batch. Hint: a whole number of images");
+                      " cannot be a rank's part of train.batch. Hint: a whole number of images");
   StepCosts step;
   step.compute_s = options.batch / options.images_per_s;
   constexpr std::int64_t kFindings = 14;
@@ -105,8 +105,8 @@ int run(Options options) {
 
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> lines = {
-      {"GPUs", "images/s", "no overlap", "efficiency", "ms a step", "lost to: all-reduce",
-       "stragglers", "coordination", "loader", "hours", "decode/s a host", "storage GB/s"}};
+      {"GPUs", "images/s", "no overlap", "efficiency", "ms per step", "lost to: all-reduce",
+       "stragglers", "coordination", "loader", "hours", "decode/s per host", "storage GB/s"}};
   for (const int ranks : options.ranks) {
     const Prediction p = predict(step, cluster.loader, cluster.fabric, options.batch, ranks);
     const double without =
@@ -134,7 +134,7 @@ int run(Options options) {
             << " a GPU, " << fixed(options.images_per_s, 1) << " images/s on one"
             << (options.gpu.empty() ? "" : " (computed, not measured)") << ", gradients "
             << readable_bytes(step.gradient_bytes) << "; hours for " << fixed(options.epochs, 0)
-            << " epochs of " << fixed(options.images, 0) << " images; losses in ms a step\n"
+            << " epochs of " << fixed(options.images, 0) << " images; losses in ms per step\n"
             << columns(lines) << std::flush;
   return 0;
 }
@@ -148,16 +148,17 @@ void add_plan(CLI::App& app, Invocation& invocation) {
   command->add_option("cluster", options->cluster, "YAML file, see configs/clusters")->required();
   auto* bench = command->add_option("--bench", options->bench,
                                     "what `bench step --json` printed for one rank");
-  auto* rate = command->add_option("--images-per-s", options->images_per_s, "of one rank alone");
+  auto* rate = command->add_option("--images-per-s", options->images_per_s,
+                                   "measured rate of one rank alone");
   command->add_option("--gpu", options->gpu, "V100, H100 or H200: a computed rate")
       ->excludes(bench)
       ->excludes(rate);
-  command->add_option("--batch", options->batch, "images a rank");
+  command->add_option("--batch", options->batch, "images per rank");
   command->add_option("--model", options->model, "network")->capture_default_str();
   command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")->delimiter(',');
   command->add_option("--bucket-mb", options->bucket_mb, "gradient bucket, MB of fp32")
       ->capture_default_str();
-  command->add_option("--images", options->images, "images of an epoch")->capture_default_str();
+  command->add_option("--images", options->images, "images per epoch")->capture_default_str();
   command->add_option("--epochs", options->epochs, "epochs")->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
   command->callback(

@@ -56,7 +56,7 @@ void LaunchOptions::add_to(CLI::App& command) {
   command.add_option("--gpus", gpus, "GPUs to use on each host, one rank for each")
       ->check(CLI::Range(1, 10000));
   command.add_option("--hostfile", hostfile, "hosts to start ranks on (launch.hostfile)");
-  command.add_option("--mpi-args", mpi_args, "further words for mpirun, as one text");
+  command.add_option("--mpi-args", mpi_args, "more arguments for mpirun, as one text");
   command.add_flag(kDryRunOption, dry_run, "print the command that would start the ranks and stop");
 }
 

@@ -35,7 +35,7 @@ int run(const Options& options) {
 
 void add_status(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "status", "step, pace, waits and time to go of a run; several runs are compared");
+      "status", "step, speed, waits and time left of a run; compares several runs");
   auto options = std::make_shared<Options>();
   command->add_option("folders", options->folders, "run folders, or folders of runs")->required();
   command->add_flag("--json", options->json, "a JSON array on stdout (docs/json.md)");

@@ -183,7 +183,7 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "submit", "train as a batch job of Slurm or PBS, or a sweep of runs as an array");
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files, as of train")->required();
+  command->add_option("config", options->files, "YAML files, as for train")->required();
   add_set_option(*command, options->set, "the files");
   auto* slurm = command->add_flag("--slurm", options->slurm, "a Slurm job (the default)");
   auto* pbs = command->add_flag("--pbs", options->pbs, "a PBS job")->excludes(slurm);
@@ -197,27 +197,29 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   };
   count("--nodes", options->nodes, "hosts");
   count("--ranks-per-node,--ppn", options->ranks_per_node,
-        "ranks on each; default: one for each GPU");
-  count("--gpus-per-node,--gpus", options->gpus_per_node, "GPUs of each");
+        "ranks per host; default: one for each GPU");
+  count("--gpus-per-node,--gpus", options->gpus_per_node, "GPUs per host");
   count("--cpus-per-rank", options->cpus_per_rank,
-        "cores of a rank, for compute and loader threads");
-  count("--seeds", options->seeds, "runs of each setting, with run.seed 1, 2, …");
+        "cores per rank, for compute and loader threads");
+  count("--seeds", options->seeds, "runs per setting, with run.seed 1, 2, …");
   command->add_option("--max-requeues", options->max_requeues,
-                      "further starts after exit codes 75, 5, 7 and 9; default 20");
+                      "more starts after exit codes 75, 5, 7 and 9; default 20");
   command
-      ->add_option("--sweep", options->sweep, "key=value,value,…: a run for each; may be repeated")
+      ->add_option("--sweep", options->sweep,
+                   "key=value,value,…: one run per value; may be repeated")
       ->expected(1)
       ->take_all();
-  command->add_option("--time", options->time, "limit of the job, e.g. 24:00:00");
+  command->add_option("--time", options->time, "time limit of the job, e.g. 24:00:00");
   command->add_option("--account", options->account, "account or project to charge");
   command->add_option("--partition,--queue", options->partition, "partition or queue");
-  command->add_option("--name", options->name, "of the job; default: run.name");
+  command->add_option("--name", options->name, "name of the job; default: run.name");
   command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs")
       ->check(in_file_system());
   command->add_option("--launcher", options->launcher, "mpirun (the program starts it) or srun")
       ->check(CLI::IsMember({"mpirun", "srun"}));
   command
-      ->add_option("--line", options->lines, "further line for the script's head; may be repeated")
+      ->add_option("--line", options->lines,
+                   "additional line for the head of the script; may be repeated")
       ->expected(1)
       ->take_all();
   command->add_option("--setup", options->setup, "shell line before the program; may be repeated")

@@ -100,7 +100,8 @@ int run(const Options& options, Invocation& invocation) {
 
 void add_train(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "train", "train a network; alone it starts its own ranks, under mpirun or srun it is one");
+      "train",
+      "train a network; by itself it starts its ranks, under mpirun or srun it is one of them");
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files, later ones override earlier ones")
       ->required();
@@ -108,9 +109,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_option("--out", options->out, "run folder (run.dir)")->check(in_file_system());
   options->launch.add_to(*command);
   command
-      ->add_option(
-          "--resume", options->resume,
-          "go on from the last whole checkpoint: yes, or auto (start afresh where there is none)")
+      ->add_option("--resume", options->resume,
+                   "continue from the last complete checkpoint: yes, or auto (start anew where "
+                   "there is none)")
       ->expected(0, 1)
       ->default_str("yes");
   command

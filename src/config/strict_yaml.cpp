@@ -69,7 +69,7 @@ void flatten(const std::string& file, const YAML::Node& node, const std::string&
     const std::string place = place_of(file, entry.first);
     // Also under another form: `data.resize: 64` beside `data: {resize: 72}`.
     if (!seen.insert(key).second || into.contains(key))
-      fail(place, "key '" + key + "' stands twice", "remove one");
+      fail(place, "key '" + key + "' appears twice", "remove one");
     if (entry.second.IsMap()) {
       flatten(file, entry.second, key + ".", into);
       continue;

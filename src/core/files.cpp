@@ -248,7 +248,7 @@ void make_private_folder(const fs::path& path) {
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0)
     throw CheckpointError(
         "[files] " + path.string() +
-        ": is no folder of this user alone, so what lies there cannot be trusted. "
+        ": is not a folder of this user alone, so its contents cannot be trusted. "
         "Hint: remove it, chmod 700, or choose another place");
 }
 

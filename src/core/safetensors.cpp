@@ -32,7 +32,7 @@ nlohmann::json parse_without_duplicates(std::string_view text) {
         if (event == Event::object_start) keys.emplace_back();
         if (event == Event::object_end) keys.pop_back();
         if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
-          throw std::runtime_error("key '" + value.get<std::string>() + "' stands twice");
+          throw std::runtime_error("key '" + value.get<std::string>() + "' appears twice");
         return true;
       });
 }

@@ -48,7 +48,7 @@ std::string doubled_finding(const std::vector<std::string>& names) {
         std::find_if(names.begin(), name, [&](const auto& n) { return same_finding(n, *name); });
     if (first == name) continue;
     const std::string other = *first == *name ? "" : ", also as '" + *first + "'";
-    return "'" + *name + "' stands twice" + other;
+    return "'" + *name + "' appears twice" + other;
   }
   return "";
 }

@@ -119,7 +119,7 @@ std::vector<const FoundImage*> choose(const Manifest& manifest,
       const FoundImage*& place = chosen[row];
       if (place != nullptr && !is_same_location(*place, image, containers))
         throw DataError("[images] " + printable(manifest.images[row]) +
-                        " lies in two places: " + where(*place, containers) + " and " +
+                        " is in two places: " + where(*place, containers) + " and " +
                         where(image, containers) + ". Hint: name only one of them in data.images");
       if (place == nullptr) place = &image;
     }

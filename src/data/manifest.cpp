@@ -72,7 +72,7 @@ void add_row(Manifest& m, const Table& table, std::string_view image, std::strin
     table.fail("patient id is empty", "splits are made by patient, so each row needs one");
   const auto [first, is_new] = m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size()));
   if (!is_new)
-    table.fail("the image of this row stands twice, first on line " +
+    table.fail("the image of this row appears twice, first on line " +
                    std::to_string(m.lines[first->second]),
                "remove one of the rows");
   m.lines.push_back(static_cast<std::uint32_t>(table.line));

@@ -27,7 +27,8 @@ std::vector<std::uint32_t> rows_of_list(const Manifest& manifest, const std::str
                       "--manifest scores a table without lists");
     rows.push_back(found->second);
   }
-  if (rows.empty()) throw DataError("[split] " + path + ": no names. Hint: one image name a line");
+  if (rows.empty())
+    throw DataError("[split] " + path + ": no names. Hint: one image name per line");
   return rows;
 }
 

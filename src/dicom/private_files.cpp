@@ -26,7 +26,7 @@ namespace {
 void make_key(const fs::path& path) {
   std::array<unsigned char, 32> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
-    refuse(path, "no random numbers for a key", "openssl rand 32 says why");
+    refuse(path, "no random numbers for a key", "openssl rand 32 shows why");
   const fs::path temporary = unforeseeable_name(path);
   write_atomically(temporary, std::string(bytes.begin(), bytes.end()), 0600);
   const int rc = ::link(temporary.c_str(), path.c_str());
@@ -53,7 +53,7 @@ void require_outside(const fs::path& file, const fs::path& set) {
                  outer = fs::weakly_canonical(fs::absolute(set) / "");
   const fs::path root = outer.filename().empty() ? outer.parent_path() : outer;
   if (std::mismatch(root.begin(), root.end(), inner.begin(), inner.end()).first == root.end())
-    refuse(file, "lies inside the set, which is passed on",
+    refuse(file, "is inside the set, which is passed on",
            "name a place outside of " + set.string() + " with --key-file and --map-file");
 }
 

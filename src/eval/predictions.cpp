@@ -236,7 +236,7 @@ Predictions read_predictions(const std::string& path, const Manifest* manifest) 
     const std::string name(trimmed(fields[image]));
     const auto [first, is_new] = line_of.emplace(name, csv.line());
     if (!is_new)
-      fail("the image of this row stands twice, first on line " + std::to_string(first->second),
+      fail("the image of this row appears twice, first on line " + std::to_string(first->second),
            "remove one of the rows");
     out.images.push_back(name);
     const bool blank =

@@ -60,7 +60,7 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR)
-      throw DeviceError("[launch] nobody knows how " + command[0] + " ended: " +
+      throw DeviceError("[launch] it is not known how " + command[0] + " ended: " +
                         std::strerror(errno) + ". Hint: does its caller ignore SIGCHLD?");
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;

@@ -68,11 +68,11 @@ std::string idle_gpus_problem(const Environment& env, int gpus, int local_size) 
   if (!by_srun || gpus <= local_size) return {};
   return "[launch] srun started " + std::to_string(local_size) + " rank(s) on " + host_name() +
          ", which shows " + std::to_string(gpus) +
-         " GPUs: each rank uses one, the others would idle. Hint: srun --ntasks-per-node=" +
+         " GPUs: each rank uses one, the others would be idle. Hint: srun --ntasks-per-node=" +
          std::to_string(gpus) +
          " --mpi=pmix …, or `chexnet-train train …` alone in the batch script; "
          "launch.ranks_per_node=" +
-         std::to_string(local_size) + " says that it is meant so";
+         std::to_string(local_size) + " confirms that this is intended";
 }
 
 std::string narrow_step_problem(const Environment& env, std::size_t cpus) {

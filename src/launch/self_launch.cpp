@@ -152,7 +152,7 @@ std::optional<int> ended(pid_t child) {
   const pid_t found = waitpid(child, &status, WNOHANG);
   if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;
   if (found < 0)
-    throw DeviceError(std::string("[launch] nobody knows how the command ended: ") +
+    throw DeviceError(std::string("[launch] it is not known how the command ended: ") +
                       std::strerror(errno) +
                       ". Hint: something else in this process waited for it");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

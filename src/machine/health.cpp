@@ -169,7 +169,7 @@ CheckResult check_read_rate(const std::string& folder, double mb_per_s) {
 }
 
 CheckResult check_pace(const std::vector<double>& seconds) {
-  const std::string name = "pace of ranks";
+  const std::string name = "speed of ranks";
   if (seconds.size() < 2) return skip(name, "one rank");
   std::vector<double> sorted = seconds;
   std::ranges::sort(sorted);

@@ -171,7 +171,7 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
   std::ranges::sort(runs);
   if (runs.empty())
     throw CheckpointError("[status] " + folder.string() +
-                          ": neither a run nor a folder of runs. Hint: runs lie in runs/NAME");
+                          ": neither a run nor a folder of runs. Hint: runs are in runs/NAME");
   return runs;
 }
 
@@ -203,7 +203,7 @@ std::string summary_text(const RunSummary& run) {
                         ? "none"
                         : run.checkpoint + ", " + readable_s(run.checkpoint_age_s) + " ago");
   if (run.written_age_s >= 0)
-    rows.emplace_back("last word", readable_s(run.written_age_s) + " ago");
+    rows.emplace_back("last written", readable_s(run.written_age_s) + " ago");
   rows.emplace_back(
       "started on",
       run.host + (run.job.empty() ? "" : ", job " + run.job) +
@@ -213,8 +213,8 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("failed", run.error + " (exit " + std::to_string(run.exit_code) + ")");
   if (run.state == "died")
     rows.emplace_back("died",
-                      "no process holds its lock and it left no word: was it killed? "
-                      "--resume auto goes on from the checkpoint");
+                      "no process holds its lock and it left no message: was it killed? "
+                      "--resume auto continues from the checkpoint");
   if (!run.last_words.empty()) rows.emplace_back("post-mortem", run.last_words);
   return aligned(rows);
 }

@@ -175,7 +175,7 @@ std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& da
   }
   if (rows.empty())
     throw DataError("[train] " + config.train.order_file +
-                    ": no names. Hint: one image name a line");
+                    ": no names. Hint: one image name per line");
   return rows;
 }
 

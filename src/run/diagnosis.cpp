@@ -26,7 +26,7 @@ std::vector<std::string> decode_advice(int workers) {
   text.emplace_back(
       "chexnet-train pack --format pixels: images decoded and resized once, then read at memory "
       "speed");
-  text.emplace_back("more cores a rank (OMP_NUM_THREADS, -c of Slurm, ncpus of PBS)");
+  text.emplace_back("more cores per rank (OMP_NUM_THREADS, -c of Slurm, ncpus of PBS)");
   return text;
 }
 

@@ -23,7 +23,7 @@ void warn_of_small_batchnorm(const Config& config, std::int64_t batch, int ranks
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
   log_warning(
       "[train] a BatchNorm normalizes over " + std::to_string(images) +
-      " images only, so this run learns otherwise than one with more. Hint: "
+      " images only, so this run trains differently from one with more. Hint: "
       "model.sync_batchnorm=true, a larger train.batch (with train.lr_scaling), fewer ranks, or a "
       "smaller train.accumulate");
 }
@@ -61,7 +61,7 @@ void warn_of_other_ranks(const Config& config, std::int64_t batch, int before, i
   log_warning("[resume] on " + std::to_string(now) + " ranks a BatchNorm normalizes over " +
               std::to_string(is) + " images, on the run's " + std::to_string(before) + " it was " +
               std::to_string(was) +
-              ": from here the run learns otherwise, not only up to rounding. Hint: resume on as "
+              ": from here the run trains differently, not only up to rounding. Hint: resume on as "
               "many ranks; model.sync_batchnorm=true makes runs independent of their number");
 }
 

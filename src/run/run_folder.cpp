@@ -23,7 +23,7 @@ bool is_trusted(const struct stat& info) { return info.st_uid == ::geteuid() || 
 
 [[noreturn]] void refuse_foreign(const fs::path& path, const std::string& what) {
   throw CheckpointError("[run] " + path.string() + ": " + what +
-                        ", so what lies there cannot be trusted. Hint: choose another folder with "
+                        ", so its contents cannot be trusted. Hint: choose another folder with "
                         "--out");
 }
 
@@ -98,7 +98,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   if (used && resume == Resume::kNo)
     throw CheckpointError(
         "[run] " + path_.string() +
-        ": holds a run already. Hint: --resume auto goes on with it, --out NAME starts another");
+        ": holds a run already. Hint: --resume auto continues it, --out NAME starts another");
   store_ = std::make_unique<CheckpointStore>(path_ / "checkpoints",
                                              static_cast<int>(config.checkpoint.keep));
   if (resume != Resume::kNo) {

@@ -124,7 +124,7 @@ void RunWatch::exchange(std::int64_t step) {
     log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + placements_[r].host +
                 (placements_[r].gpu.empty() ? "" : " (" + placements_[r].gpu + ")") + " is " +
                 fixed(alarm.ratio, 2) + " times slower than the others (" +
-                fixed(1e3 * alarm.own_s, 1) + " ms a step against " +
+                fixed(1e3 * alarm.own_s, 1) + " ms per step against " +
                 fixed(1e3 * alarm.others_s, 1) + "): " + alarm.cause);
     metrics_->write("straggler", step,
                     {{"rank", static_cast<std::int64_t>(alarm.rank)},
@@ -160,7 +160,7 @@ std::string RunWatch::summary(std::int64_t step) {
   const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
   if (comm_.rank() != 0) return "";
   std::vector<std::vector<std::string>> lines = {
-      {"rank", "host", "own ms a step", "of that data wait", "all-reduce wait", "other waits"}};
+      {"rank", "host", "own ms per step", "of that data wait", "all-reduce wait", "other waits"}};
   std::map<std::string, double> own;
   for (std::size_t r = 0; r < all.size(); ++r) {
     std::memcpy(mine.data(), all[r].data(), all[r].size());

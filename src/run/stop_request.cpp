@@ -49,7 +49,7 @@ ExitCode StopRequest::stopped(std::int64_t step, MetricsLog* metrics) const {
   if (metrics != nullptr) {
     metrics->write("stop", step, {{"reason", reason()}});
     log_info(reason() + " at step " + std::to_string(step) +
-             ": checkpoint written, exit 75; go on with --resume auto");
+             ": checkpoint written, exit 75; continue with --resume auto");
   }
   return ExitCode::kRequeue;
 }

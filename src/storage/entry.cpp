@@ -106,7 +106,7 @@ bool take(const std::optional<std::string>& text, const std::string& wanted,
     const auto possible = [&](const Entry& e) { return is_possible(e, kind, file.size); };
     if (std::ranges::all_of(entries, possible)) return true;
     throw DataError("[index] " + origin +
-                    ": an entry lies outside of its container. Hint: delete it");
+                    ": an entry is outside of its container. Hint: delete it");
   } catch (const DataError& e) {
     log_warning(std::string(e.what()) + "; reading the container again");
     return false;

@@ -95,7 +95,7 @@ class S3Store final : public Store {
     if (into.empty() || !r.content_range.starts_with(begun))
       throw DataError("[s3] " + path + ": asked for " + range + ", got '" + r.content_range +
                       "' with " + std::to_string(into.size()) +
-                      " bytes. Hint: does a proxy stand between?");
+                      " bytes. Hint: is there a proxy between?");
   }
 
   void read_whole(const std::string& path, std::vector<std::byte>& into,
@@ -164,7 +164,7 @@ class S3Store final : public Store {
         throw DataError("[s3] " + path + ": the answer is longer than the " +
                         std::to_string(max_bytes) +
                         " bytes that were asked for or are allowed. Hint: check "
-                        "data.s3.endpoint; does a proxy stand between?");
+                        "data.s3.endpoint; is there a proxy between?");
       if (!may_pass(response)) {
         outages_.worked();
         return response;

@@ -41,7 +41,7 @@ std::int64_t auto_batch(const Config& config, const Network& network, Communicat
   comm.all_reduce(std::span(&smallest, 1), ReduceOp::kMax);
   const auto agreed = static_cast<std::int64_t>(-smallest);
   if (agreed == 0)
-    throw ConfigError("[train] not even one image a rank fits into " +
+    throw ConfigError("[train] not even one image per rank fits into " +
                       readable_bytes(std::max(budget, 0.0)) +
                       ". Hint: fewer ranks on this host, or a smaller data.crop");
   return agreed * pieces;

@@ -70,7 +70,8 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
   at::set_num_threads(device.threads);
   const std::string cpus = cpu_list_text(placement.cpus);
   if (device.cuda == nullptr)
-    device.description = "CPU " + cpus + ", " + std::to_string(device.threads) + " threads a rank";
+    device.description =
+        "CPU " + cpus + ", " + std::to_string(device.threads) + " threads per rank";
   else
     device.description = device.gpu.name + " (sm_" + std::to_string(device.gpu.major) +
                          std::to_string(device.gpu.minor) + ", " +

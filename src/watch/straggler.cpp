@@ -22,7 +22,7 @@ std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, doubl
   const double more_data = pace.data_s - median_without(paces, rank, &RankPace::data_s);
   if (more_data > excess_s / 2)
     return "it waits for data (" + fixed(1e3 * pace.data_s, 1) +
-           " ms a step): look at its disk, its cache and data.workers";
+           " ms per step): look at its disk, its cache and data.workers";
   if (pace.throttled > 0) return "its GPU's clock is held down: see doctor";
   constexpr double kTaken = 0.85;
   if (pace.cpu_fraction < kTaken)

@@ -175,7 +175,7 @@ class Watchdog::Thread {
   void give_up() {
     const int code = static_cast<int>(ExitCode::kDevice);
     exit_within(kFileTimeout_s, code);
-    log_error("[watchdog] " + own().host + ": no word from ranks " +
+    log_error("[watchdog] " + own().host + ": no heartbeat from ranks " +
               std::to_string(observers_.front()) + " and " + std::to_string(observers_.back()) +
               " for " + fixed(timeouts_.silence_s, 0) +
               " s: this host is cut off from them and ends its ranks");

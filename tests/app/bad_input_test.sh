@@ -7,7 +7,7 @@ echo "train: {lrr: 1}" >"$scratch/unknown.yaml"
 echo "train: {batch: many}" >"$scratch/type.yaml"
 : >"$scratch/empty.yaml"
 refused 2 "data.manifest.path: this key is required and missing" train "$scratch/empty.yaml"
-refused 2 "twice.yaml:1: key 'train.lr' stands twice" train "$scratch/twice.yaml"
+refused 2 "twice.yaml:1: key 'train.lr' appears twice" train "$scratch/twice.yaml"
 refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
@@ -64,7 +64,7 @@ exec 9>&-
 (cd "$phantom" && tar cf "$scratch/whole.tar" images); head -c "$(($(tar tvRf "$scratch/whole.tar" | sed -n 's/^block \([0-9]*\): \*\*.*/\1/p' | head -n 1) * 512))" "$scratch/whole.tar" >"$scratch/endless.tar"
 refused 3 "endless.tar: the archive stops without its end mark" "${T[@]}" --set data.images=["$scratch/endless.tar"]
 mkdir "$scratch/twice"; cp "$phantom/images/$victim" "$scratch/twice"
-refused 3 "lies in two places" "${T[@]}" --set data.images=["$scratch/twice","$phantom/images"]
+refused 3 "is in two places" "${T[@]}" --set data.images=["$scratch/twice","$phantom/images"]
 refused 2 "names no bucket" "${T[@]}" --set data.images=[s3://]
 refused 2 "is no URL" "${T[@]}" --set data.images=[s3://bucket/x] --set data.s3.endpoint=nonsense
 check "a pack trains" "$program" train "$small" --out "$scratch/from-pack" --set data.images=["$scratch/set.pack"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
@@ -115,7 +115,7 @@ SLURM_STEP_NUM_TASKS=2 refused 5 "srun --mpi=pmix" "${T[@]}"
 WORLD_SIZE=2 LOCAL_RANK=0 refused 5 "torchrun" "${T[@]}"
 [ -e /dev/nvidiactl ] || refused 5 "no usable GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
 printf 'image,label:A,prob:A\nx,1,0.5\nx,0,0.2\n' >"$scratch/p.csv"
-refused 3 "p.csv:3: the image of this row stands twice, first on line 2" evaluate --predictions "$scratch/p.csv"
+refused 3 "p.csv:3: the image of this row appears twice, first on line 2" evaluate --predictions "$scratch/p.csv"
 refused 2 "launch.time_limit: 'soon' is no time" train "$small" --set launch.time_limit=soon --out "$scratch/limit"
 refused 2 "'launch.network' = 'ether' is not known. Hint: auto, ib" train "$small" --set launch.network=ether --out "$scratch/network"
 echo "n1 slot=2" >"$scratch/hosts"

@@ -82,10 +82,10 @@ check "with images missing by 3" [ "$rc" = 3 ]
 cp "$scratch/other/$(head -n 1 "$scratch/rows" | cut -d, -f1)" "$scratch/twin.png"
 { cat "$scratch/a.csv"; echo "twin.png,1,0,0,0"; } >"$scratch/twins.csv"
 "$program" inspect "$small" "${csv[@]}" --set data.manifest.path="$scratch/twins.csv" --set data.images=["$scratch/other","$scratch/twin.png"] --set data.val_fraction=0 >"$scratch/out" 2>/dev/null
-check "says that a picture stands twice, and that patients are unknown" grep -q "the same picture stands twice: 1; whether a patient is in two splits is unknown" "$scratch/out"
+check "says that a picture appears twice, and that patients are unknown" grep -q "the same picture appears twice: 1; whether a patient is in two splits is unknown" "$scratch/out"
 
 # What a table or a config may not say.
-refused 2 "data.findings: 'Edema' stands twice" train "$small" --out "$scratch/no" --set data.findings=[Edema,Edema]
+refused 2 "data.findings: 'Edema' appears twice" train "$small" --out "$scratch/no" --set data.findings=[Edema,Edema]
 refused 2 "data.uncertain_by_finding: no finding 'Edma'" train "$small" --out "$scratch/no" --set data.uncertain_by_finding=[Edma=one]
 refused 2 "train.warmup_epochs: not less than train.epochs" train "$small" --out "$scratch/no" --set train.warmup_epochs=100
 printf 'train: {lr: 1}\n---\ntrain: {lr: 2}\n' >"$scratch/second.yaml"

@@ -23,7 +23,7 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
     const char* part;
   };
   const std::vector<Case> cases = {
-      {"train:\n  lr: 1\n  lr: 2\n", "exp.yaml:3: key 'train.lr' stands twice"},
+      {"train:\n  lr: 1\n  lr: 2\n", "exp.yaml:3: key 'train.lr' appears twice"},
       {"train:\n  lrr: 1\n", "exp.yaml:2: unknown key 'train.lrr'. Hint: nearest are 'train.lr'"},
       {"train:\n  lr: fast\n", "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
       {"train:\n  batch: 1.5\n", "wants integer or auto, not '1.5'"},
@@ -33,11 +33,11 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
       {"data:\n  flip: yes\n", "wants true/false, not 'yes'"},
       {"model:\n  arch: densenet12\n", "'densenet12' is not known. Hint: one of 'densenet121'"},
       {"a: &x 1\nb: *x\n", "exp.yaml:2: aliases"},
-      {"data.resize: 64\ndata: {resize: 72}\n", "exp.yaml:2: key 'data.resize' stands twice"},
+      {"data.resize: 64\ndata: {resize: 72}\n", "exp.yaml:2: key 'data.resize' appears twice"},
       {"train: {lr: 1}\n---\ntrain: {lr: 2}\n", "exp.yaml:2: a second document (---) begins"},
       {"run: {dir: \"s3://bucket/run\"}\n", "'s3://bucket/run' lies in an object store"},
       {"data: {manifest: {path: \"s3://bucket/t.csv\"}}\n",
-       "tables, lists, weights and all that is written must lie in a file system"},
+       "tables, lists, weights and everything that is written must be in a file system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
       {"launch: {network: ether}\n",

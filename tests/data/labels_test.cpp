@@ -87,7 +87,7 @@ TEST_CASE("single findings have a policy of their own for uncertain labels") {
   CHECK(refused("Edemma=one").find("nearest are 'Edema'") != std::string::npos);
   CHECK(refused("Pleural Effusion").find("finding=ignore") != std::string::npos);
   CHECK(refused("Pleural Effusion=maybe").find("is not known") != std::string::npos);
-  CHECK(refused("Edema=zero").find("'Edema' stands twice") != std::string::npos);
+  CHECK(refused("Edema=zero").find("'Edema' appears twice") != std::string::npos);
 }
 
 TEST_CASE("a CheXpert patient is a whole folder's name with a number") {
@@ -126,15 +126,15 @@ TEST_CASE("a finding that is named twice is refused") {
   config.findings = {"A", "A"};
   CHECK(error_of<ConfigError>([&] {
           read_manifest(config);
-        }).find("data.findings: 'A' stands twice") != std::string::npos);
+        }).find("data.findings: 'A' appears twice") != std::string::npos);
   config = plain_table(folder.write("t.csv", "image,patient,A,A\nx,p,1,0\n"));
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
-        }).find("t.csv:1: finding 'A' stands twice") != std::string::npos);
+        }).find("t.csv:1: finding 'A' appears twice") != std::string::npos);
   config = plain_table(folder.write("t.csv", "image,patient,Effusion,Pleural Effusion\nx,p,1,0\n"));
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
-        }).find("'Pleural Effusion' stands twice, also as 'Effusion'") != std::string::npos);
+        }).find("'Pleural Effusion' appears twice, also as 'Effusion'") != std::string::npos);
   config = plain_table(folder.write("t.csv", "image,patient,A,Pleural Effusion\nx,p,0,1\n"));
   config.findings = {"effusion"};
   CHECK(read_manifest(config).findings == config.findings);

@@ -63,7 +63,7 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
       {"x.png,,0,1,58,M,PA,1,1,0.1,0.1", ":2: finding labels are empty"},
       {"x.png,Hernia,0", ":2: row has 3 fields"},
       {"x.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1\nx.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1",
-       ":3: the image of this row stands twice, first on line 2"}};
+       ":3: the image of this row appears twice, first on line 2"}};
   for (const auto& c : cases) {
     const auto text = error_of<DataError>(
         [&] { read_manifest(nih(folder.write("t.csv", kHeader + "\n" + c.row + "\n"))); });

@@ -127,11 +127,11 @@ TEST_CASE("a table of predictions that does not fit is refused") {
         std::string::npos);
   CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") != std::string::npos);
   CHECK(refused("image,A\nx,1\nx,1\n", &manifest)
-            .find("p.csv:3: the image of this row stands twice, first on line 2") !=
+            .find("p.csv:3: the image of this row appears twice, first on line 2") !=
         std::string::npos);
   CHECK(refused("image,A\nx,\n", &manifest).find("no image has a score") != std::string::npos);
   CHECK(refused("image,prob:Effusion,prob:pleural effusion\nx,1,1\n", nullptr)
-            .find("finding 'pleural effusion' stands twice, also as 'Effusion'") !=
+            .find("finding 'pleural effusion' appears twice, also as 'Effusion'") !=
         std::string::npos);
   CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") != std::string::npos);
   CHECK(refused("image,A\nM\xFCller,1\n", &manifest).find("p.csv:2: is not UTF-8") !=
@@ -170,7 +170,7 @@ TEST_CASE("only eval.findings are scored") {
         std::string::npos);
   CHECK(error_of<ConfigError>([&] {
           score(p, {"A", "A"});
-        }).find("stands twice") != std::string::npos);
+        }).find("appears twice") != std::string::npos);
 }
 
 TEST_CASE("findings of a manifest and columns of a predictions table meet by name") {

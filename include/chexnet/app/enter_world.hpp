@@ -24,7 +24,7 @@ struct ParentTask {
 RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
                       const ParentTask& task = {});
 
-// The command that goes on with this invocation's run, for a shell.
+// The command that continues this invocation's run, for a shell.
 std::string resume_command(const Invocation& invocation, int ranks);
 
 }  // namespace chexnet

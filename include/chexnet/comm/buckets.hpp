@@ -1,5 +1,5 @@
 // How the flat gradient buffer is cut into pieces that travel while backward still runs. Gradients
-// lie in the order in which backward produces them; statistics of BatchNorm follow as a tail that
+// are in the order in which backward produces them; statistics of BatchNorm follow as a part that
 // is never compressed.
 #pragma once
 

@@ -49,11 +49,11 @@ struct Prediction {
   // Where a step's time goes beyond compute.
   double exposed_s = 0, interference_s = 0, straggler_s = 0, coordination_s = 0, loader_s = 0;
   double allreduce_s = 0;              // all of a step's, hidden or not
-  double loader_demand = 0;            // images a host must decode a second
+  double loader_demand = 0;            // images that a host must decode per second
   double storage_demand_gb_per_s = 0;  // of all hosts together
   std::string limit;                   // the largest of the above, or "compute"
 };
-// `batch`: images a rank.
+// `batch`: images per rank.
 Prediction predict(const StepCosts& step, const LoaderCosts& loader, const Fabric& fabric,
                    double batch, int ranks);
 

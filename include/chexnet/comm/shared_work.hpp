@@ -1,9 +1,9 @@
 // Long work before training (indexing, matching, staging, packing) that takes some ranks longer
-// than others, without anybody being taken for hung while it goes on.
+// than others, without any rank being taken for hung meanwhile.
 //
 // A rank's work runs on a thread of its own. Meanwhile the main threads of all ranks meet twice a
 // second in a small all-reduce ("how many still work?"), so no collective waits long, whatever
-// deadline it has. Work tells of its progress; when it tells nothing for the deadline it is stuck,
+// deadline it has. Work reports its progress; when it reports none for the deadline it is stuck,
 // and the run ends with a HangError that names rank and work.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace chexnet {
 
-// What the work of a rank says. Any thread.
+// What the work of a rank reports. Any thread.
 class WorkProgress {
  public:
   // Something was done. Throws a type of its own when a stop was requested or the work of another

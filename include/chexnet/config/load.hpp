@@ -26,10 +26,10 @@ void check_for_training(const Config& config);
 std::string config_yaml(const Config& config);
 
 // Without run and launch settings, paths and servers: what a model that is handed on may carry, and
-// all that is taken from a model that somebody handed on.
+// all that is taken from a model file of somebody else.
 Config without_places(Config config);
 
-// Empty, or why a path that is no image source cannot be used: it lies in an object store.
+// Empty, or why a path that is no image source cannot be used: it is in an object store.
 std::string object_store_problem(const std::string& path);
 
 // One line per option that differs and may not differ in a resumed run; empty = may be resumed.

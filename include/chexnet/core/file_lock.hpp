@@ -1,5 +1,5 @@
 // One process at a time: an flock on a file of its own, which goes away with the lock. A process
-// that dies lets go of it. File systems without locks are said so once and count as free.
+// that dies releases it. File systems without locks are logged once and count as free.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ class FileLock {
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
-  // Changes the file's time of writing, by which those who wait see that the holder goes on.
+  // Changes the file's time of writing, by which those who wait see that the holder is alive.
   void keep_alive() const;
 
  private:

@@ -2,9 +2,9 @@
 // system's reason (disk full, quota, read-only) and a hint.
 //
 // Every file this program creates comes from here: without a name until it is complete (O_TMPFILE),
-// or under a name nobody can foresee where the file system has no such files; created exclusively,
-// never through a link, with its final mode from the start. So nobody who may write in the same
-// folder can have another file overwritten, and kill -9 leaves nothing behind.
+// or under a name that cannot be guessed where the file system has no such files; created
+// exclusively, never through a link, with its final mode from the start. So nobody who may write in
+// the same folder can have another file overwritten, and kill -9 leaves nothing behind.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ void write_atomically(const std::filesystem::path& path, std::string_view text,
 void sync_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& path);
 
-// ".NAME.<random>" beside `path`: a name nobody can foresee.
+// ".NAME.<random>" beside `path`: a name that cannot be guessed.
 std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
 
 // A folder for this user alone (mode 0700), made where it is absent. CheckpointError when it is a

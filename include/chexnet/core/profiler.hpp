@@ -31,7 +31,7 @@ inline bool is_collective(Phase phase) {
   return phase == Phase::kAllReduceWait || phase == Phase::kControl;
 }
 
-// The present phase, for observers; may lie in shared memory. Times of the steady clock, which
+// The present phase, for observers; may be in shared memory. Times of the steady clock, which
 // all processes of a host share.
 struct PhaseSlot {
   std::atomic<std::uint32_t> phase{0};

@@ -1,4 +1,4 @@
-// Looks at every image and every row of a data set before somebody trains on it.
+// Looks at every image and every row of a data set before it is used for training.
 #pragma once
 
 #include <functional>

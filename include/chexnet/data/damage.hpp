@@ -1,4 +1,4 @@
-// How many damaged images a run puts up with. Damaged: it came, and cannot be decoded or has a
+// How many damaged images a run accepts. Damaged: it came, and cannot be decoded or has a
 // wrong checksum. What did not come is no damage (AbsentError, OutageError) and never left out.
 #pragma once
 

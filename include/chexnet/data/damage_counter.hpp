@@ -1,5 +1,5 @@
 // Counts the damaged images of training, and says when there are too many. An image counts for the
-// epoch it stands in; an epoch that a run was resumed in counts from there.
+// epoch it is in; an epoch that a run was resumed in counts from there.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ bool is_disease(const std::string& name);
 // "A, B, C"; of long lists the first `shown` and how many more.
 std::string listed(const std::vector<std::string>& names, std::size_t shown = 14);
 
-// "'Pleural Effusion' stands twice, also as 'Effusion'"; empty where no two names are of one
+// "'Pleural Effusion' appears twice, also as 'Effusion'"; empty where no two names are of one
 // finding.
 std::string doubled_finding(const std::vector<std::string>& names);
 // The same as a ConfigError naming `key`.

@@ -1,4 +1,4 @@
-// Where each image of the manifest lies: a file of its own, or a part of an archive, shard or pack.
+// Where each image of the manifest is: a file of its own, or a part of an archive, shard or pack.
 // data.images names folders, single containers or s3:// prefixes; all are searched with their
 // sub-folders (NIH's images_001/images …). Rank 0 scans and shares the result as text.
 #pragma once

@@ -52,7 +52,7 @@ class ImageSource {
   // OutageError as Store; after `stop` nothing is waited for. Any number of threads.
   void fetch(std::uint32_t row, FetchedImage& into, const std::stop_token& stop = {}) const;
   const ImageIndex& index() const { return index_; }
-  // The packs among the containers, for whoever must know their size and resize.
+  // The packs among the containers, for code that must know their size and resize.
   std::vector<const PackReader*> packs() const;
   // Requests worth having in flight for this source: more than 0 where each read waits on a
   // network.

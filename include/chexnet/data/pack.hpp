@@ -5,8 +5,8 @@
 //   0      "CHXPACK1", uint32 length and uint32 CRC32C of the JSON that follows: images, side,
 //          resize_kind, jpeg_scale, stride, names_bytes, table_offset, data_offset, source_sha256,
 //          CRC32C of names and table
-//   4096   names, one a line
-//   …      table: one PackEntry an image
+//   4096   names, one per line
+//   …      table: one PackEntry per image
 //   …      pixels, image i at data_offset + i * stride (data_offset a multiple of 4096)
 #pragma once
 
@@ -73,7 +73,7 @@ class PackReader {
 };
 
 // Writes a pack from any number of processes and threads, each image by one of them. An interrupted
-// pack goes on where it was: what is marked as done and still has its checksum stays.
+// pack continues where it was: what is marked as done and still has its checksum stays.
 class PackWriter {
  public:
   // Makes (or takes up) path.partial. One process calls this before the others make a writer.

@@ -1,6 +1,6 @@
 // Writes a data set anew for fast reading: a pack of resized pixels, or TFRecord shards of the
-// files as they are. Any source, any number of ranks and threads; an interrupted job goes on where
-// it was, and the result is the same to the last byte. Nothing under its final name is ever
+// files as they are. Any source, any number of ranks and threads; an interrupted job continues
+// where it was, and the result is the same to the last byte. Nothing under its final name is ever
 // incomplete.
 #pragma once
 

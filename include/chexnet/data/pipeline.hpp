@@ -24,7 +24,7 @@ namespace chexnet {
 // Rows of the manifest by shard, in the order of the records.
 using Shards = std::vector<std::vector<std::uint32_t>>;
 // Shards in the order of their names, with the records that belong to `rows`. ConfigError when an
-// image lies in no TFRecord shard.
+// image is in no TFRecord shard.
 Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows);
 
 // tf.data's steps, on sequences.

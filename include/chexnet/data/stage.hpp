@@ -1,5 +1,5 @@
 // Copies packs, shards and archives to a disk of the node before training, once per node, when they
-// lie on a network: every epoch then reads locally.
+// are on a network: every epoch then reads locally.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct StageOptions {
 
 // The index with the staged copies in place of the originals. Where it is automatic: on
 // a network file system or object store, and with room for it, the first of $SLURM_TMPDIR, $TMPDIR
-// and /tmp. Copies lie below chexnet-stage-UID there, which only this user may enter. One rank of a
+// and /tmp. Copies are below chexnet-stage-UID there, which only this user may enter. One rank of a
 // node copies while the others wait as long as it makes progress; a copy of the same content
-// (staged_copy.hpp) whose checksums hold is used again, and one that was begun goes on. DataError
-// (on all ranks) when a named folder has no room or cannot be written.
+// (staged_copy.hpp) whose checksums hold is used again, and one that was begun is continued.
+// DataError (on all ranks) when a named folder has no room or cannot be written.
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm);
 

@@ -2,10 +2,10 @@
 //
 //   ROOT/<path>/<content>/NAME        complete
 //   ROOT/<path>/<content>/NAME.part   on the way there
-//   ROOT/<path>/<content>/NAME.sums   CRC32C of each piece that was copied, a line each
+//   ROOT/<path>/<content>/NAME.sums   CRC32C of each piece that was copied, one per line
 //
 // <path> and <content> are hashes of the source's path, and of its size, version, inode and head: a
-// container that was written again gets another copy. Whoever was killed goes on: each piece whose
+// container that was written again gets another copy. A killed copy is continued: each piece whose
 // sum still holds stays. ROOT must be a folder of this user alone, and one process at a time.
 #pragma once
 

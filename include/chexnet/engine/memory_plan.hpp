@@ -1,4 +1,4 @@
-// Which buffer lies where in one arena, decided before anything is computed: buffers whose
+// Where each buffer is in one arena, decided before anything is computed: buffers whose
 // lifetimes do not overlap share memory.
 #pragma once
 

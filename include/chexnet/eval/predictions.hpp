@@ -31,7 +31,7 @@ struct Scores {
   // "Support Devices"). An image without a 1 and with a blank says nothing. Empty also when a score
   // is no probability.
   std::optional<double> any_finding_auroc_mean_logit;
-  bool probabilities = true;   // all scores lie in 0..1
+  bool probabilities = true;   // all scores are in 0..1
   std::optional<double> loss;  // mean binary cross-entropy, where it was computed
 };
 // "40 images", or "38 of 40 images, 1 damaged, 1 not scored".
@@ -49,7 +49,7 @@ std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positive
 // back equal. The probabilities of an image that was not scored are blank, and `reason` says why.
 std::string predictions_csv(const Predictions& predictions);
 
-// Our format, or anybody's table: an image column ("image", "Image Index" or "Path", else the
+// Our format, or any other table: an image column ("image", "Image Index" or "Path", else the
 // first) and one column per finding ("prob:<finding>" or "<finding>"). Labels come from `manifest`
 // when it is given, else from "label:<finding>". A row whose probabilities are all blank was not
 // scored. Findings of the manifest that have no column are left out, names meet as in findings.hpp.

@@ -13,7 +13,7 @@
 
 namespace chexnet {
 
-// Readable bytes that must lie before and after the filtered lines; their values do not matter.
+// Readable bytes that must be before and after the filtered lines; their values do not matter.
 constexpr std::size_t kUnfilterRoom = 512;
 
 struct UnfilterKernel {
@@ -28,7 +28,7 @@ struct UnfilterKernel {
 // What this processor can run, fastest first; the last is plain C++.
 std::span<const UnfilterKernel> unfilter_kernels();
 
-// What lies over the first row of an image: zeros. This thread's, until its next call.
+// The row above the first row of an image: zeros. This thread's, until its next call.
 const std::uint8_t* row_of_zeros(int width);
 
 // A whole image.

@@ -29,7 +29,7 @@ using Ask = std::function<std::string(const std::vector<std::string>&)>;
 
 // Seconds until the batch system ends the job: squeue's time left on Slurm; on PBS the limit less
 // the time used of qstat -f, or PBS_WALLTIME less `job_age_s`. Nothing when there is no limit or
-// nobody tells.
+// it is not known.
 std::optional<double> job_seconds_left(const BatchJob& job, const Environment& env, const Ask& ask,
                                        double job_age_s);
 // The same with this process's environment and real commands (given five seconds); a job's age is

@@ -16,7 +16,7 @@ struct HostSlots {
 // mention. ConfigError with file and line.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path);
 
-// Whether a host file means this machine by `name`: its own name (with or without the domain),
+// Whether `name` in a host file means this machine: its own name (with or without the domain),
 // "localhost", or a name or number of one of its addresses.
 bool is_this_host(const std::string& name);
 

@@ -1,6 +1,6 @@
 // launch.network: which network gradients take, said once and turned into the settings of Open MPI
 // and NCCL. They are set in each rank before MPI starts, so that they hold under every launcher;
-// what the user set by hand stays.
+// what the user set by hand is kept.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// What keeps mpirun and MPI from starting ranks, found before they are asked: they say it in thirty
-// lines, or not at all. Decisions are pure; the facts they rest on are read by functions beside
-// them.
+// What keeps mpirun and MPI from starting ranks, found before they are started: they report it in
+// thirty lines, or not at all. Decisions are pure; the facts they rest on are read by functions
+// beside them.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct NetworkFacts {
   std::vector<std::string> addresses;   // of them, IPv4
   // InfiniBand, RoCE and Omni-Path, "mlx5_0"; nothing: ranks run where we cannot look.
   std::optional<std::vector<std::string>> adapters;
-  std::optional<bool> ucx;  // Open MPI can use it; nothing: nobody says
+  std::optional<bool> ucx;  // Open MPI can use it; nothing: not known
 };
 // `mpirun`: whose installation is asked for UCX, which takes a while; null: not asked.
 NetworkFacts read_network_facts(const Mpirun* mpirun);

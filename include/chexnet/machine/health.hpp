@@ -1,4 +1,4 @@
-// What `doctor` says of measured figures: pure decisions, so that machines nobody has here can be
+// What `doctor` says of measured figures: pure decisions, so that machines not at hand can be
 // checked in tests. Each result says what to do about it.
 #pragma once
 

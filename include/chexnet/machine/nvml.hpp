@@ -23,14 +23,14 @@ struct GpuState {
   int persistence = -1;   // 1 on
   int compute_mode = -1;  // 0 shared, 2 prohibited, 3 exclusive process
   struct Process {
-    unsigned pid = 0;  // as the host counts; of another container it names nobody here
+    unsigned pid = 0;  // as the host counts; of another container it is unknown here
     double bytes = 0;
   };
   std::vector<Process> processes;
 };
 
-// Causes of low clocks worth a word, of a throttle_reasons mask: "power cap, hardware thermal"; ""
-// when there are none.
+// Causes of low clocks worth reporting, of a throttle_reasons mask: "power cap, hardware thermal";
+// "" when there are none.
 std::string throttle_text(std::uint64_t reasons);
 
 class Nvml {

@@ -20,7 +20,7 @@ struct DeviceLocation {
   std::string name;                // "cuda0", "mlx5_0"
   std::string bus_id;              // "0000:18:00.0"
   std::vector<std::string> uuids;  // a GPU's own and those of its MIG devices
-  int numa = -1, package = -1;     // -1 = not told
+  int numa = -1, package = -1;     // -1 = not known
 };
 
 struct Machine {

@@ -1,5 +1,5 @@
-// A run's config for a help desk. Its free texts can hold hosts, secrets and folders: they stay at
-// home, and go from other texts too.
+// A run's config for a help desk. Its free texts can hold hosts, secrets and folders: they are
+// left out, and are removed from other texts too.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The lines of a metrics.jsonl, whoever wrote them: a crash may have torn one, and a run folder may
-// be somebody else's.
+// The lines of a metrics.jsonl, whoever wrote them: a crash may have left one incomplete, and a
+// run folder may belong to somebody else.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object a line, each with "event" and "step"; and the same scalars for
+// metrics.jsonl: one JSON object per line, each with "event" and "step"; and the same scalars for
 // TensorBoard, under the tags <event>/<name>, or <event>/<split>/<name> where a field names a
 // split. Text that is not UTF-8 gets replacement characters. Rank 0 only.
 #pragma once
@@ -20,13 +20,13 @@ using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
 class MetricsLog {
  public:
-  // Where a run goes on: what lies behind is written again, so its lines are removed.
+  // Where a run continues: later steps are written again, so their lines are removed.
   struct Start {
     std::int64_t step = 0;
     bool evaluation_due = false;  // of that step
   };
   // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run that went on after
-  // its last checkpoint), final scores of that step, and what is no event (a line torn by a crash)
+  // its last checkpoint), final scores of that step, and what is no event (a line that a crash cut)
   // are removed.
   MetricsLog(const std::filesystem::path& folder, Start start);
   ~MetricsLog();

@@ -1,7 +1,7 @@
-// Takes names out of texts before they leave the house: of patients, images, users, hosts, folders.
+// Removes names from texts before they are passed on: of patients, images, users, hosts, folders.
 //
-// What it is told of is replaced wherever it stands as a whole word; besides, what looks like a
-// name goes without being told: URLs, absolute paths outside of the system's folders, files of
+// Names that it was given are replaced wherever they are whole words. What looks like a name is
+// replaced without being given: URLs, absolute paths outside of the system's folders, files of
 // images and tables, network addresses, DICOM's UIDs and NIH's numbers of patients.
 #pragma once
 
@@ -17,19 +17,19 @@ namespace chexnet {
 class Redaction {
  public:
   // A word may hold any bytes ("MRN-770000", "node17.site.example"); it is found where no letter,
-  // digit or '_' touches it. A number of fewer than 6 digits cannot be told from a count: it goes
-  // only behind "patient" or "MRN". Words of one letter are passed over.
+  // digit or '_' touches it. A number of fewer than 6 digits cannot be told from a count: it is
+  // replaced only behind "patient" or "MRN". Words of one letter are skipped.
   void hide(std::string_view word, const std::string& by);
   // A name ("Doe, Jane 3") as a whole, and each word of it that is not one of the program's own.
   void hide_name(std::string_view name, const std::string& by);
-  // A path, with or without blanks, and what lies below it: up to the end of a hidden word or of an
+  // A path, with or without blanks, and what is below it: up to the end of a hidden word or of an
   // image's name, whatever blanks and quotes these hold. A folder in it whose own name holds some
   // also goes as a name: a shell's quotes may cut the path in two.
   void hide_path(std::string_view path, const std::string& by);
 
   std::string of_text(std::string_view text) const;
-  // JSON, one value a line or one value in all. Keys, numbers and what `event` says stay; so it is
-  // JSON afterwards. Lines that are no JSON are text.
+  // JSON, one value per line or one value in all. Keys, numbers and what `event` says stay; so it
+  // is JSON afterwards. Lines that are no JSON are text.
   std::string of_json(std::string_view text) const;
 
  private:

@@ -24,7 +24,7 @@ struct RunSummary {
   std::optional<double> val_auroc;            // there; without a best one, of the last evaluation
   std::map<std::string, double> final_auroc;  // mean AUROC by split, of the final evaluation
   std::optional<int> slowest_rank;
-  double slowest_ratio = 1;  // its own time a step against the median of the ranks
+  double slowest_ratio = 1;  // its own time per step against the median of the ranks
   std::string host, job, checkpoint;
   double checkpoint_age_s = -1, written_age_s = -1;  // -1: none
   std::optional<double> seconds_to_go, job_seconds_left;

@@ -1,4 +1,4 @@
-// The data of a run, equal on every rank: manifest, splits, and where each image lies.
+// The data of a run, equal on every rank: manifest, splits, and where each image is.
 #pragma once
 
 #include <memory>

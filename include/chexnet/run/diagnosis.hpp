@@ -1,4 +1,4 @@
-// What limits a run, told from measured rates: the tests of Dell's and NVIDIA's articles (leave
+// What limits a run, decided from measured rates: the tests of Dell's and NVIDIA's articles (leave
 // out the preprocessing, use the same batch again, leave out the copy, compute alone), as pure
 // functions over their results.
 #pragma once
@@ -11,11 +11,11 @@ namespace chexnet {
 enum class Limit { kDisk, kDecode, kCopy, kCompute, kNetwork };
 const char* limit_name(Limit limit);  // "disk", "decode", …
 
-// images/s of a rank; 0 = not measured.
+// images/s per rank; 0 = not measured.
 struct StageRates {
   double whole = 0;           // the run as configured
   double read = 0;            // files read, not decoded, with the loader's threads
-  double load = 0;            // read and decoded with the loader's threads, nobody computing
+  double load = 0;            // read and decoded with the loader's threads, without computing
   double load_one = 0;        // the same with one thread
   double same_batch = 0;      // computing on one batch over and over: no loader
   double no_copy = 0;         // the same with the batch already on the GPU; 0 on a CPU

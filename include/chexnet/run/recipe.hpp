@@ -1,4 +1,4 @@
-// What a config means for learning beside its keys, in words for the settings and the log.
+// What a config means for training that its keys do not show, in words for settings and log.
 #pragma once
 
 #include <string>

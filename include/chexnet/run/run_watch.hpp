@@ -1,5 +1,5 @@
-// Watches a run's pace: each rank's own time a step, waits, use of GPU and host. Names a straggler
-// and its cause while the run goes on, and draws the table of ranks at its end.
+// Watches a run's speed: each rank's own time per step, waits, use of GPU and host. Names a
+// straggler and its cause while the run goes on, and draws the table of ranks at its end.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class RunWatch {
 
   // After each step. Collective every tenth time.
   void step_done(std::int64_t step);
-  // What lies between two steps (evaluation, checkpoint) is nobody's pace.
+  // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
 
   // Collective: the table of ranks, and the rule for GPU utilization; on rank 0, else empty.

@@ -12,7 +12,7 @@
 
 namespace chexnet {
 
-// Members of archives above this are no images and are passed over.
+// Members of archives above this are no images and are skipped.
 inline constexpr std::uint64_t kLargestImage = std::uint64_t{256} << 20;  // bytes
 
 struct Entry {
@@ -42,7 +42,7 @@ using ShowProgress = std::function<void(std::uint64_t done_bytes)>;
 // Reads the container through, or its index file where a good one is there: beside the container,
 // or in the user's own cache folder. An index beside a local container counts only when it belongs
 // to the caller, root or the container's owner and nobody else may write it; one of an older or
-// newer content, or with numbers that cannot be, is passed over. A new index goes beside the
+// newer content, or with impossible numbers, is ignored. A new index goes beside the
 // container when the caller owns it (or is root), so that every user of the data trusts it, with
 // the container's permissions to read; else, and for objects, into the cache folder. DataError:
 // damaged container (path, offset).

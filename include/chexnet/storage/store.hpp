@@ -28,7 +28,7 @@ constexpr std::uint64_t kLargestWhole = std::uint64_t{1} << 30;  // of read_whol
 
 // What the caller of a read knows.
 struct ReadOptions {
-  std::stop_token stop;    // nobody waits for the bytes any more: a read that is tried again throws
+  std::stop_token stop;    // the bytes are no longer needed: a read that is tried again throws
   bool was_there = false;  // found before, so that "no such file" means a mount went away
 };
 
@@ -44,7 +44,7 @@ class Store {
   virtual void read_whole(const std::string& path, std::vector<std::byte>& into,
                           const ReadOptions& options = {}) = 0;
   // The files below a folder or key prefix, or the one file of that name; `tick` hears of each.
-  // Hidden files are passed over. Links are followed, but never back into a folder that the path
+  // Hidden files are skipped. Links are followed, but never back into a folder that the path
   // leads through, and no folder is listed under more than kMostNames names, so loops end.
   virtual std::vector<StoredFile> list(const std::string& path,
                                        const std::function<void()>& tick) = 0;

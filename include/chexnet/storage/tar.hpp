@@ -1,12 +1,12 @@
-// Images inside .tar and .tar.gz files (NIH's images_001.tar.gz … images_012.tar.gz), read where
-// they lie.
+// Images inside .tar and .tar.gz files (NIH's images_001.tar.gz … images_012.tar.gz), read in
+// place.
 //
 // A gzip stream can only be entered at a block boundary with the 32 KiB that precede it. One pass
 // over the archive notes, for each member, the last boundary before its content and those bytes of
 // the window that the content really refers to: hardly any, as images do not compress further. So a
 // member costs one ranged read and its own inflating, and the notes stay small.
 //
-// Members above kLargestImage are passed over. An archive must have its end mark (a block of zeros;
+// Members above kLargestImage are skipped. An archive must have its end mark (a block of zeros;
 // tar writes two): without it nobody can tell whether members are missing.
 #pragma once
 

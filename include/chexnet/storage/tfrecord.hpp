@@ -26,7 +26,7 @@ struct Example {
 
 std::string encode_example(const Example& example);
 // The views point into `data`. DataError naming `origin` for what is no Example. Unknown features
-// are passed over.
+// are skipped.
 Example decode_example(std::span<const std::byte> data, const std::string& origin);
 // Only image/encoded: nothing is allocated.
 std::span<const std::byte> example_image(std::span<const std::byte> data,

@@ -1,4 +1,4 @@
-// Where a rank computes: its GPU or its share of the host's cores.
+// Where a rank computes: its GPU or its part of the host's cores.
 #pragma once
 
 #include <ATen/core/Tensor.h>

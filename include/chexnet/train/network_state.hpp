@@ -21,7 +21,7 @@ std::string model_description(const Config& config, const Dataset& dataset);
 void write_network(const std::filesystem::path& folder, const Parameters& parameters,
                    const Optimizer& optimizer, std::int64_t step, const std::string& description);
 
-// What a model file says of itself, enough to score with it wherever it lies. CheckpointError when
+// What a model file says of itself, enough to score with it wherever it is. CheckpointError when
 // it is damaged or was not written by this program.
 struct ModelCard {
   std::string config;  // YAML, without places

@@ -1,4 +1,4 @@
-// What a run tells every run.log_every steps: a `train` line of the metrics, and the progress line.
+// What a run reports every run.log_every steps: a `train` line of metrics, and the progress line.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -35,8 +35,8 @@ struct Failure {
 };
 
 struct WatchTimeouts {
-  double collective_s = 600;  // a rank may wait for others so long
-  double silence_s = 60;      // a rank or a host may be silent so long
+  double collective_s = 600;  // longest wait of a rank for others
+  double silence_s = 60;      // longest silence of a rank or a host
 };
 
 // In this order: a process that is gone; a host that is silent; a rank whose threads do not run;

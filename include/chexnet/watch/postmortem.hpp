@@ -1,4 +1,4 @@
-// postmortem.json of a run folder: why a run aborted, what each rank was doing, how to go on.
+// postmortem.json of a run folder: why a run aborted, what each rank was doing, how to continue.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct PostMortem {
   int exit_code = 0;
   std::string what;              // failure_text
   std::string checkpoint;        // the last whole one; empty: none
-  std::string resume;            // the command to go on with
+  std::string resume;            // the command that continues the run
   std::vector<RankView> views;   // of every rank
   std::string sentence() const;  // all of it for a person, one line
 };
@@ -26,7 +26,7 @@ struct PostMortem {
 std::string postmortem_json(const PostMortem& report);
 // Replaces an older one. CheckpointError when it cannot be written.
 void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report);
-// At the start of a run that goes on: what ended the one before becomes postmortem-1.json, -2, …
+// At the start of a resumed run: the report of the one before becomes postmortem-1.json, -2, …
 void put_postmortem_aside(const std::filesystem::path& run_folder);
 
 struct PostMortemNote {

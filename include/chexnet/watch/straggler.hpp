@@ -1,6 +1,6 @@
 // A rank that is slower than the others for long enough, and why. Pure. In data-parallel training
-// everybody waits for the slowest, so what tells is a rank's own time a step: all but waiting for
-// others.
+// everybody waits for the slowest, so what counts is a rank's own time per step: all but waiting
+// for others.
 #pragma once
 
 #include <deque>

@@ -160,7 +160,7 @@ std::vector<CheckResult> of_build() {
       check_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
 }
 
-// NCCL's own words of this rank go to a file whose name nobody can foresee; empty: there is no
+// NCCL's own log of this rank goes to a file whose name cannot be guessed; empty: there is no
 // folder for it.
 fs::path ask_nccl() {
   std::error_code error;

@@ -62,7 +62,7 @@ int evaluate_predictions(const Options& options) {
   return 0;
 }
 
-// The config of the run that a model lies in, else what the model file itself says; then what the
+// The config of the run that a model is in, else what the model file itself says; then what the
 // user overrides.
 Config config_of(const std::filesystem::path& file, const ModelCard& card, const Options& options,
                  Strings& variables) {

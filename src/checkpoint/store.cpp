@@ -71,7 +71,7 @@ void move_aside(const fs::path& path) {
   log_warning("[checkpoint] " + path.string() + " is broken and was moved to " + to.string());
 }
 
-// `state` with size and SHA-256 of all that lies in `folder`.
+// `state` with size and SHA-256 of all that is in `folder`.
 std::string with_files(const std::string& state, const fs::path& folder) {
   auto json = nlohmann::json::parse(state);
   json["files"] = nlohmann::json::object();

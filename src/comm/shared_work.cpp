@@ -36,7 +36,7 @@ void run(Job& job, const std::function<void(WorkProgress&)>& work) {
   std::exception_ptr failure;
   try {
     work(job.progress);
-  } catch (const Stopped&) {  // a stop on request, or another rank's error is told
+  } catch (const Stopped&) {  // a stop on request, or another rank's error is reported
   } catch (...) {
     failure = std::current_exception();
   }
@@ -101,7 +101,7 @@ class SharedWork {
   }
 
  private:
-  // False when nobody works any more.
+  // False when no rank works any more.
   bool meet() {
     const bool done = wait_a_little();
     const bool works = !done && !stuck_;

@@ -34,7 +34,7 @@ fs::path folder_of(const fs::path& path) {
 }
 
 // Pipes and devices that a person gives on purpose: /dev/stdin, <(command), /dev/null. Any other
-// may have been planted, and opening or reading it would wait for a partner for ever.
+// may have been planted, and opening or reading it would wait for a partner forever.
 bool is_given_stream(const fs::path& path) {
   const std::string name = path.lexically_normal().string();
   return name.starts_with("/dev/fd/") || name.starts_with("/dev/std") || name == "/dev/null" ||

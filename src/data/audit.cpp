@@ -127,7 +127,7 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
   if (!audit.known_differs) audit.known.push_back("all counts as published");
 }
 
-// What decoding one image tells.
+// What decoding one image shows.
 struct Seen {
   std::string error, size;
   std::string pixels_sha256;

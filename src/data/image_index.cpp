@@ -66,7 +66,7 @@ std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers, St
   return parts;
 }
 
-// Where an image lies, for messages.
+// Where an image is, for messages.
 std::string where(const FoundImage& image, const std::vector<Container>& containers) {
   const Container& container = containers[image.location.container];
   if (container.kind == ContainerKind::kFile) return printable(container.path);

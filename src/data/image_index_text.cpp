@@ -1,4 +1,4 @@
-// The image index as rank 0 tells it to the others:
+// The image index as rank 0 sends it to the others:
 //
 //   rows, number of containers
 //   kind, size, CRC32C of the head, version, inode, path      a line a container, tabs between

@@ -35,7 +35,7 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
   const auto side = static_cast<std::size_t>(reader.crop());
   const auto count = static_cast<std::size_t>(options.batch);
   const std::size_t bytes = count * side * side;
-  // Written here first, so the pages lie on the NUMA node this rank is bound to.
+  // Written here first, so the pages are on the NUMA node this rank is bound to.
   pixels_.resize(bytes * slots_.size());
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     Batch& batch = slots_[s].batch;

@@ -18,7 +18,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Where everything lies; a function of the shape alone.
+// Where everything is; a function of the shape alone.
 struct PackLayout {
   std::uint64_t names_bytes, table_offset, data_offset, stride, size;
 };

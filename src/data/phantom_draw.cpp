@@ -149,7 +149,7 @@ PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient, std::uint32
       const double half_body = 0.8 + 0.14 * smoothstep(-0.5, 0.08, -v) -
                                0.55 * smoothstep(a.shoulder, 0.03, -v + 2 * a.shoulder);
       double brightness = 0.03 + 0.5 * smoothstep(0, 0.02, half_body - std::abs(x));
-      double bright = 0;  // what lies on top of it
+      double bright = 0;  // what is on top of it
       for (const int side : {-1, 1}) {
         const double lx = side * x - a.lung_u;  // 0 in the middle of this lung, > 0 outwards
         const double height = (v - a.lung_top) / (a.lung_bottom - a.lung_top);  // 0 apex, 1 base

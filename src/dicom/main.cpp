@@ -67,7 +67,7 @@ struct Row {
   std::string image, line, rule;
 };
 
-// What is passed over, with what is to be said of it.
+// What was skipped, and how it is reported.
 struct Damaged {
   std::string what;  // "damaged file 3"; says nothing of its name
   std::string path, message;

@@ -10,7 +10,7 @@ namespace chexnet {
 // "SET.key" for SET, "SET/" and links to SET.
 std::filesystem::path beside(const std::filesystem::path& set, const char* ending);
 
-// Refuses a `file` that would lie inside `set`, by whatever links.
+// Refuses a `file` that would be inside `set`, by whatever links.
 void require_outside(const std::filesystem::path& file, const std::filesystem::path& set);
 
 // The key's bytes. A key that is not there is made, mode 0600; one that others can read, or that

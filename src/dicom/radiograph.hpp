@@ -15,7 +15,7 @@ struct Radiograph {
   std::string rule;                                      // how stored values became 8 bits
 };
 
-// Why a file is passed over; not an error.
+// Why a file is skipped; not an error.
 enum class Skip { kNone, kLateral, kMultiFrame, kBurnedIn, kNotGray, kNotDicom };
 const char* skip_name(Skip skip);
 

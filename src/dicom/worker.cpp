@@ -28,7 +28,7 @@ constexpr std::int64_t kOtherBytes = std::int64_t{1} << 30;
   throw DataError("[dicom] " + path + ": " + what + ". Hint: is it damaged? Fetch it again");
 }
 
-// What a worker says: its result and then texts, each behind its length.
+// What a worker sends: its result and then texts, each behind its length.
 enum class Result : std::uint8_t { kConverted, kFailed };
 
 void put(std::string& message, std::string_view text) {

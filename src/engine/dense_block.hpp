@@ -1,4 +1,4 @@
-// Dense blocks without concatenation (Huang et al., CVPR 2017). All features of a block lie in one
+// Dense blocks without concatenation (Huang et al., CVPR 2017). All features of a block are in one
 // channels-last map, their gradients in another; each layer reads the first channels and writes the
 // next 32. A channel's batch statistics are computed once, by its producer, and shared by every
 // layer that reads it; what their BatchNorms take off its gradient is linear in the channel, so it

@@ -36,7 +36,7 @@ double logit(double p) {
 
 using Columns = std::vector<std::size_t>;
 
-// What an image says about "some disease": 1, 0, or NaN when it is not known.
+// What an image shows about "some disease": 1, 0, or NaN when it is not known.
 float any_disease(const float* labels, const Columns& diseases) {
   bool unknown = diseases.empty();
   for (const auto k : diseases) {

@@ -106,7 +106,8 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   const auto check = [&](int rc) {
     if (rc == 0) return;
     const std::string what = tjGetErrorStr2(handle.get());
-    // After an error inside the header the decoder would go on there with the next file, for ever.
+    // After an error inside the header the decoder would continue there with the next file,
+    // forever.
     handle.reset();
     decode_failed(origin, "damaged JPEG: " + what, "fetch the file again");
   };

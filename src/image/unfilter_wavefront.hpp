@@ -90,7 +90,7 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
           predicted = L::select(is_average[q], L::average_down(a, b), predicted);
           out = L::add(raw, predicted);
         }
-        // Left of the image lies zero.
+        // Left of the image is zero.
         if (t < kRows)
           out = L::select(L::less_equal(lane[q], L::all(static_cast<std::uint8_t>(t))), out,
                           L::zero());

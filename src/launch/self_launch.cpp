@@ -201,7 +201,7 @@ int run_as_parent(const std::vector<std::string>& command, ParentSignals& signal
     throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
   if (child == 0) become(argv, parent, signals.before());
 
-  // mpirun drops a signal while it has no ranks yet, so the request to stop is told again for a
+  // mpirun drops a signal while it has no ranks yet, so the request to stop is sent again for a
   // while.
   constexpr int kTellings = 30;
   int stops = 0, told = 0;

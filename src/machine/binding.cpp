@@ -61,7 +61,7 @@ std::vector<int> ids_of(const std::vector<Cpu>& cpus) {
   return ids;
 }
 
-// The node and socket all of `cpus` lie on; -1 where they span several.
+// The node and socket all of `cpus` are on; -1 where they span several.
 DeviceLocation place_of_cpus(const Machine& machine, const std::vector<int>& cpus) {
   std::set<int> nodes, packages;
   for (const auto& cpu : machine.cpus)

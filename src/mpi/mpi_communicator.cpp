@@ -238,7 +238,7 @@ class MpiCommunicator final : public Communicator {
       int done = 0;
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
       if (done) return;
-      // The time in which the whole job was suspended is nobody's delay.
+      // The time in which the whole job was suspended is no rank's delay.
       constexpr double kPause = 2;
       const double now = now_s();
       if (now - looked > kPause) start += now - looked;

@@ -67,7 +67,7 @@ void hide_user(uid_t id, Redaction& redaction) {
   if (std::string_view(entry->pw_dir).size() > 1) redaction.hide_path(entry->pw_dir, "HOME");
 }
 
-// The folder's absolute path as it was called and as links resolve it; whose home it lies in.
+// The folder's absolute path as it was called and as links resolve it; whose home it is in.
 void hide_folder(const fs::path& folder, Redaction& redaction) {
   for (const fs::path& path : {folder, fs::canonical(folder)}) {
     redaction.hide_path(path.string(), "RUN");

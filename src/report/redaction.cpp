@@ -208,7 +208,7 @@ Redaction::Found Redaction::longest_word(std::string_view text, std::size_t at,
   return longest;
 }
 
-// Where that ends which lies below the path that ends at `end`.
+// The end of the names below the path that ends at `end`.
 std::size_t Redaction::end_below(std::string_view text, std::size_t end) const {
   if (end == text.size() || text[end] != '/') return end;
   const std::size_t image_end = end_of_image(text, end);

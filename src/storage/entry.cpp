@@ -88,7 +88,7 @@ std::optional<std::string> read_trusted(const fs::path& path, const std::vector<
   return text;
 }
 
-// The index that lies beside an object. It was uploaded with it, so its first line has the version
+// The index that is beside an object. It was uploaded with it, so its first line has the version
 // of the file it was made for, not the object's: size and each entry's checksum must do.
 std::optional<std::string> read_object(Store& store, const std::string& path) {
   if (!store.exists(path)) return {};

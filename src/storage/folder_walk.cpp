@@ -76,7 +76,7 @@ class Walk {
     const bool hidden = path[path.rfind('/') + 1] == '.';
     if (S_ISDIR(info.st_mode))
       enter(path, info);
-    else if (!hidden && S_ISREG(info.st_mode))  // a pipe would block its reader for ever
+    else if (!hidden && S_ISREG(info.st_mode))  // a pipe would block its reader forever
       files_.push_back(stored_file(path, info));
   }
 

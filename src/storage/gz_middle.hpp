@@ -45,7 +45,7 @@ class GzMiddle {
   std::size_t trailer_ = 0;  // bytes left of that one's trailer
 };
 
-// Sets the window of each of `members`, which start from `point`, lie one after the other and have
+// Sets the window of each of `members`, which start from `point`, are one after the other and have
 // skip, length and stored.
 void find_windows(Store& store, const StoredFile& file, const GzPoint& point,
                   std::span<Entry> members);

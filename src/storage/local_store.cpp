@@ -41,7 +41,7 @@ struct OpenFile {
   }
 };
 
-// A pipe or a device named like an image would be read for ever.
+// A pipe or a device named like an image would be read forever.
 [[noreturn]] void throw_irregular(const std::string& path) {
   throw DataError("[files] " + path +
                   ": is no regular file. Hint: a folder, pipe or device is "

@@ -1,4 +1,4 @@
-// Waiting for storage that does not answer: pauses that end when nobody wants the bytes any more,
+// Waiting for storage that does not answer: pauses that end when the bytes are no longer needed,
 // and one voice in the log for an outage that many threads meet at once.
 #pragma once
 

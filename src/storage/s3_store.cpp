@@ -140,7 +140,7 @@ class S3Store final : public Store {
   }
 
  private:
-  // A prefix is a folder or one object, not the beginning of a name. Hidden files are passed over.
+  // A prefix is a folder or one object, not the beginning of a name. Hidden files are skipped.
   static bool is_below(const std::string& key, const std::string& prefix) {
     const bool below =
         prefix.empty() || prefix.ends_with('/') || key == prefix || key.starts_with(prefix + "/");

@@ -138,7 +138,7 @@ void set_summation_order(TrainState& state, const SummationOrder& now, const Con
     changed("libraries", before.versions, now.versions);
   }
   state.order = now;
-  // launch.bucket_mb: auto goes on with what it chose.
+  // launch.bucket_mb: auto continues with what it chose.
   if (now.bucket_mb == 0) state.order.bucket_mb = before.bucket_mb;
 }
 

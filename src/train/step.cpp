@@ -11,7 +11,7 @@
 namespace chexnet {
 namespace {
 
-// The classifier lies first in the flat buffer: its gradients are the first that backward finishes.
+// The classifier is first in the flat buffer: its gradients are the first that backward finishes.
 std::int64_t trainable_end(const Network& network, const Parameters& parameters) {
   if (!network.options().freeze_backbone) return parameters.size();
   std::int64_t end = 0;

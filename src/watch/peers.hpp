@@ -1,4 +1,4 @@
-// What every rank of a run tells all others of itself once, and who watches over them.
+// What every rank of a run sends once to all others, and which ranks observe them.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-// What ranks of one run know, and nobody else. Two, so that a stranger who is told one (by a rank
+// What ranks of one run know, and nobody else. Two, so that an outsider who gets one (by a rank
 // that reached him for its observer) cannot answer for an observer.
 struct RunTokens {
   std::string report, answer;

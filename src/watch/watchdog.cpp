@@ -64,8 +64,8 @@ class Watchdog::Thread {
   PhaseSlot* slot() { return &table_.own().phase; }
 
  private:
-  // On one host all is said through shared memory, and nobody listens. Else the observers listen,
-  // and every other host learns where.
+  // On one host all reports go through shared memory, and no port is open. Else the observers
+  // listen, and every other host learns where.
   void link_hosts(Communicator& comm) {
     if (on_one_host(peers_)) return;
     tokens_.report = shared_token(comm);
@@ -126,7 +126,7 @@ class Watchdog::Thread {
   }
 
   void heartbeat() {
-    // A job that was suspended as a whole (Slurm does) finds everybody silent when it goes on.
+    // A job that was suspended as a whole (Slurm does) finds all ranks silent when it continues.
     const bool resumed = age(looked_s_) > kPause;
     if (resumed) resumed_s_ = now_s();
     looked_s_ = now_s();

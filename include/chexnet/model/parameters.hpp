@@ -1,7 +1,7 @@
 // All parameters of a network in one flat buffer, their gradients in another of the same layout,
 // and the running statistics of BatchNorm in a third. The layout is the order in which backward
 // finishes gradients (last layer first), so a prefix of the gradient buffer is complete at any time
-// and can travel. Behind the gradients lies a tail with this step's batch statistics, in the layout
+// and can travel. Behind the gradients is a tail with this step's batch statistics, in the layout
 // of the running statistics: they are averaged over ranks with the last bucket.
 #pragma once
 

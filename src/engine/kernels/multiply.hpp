@@ -24,7 +24,7 @@ CHEXNET_INLINE V multiply_add(V sum, V a, V b) {
   return a * b + sum;
 }
 
-// out[r][32] = sum over blocks of 16 units; row r's units lie at a + offsets[block] + r * Step.
+// out[r][32] = sum over blocks of 16 units; row r's units are at a + offsets[block] + r * Step.
 template <class A, bool Pair, int Step, int Rows>
 __attribute__((noinline)) void multiply_tile(const A* __restrict a,
                                              const std::int64_t* __restrict offsets, int blocks,

@@ -42,7 +42,7 @@ CHEXNET_INLINE void put_by_pixels(Panel<A> panel, std::int64_t p, int c, Vec<A> 
 }
 
 // The same in a padded image: unit i holds pixels (i, i + distance) for every i. Pixels of a row
-// that are a multiple of `distance` apart arrive in order; `first` of them: to its left lies
+// that are a multiple of `distance` apart arrive in order; `first` of them: to its left is
 // padding.
 template <class S, bool Pair, class A = Accumulator<S>>
 CHEXNET_INLINE void put_in_row(Panel<A> panel, std::int64_t i, int c, Vec<A> v,

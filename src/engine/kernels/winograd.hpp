@@ -106,7 +106,7 @@ struct Winograd {
     out[2] = lower[0] + lower[1] + lower[2];
     out[3] = lower[1] - lower[2] - lower[3];
   }
-  // Calls use(e, y, x) for the tile's outputs that lie in the map.
+  // Calls use(e, y, x) for the tile's outputs that are in the map.
   template <class Use>
   static CHEXNET_INLINE void each_output(PaddedImage shape, TileCorner at, const Use& use) {
 #pragma GCC unroll 4

@@ -72,7 +72,7 @@ nlohmann::ordered_json json_of(const Prediction& p, double without_overlap, doub
             {"loader", 1e3 * p.loader_s}}},
           {"limit", p.limit},
           {"hours", hours},
-          {"loader_images_per_s_a_host", p.loader_demand},
+          {"loader_images_per_s_per_host", p.loader_demand},
           {"storage_gb_per_s", p.storage_demand_gb_per_s}};
 }
 

@@ -183,7 +183,7 @@ int run(const Options& options) {
     reasons += (reasons.empty() ? " (" : ", ") + name + " " + std::to_string(count);
   }
   log_info("dicom: " + std::to_string(converted) + " images in " + options.out + ", " +
-           std::to_string(passed) + " passed over" + (reasons.empty() ? "" : reasons + ")") + ", " +
+           std::to_string(passed) + " skipped" + (reasons.empty() ? "" : reasons + ")") + ", " +
            std::to_string(damaged.size()) + " damaged or not readable" +
            (hide ? "; ids are pseudonyms, the private map is " + map_path.string() : ""));
   if (options.json)
@@ -213,12 +213,12 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"pseudonym", "keep"}))
       ->capture_default_str();
   app.add_option("--key-file", options.key_file,
-                 "key of the pseudonyms (OUT.key); made when it is not there");
+                 "key of the pseudonyms (OUT.key); made when it does not exist");
   app.add_option("--map-file", options.map_file, "private map of pseudonyms (OUT.map.csv)");
   app.add_option("--max-pixels", options.limits.max_pixels, "largest width x height")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->capture_default_str();
-  app.add_option("--max-seconds", options.limits.seconds, "longest time for a file")
+  app.add_option("--max-seconds", options.limits.seconds, "longest time per file")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object on stdout (docs/json.md)");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # chexnet-dicom on files written here value by value (and by gdcmconv in compressed forms where it is installed), and on
-# the real ones where they are: every step of the display pipeline, what is passed over, pseudonyms.
+# the real ones where they are: every step of the display pipeline, what is skipped, pseudonyms.
 set -u
 source tests/lib.sh
 converter=$CHEXNET_BUILD/chexnet-dicom

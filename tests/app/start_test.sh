@@ -22,7 +22,7 @@ rows() { "$program" doctor --folder "$scratch" --json "$@" >"$scratch/rows.json"
 fails() {  # fails NAME EXIT: this row alone is a FAIL
   check "doctor: $1 is a row (${2})" python3 -c "
 import json
-rows = json.load(open('$scratch/rows.json'))['findings']
+rows = json.load(open('$scratch/rows.json'))['checks']
 assert [r['name'] for r in rows if r['level'] == 'FAIL' and r['advice']] == ['$1'] and len(rows) > 12 and '$2' == 'exit 5'"
 }
 code=$(TMPDIR=$scratch/absent rows --ranks 2); fails TMPDIR "$code"
@@ -41,6 +41,6 @@ code=$(rows --network tcp:eth9 --ranks 2); fails "network interface" "$code"
 code=$(rows)
 check "doctor of one rank says which mpirun and MPI library there are ($code)" python3 -c "
 import json
-rows = {r['name']: r for r in json.load(open('$scratch/rows.json'))['findings']}
+rows = {r['name']: r for r in json.load(open('$scratch/rows.json'))['checks']}
 assert 'Open MPI' in rows['mpirun']['text'] and 'Open MPI' in rows['MPI library']['text']"
 finish

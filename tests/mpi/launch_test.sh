@@ -6,7 +6,7 @@ machines=$source_folder/tests/machine/machines
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6)
 rows() { python3 -c "
 import json, sys
-for f in json.load(sys.stdin)['findings']:
+for f in json.load(sys.stdin)['checks']:
     if f['name'].startswith('rank '): print(f['level'], f['name'], f['text'])"; }
 
 # Two sockets made up of this machine's two CPUs: mpirun really binds, and the table says what the kernel says.

@@ -64,7 +64,7 @@ TEST_CASE("every form in which NCCL 2.4 to 2.30 names a connection is read") {
   CHECK(forms == 3 * 4 * 3 * 3 * (24 + 7 + 48));
 }
 
-TEST_CASE("other lines are passed over, and unknown connections counted") {
+TEST_CASE("other lines are skipped, and unknown connections counted") {
   bool unknown = false;
   for (const char* line : {"node1:1:2 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>",
                            "node1:1:2 [0] NCCL INFO Connected all rings",

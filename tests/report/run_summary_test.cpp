@@ -49,7 +49,7 @@ TEST_CASE("a run that holds its lock runs, one that does not has died") {
   CHECK(summarize_run(run).state == "running");
 }
 
-TEST_CASE("lines of other types than a run writes are passed over") {
+TEST_CASE("lines of other types than a run writes are skipped") {
   const ScratchFolder folder;
   const auto run = make_run(
       folder, "r", {},

@@ -58,7 +58,7 @@ void write(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("an index with numbers that cannot be is passed over, and nothing is written outside") {
+TEST_CASE("an index with numbers that cannot be is ignored, and nothing is written outside") {
   const Archive archive(".tar.gz");
   const StoredFile file = archive.file();
   const auto honest = read(file, ContainerKind::kTarGz).entries;

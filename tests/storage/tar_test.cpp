@@ -155,7 +155,7 @@ TEST_CASE("a tar.gz of many tiny members is read a few times, not once a member"
   }
 }
 
-TEST_CASE("members too large for an image are passed over") {
+TEST_CASE("members too large for an image are skipped") {
   const ScratchFolder folder;
   folder.write("in/a.png", "first");
   folder.write("in/huge.csv", "");

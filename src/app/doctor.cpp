@@ -243,13 +243,13 @@ HostChecks of_hosts(const Options& options, Communicator& comm, const Device& de
                                     .ranks_here = world.local_size,
                                     .visible_gpus = CudaLibrary::visible_gpus(),
                                     .pins_memory = device.cuda != nullptr});
-    mine = {{"host", host_name()}, {"findings", json_of(checks)}};
+    mine = {{"host", host_name()}, {"checks", json_of(checks)}};
   }
   HostChecks hosts;
   for (const auto& said : gather_json(comm, mine)) {
     if (said.is_null()) continue;
     hosts.names.insert(said["host"]);
-    for (auto& check : checks_of(said["findings"])) {
+    for (auto& check : checks_of(said["checks"])) {
       const bool several = comm.size() > world.local_size;
       if (several) check.name = said["host"].get<std::string>() + ": " + check.name;
       hosts.checks.push_back(std::move(check));
@@ -275,7 +275,7 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
                                          {"warn", count(Level::kWarn)},
                                          {"fail", count(Level::kFail)},
                                          {"skip", count(Level::kSkip)},
-                                         {"findings", json_of(checks)}}))
+                                         {"checks", json_of(checks)}}))
               << std::endl;
   else
     std::cout << text << std::flush;

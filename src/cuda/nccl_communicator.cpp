@@ -26,7 +26,7 @@ void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
   if (rc == ncclSuccess || rc == ncclInProgress) return;
   throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " + ncclGetErrorString(rc) + " (" +
                     at.function_name() + "): " + ncclGetLastError(comm) +
-                    ". Hint: NCCL_DEBUG=INFO tells more");
+                    ". Hint: NCCL_DEBUG=INFO shows more");
 }
 
 // Gradients travel on a stream of their own:
@@ -156,7 +156,7 @@ class NcclCommunicator final : public Communicator {
         ncclCommAbort(comm_);
         throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what +
                         " did not finish in " + fixed(timeout_s_, 0) +
-                        " s. Hint: can the hosts reach each other? NCCL_DEBUG=INFO tells more");
+                        " s. Hint: can the hosts reach each other? NCCL_DEBUG=INFO shows more");
       }
       sched_yield();
     }

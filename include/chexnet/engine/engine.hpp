@@ -45,7 +45,7 @@ class Engine {
   // how far it is complete. An engine that is not for training computes the classifier's gradients
   // only.
   virtual void backward(const void* dlogits, const MicroBatch& micro_batch) = 0;
-  // Adds times to `layer_times` until told otherwise; null: none.
+  // Adds times to `layer_times` until set otherwise; null: none.
   virtual void set_layer_times(LayerTimes* layer_times) = 0;
   // Marks each group of layers (stem, blocks, head) for a timeline; null: none.
   virtual void set_profiler(Profiler* profiler) = 0;

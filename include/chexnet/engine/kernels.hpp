@@ -1,7 +1,7 @@
 // The engine's innermost loops, one table for each instruction set and storage type, chosen once at
 // run time. All work on tiles that stay in the L2 cache; plans, passes and threads are elsewhere.
 //
-// Maps are channels-last: pixel p's channel c of a map lies at data[p * pitch + c]. Channels are
+// Maps are channels-last: pixel p's channel c of a map is at data[p * pitch + c]. Channels are
 // multiples of 32.
 //
 // A panel is a tile of pixels ready for the multiply kernels: [K / 16][rows][16] units, a unit
@@ -143,7 +143,7 @@ struct Kernels {
   void (*conv3_row)(const A* corner, const std::int64_t* offsets, int blocks, int width, int stride,
                     const A* weights, int outputs, S* out, std::int64_t out_pitch, Moments moments);
   // Gradients of the epilogue's pixels first_pixel, first_pixel + stride, …, `count` of them, from
-  // panel rows `from`, from + 1, …; 32 outputs' weights lie `weights_step` apart. `y` gets the
+  // panel rows `from`, from + 1, …; 32 outputs' weights are `weights_step` apart. `y` gets the
   // normalized pixels at rows `at`, at + stride, …; its row i pairs pixels i and i + stride.
   void (*conv3_row_back)(const A* from, const std::int64_t* offsets, int blocks, int count,
                          const A* weights, std::int64_t weights_step,

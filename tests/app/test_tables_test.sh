@@ -96,12 +96,12 @@ refused 3 "is also in" evaluate "$scratch/handed_on.safetensors" --manifest "$sc
 printf 'Path,Sex,Age,Frontal/Lateral,AP/PA,Edema\npatients/patient_data/x.jpg,F,5,Frontal,AP,1\n' >"$scratch/chexpert.csv"
 refused 3 "chexpert.csv:2: no folder 'patient<number>'" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/chexpert.csv" --images "$scratch/other" --format chexpert
 
-# Only images may lie in an object store.
-refused 2 "lies in an object store" train "$small" --out s3://bucket/run
-refused 2 "lies in an object store" train "$small" --set run.dir=s3://bucket/run
-refused 2 "lies in an object store" train "$small" --set data.test_list=s3://bucket/test.txt
-refused 2 "lies in an object store" pack "$small" --out s3://bucket/set.pack
-refused 2 "lies in an object store" evaluate "$scratch/run" --manifest s3://bucket/t.csv
-refused 2 "lies in an object store" evaluate "$scratch/run" --out s3://bucket/p.csv
+# Only images may be in an object store.
+refused 2 "is in an object store" train "$small" --out s3://bucket/run
+refused 2 "is in an object store" train "$small" --set run.dir=s3://bucket/run
+refused 2 "is in an object store" train "$small" --set data.test_list=s3://bucket/test.txt
+refused 2 "is in an object store" pack "$small" --out s3://bucket/set.pack
+refused 2 "is in an object store" evaluate "$scratch/run" --manifest s3://bucket/t.csv
+refused 2 "is in an object store" evaluate "$scratch/run" --out s3://bucket/p.csv
 
 finish

@@ -35,7 +35,7 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
       {"a: &x 1\nb: *x\n", "exp.yaml:2: aliases"},
       {"data.resize: 64\ndata: {resize: 72}\n", "exp.yaml:2: key 'data.resize' appears twice"},
       {"train: {lr: 1}\n---\ntrain: {lr: 2}\n", "exp.yaml:2: a second document (---) begins"},
-      {"run: {dir: \"s3://bucket/run\"}\n", "'s3://bucket/run' lies in an object store"},
+      {"run: {dir: \"s3://bucket/run\"}\n", "'s3://bucket/run' is in an object store"},
       {"data: {manifest: {path: \"s3://bucket/t.csv\"}}\n",
        "tables, lists, weights and everything that is written must be in a file system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
@@ -113,7 +113,7 @@ TEST_CASE("a config that travels with a model names no places") {
   CHECK(again.data.stage.kind == StageChoice::Kind::kOff);
 }
 
-TEST_CASE("only images may lie in an object store") {
+TEST_CASE("only images may be in an object store") {
   CHECK(object_store_problem("s3://bucket/x").find("file system") != std::string::npos);
   CHECK(object_store_problem("/data/odd://name").empty());
   CHECK(object_store_problem("runs/x").empty());

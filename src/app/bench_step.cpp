@@ -90,7 +90,7 @@ nlohmann::ordered_json layer_times(Network& network, const Device& device,
 std::string layer_table(const nlohmann::ordered_json& json) {
   const double flops = json["ceilings"]["fma_gflop_per_s"],
                bytes = json["ceilings"]["copy_gb_per_s"];
-  Rows rows = {{"by kind of layer", "ms a step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
+  Rows rows = {{"by kind of layer", "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
   const auto share = [](double value, double of, int width) {
     std::string text =
         value == 0 ? "-" : fixed(value, 1) + " (" + fixed(100 * value / of, 0) + " %)";
@@ -199,14 +199,14 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   }
   std::cout << options.model << "  batch " << options.batch << " x " << comm->size() << " ranks  "
             << options.size << " px  " << choice_name(network.options().precision) << "  "
-            << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1) << " ms a step  "
-            << fixed(json["cpu_s_per_step"], 2) << " CPU s a step  peak "
+            << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1)
+            << " ms per step  " << fixed(json["cpu_s_per_step"], 2) << " CPU s per step  peak "
             << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
             << json["engine"].get<std::string>() << "\n";
   if (comm->size() > 1)
     std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
               << " ms, step without communication "
-              << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden share "
+              << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden fraction "
               << fixed(100 * json["hidden_fraction"].get<double>(), 0) << " %\n";
   if (json.contains("layers")) std::cout << layer_table(json);
   return 0;
@@ -220,7 +220,7 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
                                             "forward, loss, backward and optimizer on made-up "
                                             "images; with ranks also the cost of communication");
   step_command->add_option("--model", step->model, "network")->capture_default_str();
-  step_command->add_option("--batch", step->batch, "images a rank")
+  step_command->add_option("--batch", step->batch, "images per rank")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   step_command->add_option("--size", step->size, "pixels")
@@ -236,7 +236,7 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
   step_command->add_option("--convolutions", step->convolutions, "as train.convolutions")
       ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
       ->capture_default_str();
-  step_command->add_option("--threads", step->threads, "compute threads a rank; 0 = its cores");
+  step_command->add_option("--threads", step->threads, "compute threads per rank; 0 = its cores");
   add_device_option(*step_command, step->device);
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))

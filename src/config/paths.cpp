@@ -37,8 +37,8 @@ std::string object_store_problem(const std::string& path) {
   const auto scheme = path.find("://");
   if (scheme == std::string::npos || path.find('/') < scheme) return {};
   return "'" + path +
-         "' lies in an object store, and only data.images may. Hint: tables, lists, weights and "
-         "all that is written must lie in a file system";
+         "' is in an object store, and only data.images may be. Hint: tables, lists, weights and "
+         "everything that is written must be in a file system";
 }
 
 }  // namespace chexnet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -15,6 +16,17 @@
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
+
+// A save, and what a crash behind each step leaves:
+//
+//   .step-00000007.tmp/ with files        removed at the next start
+//   .step-00000007.tmp/state.json         the same: the name says that it is not done
+//   step-00000007/                        whole; fsync of files and folder came before the rename
+//   last -> step-00000007                 mended by recover_newest()
+//   older folders removed                 done at the next save
+//
+// So step-N/ without a dot is whole unless the disk or a person changed it, which the checksums of
+// its state.json tell.
 
 [[noreturn]] void refused(const fs::path& path, const std::error_code& error,
                           const std::string& hint) {
@@ -32,6 +44,7 @@ bool is_there(const fs::path& path) {
 }
 
 std::string step_name(std::int64_t step) {
+  assert(step >= 0);  // names sort as steps do
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "step-%08lld", static_cast<long long>(step));
   return text.data();
@@ -71,9 +84,10 @@ void move_aside(const fs::path& path) {
   log_warning("[checkpoint] " + path.string() + " is broken and was moved to " + to.string());
 }
 
-// `state` with size and SHA-256 of all that is in `folder`.
+// `state`, a JSON object, with size and SHA-256 of all that is in `folder`.
 std::string with_files(const std::string& state, const fs::path& folder) {
   auto json = nlohmann::json::parse(state);
+  assert(json.is_object());
   json["files"] = nlohmann::json::object();
   for (const auto& entry : fs::directory_iterator(folder))
     json["files"][entry.path().filename().string()] = {{"bytes", entry.file_size()},
@@ -85,11 +99,13 @@ std::string with_files(const std::string& state, const fs::path& folder) {
 
 CheckpointStore::CheckpointStore(fs::path folder, int keep)
     : folder_(std::move(folder)), keep_(keep) {
+  assert(keep_ >= 1);
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) refused(folder_, error, "is the run folder writable?");
 }
 
+// Only what state.json names is looked at: file systems leave files of their own (.nfs…).
 std::string CheckpointStore::problem(const fs::path& checkpoint, const std::string& only) {
   if (!is_there(checkpoint / "state.json")) return "state.json is missing";
   const std::string text = read_state(checkpoint);
@@ -175,6 +191,7 @@ bool CheckpointStore::has_whole(std::int64_t step) const {
 }
 
 void CheckpointStore::point(const char* link, const std::string& target) const {
+  // A new link and a rename: a reader finds the old target or the new one, never none.
   const fs::path path = folder_ / link, partial = folder_ / ("." + std::string(link) + ".tmp");
   std::error_code error;
   if (fs::read_symlink(path, error) == target) return;
@@ -190,6 +207,7 @@ void CheckpointStore::point(const char* link, const std::string& target) const {
   sync_folder(folder_);
 }
 
+// Errors are passed over: an old checkpoint that stays costs space and nothing else.
 void CheckpointStore::remove_old() const {
   std::error_code error;
   const auto best = fs::read_symlink(folder_ / "best", error).filename();

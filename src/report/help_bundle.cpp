@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <unordered_set>
@@ -21,6 +22,16 @@ namespace chexnet {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Two passes over the same records. The first gathers names, because each file names some that the
+// others hold without saying what they are: a log's sentence about "node17" is known to name a host
+// from the start line of metrics.jsonl. Only then is anything written.
+//
+//   config, metrics, post-mortems, log, split.csv  ->  names_of  ->  Redaction
+//   config, metrics, post-mortems, log             ->  text_for_help(Redaction)  ->  tar
+//
+// What goes into the archive is a list of files that may (records_of), so a kind of file that is
+// added to run folders later is left out until somebody adds it here.
 
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
@@ -115,6 +126,7 @@ void hide_hosts(const std::set<std::string>& hosts, Redaction& redaction) {
   }
 }
 
+// A file of the run that goes into the archive.
 struct Kept {
   fs::path file;  // in the run folder
   std::string text;
@@ -134,8 +146,10 @@ std::vector<Kept> records_of(const fs::path& folder) {
   return kept;
 }
 
+// `records`: the config first.
 Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
                    std::set<std::string> hosts) {
+  assert(!records.empty() && records.front().file == "config.yaml");
   Redaction redaction;
   hosts.insert(host_name());
   for (const auto& [file, text] : records) {
@@ -155,6 +169,14 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
     if (::lstat(entry.path().c_str(), &info) == 0) hide_user(info.st_uid, redaction);
   }
   return redaction;
+}
+
+// YAML is shown by the table of options, JSON value by value; all else is text.
+std::string text_for_help(const Kept& record, const Redaction& redaction) {
+  const auto ending = record.file.extension();
+  if (ending == ".yaml") return config_for_help(record.text);
+  if (ending == ".json" || ending == ".jsonl") return redaction.of_json(record.text);
+  return redaction.of_text(record.text);
 }
 
 struct TemporaryFolder {
@@ -188,13 +210,9 @@ fs::path collect_for_help(const fs::path& run_folder, const std::string& doctor_
   const fs::path inside = fs::path(place.path) / name;
   fs::create_directories(inside / "log");
   write_atomically(inside / "doctor.txt", redaction.of_text(doctor_text));
-  for (const auto& [file, text] : records) {
-    const auto ending = file.extension();
-    write_atomically(inside / file, ending == ".yaml" ? config_for_help(text)
-                                    : ending == ".json" || ending == ".jsonl"
-                                        ? redaction.of_json(text)
-                                        : redaction.of_text(text));
-  }
+  for (const Kept& record : records)
+    write_atomically(inside / record.file, text_for_help(record, redaction));
+
   const fs::path packed = fs::path(place.path) / "packed", archive = name + ".tar.gz";
   // tar's own heads name user and group of each file.
   const auto tar = output_of({"tar", "-C", place.path, "--owner=0", "--group=0", "--numeric-owner",

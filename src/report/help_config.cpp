@@ -11,6 +11,9 @@
 namespace chexnet {
 namespace {
 
+// What may be shown is decided by the option, not by the look of its value: a number, a switch, one
+// of the choices that --help prints anyway. So a password in a wrong place of the file is a TEXT.
+
 bool is_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);

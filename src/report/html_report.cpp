@@ -1,5 +1,6 @@
 #include "chexnet/report/html_report.hpp"
 
+#include <cassert>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/clock.hpp"
@@ -10,6 +11,9 @@
 
 namespace chexnet {
 namespace {
+
+// Findings, titles and settings are texts of the user's files: each goes through xml_escaped on its
+// way into the page, so none becomes markup.
 
 std::string curves_html(const std::filesystem::path& folder) {
   Curve train{"training loss", curve_color(0), {}, {}},
@@ -53,6 +57,7 @@ void write_report(const std::filesystem::path& folder, const std::string& title,
       "diagnosis.</p>\n";
   for (const auto& result : results) {
     const Scores& s = result.scores;
+    assert(s.auroc.size() == s.findings.size() && s.positives.size() == s.findings.size());
     html += "<h2>AUROC on the " + xml_escaped(result.split) + " split (" + images_text(s) +
             ")</h2>\n<table><tr><th>finding</th><th class=\"n\">positives</th><th "
             "class=\"n\">AUROC</th></tr>\n";

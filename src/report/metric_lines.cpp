@@ -23,7 +23,9 @@ struct FieldType {
   bool (*fits)(const json&);
 };
 
-// The fields that are read again.
+// The fields that are read again. Whoever reads an event may take them for what stands here,
+// without looking: a run folder may come from somebody else, and a wrong type would throw far from
+// its line.
 constexpr FieldType kFields[] = {{"event", [](const json& v) { return v.is_string(); }},
                                  {"host", [](const json& v) { return v.is_string(); }},
                                  {"job", [](const json& v) { return v.is_string(); }},

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cassert>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_writer.hpp>
@@ -45,6 +46,12 @@ std::int64_t step_of(const nlohmann::json& event) {
   return found != event.end() ? found->get<std::int64_t>() : 0;
 }
 
+// A run that goes on from a checkpoint of step s repeats what came after it:
+//
+//   train 1 .. s | val s, checkpoint s | train s+1 .. | final, end
+//                                       ^ cut here, and at `val s` too when its evaluation is due
+//
+// Otherwise a curve would have two values at one step.
 bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
   const std::int64_t step = step_of(event);
   if (step != start.step) return step > start.step;
@@ -125,6 +132,7 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
       value.add_float(kSimpleValue, static_cast<float>(v));
     };
     for (const auto& [name, value] : fields) {
+      assert(!line.contains(name));  // "event" and "step" are ours
       line[name] = json_of(value);
       if (const auto* number = std::get_if<double>(&value)) scalar(name, *number);
       if (const auto* whole = std::get_if<std::int64_t>(&value))

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+#include <cmath>
 #include <set>
 
 #include "chexnet/core/text_format.hpp"
@@ -31,6 +33,17 @@ std::string curve_color(std::size_t i) {
   return kColors[i % kColors.size()];
 }
 
+// In the units of the view box, 640 wide:
+//
+//   (64,16) title                     y_label (628,16)
+//   58 |  y max ------------------------------ |  28 = kTop
+//      |                                       |
+//      |  y min ------------------------------ |  floor
+//        64   ticks of x                    628
+//                     x_label                       floor + 32
+//        legend: three curves per row               floor + 50
+//
+// y grows downwards in SVG, so py() turns it around.
 std::string svg_plot(const Plot& plot) {
   constexpr double kWidth = 640, kLeft = 64, kTop = 28, kRight = 12;
   const double legend_rows = static_cast<double>((plot.curves.size() + 2) / 3);
@@ -39,6 +52,7 @@ std::string svg_plot(const Plot& plot) {
   double x_min = 1e300, x_max = -1e300, y_min = plot.from_zero ? 0 : 1e300, y_max = -1e300;
   for (const auto& curve : plot.curves) {
     for (const auto& [x, y] : curve.points) {
+      assert(std::isfinite(x) && std::isfinite(y));
       x_min = std::min(x_min, x);
       x_max = std::max(x_max, x);
       y_min = std::min(y_min, y);
@@ -46,6 +60,7 @@ std::string svg_plot(const Plot& plot) {
     }
   }
   if (x_min > x_max) return {};
+  // One point, or a flat line: an axis needs some length.
   if (x_max - x_min < 1e-9) x_max = x_min + 1;
   if (y_max - y_min < 1e-9) y_max = y_min + 1e-3;
   const auto px = [&](double x) {
@@ -88,10 +103,12 @@ std::string svg_plot(const Plot& plot) {
       for (const auto& [x, y] : curve.points)
         svg += "<circle cx=\"" + px(x) + "\" cy=\"" + fixed(py(y), 1) + "\" r=\"2.5\" fill=\"" +
                curve.color + "\"/>";
-    for (const std::size_t m : curve.marked)
+    for (const std::size_t m : curve.marked) {
+      assert(m < curve.points.size());
       svg += "<circle cx=\"" + px(curve.points[m].first) + "\" cy=\"" +
              fixed(py(curve.points[m].second), 1) + "\" r=\"6\" fill=\"none\" stroke=\"" +
              curve.color + "\" stroke-width=\"1.6\"/>";
+    }
     const double legend_y = floor + 50 + 16 * static_cast<double>(c / 3);
     svg += text(fixed(kLeft + 190 * static_cast<double>(c % 3), 0), legend_y, "start",
                 "\u2014 " + curve.name, " fill=\"" + curve.color + "\"");

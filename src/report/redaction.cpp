@@ -2,11 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cctype>
 #include <nlohmann/json.hpp>
 
 namespace chexnet {
 namespace {
+
+// Three rules, in this order (Redaction::of_text):
+//
+//   paths   "/data/St. Elsewhere/x y.png: gone"  ->  "PATH: gone"      known places and what is
+//   below words   "patient MRN-770000"                 ->  "patient PATIENT" known names, whole
+//   words looks   "00012345_003", "10.1.2.3"           ->  "ID", "ADDRESS"   whatever looks like a
+//   name
+//
+// A known path goes first, because it may hold blanks that cut it into words. Looks go last: they
+// take a part of a name that holds blanks or quotes for all of it. When in doubt a text is hidden:
+// a missing word costs the help desk a question, a name that stays cannot be taken back.
 
 using Json = nlohmann::ordered_json;
 
@@ -192,6 +204,7 @@ void Redaction::hide_path(std::string_view path, const std::string& by) {
 // The longest hidden word that begins at `at` and ends where a run of letters ends.
 Redaction::Found Redaction::longest_word(std::string_view text, std::size_t at,
                                          std::string_view before) const {
+  assert(at <= text.size());
   Found longest{at, nullptr};
   for (std::size_t end = end_of_run(text, at); end > at && end - at <= longest_word_;) {
     const std::string_view word = text.substr(at, end - at);
@@ -212,6 +225,7 @@ Redaction::Found Redaction::longest_word(std::string_view text, std::size_t at,
 std::size_t Redaction::end_below(std::string_view text, std::size_t end) const {
   if (end == text.size() || text[end] != '/') return end;
   const std::size_t image_end = end_of_image(text, end);
+  assert(end < text.size());
   while (end < text.size() && text[end] == '/') {
     const std::size_t begin = end + 1;
     const std::size_t word_end = longest_word(text, begin, "").end;

@@ -1,6 +1,7 @@
 #include "chexnet/report/run_comparison.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -11,6 +12,7 @@
 namespace chexnet {
 namespace {
 
+// The sample's standard deviation (divided by n - 1): seeds are a sample of all seeds.
 Spread spread_of(const std::vector<double>& values) {
   Spread spread;
   spread.count = static_cast<int>(values.size());
@@ -41,7 +43,10 @@ std::string auroc_text(const std::optional<double>& auroc) {
 
 }  // namespace
 
+// Two runs belong to one group when all keys but these have equal texts. What differs nowhere is
+// not named: it would make each line as long as a config.
 std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
+  assert(!runs.empty());
   static const std::set<std::string> kOwn = {"run.seed", "run.name", "run.dir"};
   std::vector<std::string> differing;
   for (const auto& [key, value] : runs.front().config)

@@ -27,6 +27,16 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
+// The state of a run follows from the last event that says one, and only for a run that seems to be
+// running from what other processes see:
+//
+//   start, restart -> running     stop -> stopped     error -> failed     end -> finished
+//   running with a post-mortem            -> aborted
+//   running, its lock free on this host   -> died
+//   running, silent for ten minutes on another host, where the lock may not reach -> silent
+//
+// A run goes through these several times, once for each start.
+
 // A run that logs nothing for so long is not simply busy.
 constexpr double kSilent = 600;
 
@@ -100,7 +110,7 @@ void read_event(RunSummary& run, const json& event, double batch) {
   }
 }
 
-// Throws where `path` cannot be looked at.
+// Throws, and does not say "no run", where `path` cannot be looked at.
 bool is_there(const fs::path& path) {
   std::error_code error;
   const bool there = fs::exists(path, error);

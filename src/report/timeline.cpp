@@ -1,6 +1,7 @@
 #include "chexnet/report/timeline.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,6 +19,10 @@ namespace {
 
 using nlohmann::json;
 
+// Each rank sends its spans as arrays [name, row, begin, seconds], with the clock offset added, so
+// rank 0 only subtracts the first begin of all. Steady clocks of two hosts start anywhere: the
+// offset is the median over some rounds of what rank 0's clock showed, at a barrier, less ours.
+
 // Rows of a rank. Buckets travel at the same time, so each has a row of its own.
 enum Row : int { kMain = 0, kReady = 1, kBuckets = 10 };
 
@@ -29,6 +34,7 @@ json name_of(const char* kind, int process, int track, const std::string& name) 
 }  // namespace
 
 std::size_t timeline_events(int ranks) {
+  assert(ranks > 0);
   constexpr std::size_t kOfOne = 200'000, kOfAll = 8'000'000;  // of about 100 bytes
   return std::min(kOfOne, kOfAll / static_cast<std::size_t>(ranks));
 }

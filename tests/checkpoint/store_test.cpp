@@ -164,3 +164,83 @@ TEST_CASE("the state of a checkpoint can be replaced, its files stay described")
   CHECK_FALSE(store.has_whole(1));
   CHECK_FALSE(store.has_whole(2));
 }
+
+TEST_CASE("a state that is no description of files is a broken checkpoint, not an error") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  const fs::path checkpoint = folder / "c/step-00000001";
+  for (const char* state : {"", "{", "[]", "7", "{}", R"({"files":{"data":7}})",
+                            R"({"files":{"data":{"bytes":"12","sha256":""}}})"}) {
+    save(store, 1);
+    folder.write("c/step-00000001/state.json", state);
+    INFO(state);
+    CHECK(CheckpointStore::problem(checkpoint).starts_with("state.json: "));
+  }
+  fs::remove(checkpoint / "state.json");
+  CHECK(CheckpointStore::problem(checkpoint) == "state.json is missing");
+  CHECK(error_of<CheckpointError>([&] { CheckpointStore::read_state(checkpoint); }) != "");
+}
+
+TEST_CASE("a save where a broken checkpoint of that step is moves it aside") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  fs::remove(folder / "c/step-00000001/data");
+  folder.write("c/step-00000001.broken-1/state.json", "of another time");
+  save(store, 1);
+  CHECK(store.has_whole(1));
+  CHECK(fs::exists(folder / "c/step-00000001.broken-2/state.json"));
+  CHECK(read_text(folder / "c/step-00000001.broken-1/state.json") == "of another time");
+}
+
+TEST_CASE("a save of a step that is whole replaces its state and keeps its files") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  store.save(1, R"({"step": 1, "again": true})",
+             [](const fs::path&) { throw CheckpointError("files are not written again"); });
+  CHECK(store.has_whole(1));
+  const std::string state = CheckpointStore::read_state(folder / "c/step-00000001");
+  CHECK(state.find("again") != std::string::npos);
+}
+
+TEST_CASE("the best checkpoint stays however old it is, and goes with its mark") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 1);
+  save(store, 1);
+  store.mark_best(1);
+  for (int step = 2; step <= 4; ++step) save(store, step);
+  CHECK(store.has_whole(1));
+  CHECK_FALSE(store.has_whole(3));
+  store.mark_best(4);
+  CHECK_FALSE(store.has_whole(1));
+  CHECK(store.has_whole(4));
+}
+
+TEST_CASE("what lies beside the checkpoints is neither one nor removed") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 1);
+  folder.write("c/notes.txt", "mine");
+  folder.write("c/step-00000009.broken-1/state.json", "{}");
+  save(store, 1);
+  save(store, 2);
+  CHECK(store.recover_newest()->filename() == "step-00000002");
+  CHECK(read_text(folder / "c/notes.txt") == "mine");
+  CHECK(fs::exists(folder / "c/step-00000009.broken-1"));
+}
+
+TEST_CASE("a folder that cannot be made is refused with the system's reason") {
+  const ScratchFolder folder;
+  folder.write("file", "");
+  const std::string error =
+      error_of<CheckpointError>([&] { CheckpointStore(folder / "file/checkpoints", 1); });
+  CHECK(error.find("Not a directory. Hint: is the run folder writable?") != std::string::npos);
+}
+
+TEST_CASE("a file that a checkpoint does not describe says nothing about it") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 1);
+  save(store, 1);
+  folder.write("c/step-00000001/.nfs0001", "left by the file system");
+  CHECK(store.has_whole(1));
+}

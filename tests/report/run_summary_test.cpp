@@ -114,3 +114,79 @@ TEST_CASE("a folder that cannot be looked at is an error of its own") {
     CHECK(error.find("Too many levels of symbolic links. Hint: ask the owner") !=
           std::string::npos);
 }
+
+TEST_CASE("a summary holds the last train line, the best evaluation and the slowest rank") {
+  const ScratchFolder folder;
+  Config config;
+  config.train.batch = 10;
+  const auto run =
+      make_run(folder, "r", config,
+               "{\"event\":\"train\",\"step\":1,\"epoch\":0,\"loss\":0.9,\"images_per_s\":5}\n"
+               "{\"event\":\"train\",\"step\":6,\"epoch\":1,\"loss\":0.5,\"images_per_s\":20,"
+               "\"steps\":4,\"data_wait_s\":0.5}\n" +
+                   val_line(3, 0.6, true) + val_line(6, 0.7, false) +
+                   "{\"event\":\"ranks\",\"step\":6,\"own_ms_per_step\":"
+                   "{\"0\":100,\"1\":300,\"2\":150,\"x\":900,\"3\":null}}\n"
+                   "{\"event\":\"straggler\",\"step\":6,\"rank\":1,\"host\":\"h\",\"cause\":\"slow "
+                   "disk\"}\n");
+  const RunLock lock(run);
+  const RunSummary summary = summarize_run(run);
+  CHECK(summary.step == 6);
+  CHECK(summary.epoch == 1);
+  CHECK(summary.loss == 0.5);
+  // 4 steps of 10 images at 20 images/s are 2 s; a quarter of it was waiting.
+  CHECK(summary.data_wait_fraction == Approx(0.25));
+  CHECK(summary.best_step == 3);
+  CHECK(summary.val_auroc == Approx(0.6));
+  CHECK(summary.slowest_rank == 1);
+  CHECK(summary.slowest_ratio == Approx(2));  // 300 against a median of 150
+  CHECK(summary.stragglers == std::vector<std::string>{"rank 1 on h: slow disk"});
+  CHECK(summary_text(summary).find("at the best step, 3") != std::string::npos);
+}
+
+TEST_CASE("the time to go follows from the steps that are left") {
+  const ScratchFolder folder;
+  Config config;
+  config.train.batch = 10;
+  const auto run = make_run(folder, "r", config,
+                            "{\"event\":\"restart\",\"step\":0,\"total_steps\":100,\"ranks\":2}\n"
+                            "{\"event\":\"train\",\"step\":40,\"images_per_s\":20}\n");
+  const RunLock lock(run);
+  const RunSummary summary = summarize_run(run);
+  CHECK(summary.seconds_to_go == Approx(30));
+  CHECK(summary.ranks == 2);
+  CHECK(summary.restarts == 1);
+  CHECK(summary_json(summary).find("\"seconds_to_go\":30") != std::string::npos);
+}
+
+TEST_CASE("groups are named by the settings that differ, without name, folder and seed") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (int i = 0; i < 4; ++i) {
+    Config config;
+    config.run.seed = i;
+    config.train.lr = i < 2 ? 0.5 : 0.25;
+    runs.push_back(summarize_run(make_run(folder, "r" + std::to_string(i), config, "")));
+  }
+  const auto groups = compare_runs(runs);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].settings == "train.lr=0.5");
+  CHECK(groups[1].settings == "train.lr=0.25");
+  CHECK((groups[0].runs.size() == 2 && groups[0].runs[1] == &runs[1]));
+  CHECK(groups[0].test.count == 0);
+  CHECK(comparison_text(runs).find("train.lr=0.25") != std::string::npos);
+  // One run has nobody to be compared with.
+  CHECK(comparison_text({runs[0]}).find("settings that differ") == std::string::npos);
+}
+
+TEST_CASE("runs are found directly below a folder, in order of name") {
+  const ScratchFolder folder;
+  for (const char* name : {"b", "a", "deep/c"}) make_run(folder, name, {}, "");
+  folder.write("note/readme", "");
+  const auto runs = find_runs(folder.path());
+  CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
+  CHECK(find_runs(folder / "a") == std::vector<std::filesystem::path>{folder / "a"});
+  CHECK(error_of<CheckpointError>([&] {
+          find_runs(folder / "note");
+        }).find("neither a run nor a folder of runs") != std::string::npos);
+}

@@ -1,0 +1,80 @@
+#include "chexnet/report/plot.hpp"
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+Plot plot_of(std::vector<std::pair<double, double>> points) {
+  Plot plot{.title = "Loss", .x_label = "step", .y_label = ""};
+  plot.curves.push_back({"training", curve_color(0), std::move(points), {}});
+  return plot;
+}
+
+}  // namespace
+
+TEST_CASE("text in a plot cannot become markup") {
+  CHECK(xml_escaped(R"(a<b> & "c")") == "a&lt;b&gt; &amp; &quot;c&quot;");
+  Plot plot = plot_of({{0, 1}, {1, 2}});
+  plot.title = "</svg><script>";
+  plot.x_label = "\"x\" & <y>";
+  plot.curves[0].name = "<i>";
+  const std::string svg = svg_plot(plot);
+  CHECK(count_of(svg, "<script") == 0);
+  CHECK(count_of(svg, "<i>") == 0);
+  CHECK(count_of(svg, "</svg>") == 1);
+  CHECK(count_of(svg, "&lt;i&gt;") == 1);
+}
+
+TEST_CASE("a plot without points is no plot") {
+  CHECK(svg_plot(plot_of({})).empty());
+  CHECK(svg_plot({}).empty());
+}
+
+TEST_CASE("the corners of the plot are the smallest and the largest values") {
+  const std::string svg = svg_plot(plot_of({{10, 1}, {20, 3}}));
+  // 64 to 628 across, and the larger value above the smaller.
+  CHECK(count_of(svg, "points=\"64.0,194.0 628.0,28.0 \"") == 1);
+  CHECK(count_of(svg, ">10<") == 1);
+  CHECK(count_of(svg, ">20<") == 1);
+  CHECK(count_of(svg, ">1.000<") == 1);
+  CHECK(count_of(svg, ">3.000<") == 1);
+}
+
+TEST_CASE("a single point and equal values have a plot of finite numbers") {
+  for (const auto& svg : {svg_plot(plot_of({{5, 2}})), svg_plot(plot_of({{5, 2}, {6, 2}}))}) {
+    CHECK_FALSE(svg.empty());
+    CHECK(count_of(svg, "nan") + count_of(svg, "inf") == 0);
+  }
+}
+
+TEST_CASE("few points are drawn one by one, many as a line with five ticks") {
+  CHECK(count_of(svg_plot(plot_of({{1, 1}, {2, 2}, {4, 3}})), "r=\"2.5\"") == 3);
+  std::vector<std::pair<double, double>> points;
+  for (int i = 0; i < 13; ++i) points.emplace_back(i, i);
+  const std::string svg = svg_plot(plot_of(points));
+  CHECK(count_of(svg, "r=\"2.5\"") == 0);
+  CHECK(count_of(svg, "text-anchor=\"middle\"") == 6);  // five ticks and the name of the axis
+}
+
+TEST_CASE("an axis from zero begins there, and a marked point has a ring") {
+  Plot plot = plot_of({{1, 4}, {2, 8}});
+  plot.from_zero = true;
+  plot.digits = 0;
+  plot.curves[0].marked = {1};
+  const std::string svg = svg_plot(plot);
+  CHECK(count_of(svg, ">0<") == 1);
+  CHECK(count_of(svg, "r=\"6\"") == 1);
+  CHECK(count_of(svg, "cx=\"628.0\" cy=\"28.0\" r=\"6\"") == 1);
+}
+
+TEST_CASE("neighboring curves have different colors") {
+  for (std::size_t i = 0; i < 12; ++i) CHECK(curve_color(i) != curve_color(i + 1));
+}

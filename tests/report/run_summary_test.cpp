@@ -108,7 +108,7 @@ TEST_CASE("settings are compared by the test score of the checkpoint that each s
 TEST_CASE("a folder that cannot be looked at is an error of its own") {
   const ScratchFolder folder;
   std::filesystem::create_symlink("loop", folder / "loop");  // ELOOP, for root too
-  for (const std::string error :
+  for (const std::string& error :
        {error_of<CheckpointError>([&] { find_runs(folder / "loop"); }),
         error_of<CheckpointError>([&] { summarize_run(folder / "loop"); })})
     CHECK(error.find("Too many levels of symbolic links. Hint: ask the owner") !=

@@ -8,17 +8,20 @@ data_config "$scratch/set" 144 128 >"$scratch/cfg.yaml"
 pack() { "$program" pack "$scratch/cfg.yaml" "$@" 2>/dev/null; }
 pack --out "$scratch/good.pack"; pack --out "$scratch/good" --format tfrecord --per-shard 12
 kills=0 half=0
+declare -A whole_ms  # [arguments]
 exec 3>&2 2>/dev/null  # the shell reports each killed job
 disturbed() {  # disturbed OUT ARGUMENTS...: killed at random moments until it ends by itself
   local out=$1 rc=1 tries=0 began; shift
-  # How long it takes undisturbed: kills fall anywhere into that.
-  began=$(date +%s%N); "$program" pack "$scratch/cfg.yaml" --out "$scratch/timed${out##*/out}" "$@" 2>/dev/null
-  local whole_ms=$((($(date +%s%N) - began) / 1000000)); rm -rf "$scratch"/timed*
+  # How long it takes undisturbed, measured once per kind: kills fall anywhere into that.
+  if [ -z "${whole_ms[$*]:-}" ]; then
+    began=$(date +%s%N); "$program" pack "$scratch/cfg.yaml" --out "$scratch/timed${out##*/out}" "$@" 2>/dev/null
+    whole_ms[$*]=$((($(date +%s%N) - began) / 1000000)); rm -rf "$scratch"/timed*
+  fi
   while [ $rc != 0 ] && [ $tries -lt 20 ]; do
     tries=$((tries + 1))
     setsid "$program" pack "$scratch/cfg.yaml" --out "$out" "$@" 2>"$scratch/err" & local pid=$!
     if [ $kills -lt 50 ] && [ $tries -le 4 ]; then
-      sleep "$(awk -v t=$whole_ms -v r=$RANDOM 'BEGIN { print t / 1000 * (0.3 + 0.7 * r / 32768) }')"
+      sleep "$(awk -v t="${whole_ms[$*]}" -v r=$RANDOM 'BEGIN { print t / 1000 * (0.3 + 0.7 * r / 32768) }')"
       if kill -9 -- -$pid 2>/dev/null; then kills=$((kills + 1)); fi
       pkill -9 -f "$scratch/cfg.yaml" 2>/dev/null
     fi

@@ -143,7 +143,7 @@ class Assignment {
       unknown(item, "one of " + nearest_names(item, choices, choices.size()));
     if (!option_.is_path) return item;
     try {
-      const std::string path = expanded_path(item);
+      std::string path = expanded_path(item);
       const std::string problem = object_store_problem(path);
       if (!problem.empty() && option_.key != "data.images") throw ConfigError(problem);
       return path;

@@ -86,8 +86,8 @@ FieldRef field_ref(NetworkChoice& member) {
 }
 
 const std::vector<ConfigOption>& config_options() {
-  static const std::vector<ConfigOption> table = all_tables();
-  return table;
+  static const std::vector<ConfigOption> kTable = all_tables();
+  return kTable;
 }
 
 const ConfigOption* find_option(const std::string& key) {

@@ -1,3 +1,5 @@
+// The rows travel between ranks as JSON and are printed as text, so reading must give back what
+// writing took: checks_of(json_of(x)) is x.
 #include "health_table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// inspect: an audit of a data set, for people (a page) and for scripts (--json). What training
+// would refuse is counted here: the reader wants to know all of it, and not the first.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

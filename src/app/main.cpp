@@ -1,4 +1,7 @@
-// Parses, runs one subcommand, catches once.
+// Parses, runs one subcommand, catches once. After an error, in this order: the text goes to stderr
+// and the rank's log; into the metrics of the run that ended by it; the log is closed; and where
+// there are other ranks all of them end with this error's code. The abort comes last because no
+// code runs after it.
 #include <signal.h>
 #include <unistd.h>
 

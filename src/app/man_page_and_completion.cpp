@@ -1,4 +1,6 @@
-// generate: the man page and the bash completion, from the command line's own description.
+// generate: the man page and the bash completion, from the command line's own description and the
+// table of config keys. Both are printed when the program is installed, so they are never behind
+// it.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

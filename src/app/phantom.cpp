@@ -1,3 +1,4 @@
+// phantom: a drawn data set to try the program on where no X-rays may be copied to.
 #include "chexnet/data/phantom.hpp"
 
 #include <CLI/CLI.hpp>

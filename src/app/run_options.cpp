@@ -1,3 +1,5 @@
+// Checks here ask the file system and the config only. They run in the parent and again in each
+// rank, which sees the same command line.
 #include "chexnet/app/run_options.hpp"
 
 #include <unistd.h>

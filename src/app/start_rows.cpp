@@ -1,3 +1,5 @@
+// doctor's rows about what starts ranks. Where no ranks are asked for (`needed` is false) a missing
+// mpirun or MPI library is worth a warning and no failure: one rank needs neither.
 #include "start_rows.hpp"
 
 #include "chexnet/comm/mpi_library.hpp"

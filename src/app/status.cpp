@@ -1,4 +1,5 @@
-// status: where a run stands, seen from any machine that sees its folder.
+// status: where a run stands, seen from any machine that sees its folder. It reads files and asks
+// nobody, so it works while the ranks run, hang or are gone.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

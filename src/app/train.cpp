@@ -1,3 +1,6 @@
+// train: everything that can be refused by looking at the command line and the config is refused
+// before any rank exists, so that it is told once and at once; what needs the data follows in
+// train/trainer.cpp on every rank.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

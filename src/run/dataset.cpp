@@ -1,3 +1,8 @@
+// Rank 0 works first and alone: a fault is told once, and a file system sees one scan of its
+// folders instead of one per rank. The others then read the same tables (page cache, same bytes)
+// but take the places of images as text from rank 0. Both stages may take any time; share_work
+// watches that somebody makes progress, because the ranks that wait would run into a collective's
+// deadline.
 #include "chexnet/run/dataset.hpp"
 
 #include <algorithm>

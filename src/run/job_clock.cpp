@@ -1,3 +1,6 @@
+// Two clocks: end_s_ is of the steady clock, which no administrator sets back. The age of the
+// program is of the system clock, because it begins in another process (the first parent) and only
+// that clock's readings can be handed on, as CHEXNET_PARENT.
 #include "chexnet/run/job_clock.hpp"
 
 #include <cmath>

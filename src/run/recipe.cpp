@@ -1,3 +1,6 @@
+// A BatchNorm of rank r sees batch / accumulate / ranks images (all ranks' where it is
+// synchronized): the one place where the number of ranks changes what is learned, and not only how
+// sums round. So it is told at the start, and warned of where few images make it noisy.
 #include "chexnet/run/recipe.hpp"
 
 #include <cassert>

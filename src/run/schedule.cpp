@@ -1,3 +1,10 @@
+//          ______                 rate over images; the schedule counts from the end of the warm-up
+//         /      `-.
+//        /          `-._
+//   ____/               `-.____
+//   | warm-up | schedule      |
+//
+// Everything is in images, none in steps, so a batch of twice the size walks the same curve.
 #include "chexnet/run/schedule.hpp"
 
 #include <algorithm>

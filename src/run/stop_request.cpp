@@ -1,3 +1,6 @@
+// Every rank has its own signals, but the STOP file and the clocks are looked at by rank 0 alone:
+// ranks would see them at different moments. The answer of each goes into the ranks' next common
+// sum, where one yes is enough.
 #include "chexnet/run/stop_request.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// JSON has no NaN and no infinity, and both are meaningful here (no best yet, no loss yet): they
+// are written as null and read back as what the member starts with. Other doubles read back as the
+// same bits, so a resume goes on with them.
 #include "chexnet/run/train_state.hpp"
 
 #include <cmath>

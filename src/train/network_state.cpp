@@ -1,3 +1,11 @@
+// Two files of a checkpoint:
+//
+//   model.safetensors      name -> weights, running statistics; metadata "chexnet": the description
+//                          (JSON) that makes the file enough to score with, wherever it is carried
+//   optimizer.safetensors  slot/name -> state; metadata "steps"
+//
+// Flat buffers are cut at parameter borders, so the files do not depend on ranks or buckets, and
+// PyTorch reads the first one by its own names.
 #include "chexnet/train/network_state.hpp"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,6 @@
+// Losses are added up as tensors: reading one would make the host wait for the GPU in each step.
+// The sum is read once per line. A line's rate counts from the line before or from skip(), so
+// evaluations and checkpoints are in no rate.
 #include "chexnet/train/train_log.hpp"
 
 #include <ATen/ATen.h>

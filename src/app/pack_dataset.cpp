@@ -31,6 +31,57 @@ struct Options {
   bool json = false;
 };
 
+std::string shard_prefix(const Options& options) {
+  if (!options.prefix.empty()) return options.prefix;
+  return options.split == "all" ? "train" : options.split;
+}
+
+std::vector<std::uint32_t> rows_of(const std::string& split, const Splits& splits) {
+  if (split != "all") return splits.named(split).rows;
+  std::vector<std::uint32_t> rows;
+  for (const Split* part : {&splits.train, &splits.val, &splits.test})
+    rows.insert(rows.end(), part->rows.begin(), part->rows.end());
+  std::ranges::sort(rows);  // table order
+  return rows;
+}
+
+PackJob job_of(const Options& options, const Config& config, const Dataset& dataset) {
+  PackJob job;
+  job.out = options.out;
+  job.timeout_s = config.launch.timeout_s;
+  job.preprocessing = training_preprocessing(config.data);
+  job.damage = DamagePolicy::of(config.data);
+  job.per_shard = options.per_shard;
+  job.shuffle_seed = options.shuffle_seed;
+  job.prefix = shard_prefix(options);
+  // On an object store most of a thread's time is waiting.
+  job.threads = options.threads > 0 ? options.threads
+                                    : std::max(static_cast<int>(allowed_cpus().size()),
+                                               dataset.images->wanted_readers());
+  job.rows = rows_of(options.split, dataset.splits);
+  if (job.rows.empty())
+    throw DataError("[pack] the " + options.split + " split has no images. Hint: --split all");
+  return job;
+}
+
+void report(const PackJob& job, const PackResult& result, const Options& options, double seconds) {
+  log_info(
+      "pack: " + std::to_string(job.rows.size()) + " images in " + job.out + " (" +
+      std::to_string(result.kept) + " were there already" +
+      (result.damaged > 0 ? ", " + std::to_string(result.damaged) + " damaged and left out" : "") +
+      "), " + fixed(seconds, 1) + " s");
+  if (!options.json) return;
+  std::cout << json_text(nlohmann::ordered_json{{"out", job.out},
+                                                {"format", options.format},
+                                                {"images", job.rows.size()},
+                                                {"written", result.written},
+                                                {"kept", result.kept},
+                                                {"damaged", result.damaged},
+                                                {"source_sha256", result.source_sha256},
+                                                {"seconds", seconds}})
+            << std::endl;
+}
+
 int run(const Options& options, Invocation& invocation) {
   Config config =
       load_config({options.files.begin(), options.files.end()}, options.set, &invocation.variables);
@@ -40,30 +91,7 @@ int run(const Options& options, Invocation& invocation) {
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
   const Dataset dataset = load_dataset(config, comm);
-
-  PackJob job;
-  job.out = options.out;
-  job.timeout_s = config.launch.timeout_s;
-  job.preprocessing = training_preprocessing(config.data);
-  job.damage = DamagePolicy::of(config.data);
-  job.per_shard = options.per_shard;
-  job.shuffle_seed = options.shuffle_seed;
-  job.prefix = !options.prefix.empty()  ? options.prefix
-               : options.split == "all" ? "train"
-                                        : options.split;
-  // On an object store most of a thread's time is waiting.
-  job.threads = options.threads > 0 ? options.threads
-                                    : std::max(static_cast<int>(allowed_cpus().size()),
-                                               dataset.images->wanted_readers());
-  if (options.split == "all") {
-    for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
-      job.rows.insert(job.rows.end(), split->rows.begin(), split->rows.end());
-    std::ranges::sort(job.rows);  // table order
-  } else {
-    job.rows = dataset.splits.named(options.split).rows;
-  }
-  if (job.rows.empty())
-    throw DataError("[pack] the " + options.split + " split has no images. Hint: --split all");
+  const PackJob job = job_of(options, config, dataset);
 
   Progress progress(comm.rank() == 0);
   const double start = now_s();
@@ -78,23 +106,7 @@ int run(const Options& options, Invocation& invocation) {
       pixels ? write_pixel_pack(job, dataset.manifest, *dataset.images, comm, show)
              : write_records(job, dataset.manifest, *dataset.images, comm, show);
   progress.clear();
-  if (comm.rank() != 0) return 0;
-  const double seconds = now_s() - start;
-  log_info(
-      "pack: " + std::to_string(job.rows.size()) + " images in " + job.out + " (" +
-      std::to_string(result.kept) + " were there already" +
-      (result.damaged > 0 ? ", " + std::to_string(result.damaged) + " damaged and left out" : "") +
-      "), " + fixed(seconds, 1) + " s");
-  if (options.json)
-    std::cout << json_text(nlohmann::ordered_json{{"out", job.out},
-                                                  {"format", options.format},
-                                                  {"images", job.rows.size()},
-                                                  {"written", result.written},
-                                                  {"kept", result.kept},
-                                                  {"damaged", result.damaged},
-                                                  {"source_sha256", result.source_sha256},
-                                                  {"seconds", seconds}})
-              << std::endl;
+  if (comm.rank() == 0) report(job, result, options, now_s() - start);
   return 0;
 }
 

@@ -1,3 +1,5 @@
+// AUROC is "not defined" where a finding has only positives or only negatives. The JSON says null
+// there, and not 0 or NaN: a mean over findings that took it for a number would be wrong.
 #include "chexnet/app/scores_output.hpp"
 
 #include <nlohmann/json.hpp>
@@ -25,10 +27,12 @@ std::string scores_text(const SplitScores& result) {
                                          std::string("  (") + std::to_string(s.positives[k]) +
                                          " positives)");
   rows.emplace_back("mean AUROC", s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
-  rows.emplace_back("any finding by mean logit",
-                    s.any_finding_auroc_mean_logit ? fixed(*s.any_finding_auroc_mean_logit, 4)
-                    : s.probabilities              ? "not defined"
-                                      : "not defined: scores outside 0..1 are no probabilities");
+  std::string any_finding = "not defined";
+  if (s.any_finding_auroc_mean_logit)
+    any_finding = fixed(*s.any_finding_auroc_mean_logit, 4);
+  else if (!s.probabilities)
+    any_finding += ": scores outside 0..1 are no probabilities";
+  rows.emplace_back("any finding by mean logit", any_finding);
   return "AUROC on " + place_of(result.split) + ", " + images_text(s) +
          " (research use, not a medical device)\n" + aligned(rows);
 }

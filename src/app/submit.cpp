@@ -1,4 +1,11 @@
 // submit: a batch job, an array of a sweep, or a sweep on this machine.
+//
+//   --dry-run   the script on stdout; nothing is submitted
+//   --local     the points of a sweep one after another, each as `train --resume auto`: the same
+//               command again goes on with those that are not complete
+//   else        the script is handed to sbatch or qsub from a private file
+//
+// What a run would refuse is refused here, for every point, before the job waits in a queue.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -135,13 +142,18 @@ void check_job(const Config& config, const JobRequest& request) {
   check_batch(config.train, *config.train.batch, ranks > 0 ? ranks : total_ranks(request));
 }
 
+std::string site_file_of(const Options& options) {
+  if (!options.site.empty()) return options.site;
+  const char* site = std::getenv("CHEXNET_SITE");
+  return site != nullptr ? site : "";
+}
+
 int run(const Options& options, Invocation& invocation) {
   const Config config = load_config({options.files.begin(), options.files.end()}, options.set);
   check_run(config);
   JobRequest request;
   request.program = invocation.command;
-  const char* site = std::getenv("CHEXNET_SITE");
-  const std::string site_file = !options.site.empty() ? options.site : site != nullptr ? site : "";
+  const std::string site_file = site_file_of(options);
   if (!site_file.empty()) read_site_file(site_file, request);
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;

@@ -1,6 +1,7 @@
 // What a config means for training that its keys do not show, in words for settings and log.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "chexnet/config/config.hpp"

@@ -14,6 +14,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/signals.hpp"
@@ -57,10 +58,7 @@ int main(int argc, char** argv) {
   app.name("chexnet-train");
   app.require_subcommand(1);
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
-  app.footer(
-      "Exit codes: 0 done, 2 usage or config, 3 data, 4 checkpoint, 5 device or communication, 6 "
-      "numeric, 7 hang, 8 data that is not there, 9 storage that does not answer, 75 "
-      "stopped with a checkpoint");
+  app.footer("Exit codes: " + chexnet::exit_codes_line());
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);
   chexnet::add_phantom(app, invocation);

@@ -1,30 +1,18 @@
 #include "chexnet/launch/restart_policy.hpp"
 
-#include "chexnet/core/error.hpp"
+#include "chexnet/core/exit_codes.hpp"
 
 namespace chexnet {
 
+// Not ours: a signal, or a launcher that reports one as a number of its own.
 bool RestartPolicy::may_pass(int exit_code) {
-  switch (static_cast<ExitCode>(exit_code)) {
-    case ExitCode::kDone:
-    case ExitCode::kUsage:
-    case ExitCode::kData:
-    case ExitCode::kCheckpoint:
-    case ExitCode::kNumeric:
-    case ExitCode::kAbsent:
-    case ExitCode::kRequeue:
-      return false;
-    case ExitCode::kOutage:
-    case ExitCode::kDevice:
-    case ExitCode::kHang:
-      return true;
-  }
-  return true;
+  const ExitMeaning* meaning = find_exit_meaning(exit_code);
+  return meaning == nullptr || meaning->after == AfterExit::kAnyone;
 }
 
 bool RestartPolicy::is_explained(int exit_code) {
-  const auto code = static_cast<ExitCode>(exit_code);
-  return code == ExitCode::kDevice || code == ExitCode::kHang || code == ExitCode::kOutage;
+  const ExitMeaning* meaning = find_exit_meaning(exit_code);
+  return meaning != nullptr && meaning->after == AfterExit::kAnyone;
 }
 
 double RestartPolicy::pause_s(int exit_code) {

@@ -1,6 +1,6 @@
-// The few kinds of failure, one per reaction of the person who reads them, and the process exit
-// code of each. Text: "[origin] place: what happened. Hint: what to do". Thrown anywhere, caught in
-// main and, for worker threads, handed to the consumer. Library code never exits.
+// The few kinds of failure, one per reaction of the person who reads them, and the exit code of
+// each. Text: "[origin] place: what happened. Hint: what to do". Thrown anywhere, caught in main (of
+// worker threads by the consumer). Library code never exits but where exit_codes.hpp says so.
 #pragma once
 
 #include <stdexcept>

@@ -11,9 +11,8 @@ class RestartPolicy {
   static constexpr int kSamePlace = 2;
   explicit RestartPolicy(int restarts) : left_(restarts) {}
 
-  // Exit codes that may pass: 5 (device, communication), 7 (hang), 9 (storage does not answer), and
-  // deaths by signal, which launchers report as other numbers; not usage, data, checkpoint, numeric
-  // or a stop on request.
+  // The codes that core/exit_codes.hpp says may pass, and those that are not ours: deaths by
+  // signal, which launchers report as other numbers.
   static bool may_pass(int exit_code);
   // With these codes a rank has said itself why it ended.
   static bool is_explained(int exit_code);

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "chexnet/launch/launchers.hpp"
+
 namespace chexnet {
 namespace {
 std::atomic<bool> stop_flag{false}, launcher_flag{false};
@@ -22,10 +24,7 @@ bool die_with_parent() {
   std::ifstream comm("/proc/1/comm");
   std::string name;
   std::getline(comm, name);
-  for (const char* launcher :
-       {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "srun", "slurmstepd"})
-    if (name == launcher) return true;
-  return false;
+  return find_launcher(name) != nullptr;
 }
 
 void install_stop_signals() {

@@ -9,6 +9,8 @@
 #include <array>
 #include <string_view>
 
+#include "chexnet/launch/launchers.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -43,11 +45,8 @@ struct ProcessName {
 
 bool is_mpi_launcher(pid_t process) {
   const ProcessName name(process);
-  constexpr std::array<std::string_view, 6> kLaunchers = {"mpirun", "mpiexec", "orterun",
-                                                          "orted",  "prterun", "prted"};
-  for (const auto launcher : kLaunchers)
-    if (name.text.data() == launcher) return true;
-  return false;
+  const RankLauncher* launcher = find_launcher(name.text.data());
+  return launcher != nullptr && launcher->of_mpi;
 }
 
 volatile sig_atomic_t code_when_late = 0;

@@ -47,7 +47,8 @@ void override_with(const Options& options, JobRequest& request) {
   text(options.account, request.account);
   text(options.partition, request.partition);
   text(options.time, request.time);
-  text(options.launcher, request.launcher);
+  if (const auto launcher = find_choice<JobLauncher>(options.launcher))
+    request.launcher = *launcher;
   count(options.nodes, request.nodes);
   count(options.ranks_per_node, request.ranks_per_node);
   count(options.gpus_per_node, request.gpus_per_node);
@@ -215,7 +216,7 @@ void add_submit(CLI::App& app, Invocation& invocation) {
         "cores per rank, for compute and loader threads");
   count("--seeds", options->seeds, "runs per setting, with run.seed 1, 2, …");
   command->add_option("--max-requeues", options->max_requeues,
-                      "more starts after exit codes 75, 5, 7 and 9; default 20");
+                      "more starts after exit codes that may pass (see --help); default 20");
   command
       ->add_option("--sweep", options->sweep,
                    "key=value,value,…: one run per value; may be repeated")
@@ -228,7 +229,7 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs")
       ->check(in_file_system());
   command->add_option("--launcher", options->launcher, "mpirun (the program starts it) or srun")
-      ->check(CLI::IsMember({"mpirun", "srun"}));
+      ->check(CLI::IsMember(choice_names<JobLauncher>()));
   command
       ->add_option("--line", options->lines,
                    "additional line for the head of the script; may be repeated")

@@ -70,7 +70,7 @@ TEST_CASE("job scripts say what was asked for") {
         "run=runs/x\n"})
     CHECK(has(slurm, part));
   CHECK_FALSE(has(slurm, "--array"));
-  request.launcher = "srun";
+  request.launcher = JobLauncher::kSrun;
   CHECK(has(job_script(request), "srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\""));
 
   request.scheduler = Scheduler::kPbs;

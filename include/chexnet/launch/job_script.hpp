@@ -1,16 +1,30 @@
 // Batch scripts for Slurm and PBS. The script starts the program, which starts its ranks itself;
-// passes USR1 on; and asks for another start after exit codes that may pass (75, 5, 7), at most
-// `max_requeues` times and not after two restarts at the same checkpoint. A host that fails is
-// requeued by Slurm itself.
+// passes USR1 on; and asks for another start after exit codes that may pass (core/exit_codes.hpp),
+// at most `max_requeues` times and not after RestartPolicy::kSamePlace restarts at the same
+// checkpoint. A host that fails is requeued by Slurm itself.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
+
 namespace chexnet {
 
 enum class Scheduler { kSlurm, kPbs };
+constexpr auto names_of(Scheduler) {
+  using enum Scheduler;
+  return std::to_array<NamedChoice<Scheduler>>({{kSlurm, "slurm"}, {kPbs, "pbs"}});
+}
+
+// What starts the ranks of a job: the program's own mpirun, or a step of Slurm.
+enum class JobLauncher { kMpirun, kSrun };
+constexpr auto names_of(JobLauncher) {
+  using enum JobLauncher;
+  return std::to_array<NamedChoice<JobLauncher>>({{kMpirun, "mpirun"}, {kSrun, "srun"}});
+}
 
 // One task of an array: a run of its own.
 struct SweepPoint {
@@ -28,9 +42,9 @@ struct JobRequest {
   Scheduler scheduler = Scheduler::kSlurm;
   std::string name = "chexnet", account, partition, time = "24:00:00";
   int nodes = 1, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0, max_requeues = 20;
-  std::string launcher = "mpirun";  // or srun
-  std::vector<std::string> lines;   // further #SBATCH or #PBS lines, or their options
-  std::vector<std::string> setup;   // shell lines before the program: module load …
+  JobLauncher launcher = JobLauncher::kMpirun;
+  std::vector<std::string> lines;  // further #SBATCH or #PBS lines, or their options
+  std::vector<std::string> setup;  // shell lines before the program: module load …
   std::vector<std::string> program = {"chexnet-train"};  // words
   std::vector<std::string> arguments;                    // of `train`: config files, --set …
   std::string run_folder;                                // of a single run

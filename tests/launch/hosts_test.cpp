@@ -1,0 +1,40 @@
+#include "chexnet/launch/hosts.hpp"
+
+#include <fstream>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("host files of Open MPI, MPICH and PBS") {
+  const ScratchFolder folder;
+  const auto hosts_of = [&](const std::string& text) {
+    std::ofstream(folder.path() / "hosts") << text;
+    std::string found;
+    for (const auto& host : read_hostfile(folder.path() / "hosts"))
+      found += host.name + "=" + std::to_string(host.slots) + " ";
+    return found;
+  };
+  CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") == "node1=2 node2=3 ");
+  CHECK(hosts_of("node1:4\nnode2\n") == "node1=4 node2=1 ");
+  CHECK(hosts_of("n2\nn2\nn1\nn2\n") == "n2=3 n1=1 ");
+  CHECK(error_of<ConfigError>([&] { hosts_of("n1\nn2 slot=2\n"); }).find("hosts:2: 'slot=2'") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] { hosts_of("n1 slots=0\n"); }).find("'0' is no number") !=
+        std::string::npos);
+  CHECK(error_of<ConfigError>([&] { hosts_of("# none\n"); }).find("names no host") !=
+        std::string::npos);
+}
+
+TEST_CASE("a host knows its own names") {
+  CHECK(is_this_host("localhost"));
+  CHECK(is_this_host("127.0.0.1"));
+  CHECK(is_this_host("127.0.0.9"));
+  CHECK(is_this_host(host_name()));
+  CHECK(is_this_host(host_name() + ".some.domain"));
+  CHECK_FALSE(is_this_host("192.0.2.7"));
+  CHECK_FALSE(is_this_host("no-such-host.invalid"));
+}

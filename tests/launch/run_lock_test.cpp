@@ -1,0 +1,33 @@
+#include "chexnet/launch/run_lock.hpp"
+
+#include <thread>
+
+#include "chexnet/core/error.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("a run folder has one user at a time") {
+  const ScratchFolder folder;
+  {
+    const RunLock lock(folder.path());
+    CHECK(run_is_locked(folder.path()) == true);
+    CHECK(error_of<CheckpointError>([&] {
+            RunLock second(folder.path());
+          }).find("in use by process") != std::string::npos);
+  }
+  CHECK(error_of<CheckpointError>([&] { RunLock again(folder.path()); }).empty());
+  CHECK(run_is_locked(folder.path()) == false);
+  CHECK_FALSE(run_is_locked(folder / "nothing"));
+}
+
+TEST_CASE("ranks that start again wait for a lock of ranks that still end") {
+  const ScratchFolder folder;
+  auto dying = std::make_unique<RunLock>(folder.path());
+  std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    dying.reset();
+  });
+  CHECK(error_of<CheckpointError>([&] { RunLock next(folder.path(), 30); }).empty());
+}

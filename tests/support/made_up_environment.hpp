@@ -1,0 +1,18 @@
+// An environment of a test's own, in place of the process's.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+
+inline Environment made_up(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+}  // namespace chexnet

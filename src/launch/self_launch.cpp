@@ -1,3 +1,19 @@
+// The processes of a run that starts its own ranks:
+//
+//   batch system, terminal
+//        | TERM, INT, USR1
+//        v
+//   chexnet-train (parent)      holds signals back and reads them one by one (ParentSignals)
+//        | USR1 for the first TERM or INT; TERM for the second; KILL to the group when overdue
+//        v
+//   mpirun, a group of its own  dies with the parent (PDEATHSIG); passes USR1 on to the ranks
+//        |
+//        v
+//   rank 0, rank 1, ...         write a checkpoint and exit with 75
+//
+// TERM never goes to mpirun first: it would kill the ranks a second later, in the middle of a
+// checkpoint. Ctrl-C reaches the parent alone, because mpirun is in another process group. With one
+// rank and restarts, the rank itself is in mpirun's place.
 #include "chexnet/launch/self_launch.hpp"
 
 #include <fcntl.h>

@@ -32,7 +32,8 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int 
     // Commas inside brackets belong to a list value.
     int depth = 0;
     for (const char c : list.substr(equals + 1) + ",") {
-      depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+      if (c == '[') ++depth;
+      if (c == ']') --depth;
       if (c != ',' || depth > 0) {
         value += c;
         continue;

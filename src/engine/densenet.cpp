@@ -3,7 +3,8 @@
 namespace chexnet {
 
 template <class S>
-DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::Options& options)
+DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::string& head,
+                      const Engine::Options& options)
     : stem_(build, "features.conv0", "features.norm0", options.batch, options.size,
             normalization_of(options.mean, options.std)),
       constants_(build.template keep<A>(3 * Stem<S>::kChannels)) {
@@ -20,7 +21,7 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::O
     shape = transitions_.back().output_shape();
   }
   last_norm_.emplace(build, "features.norm5", channels);
-  head_.emplace(build, "classifier", channels, options.findings, shape);
+  head_.emplace(build, head, channels, options.findings, shape);
 }
 
 template <class S>

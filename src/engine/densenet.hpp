@@ -15,7 +15,9 @@ template <class S>
 class DenseNet {
  public:
   using A = Accumulator<S>;
-  DenseNet(Build<S>& build, const DenseNetSpec& spec, const Engine::Options& options);
+  // `head`: the classifier head's name
+  DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::string& head,
+           const Engine::Options& options);
   void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
   void backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const;
 

@@ -11,15 +11,16 @@ template <class S, class Net, class Spec>
 class NetworkEngine final : public Engine {
  public:
   using A = Accumulator<S>;
-  NetworkEngine(const Spec& spec, const Options& options, const FlatParameters& parameters,
-                int threads, ThreadPool* thread_pool, Arena* arena)
+  NetworkEngine(const Spec& spec, const std::string& head, const Options& options,
+                const FlatParameters& parameters, int threads, ThreadPool* thread_pool,
+                Arena* arena)
       : options_(options),
         build_{kernels<S>(options.instruction_set), parameters, threads, options.training,
                options.winograd && sizeof(S) != 2},
         thread_pool_(thread_pool),
         arena_(arena) {
     build_.moment = 1;
-    network_ = std::make_unique<Net>(build_, spec, options);
+    network_ = std::make_unique<Net>(build_, spec, head, options);
     build_.plan.assign_offsets();
   }
 
@@ -76,9 +77,10 @@ std::unique_ptr<Engine> of_storage(const NetworkSpec& spec, const Engine::Option
                                    ThreadPool* thread_pool, Arena* arena) {
   if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family))
     return std::make_unique<NetworkEngine<S, DenseNet<S>, DenseNetSpec>>(
-        *dense, options, parameters, threads, thread_pool, arena);
+        *dense, spec.head.name, options, parameters, threads, thread_pool, arena);
   return std::make_unique<NetworkEngine<S, ResNet<S>, ResNetSpec>>(
-      std::get<ResNetSpec>(spec.family), options, parameters, threads, thread_pool, arena);
+      std::get<ResNetSpec>(spec.family), spec.head.name, options, parameters, threads, thread_pool,
+      arena);
 }
 
 std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& options,
@@ -97,11 +99,26 @@ std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& op
   return of_storage<float>(spec, options, parameters, threads, thread_pool, arena);
 }
 
+// Whether every map has channels in multiples of 32: the kernels know no rest. Each block adds
+// layers * growth channels, and each transition halves what is there by then, so 64 + 5 * 32 = 224
+// becomes 112, which is none.
+bool whole_blocks(const DenseNetSpec& spec) {
+  if (spec.stem != 64 || spec.growth % kOutputs != 0) return false;
+  int channels = spec.stem;
+  for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
+    channels += spec.blocks[b] * spec.growth;
+    if (b + 1 == spec.blocks.size()) break;
+    channels /= 2;
+    if (channels % kOutputs != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string engine_refuses(const NetworkSpec& spec, int size) {
-  if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family);
-      dense != nullptr && (dense->growth % kOutputs != 0 || dense->stem != 64))
+  const auto* dense = std::get_if<DenseNetSpec>(&spec.family);
+  if (dense != nullptr && !whole_blocks(*dense))
     return "channels in multiples of " + std::to_string(kOutputs);
   if (size < 32) return "images of at least 32 pixels, not " + std::to_string(size);
   return "";

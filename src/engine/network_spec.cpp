@@ -7,12 +7,16 @@
 namespace chexnet {
 
 NetworkSpec network_spec(const std::string& arch) {
+  // torchvision zeroes the bias of a DenseNet's classifier and leaves that of a ResNet's as it was
+  // drawn.
+  static const HeadSpec dense_head = {"classifier", HeadSpec::Bias::kZero};
+  static const HeadSpec res_head = {"fc", HeadSpec::Bias::kUniform};
   static const std::vector<NetworkSpec> table = {
-      {"densenet121", DenseNetSpec{32, {6, 12, 24, 16}}},
-      {"densenet169", DenseNetSpec{32, {6, 12, 32, 32}}},
-      {"densenet201", DenseNetSpec{32, {6, 12, 48, 32}}},
-      {"resnet50", ResNetSpec{{3, 4, 6, 3}}},
-      {"resnet101", ResNetSpec{{3, 4, 23, 3}}},
+      {"densenet121", DenseNetSpec{32, {6, 12, 24, 16}}, dense_head},
+      {"densenet169", DenseNetSpec{32, {6, 12, 32, 32}}, dense_head},
+      {"densenet201", DenseNetSpec{32, {6, 12, 48, 32}}, dense_head},
+      {"resnet50", ResNetSpec{{3, 4, 6, 3}}, res_head},
+      {"resnet101", ResNetSpec{{3, 4, 23, 3}}, res_head},
   };
   std::vector<std::string> known;
   for (const auto& spec : table) {

@@ -144,7 +144,8 @@ void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
 }
 
 template <class S>
-ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options& options)
+ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const std::string& head,
+                  const Engine::Options& options)
     : stem_(build, "conv1", "bn1", options.batch, options.size,
             normalization_of(options.mean, options.std)),
       identity_{build.template keep<A>(kWidest), build.template keep<A>(kWidest)} {
@@ -175,7 +176,7 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options
       blocks_.push_back({std::move(bottleneck), add_map(build.moment), gradient});
     }
   }
-  head_.emplace(build, "fc", channels, options.findings, shape);
+  head_.emplace(build, head, channels, options.findings, shape);
   LinearAllocator allocator;
   allocator.take<double>(PartSums::size(kForwardParts, channels));
   build.need_workspace(allocator.used());

@@ -86,7 +86,9 @@ template <class S>
 class ResNet {
  public:
   using A = Accumulator<S>;
-  ResNet(Build<S>& build, const ResNetSpec& spec, const Engine::Options& options);
+  // `head`: the classifier head's name
+  ResNet(Build<S>& build, const ResNetSpec& spec, const std::string& head,
+         const Engine::Options& options);
   void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
   void backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const;
 

@@ -1,4 +1,5 @@
-// The two network families, each described once. Names and shapes are torchvision's
+// The two network families. All that tells one network from another is one row of the table behind
+// network_spec. Names and shapes are torchvision's
 // (torchvision.models.densenet, .resnet), so weights travel both ways.
 #pragma once
 
@@ -21,9 +22,17 @@ struct ResNetSpec {
   std::array<int, 4> blocks{};
 };
 
+// The linear layer at the end: its name, and what its bias starts from.
+struct HeadSpec {
+  enum class Bias { kZero, kUniform };  // kUniform: as the weight, +-1 / sqrt(features)
+  std::string name;
+  Bias bias = Bias::kZero;
+};
+
 struct NetworkSpec {
   std::string arch;
   std::variant<DenseNetSpec, ResNetSpec> family;
+  HeadSpec head;
 };
 
 NetworkSpec network_spec(const std::string& arch);  // ConfigError when unknown

@@ -36,6 +36,8 @@ BucketedReducer::BucketedReducer(Communicator& comm, std::vector<Bucket> buckets
       type_(type) {}
 
 void BucketedReducer::begin() {
+  if (left_over_) comm_.finish();
+  left_over_ = false;
   next_ = 0;
   active_ = true;
 }
@@ -52,6 +54,12 @@ void BucketedReducer::written_to(std::size_t end) {
   if (!active_) return;
   start_ready(end);
   comm_.poll();
+}
+
+void BucketedReducer::abandon() {
+  if (!active_) return;
+  active_ = false;
+  left_over_ = next_ > 0;
 }
 
 void BucketedReducer::finish() {

@@ -1,6 +1,6 @@
 // How the flat gradient buffer is cut into pieces that travel while backward still runs. Gradients
-// are in the order in which backward produces them; statistics of BatchNorm follow as a part that
-// is never compressed.
+// are in the order in which backward produces them; statistics of BatchNorm follow them in the same
+// buffer and are never compressed.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct Bucket {
 
 // Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds at least
 // `bucket_bytes`, but at most an eighth of that is left for the last, because nothing is computed
-// while the last one travels. [gradients, total) is the tail, part of the last bucket when the wire
-// is exact, a bucket of its own otherwise.
+// while the last one travels. [gradients, total) are the statistics, part of the last bucket when
+// gradients are not compressed, a bucket of their own otherwise.
 std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
                                  std::size_t element_size, std::size_t bucket_bytes,
                                  GradientCompression compression);
@@ -30,6 +30,11 @@ class BucketedReducer {
   void begin();                      // before backward of the last micro-batch
   void written_to(std::size_t end);  // all elements below `end` are final; also polls
   void finish();                     // starts what is left, waits for all
+  // In place of finish(), of a step that failed: waits for nothing. Buckets that were started are
+  // waited for by the next begin(), which is right where all ranks failed alike; where only some
+  // did, the others hang until their deadline, as whenever a rank stays away. Nothing after
+  // finish().
+  void abandon();
   // Seconds the host waited in finish() of the step that ended last.
   double wait_s() const { return wait_s_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
@@ -44,6 +49,7 @@ class BucketedReducer {
   ElementType type_;
   std::size_t next_ = 0;
   bool active_ = false;
+  bool left_over_ = false;  // started by a step that was abandoned
   double wait_s_ = 0;
 };
 

@@ -1,7 +1,9 @@
 // What the trainer knows of other ranks. One object per process, passed in; the world size may
 // be 1.
 //
-// Gradient plane: start(buffer) begins a mean over all ranks in place; poll() between layers lets
+// Gradient plane: start(buffer) begins a mean over all ranks in place (not a sum: statistics of
+// BatchNorm travel behind the gradients and want a mean, so who wants a sum of its ranks' shares
+// multiplies them by size() first, as TrainStep does); poll() between layers lets
 // it advance; finish() returns when the buffers may be used (on the host for host buffers; ordered
 // on the device's compute stream for device buffers). Buffers are started in the same order on
 // every rank and stay untouched until finish(). Control plane: blocking collectives on host memory.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -52,6 +53,8 @@ void draw(const Parameter& p, std::uint64_t seed, double* out) {
 }  // namespace
 
 int Parameters::add(Parameter parameter) {
+  assert(!flat_values_.defined());
+  assert(std::ranges::find(list_, parameter.name, &Parameter::name) == list_.end());
   list_.push_back(std::move(parameter));
   return static_cast<int>(list_.size()) - 1;
 }
@@ -63,10 +66,8 @@ int Parameters::add_statistics(const std::string& name, std::int64_t channels) {
 }
 
 void Parameters::allocate(at::Device device, at::ScalarType master, at::ScalarType compute) {
+  assert(!flat_values_.defined());  // once
   std::reverse(list_.begin(), list_.end());
-  const int count = static_cast<int>(list_.size());
-  order_.resize(list_.size());
-  for (int id = 0; id < count; ++id) order_[static_cast<std::size_t>(id)] = count - 1 - id;
   size_ = 0;
   for (auto& p : list_) {
     p.begin = size_;
@@ -107,44 +108,55 @@ at::Tensor Parameters::running_var(int id) const { return stat(flat_running_, id
 at::Tensor Parameters::batch_mean(int id) const { return stat(flat_gradients_, id, false, size_); }
 at::Tensor Parameters::batch_var(int id) const { return stat(flat_gradients_, id, true, size_); }
 
-void Parameters::begin_step(int count, std::function<void(std::int64_t)> written) {
-  micro_count_ = count;
-  written_ = std::move(written);
-}
-void Parameters::begin_micro_batch(int micro) { micro_ = micro; }
-
-void Parameters::set_gradient(int id, const at::Tensor& gradient) {
+void Parameters::set_gradient(int id, const at::Tensor& gradient, const MicroBatch& micro_batch) {
   const std::size_t i = index(id);
-  if (micro_ == 0)
+  assert(gradient.numel() == gradients_[i].numel());
+  if (micro_batch.first())
     gradients_[i].copy_(gradient);
   else
     gradients_[i].add_(gradient);
-  if (micro_ + 1 == micro_count_ && written_) written_(list_[i].end);
+  micro_batch.written(list_[i].end);
 }
 
 void Parameters::set_batch_statistics(int id, const at::Tensor& mean,
-                                      const at::Tensor& unbiased_var) {
+                                      const at::Tensor& unbiased_var,
+                                      const MicroBatch& micro_batch) {
   at::Tensor to_mean = batch_mean(id), to_var = batch_var(id);
-  if (micro_ == 0) {
-    at::mul_out(to_mean, mean.to(to_mean.scalar_type()),
-                at::scalar_tensor(1.0 / micro_count_, to_mean.options()));
-    at::mul_out(to_var, unbiased_var.to(to_var.scalar_type()),
-                at::scalar_tensor(1.0 / micro_count_, to_var.options()));
+  assert(mean.numel() == to_mean.numel() && unbiased_var.numel() == to_var.numel());
+  const double weight = 1.0 / micro_batch.count;
+  if (micro_batch.first()) {
+    const at::Tensor factor = at::scalar_tensor(weight, to_mean.options());
+    at::mul_out(to_mean, mean.to(to_mean.scalar_type()), factor);
+    at::mul_out(to_var, unbiased_var.to(to_var.scalar_type()), factor);
   } else {
-    to_mean.add_(mean, 1.0 / micro_count_);
-    to_var.add_(unbiased_var, 1.0 / micro_count_);
+    to_mean.add_(mean, weight);
+    to_var.add_(unbiased_var, weight);
   }
 }
 
-std::int64_t Parameters::begin_of(const std::string& name) const {
+int Parameters::id_of(const std::string& name) const {
   const auto found = std::ranges::find(list_, name, &Parameter::name);
   if (found == list_.end()) throw std::logic_error("no parameter " + name);
-  return found->begin;
+  return static_cast<int>(index(static_cast<int>(found - list_.begin())));
 }
-std::int64_t Parameters::statistics_begin_of(const std::string& name) const {
+int Parameters::statistics_id_of(const std::string& name) const {
   const auto found = std::ranges::find(statistics_, name, &Statistics::name);
   if (found == statistics_.end()) throw std::logic_error("no BatchNorm " + name);
-  return found->begin;
+  return static_cast<int>(found - statistics_.begin());
+}
+
+std::int64_t Parameters::begin_of(const std::string& name) const {
+  return list_[index(id_of(name))].begin;
+}
+std::int64_t Parameters::statistics_begin_of(const std::string& name) const {
+  return statistics_[static_cast<std::size_t>(statistics_id_of(name))].begin;
+}
+
+std::int64_t Parameters::head_end() const {
+  std::int64_t end = 0;
+  for (const auto& p : list_)
+    if (p.is_head) end = p.end;
+  return end;
 }
 
 void Parameters::update_running(double momentum) {

@@ -38,21 +38,23 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-bool is_head(const std::string& name) {
-  return name.starts_with("classifier.") || name.starts_with("fc.");
-}
+struct NetworkTensor {
+  at::Tensor values;  // a view: copying into it sets the network
+  bool is_head = false;
+};
+using NetworkTensors = std::map<std::string, NetworkTensor>;
 
-// Every tensor of the network that a file holds, by name; views, so copying into them sets the
-// network.
-std::map<std::string, at::Tensor> named_tensors(const Parameters& parameters) {
-  std::map<std::string, at::Tensor> tensors;
+// Every tensor of the network that a file holds, by name.
+NetworkTensors named_tensors(const Parameters& parameters) {
+  NetworkTensors tensors;
   const auto& list = parameters.list();
   for (const auto& p : list)
-    tensors[p.name] = parameters.flat_values().narrow(0, p.begin, p.end - p.begin).view(p.shape);
+    tensors[p.name] = {parameters.flat_values().narrow(0, p.begin, p.end - p.begin).view(p.shape),
+                       p.is_head};
   for (std::size_t i = 0; i < parameters.statistics().size(); ++i) {
     const auto& name = parameters.statistics()[i].name;
-    tensors[name + ".running_mean"] = parameters.running_mean(static_cast<int>(i));
-    tensors[name + ".running_var"] = parameters.running_var(static_cast<int>(i));
+    tensors[name + ".running_mean"] = {parameters.running_mean(static_cast<int>(i))};
+    tensors[name + ".running_var"] = {parameters.running_var(static_cast<int>(i))};
   }
   return tensors;
 }
@@ -94,20 +96,19 @@ void copy_rows(const at::Tensor& from, const Rows& rows, at::Tensor to) {
 }
 
 // What of the file cannot be used, in words; fills report.missing.
-std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
-                                       const std::map<std::string, at::Tensor>& tensors,
+std::vector<std::string> unfit_tensors(const SafetensorsFile& file, const NetworkTensors& tensors,
                                        std::size_t named_rows, LoadReport& report) {
   std::vector<std::string> unfit;
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
     if (array == nullptr) {
       report.missing.push_back(name);
-      if (!is_head(name)) unfit.push_back(name + " (absent)");
-    } else if (!is_head(name) && array->shape != tensor.sizes().vec()) {
+      if (!tensor.is_head) unfit.push_back(name + " (absent)");
+    } else if (!tensor.is_head && array->shape != tensor.values.sizes().vec()) {
       unfit.push_back(name + " is " + shape_text(array->shape) + ", wanted " +
-                      shape_text(tensor.sizes().vec()));
-    } else if (is_head(name) && named_rows > 0 &&
-               (!rows_fit(*array, tensor) ||
+                      shape_text(tensor.values.sizes().vec()));
+    } else if (tensor.is_head && named_rows > 0 &&
+               (!rows_fit(*array, tensor.values) ||
                 array->shape[0] != static_cast<std::int64_t>(named_rows))) {
       unfit.push_back(name + " is " + shape_text(array->shape) + " for " +
                       std::to_string(named_rows) + " named findings");
@@ -116,7 +117,7 @@ std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
   return unfit;
 }
 
-void check_finite(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& tensors,
+void check_finite(const SafetensorsFile& file, const NetworkTensors& tensors,
                   const std::string& origin) {
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -162,7 +163,7 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
   LoadReport report;
   const auto tensors = named_tensors(parameters);
   const bool has_head = std::ranges::any_of(
-      tensors, [&](const auto& t) { return is_head(t.first) && file.find(t.first) != nullptr; });
+      tensors, [&](const auto& t) { return t.second.is_head && file.find(t.first) != nullptr; });
   const auto known = has_head ? findings_of(file, origin) : std::vector<std::string>{};
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) {
@@ -180,10 +181,10 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
     if (array == nullptr) continue;
-    if (!is_head(name))
-      at::Tensor(tensor).copy_(view_of(*array));
+    if (!tensor.is_head)
+      tensor.values.copy_(view_of(*array));
     else if (!known.empty())
-      copy_rows(view_of(*array), rows, tensor);
+      copy_rows(view_of(*array), rows, tensor.values);
     else if (!array->shape.empty())
       report.unnamed = array->shape[0];
   }
@@ -199,7 +200,7 @@ void save_weights(const std::filesystem::path& path, const Parameters& parameter
   std::vector<at::Tensor> alive;  // host copies, until they are written
   std::vector<NamedArray> arrays;
   for (const auto& [name, tensor] : named_tensors(parameters)) {
-    const at::Tensor& host = alive.emplace_back(tensor.to(at::kCPU).contiguous());
+    const at::Tensor& host = alive.emplace_back(tensor.values.to(at::kCPU).contiguous());
     arrays.push_back(
         {name, host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32,
          host.sizes().vec(),

@@ -93,7 +93,7 @@ Precision resolve_precision(std::optional<Precision> asked, const Device& device
   return device.gpu.major >= 8 ? Precision::kBf16 : Precision::kFp16;
 }
 
-Network::Options network_options(const Config& config, const Device& device, Communicator& comm) {
+NetworkOptions network_options(const Config& config, const Device& device, Communicator& comm) {
   return {.device = device.where,
           .precision = resolve_precision(config.train.precision, device),
           .sync_batchnorm = config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,

@@ -4,20 +4,18 @@
 #include <ATen/Parallel.h>
 
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 namespace chexnet {
 namespace {
 
-// The classifier is first in the flat buffer: its gradients are the first that backward finishes.
-std::int64_t trainable_end(const Network& network, const Parameters& parameters) {
-  if (!network.options().freeze_backbone) return parameters.size();
-  std::int64_t end = 0;
-  for (const auto& p : parameters.list())
-    if (p.name.starts_with("classifier.") || p.name.starts_with("fc.")) end = p.end;
-  return end;
+std::int64_t trainable_end(const Network& network) {
+  const Parameters& parameters = network.parameters();
+  return network.options().freeze_backbone ? parameters.head_end() : parameters.size();
 }
 
 // On the CPU summed over fixed pieces in double, so that it does not depend on threads.
@@ -53,7 +51,7 @@ GradientCompression compression_for(const Parameters& parameters,
 }
 
 std::vector<Bucket> buckets_of(Parameters& parameters, const TrainStep::Options& options) {
-  const at::Tensor& flat = parameters.flat_gradients_and_tail();
+  const at::Tensor& flat = parameters.flat_gradients_and_statistics();
   return plan_buckets(parameters.ends(), static_cast<std::size_t>(flat.numel()),
                       flat.element_size(), static_cast<std::size_t>(options.bucket_mb * 1e6),
                       compression_for(parameters, options));
@@ -62,11 +60,37 @@ std::vector<Bucket> buckets_of(Parameters& parameters, const TrainStep::Options&
 BucketedReducer make_reducer(Network& network, Communicator& comm,
                              const TrainStep::Options& options) {
   Parameters& p = network.parameters();
-  const at::Tensor& flat = p.flat_gradients_and_tail();
+  const at::Tensor& flat = p.flat_gradients_and_statistics();
   comm.set_compression(compression_for(p, options));
   return {comm, buckets_of(p, options), flat.mutable_data_ptr(),
           flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32};
 }
+
+// Buckets that travel while the last micro-batch is computed, and the ticks that let them advance.
+// However a step ends, also by an exception, no tick stays set and the reducer waits for no bucket
+// of it.
+class BucketsInFlight {
+ public:
+  BucketsInFlight(Network& network, BucketedReducer& reducer, Communicator& comm)
+      : reducer_(reducer) {
+    reducer_.begin();
+    tick_.emplace(network, [&comm] { comm.poll(); });
+  }
+  ~BucketsInFlight() { reducer_.abandon(); }
+  BucketsInFlight(const BucketsInFlight&) = delete;
+  BucketsInFlight& operator=(const BucketsInFlight&) = delete;
+
+  // Returns the seconds it waited for what was still under way.
+  double finish() {
+    tick_.reset();
+    reducer_.finish();
+    return reducer_.wait_s();
+  }
+
+ private:
+  BucketedReducer& reducer_;
+  std::optional<Network::TickGuard> tick_;
+};
 
 }  // namespace
 
@@ -75,8 +99,7 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       comm_(comm),
       options_(std::move(options)),
       loss_(options_.weights, network.parameters().flat_values().options()),
-      optimizer_(options_.train, network.parameters(),
-                 trainable_end(network, network.parameters())),
+      optimizer_(options_.train, network.parameters(), trainable_end(network)),
       reducer_(make_reducer(network, comm, options_)),
       scale_(network.options().precision == Precision::kFp16 ? LossScale::for_fp16()
                                                              : LossScale{}) {}
@@ -86,46 +109,55 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
   reducer_.set_buckets(buckets_of(network_.parameters(), options_));
 }
 
+// A gradient's way: the back end writes it into the flat buffer and tells MicroBatch::written,
+// which calls the function below (the only call on this way whose target is found at run time),
+// which calls BucketedReducer::written_to, which starts every bucket that is complete.
 TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels, double labeled,
                                  double lr) {
-  Parameters& p = network_.parameters();
-  const auto micro_batches = static_cast<int>(options_.train.accumulate);
-  const std::int64_t micro_size = images.size(0) / micro_batches;
-  Result result;
-  // The mean over ranks follows, so each rank's share of the global mean is scaled up by the world
-  // size.
+  const Parameters& p = network_.parameters();
+  const auto parts = static_cast<int>(options_.train.accumulate);
+  assert(parts > 0 && images.size(0) % parts == 0 && labels.size(0) == images.size(0));
+  const std::int64_t part_size = images.size(0) / parts;
+  // The mean over ranks follows, so each rank's part of the global mean is scaled up by the world
+  // size. (Why a mean: communicator.hpp.)
   const double gradient_scale = scale_.value * comm_.size();
-  p.begin_step(micro_batches, [this](std::int64_t end) {
-    if (options_.communicate) reducer_.written_to(static_cast<std::size_t>(end));
-  });
-  for (int m = 0; m < micro_batches; ++m) {
-    p.begin_micro_batch(m);
-    const at::Tensor x = images.narrow(0, m * micro_size, micro_size);
-    const at::Tensor y = labels.narrow(0, m * micro_size, micro_size)
+
+  Result result;
+  std::optional<BucketsInFlight> buckets;
+  MicroBatch part{0, parts};
+  if (options_.communicate)
+    part.on_ready = [this](std::int64_t end) {
+      reducer_.written_to(static_cast<std::size_t>(end));
+    };
+  for (; part.index < parts; ++part.index) {
+    const std::int64_t first = part.index * part_size;
+    const at::Tensor x = images.narrow(0, first, part_size);
+    const at::Tensor y = labels.narrow(0, first, part_size)
                              .to(p.flat_values().device(), p.flat_values().scalar_type());
-    if (m + 1 == micro_batches && options_.communicate) {
-      reducer_.begin();
-      network_.set_tick([this] { comm_.poll(); });
-    }
+    if (part.last() && options_.communicate) buckets.emplace(network_, reducer_, comm_);
+
     at::Tensor logits;
     {
       const Profiler::Span span(options_.profiler, Phase::kForward);
-      logits = network_.forward(x, Mode::kTraining);
+      logits = network_.forward(x, Mode::kTraining, part);
     }
     const Profiler::Span span(options_.profiler, Phase::kBackward);
     const LossResult loss = loss_(logits, y, gradient_scale, std::max(labeled, 1.0));
-    network_.backward(loss.dlogits);
-    result.loss_sum = m == 0 ? loss.sum : result.loss_sum + loss.sum;
+    network_.backward(loss.dlogits, part);
+    result.loss_sum = part.first() ? loss.sum : result.loss_sum + loss.sum;
   }
-  if (options_.communicate) {
-    network_.set_tick({});
-    reducer_.finish();
-    result.allreduce_wait_s = reducer_.wait_s();
-  }
+  if (buckets) result.allreduce_wait_s = buckets->finish();
+
+  apply(result, lr);
+  return result;
+}
+
+// Equal on all ranks, because the reduced buffer is: no further agreement is needed.
+void TrainStep::apply(Result& result, double lr) {
+  Parameters& p = network_.parameters();
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
   at::Tensor gradients = p.flat_gradients();
   if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
-  // Equal on all ranks, because the reduced buffer is: no further agreement is needed.
   {
     // On a GPU this is where the host first waits for the other ranks' gradients.
     const Profiler::Span wait(gradients.is_cpu() ? nullptr : options_.profiler,
@@ -135,15 +167,15 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
   if (!std::isfinite(result.gradient_norm)) {
     result.applied = false;
     if (scale_.dynamic) scale_.overflowed();
-    return result;
+    return;
   }
   scale_.succeeded();
-  if (options_.train.clip_norm > 0 && result.gradient_norm > options_.train.clip_norm)
-    gradients.mul_(options_.train.clip_norm / result.gradient_norm);
+
+  const double clip = options_.train.clip_norm;
+  if (clip > 0 && result.gradient_norm > clip) gradients.mul_(clip / result.gradient_norm);
   optimizer_.step(lr);
   if (!network_.options().freeze_backbone) p.update_running();
   p.refresh_compute_copies();
-  return result;
 }
 
 TrainStep::Options step_options(const Config& config, const LossWeights& weights,

@@ -13,18 +13,17 @@ using namespace chexnet;
 namespace {
 
 struct Outcome {
-  at::Tensor logits, gradients;  // with the tail of batch statistics
+  at::Tensor logits, gradients;  // and batch statistics
 };
 
 Outcome run(Network& network, const at::Tensor& images, const at::Tensor& labels) {
-  network.parameters().begin_step(1, {});
-  network.parameters().begin_micro_batch(0);
   const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
   const at::Tensor logits = network.forward(images, Mode::kTraining);
   network.backward(
       loss(logits, labels.to(logits.scalar_type()), 1.0, static_cast<double>(labels.numel()))
           .dlogits);
-  return {logits.to(at::kDouble), network.parameters().flat_gradients_and_tail().to(at::kDouble)};
+  return {logits.to(at::kDouble),
+          network.parameters().flat_gradients_and_statistics().to(at::kDouble)};
 }
 
 // Of the norms. Gradients that cancel to nothing (of a scale before another BatchNorm) are measured

@@ -15,15 +15,13 @@ using namespace chexnet;
 
 namespace {
 
-// One forward and backward; returns the flat gradients with the tail of batch statistics.
+// One forward and backward; returns the flat gradients and batch statistics.
 at::Tensor gradients_of(Network& network, const at::Tensor& images, const at::Tensor& labels,
                         double scale, double entries) {
-  network.parameters().begin_step(1, {});
-  network.parameters().begin_micro_batch(0);
   const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
   const at::Tensor logits = network.forward(images, Mode::kTraining);
   network.backward(loss(logits, labels.to(logits.scalar_type()), scale, entries).dlogits);
-  return network.parameters().flat_gradients_and_tail().clone();
+  return network.parameters().flat_gradients_and_statistics().clone();
 }
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -56,10 +54,9 @@ TEST_CASE("backward finishes the flat gradient buffer from front to back") {
     Network network(network_spec(arch), 14, {});
     network.parameters().initialize(1);
     std::vector<std::int64_t> ends;
-    network.parameters().begin_step(1, [&](std::int64_t end) { ends.push_back(end); });
-    network.parameters().begin_micro_batch(0);
-    const at::Tensor logits = network.forward(parity_images(0, 2), Mode::kTraining);
-    network.backward(at::ones_like(logits));
+    const MicroBatch whole{0, 1, [&](std::int64_t end) { ends.push_back(end); }};
+    const at::Tensor logits = network.forward(parity_images(0, 2), Mode::kTraining, whole);
+    network.backward(at::ones_like(logits), whole);
     std::vector<std::int64_t> expected;
     for (const auto& p : network.parameters().list()) expected.push_back(p.end);
     CHECK(ends == expected);
@@ -95,14 +92,13 @@ TEST_CASE("micro-batches add up to the gradient of the step") {
   const at::Tensor expected = gradients_of(network, images, labels, 1.0, 4 * 14);
   const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
   int calls = 0;
-  network.parameters().begin_step(2, [&](std::int64_t) { ++calls; });
-  for (int m = 0; m < 2; ++m) {  // the same images twice, each half the weight
-    network.parameters().begin_micro_batch(m);
-    const at::Tensor logits = network.forward(images, Mode::kTraining);
-    network.backward(loss(logits, labels.to(at::kDouble), 1.0, 2 * 4 * 14).dlogits);
+  for (const int index : {0, 1}) {  // the same images twice, each half the weight
+    const MicroBatch part{index, 2, [&](std::int64_t) { ++calls; }};
+    const at::Tensor logits = network.forward(images, Mode::kTraining, part);
+    network.backward(loss(logits, labels.to(at::kDouble), 1.0, 2 * 4 * 14).dlogits, part);
   }
   CHECK(calls == static_cast<int>(network.parameters().list().size()));
-  CHECK(largest_difference(network.parameters().flat_gradients_and_tail(), expected) < 1e-12);
+  CHECK(largest_difference(network.parameters().flat_gradients_and_statistics(), expected) < 1e-12);
 }
 
 TEST_CASE("a frozen backbone changes nothing but the classifier's gradient") {

@@ -46,6 +46,6 @@ std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator
 Precision resolve_precision(std::optional<Precision> asked, const Device& device);
 
 // The network a run of this config computes with: back end, precision, statistics shared by `comm`.
-Network::Options network_options(const Config& config, const Device& device, Communicator& comm);
+NetworkOptions network_options(const Config& config, const Device& device, Communicator& comm);
 
 }  // namespace chexnet

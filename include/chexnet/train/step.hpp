@@ -34,7 +34,8 @@ class TrainStep {
   TrainStep(Network& network, Communicator& comm, Options options);
 
   // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), both on the host; `labeled`
-  // entries in the global batch of all ranks. n is a multiple of train.accumulate.
+  // entries in the global batch of all ranks. n is a multiple of train.accumulate. Where it throws
+  // nothing was applied and nothing stays set: the next step is as if this one had never begun.
   Result run(const at::Tensor& images, const at::Tensor& labels, double labeled, double lr);
 
   // Other gradient buckets from the next step on; every rank alike.
@@ -45,6 +46,8 @@ class TrainStep {
   BucketedReducer& reducer() { return reducer_; }
 
  private:
+  // Scales, checks and clips the reduced gradients, and moves the parameters.
+  void apply(Result& result, double lr);
   Network& network_;
   Communicator& comm_;
   Options options_;

@@ -1,8 +1,9 @@
-#include "chexnet/model/layers.hpp"
+#include "layers.hpp"
 
 #include <ATen/ATen.h>
 
 #include <array>
+#include <cassert>
 #include <utility>
 
 #include "chexnet/comm/moments.hpp"
@@ -29,69 +30,79 @@ at::Tensor per_channel(const at::Tensor& t, const at::Tensor& like) {
 
 }  // namespace
 
-Convolution::Convolution(LayerContext& context, const std::string& name, Shape shape, Init init)
-    : context_(context),
-      shape_(shape),
-      weight_(context.parameters.add({.name = name + ".weight",
-                                      .shape = {shape.out, shape.in, shape.kernel, shape.kernel},
-                                      .init = init,
-                                      .is_weight = true})) {}
+Convolution::Convolution(const LayerContext& context, const std::string& name,
+                         ConvolutionWindow window)
+    : context_(context), window_(window), weight_(context.parameters.id_of(name + ".weight")) {}
 
-at::Tensor Convolution::forward(const at::Tensor& x, Mode mode) {
-  if (mode == Mode::kTraining) x_ = x;
-  return at::convolution(x, context_.parameters.compute(weight_), {},
-                         {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding}, {1, 1},
-                         false, {0, 0}, 1);
+at::Tensor Convolution::forward(const at::Tensor& x, const ForwardPass& pass) {
+  const at::Tensor weight = context_.parameters.compute(weight_);
+  assert(x.size(1) == weight.size(1));
+  if (pass.training()) x_ = x;
+  return at::convolution(x, weight, {}, {window_.stride, window_.stride},
+                         {window_.padding, window_.padding}, {1, 1}, false, {0, 0}, 1);
 }
 
-at::Tensor Convolution::backward(const at::Tensor& dy, bool needs_dx) {
+at::Tensor Convolution::backward(const at::Tensor& dy, const MicroBatch& micro_batch) {
+  return gradients(dy, micro_batch, true);
+}
+void Convolution::backward_weight(const at::Tensor& dy, const MicroBatch& micro_batch) {
+  gradients(dy, micro_batch, false);
+}
+
+at::Tensor Convolution::gradients(const at::Tensor& dy, const MicroBatch& micro_batch,
+                                  bool needs_dx) {
   const at::Tensor x = std::exchange(x_, {});
+  assert(x.defined());  // a forward in training came before
   auto [dx, dw, db] = at::convolution_backward(
-      dy, x, context_.parameters.compute(weight_), c10::nullopt, {shape_.stride, shape_.stride},
-      {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1, {needs_dx, true, false});
-  context_.parameters.set_gradient(weight_, dw);
+      dy, x, context_.parameters.compute(weight_), c10::nullopt, {window_.stride, window_.stride},
+      {window_.padding, window_.padding}, {1, 1}, false, {0, 0}, 1, {needs_dx, true, false});
+  context_.parameters.set_gradient(weight_, dw, micro_batch);
   return dx;
 }
 
-BatchNorm::BatchNorm(LayerContext& context, const std::string& name, std::int64_t channels,
-                     bool relu)
+BatchNorm::BatchNorm(const LayerContext& context, const std::string& name, Then then)
     : context_(context),
-      relu_(relu),
-      statistics_(context.parameters.add_statistics(name, channels)),
-      weight_(context.parameters.add(
-          {.name = name + ".weight", .shape = {channels}, .init = Init::kOne})),
-      bias_(context.parameters.add(
-          {.name = name + ".bias", .shape = {channels}, .init = Init::kZero})) {}
+      relu_(then == Then::kRelu),
+      statistics_(context.parameters.statistics_id_of(name)),
+      weight_(context.parameters.id_of(name + ".weight")),
+      bias_(context.parameters.id_of(name + ".bias")) {}
 
-at::Tensor BatchNorm::forward(const at::Tensor& x, Mode mode) {
-  Parameters& p = context_.parameters;
+at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass) {
+  const Parameters& p = context_.parameters;
   at::Tensor y;
-  if (mode == Mode::kInference) {
+  if (!pass.training()) {
     y = std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
                                           p.running_mean(statistics_), p.running_var(statistics_),
                                           false, 0.0, kEpsilon));
   } else if (context_.sync != nullptr) {
-    y = forward_synchronized(x);
+    y = forward_synchronized(x, pass.micro_batch);
   } else {
-    // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the
-    // "running" tensors.
-    at::Tensor mean = at::zeros_like(p.running_mean(statistics_));
-    at::Tensor var = at::zeros_like(mean);
-    std::tie(y, mean_, invstd_) =
-        at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
-    // Of one value a channel the operator makes the unbiased variance 0/0.
-    if (x.numel() == x.size(1)) var.zero_();
-    p.set_batch_statistics(statistics_, mean, var);
+    y = forward_own(x, pass.micro_batch);
   }
   if (relu_) y.relu_();
-  if (mode == Mode::kTraining) {
+  if (pass.training()) {
     x_ = x;
     if (relu_) y_ = y;
   }
   return y;
 }
 
-at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x) {
+at::Tensor BatchNorm::forward_own(const at::Tensor& x, const MicroBatch& micro_batch) {
+  Parameters& p = context_.parameters;
+  // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the
+  // "running" tensors.
+  at::Tensor mean = at::zeros_like(p.running_mean(statistics_));
+  at::Tensor var = at::zeros_like(mean);
+  at::Tensor y;
+  std::tie(y, mean_, invstd_) =
+      at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
+  // Of one value per channel the operator makes the unbiased variance 0/0.
+  if (x.numel() == x.size(1)) var.zero_();
+  p.set_batch_statistics(statistics_, mean, var, micro_batch);
+  return y;
+}
+
+at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x, const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor wide = x.to(at::kDouble);
   at::Tensor mean = wide.mean(kBatchAndMap);
@@ -107,29 +118,30 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x) {
   const at::Tensor var = deviations / count_;
   mean_ = mean;
   invstd_ = (var + kEpsilon).rsqrt();
-  p.set_batch_statistics(statistics_, mean, var * (count_ / std::max(count_ - 1.0, 1.0)));
+  p.set_batch_statistics(statistics_, mean, var * (count_ / std::max(count_ - 1.0, 1.0)),
+                         micro_batch);
   const auto type = p.value(weight_).scalar_type();
   return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean.to(type),
                                            var.to(type), false, 0.0, kEpsilon));
 }
 
-at::Tensor BatchNorm::backward(const at::Tensor& dy) {
+at::Tensor BatchNorm::backward(const at::Tensor& dy, const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor masked = relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
-  if (context_.sync != nullptr) return backward_synchronized(masked);
+  if (context_.sync != nullptr) return backward_synchronized(masked, micro_batch);
   auto [dx, dw, db] = at::native_batch_norm_backward(
       masked, std::exchange(x_, {}), p.value(weight_), p.running_mean(statistics_),
       p.running_var(statistics_), std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
       kEpsilon, {true, true, true});
-  p.set_gradient(bias_, db);
-  p.set_gradient(weight_, dw);
+  p.set_gradient(bias_, db, micro_batch);
+  p.set_gradient(weight_, dw, micro_batch);
   return dx;
 }
 
 // dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x - mean))), means over all
 // ranks' pixels; the gradients of weight and bias are this rank's, averaged later like all others
 // (Ioffe and Szegedy, 2015).
-at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy) {
+at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy, const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor x = std::exchange(x_, {});
   const auto type = p.value(weight_).scalar_type();
@@ -137,8 +149,8 @@ at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy) {
   const at::Tensor centered = x.to(type) - per_channel(mean_, p.value(weight_));
   at::Tensor sum = at::sum(wide, kBatchAndMap, false, at::kDouble);
   at::Tensor product = at::sum(wide * centered, kBatchAndMap, false, at::kDouble);
-  p.set_gradient(bias_, sum);
-  p.set_gradient(weight_, product * invstd_);
+  p.set_gradient(bias_, sum, micro_batch);
+  p.set_gradient(weight_, product * invstd_, micro_batch);
   reduce_pair(*context_.sync, sum, product);
   const at::Tensor& like = p.value(weight_);
   const at::Tensor scale = per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
@@ -146,9 +158,9 @@ at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy) {
   return ((wide - per_channel(sum / count_, like) - centered * slope) * scale).to(dy.scalar_type());
 }
 
-at::Tensor MaxPool::forward(const at::Tensor& x, Mode mode) {
+at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
   auto [y, indices] = at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
-  if (mode == Mode::kTraining) {
+  if (pass.training()) {
     x_ = x;
     indices_ = indices;
   }
@@ -160,8 +172,8 @@ at::Tensor MaxPool::backward(const at::Tensor& dy) {
                                               {1, 1}, false, std::exchange(indices_, {}));
 }
 
-at::Tensor AveragePool::forward(const at::Tensor& x, Mode mode) {
-  if (mode == Mode::kTraining) x_ = x;
+at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
+  if (pass.training()) x_ = x;
   return at::avg_pool2d(x, {2, 2}, {2, 2});
 }
 
@@ -170,16 +182,10 @@ at::Tensor AveragePool::backward(const at::Tensor& dy) {
                                  c10::nullopt);
 }
 
-Classifier::Classifier(LayerContext& context, const std::string& name, std::int64_t in,
-                       std::int64_t out, Init bias)
+Classifier::Classifier(const LayerContext& context, const std::string& name)
     : context_(context),
-      weight_(context.parameters.add({.name = name + ".weight",
-                                      .shape = {out, in},
-                                      .init = Init::kUniformFanIn,
-                                      .fan_in = in,
-                                      .is_weight = true})),
-      bias_(context.parameters.add(
-          {.name = name + ".bias", .shape = {out}, .init = bias, .fan_in = in})) {}
+      weight_(context.parameters.id_of(name + ".weight")),
+      bias_(context.parameters.id_of(name + ".bias")) {}
 
 at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   const Parameters& p = context_.parameters;
@@ -193,11 +199,12 @@ at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   return at::addmm(p.value(bias_), pooled, weight.t());
 }
 
-at::Tensor Classifier::backward(const at::Tensor& dlogits) {
+at::Tensor Classifier::backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor pooled = std::exchange(pooled_, {});
-  p.set_gradient(bias_, dlogits.sum(0));
-  p.set_gradient(weight_, at::mm(dlogits.t(), pooled));
+  assert(pooled.defined() && pooled.size(0) == dlogits.size(0));
+  p.set_gradient(bias_, dlogits.sum(0), micro_batch);
+  p.set_gradient(weight_, at::mm(dlogits.t(), pooled), micro_batch);
   const at::Tensor dpooled = at::mm(dlogits, p.value(weight_));
   const auto pixels = static_cast<double>(map_shape_[2] * map_shape_[3]);
   return (dpooled / pixels)

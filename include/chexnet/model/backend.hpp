@@ -1,0 +1,84 @@
+// What computes a network: the seam between parameters and whoever multiplies. Each back end is one
+// folder of src/model and one line in default_backends (src/model/backends.cpp).
+//
+// A back end reads parameters and running statistics from the flat buffers of Parameters, and
+// writes gradients and this step's batch statistics there (see parameters.hpp for layout and
+// order). It finds them by torchvision's names. Between forward and backward it keeps what it
+// needs; a forward that no backward follows leaves nothing behind, and neither does one that
+// throws: the next forward starts afresh. One thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/core/profiler.hpp"
+#include "chexnet/engine/layer_times.hpp"
+#include "chexnet/engine/micro_batch.hpp"
+#include "chexnet/engine/network_spec.hpp"
+#include "chexnet/model/network_options.hpp"
+#include "chexnet/model/parameters.hpp"
+
+namespace chexnet {
+
+enum class Mode {
+  kInference,  // running statistics, nothing kept
+  kTraining,   // batch statistics, inputs kept for backward
+};
+
+// What a caller may hang onto a back end. It may ignore all of them.
+struct Attachments {
+  std::function<void()> tick;         // called now and then by the thread that computes; may throw
+  LayerTimes* layer_times = nullptr;  // times by kind of layer are added; null: none
+  Profiler* profiler = nullptr;       // groups of layers are marked; null: none
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // images: uint8 [N,1,H,W], on any device, for whose shape this back end was chosen. Returns
+  // logits [N,K] in the master type on the network's device. In training, part micro_batch.index of
+  // the batch statistics is written.
+  virtual at::Tensor forward(const at::Tensor& images, Mode mode,
+                             const MicroBatch& micro_batch) = 0;
+  // dlogits [N,K] of the last forward, which was for training. Gradients are written in the order
+  // of the flat buffer, and micro_batch.written is told after each parameter. Of a frozen backbone
+  // the classifier head's only.
+  virtual void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) = 0;
+
+  // Bytes in which a training step of square images works, beside parameters; nothing where it has
+  // no plan.
+  virtual std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) = 0;
+  // What trains such batches, for the settings table.
+  virtual std::string description(std::int64_t batch, std::int64_t size) = 0;
+  // Whether the last bits of results depend on the number of threads.
+  virtual bool depends_on_threads() const = 0;
+  // In place of what was attached before.
+  virtual void attach(const Attachments& attachments) = 0;
+};
+
+// What a back end computes. All of it outlives the back end; parameters are allocated.
+struct BackendContext {
+  const NetworkSpec& spec;
+  std::int64_t findings;
+  const NetworkOptions& options;
+  Parameters& parameters;
+};
+
+struct BackendEntry {
+  // "" where it computes images of `height` x `width` pixels, or why not.
+  std::function<std::string(const BackendContext&, std::int64_t height, std::int64_t width)>
+      refusal;
+  std::function<std::unique_ptr<Backend>(const BackendContext&)> make;
+};
+
+// All there are, in order of preference. The last one refuses nothing.
+std::vector<BackendEntry> default_backends();
+
+}  // namespace chexnet

@@ -1,0 +1,24 @@
+// The convolutional part of a network on ATen's operators: images [N,3,H,W] -> features [N,C,h,w],
+// ready for the classifier head.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "chexnet/engine/network_spec.hpp"
+#include "layers.hpp"
+
+namespace chexnet {
+
+class Backbone {
+ public:
+  virtual ~Backbone() = default;
+  virtual at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) = 0;
+  virtual void backward(const at::Tensor& dy, const MicroBatch& part) = 0;
+};
+
+std::unique_ptr<Backbone> make_densenet(const LayerContext& context, const DenseNetSpec& spec);
+std::unique_ptr<Backbone> make_resnet(const LayerContext& context, const ResNetSpec& spec);
+
+}  // namespace chexnet

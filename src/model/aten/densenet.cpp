@@ -1,0 +1,143 @@
+#include <ATen/ATen.h>
+
+#include <utility>
+#include <vector>
+
+#include "backbone.hpp"
+
+namespace chexnet {
+namespace {
+
+// BN-ReLU-1x1-BN-ReLU-3x3: `in` channels -> `growth` new ones.
+class DenseLayer {
+ public:
+  DenseLayer(const LayerContext& c, const std::string& name)
+      : norm1_(c, name + ".norm1"),
+        conv1_(c, name + ".conv1"),
+        norm2_(c, name + ".norm2"),
+        conv2_(c, name + ".conv2", {.padding = 1}) {}
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
+    const at::Tensor narrow = conv1_.forward(norm1_.forward(x, pass), pass);
+    return conv2_.forward(norm2_.forward(narrow, pass), pass);
+  }
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
+    const at::Tensor d = norm2_.backward(conv2_.backward(dy, part), part);
+    return norm1_.backward(conv1_.backward(d, part), part);
+  }
+
+ private:
+  BatchNorm norm1_;
+  Convolution conv1_;
+  BatchNorm norm2_;
+  Convolution conv2_;
+};
+
+// Each layer sees the features of all before it.
+class DenseBlock {
+ public:
+  DenseBlock(const LayerContext& c, const std::string& name, std::int64_t in, int layers,
+             const DenseNetSpec& spec)
+      : context_(c), in_(in), growth_(spec.growth) {
+    layers_.reserve(static_cast<std::size_t>(layers));
+    for (int i = 0; i < layers; ++i)
+      layers_.emplace_back(c, name + ".denselayer" + std::to_string(i + 1));
+  }
+  std::int64_t channels() const {
+    return in_ + static_cast<std::int64_t>(layers_.size()) * growth_;
+  }
+
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
+    std::vector<at::Tensor> features = {x};
+    for (auto& layer : layers_)
+      features.push_back(layer.forward(features.size() == 1 ? x : at::cat(features, 1), pass));
+    return at::cat(features, 1);
+  }
+  // One gradient buffer for the block; each layer adds what its inputs contributed.
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
+    at::Tensor gradient = dy.clone(context_.memory_format);
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      const std::int64_t before = in_ + static_cast<std::int64_t>(i) * growth_;
+      const at::Tensor own = gradient.narrow(1, before, growth_).contiguous(context_.memory_format);
+      gradient.narrow(1, 0, before).add_(layers_[i].backward(own, part));
+    }
+    return gradient.narrow(1, 0, in_).contiguous(context_.memory_format);
+  }
+
+ private:
+  const LayerContext& context_;
+  std::int64_t in_, growth_;
+  std::vector<DenseLayer> layers_;
+};
+
+// BN-ReLU-1x1 that halves the channels, then a 2x2 average.
+class Transition {
+ public:
+  Transition(const LayerContext& c, const std::string& name)
+      : norm_(c, name + ".norm"), conv_(c, name + ".conv") {}
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
+    return pool_.forward(conv_.forward(norm_.forward(x, pass), pass), pass);
+  }
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
+    return norm_.backward(conv_.backward(pool_.backward(dy), part), part);
+  }
+
+ private:
+  BatchNorm norm_;
+  Convolution conv_;
+  AveragePool pool_;
+};
+
+class DenseNet final : public Backbone {
+ public:
+  DenseNet(const LayerContext& c, const DenseNetSpec& spec)
+      : conv0_(c, "features.conv0", {.stride = 2, .padding = 3}),
+        norm0_(c, "features.norm0"),
+        norm5_(c, "features.norm5") {
+    std::int64_t channels = spec.stem;
+    blocks_.reserve(4);
+    transitions_.reserve(3);
+    for (int b = 0; b < 4; ++b) {
+      const std::string number = std::to_string(b + 1);
+      blocks_.emplace_back(c, "features.denseblock" + number, channels,
+                           spec.blocks[static_cast<std::size_t>(b)], spec);
+      channels = blocks_.back().channels();
+      if (b < 3) {
+        transitions_.emplace_back(c, "features.transition" + number);
+        channels /= 2;
+      }
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& images, const ForwardPass& pass) override {
+    at::Tensor x = pool0_.forward(norm0_.forward(conv0_.forward(images, pass), pass), pass);
+    for (std::size_t b = 0; b < 4; ++b) {
+      x = blocks_[b].forward(x, pass);
+      if (b < 3) x = transitions_[b].forward(x, pass);
+    }
+    return norm5_.forward(x, pass);
+  }
+  void backward(const at::Tensor& dy, const MicroBatch& part) override {
+    at::Tensor gradient = norm5_.backward(dy, part);
+    for (std::size_t b = 4; b-- > 0;) {
+      if (b < 3) gradient = transitions_[b].backward(gradient, part);
+      gradient = blocks_[b].backward(gradient, part);
+    }
+    conv0_.backward_weight(norm0_.backward(pool0_.backward(gradient), part), part);
+  }
+
+ private:
+  Convolution conv0_;
+  BatchNorm norm0_;
+  MaxPool pool0_;
+  std::vector<DenseBlock> blocks_;
+  std::vector<Transition> transitions_;
+  BatchNorm norm5_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backbone> make_densenet(const LayerContext& context, const DenseNetSpec& spec) {
+  return std::make_unique<DenseNet>(context, spec);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,108 @@
+// The building blocks, each with an explicit forward and backward on ATen operators: no autograd,
+// no torch::nn. A layer finds its parameters by name, so they are described before
+// (architecture.hpp). It keeps what its backward needs between the two calls and drops it in
+// backward. Tensors are [N, C, H, W] in the context's memory format, in the compute type. One
+// thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/engine/micro_batch.hpp"
+#include "chexnet/model/backend.hpp"
+#include "chexnet/model/parameters.hpp"
+
+namespace chexnet {
+
+// What layers share. `sync` is set for synchronized BatchNorm.
+struct LayerContext {
+  Parameters& parameters;
+  Communicator* sync = nullptr;
+  at::MemoryFormat memory_format = at::MemoryFormat::ChannelsLast;
+};
+
+// What every layer of one forward is told.
+struct ForwardPass {
+  Mode mode;
+  const MicroBatch& micro_batch;  // whose batch statistics these are
+  bool training() const { return mode == Mode::kTraining; }
+};
+
+struct ConvolutionWindow {
+  std::int64_t stride = 1, padding = 0;
+};
+
+class Convolution {
+ public:
+  Convolution(const LayerContext& context, const std::string& name, ConvolutionWindow window = {});
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
+  // Of the network's first layer: nobody needs the gradient of the images.
+  void backward_weight(const at::Tensor& dy, const MicroBatch& micro_batch);
+
+ private:
+  at::Tensor gradients(const at::Tensor& dy, const MicroBatch& micro_batch, bool needs_dx);
+  const LayerContext& context_;
+  ConvolutionWindow window_;
+  int weight_;
+  at::Tensor x_;
+};
+
+// BatchNorm, by default followed by ReLU. With context.sync the batch is that of all ranks.
+class BatchNorm {
+ public:
+  enum class Then { kNothing, kRelu };
+  BatchNorm(const LayerContext& context, const std::string& name, Then then = Then::kRelu);
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
+
+ private:
+  at::Tensor forward_own(const at::Tensor& x, const MicroBatch& micro_batch);
+  at::Tensor forward_synchronized(const at::Tensor& x, const MicroBatch& micro_batch);
+  at::Tensor backward_synchronized(const at::Tensor& dy, const MicroBatch& micro_batch);
+  const LayerContext& context_;
+  bool relu_;
+  int statistics_, weight_, bias_;
+  at::Tensor x_, y_, mean_, invstd_;
+  double count_ = 0;  // elements a channel's statistics were taken over
+};
+
+// 3x3, stride 2, padding 1.
+class MaxPool {
+ public:
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
+  at::Tensor backward(const at::Tensor& dy);
+
+ private:
+  at::Tensor x_, indices_;
+};
+
+// 2x2, stride 2.
+class AveragePool {
+ public:
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
+  at::Tensor backward(const at::Tensor& dy);
+
+ private:
+  at::Tensor x_;
+};
+
+// Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K]. Both in the type of the
+// masters whatever the map is in, as the engine's head: 16-bit logits would tie scores.
+class Classifier {
+ public:
+  Classifier(const LayerContext& context, const std::string& name);
+  at::Tensor forward(const at::Tensor& x, Mode mode);
+  at::Tensor backward(const at::Tensor& dlogits, const MicroBatch& micro_batch);
+
+ private:
+  const LayerContext& context_;
+  int weight_, bias_;
+  at::Tensor pooled_;
+  std::vector<std::int64_t> map_shape_;
+  at::ScalarType map_type_ = at::kFloat;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,22 @@
+#include "chexnet/model/network_options.hpp"
+
+#include <cassert>
+
+namespace chexnet {
+
+at::ScalarType master_type(Precision precision) {
+  return precision == Precision::kFp64 ? at::kDouble : at::kFloat;
+}
+at::ScalarType compute_type(Precision precision) {
+  if (precision == Precision::kBf16) return at::kBFloat16;
+  if (precision == Precision::kFp16) return at::kHalf;
+  return master_type(precision);
+}
+
+Arithmetic arithmetic_of(Precision precision) {
+  assert(precision != Precision::kFp16);
+  if (precision == Precision::kFp64) return Arithmetic::kFp64;
+  return precision == Precision::kBf16 ? Arithmetic::kBf16 : Arithmetic::kFp32;
+}
+
+}  // namespace chexnet

@@ -1,11 +1,17 @@
 #include "classifier_head.hpp"
 
+#include <cassert>
+
+// map [image][pixel][channel] -> mean over pixels -> features [image][channel] -> logits. One task
+// an image; features are kept for the weights' gradient. Both backward halves write nothing that
+// the other reads but dfeatures, so a frozen backbone stops after the first.
 namespace chexnet {
 namespace {
 
 // In a fixed order; four sums, so that the additions do not wait for each other.
 template <class A>
 double dot(const A* a, const A* b, int n) {
+  assert(n % 4 == 0);
   double sum[4] = {};
   for (int i = 0; i < n; i += 4)
     for (int j = 0; j < 4; ++j)
@@ -38,6 +44,7 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build, const std::string& classifier
 
 template <class S>
 void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const {
+  assert(in.channels == channels_);
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
                         static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);

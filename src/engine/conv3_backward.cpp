@@ -1,7 +1,25 @@
 #include "conv3_backward.hpp"
 
+#include <cassert>
+
 #include "weight_packing.hpp"
 
+// Two things are made of the gradient dy of the outputs, image by image, while both are in L2:
+//
+//     dy (padded panel) --- w turned by 180 degrees ---> dx, through the epilogue to memory
+//                      \                                |  (the epilogue also gives the normalized
+//                       \                               v   input y back, which goes into a panel)
+//                        +------------------------------> dw += dy x y
+//
+// Invariant of `summed` in the loops below: dw holds the products of all output rows (direct) or
+// tiles (Winograd) below it, and all input rows those need are in y. The last rows of an image wait
+// for its last input row.
+//
+// With stride 2 an input pixel is read by 1, 2 or 4 taps, by the parity of its row and column:
+//
+//     parity  (0,0): tap 4       (0,1): taps 3 5      (1,0): taps 1 7      (1,1): taps 0 2 6 8
+//
+// so there are four classes of input pixels, each with its own list of taps (`classes_`).
 namespace chexnet {
 
 template <class S>
@@ -85,6 +103,7 @@ auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut, int n
 template <class S>
 PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& dy,
                                       GradientEpilogue<S> epilogue) const {
+  assert(run.training && dy.channels == shape_.out && epilogue.map.channels == shape_.in);
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
       run.layer_times, PassKind::kConv3Backward, 36.0 * outputs * shape_.in,

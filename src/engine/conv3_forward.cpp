@@ -1,7 +1,18 @@
 #include "conv3_forward.hpp"
 
+#include <cassert>
+
 #include "weight_packing.hpp"
 
+// Rows of a padded image are filled just before they are read. Output row y of a convolution of
+// stride s reads input rows s*y - 1 .. s*y + 1, so by then `filled` rows 0 .. s*y + 1 are there:
+//
+//     input   0 1 2 3 4 5 6 7        output y = 2, s = 1, reads 1 2 3:
+//               [ y ]                0 .. 3 are filled by then
+//
+// The panel of a whole image stays in L2, and each input pixel is normalized once.
+// Winograd works on chunks of 28 tiles (2 x 2 outputs) numbered along the group; a tile in tile row
+// r reads input rows 2*r - 1 .. 2*r + 2.
 namespace chexnet {
 
 template <class S>
@@ -45,6 +56,7 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in, int i
 template <class S>
 PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
                                      std::int64_t pitch) const {
+  assert(in.channels == shape_.in && pitch >= shape_.out);
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
       run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,

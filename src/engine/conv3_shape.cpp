@@ -1,5 +1,21 @@
 #include "conv3_shape.hpp"
 
+#include <cassert>
+
+// A padded image in a panel, here 4 x 3 pixels; each cell is a block of 16 units (16 channels, or
+// 32 in bf16 pairs). The panel repeats this for every image of the group, then for every block of
+// channels.
+//
+//        0 0 0 0 0    one row of zeros above
+//        0 a b c 0    a zero on either side, so a 3x3 window never needs a test
+//        0 d e f 0
+//        0 g h i 0
+//        0 j k l 0
+//        0 0 0 0 0    two rows of zeros below: a Winograd tile of an odd map reads one row further
+//        0 0 0 0 0
+//
+// Invariant: zeros are written once per task (clear_border) and never again; rows of pixels are
+// overwritten by the next image of the same place in a group.
 namespace chexnet {
 namespace {
 
@@ -22,6 +38,8 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name, int in
       padded{shape.height, shape.width},
       padded_output{output.height, output.width},
       tiles(((shape.width + 1) / 2) * ((shape.height + 1) / 2)) {
+  assert(in % kOutputs == 0 && out % kOutputs == 0);
+  assert(stride == 1 || stride == 2);
   // Small maps go several to a panel, so that a Winograd chunk is full.
   group = std::clamp(kWinogradTiles / tiles, 1, std::max(1, shape.images / 8));
   groups = (shape.images + group - 1) / group;

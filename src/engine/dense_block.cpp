@@ -1,5 +1,18 @@
 #include "dense_block.hpp"
 
+#include <cassert>
+
+// One map holds all features of a block; a layer reads a prefix and appends 32 channels:
+//
+//     channels   0          in    in+32   in+64                channels
+//     map       [ the input  | l 0  | l 1  | ...                     ]
+//     layer 0    reads ----->| writes
+//     layer 1    reads ------------>| writes
+//
+// The gradient map has the same layout. Backward, from the last layer to the first: a layer takes
+// the gradient of its own 32 channels, to which all later layers have added by then, and adds to
+// the prefix. Invariant: before layer i runs backward, the gradient of its channels is complete but
+// for offset and slope, which final_gradient applies (norm.hpp).
 namespace chexnet {
 
 template <class S>
@@ -12,6 +25,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in, int 
                 ChannelStatistics<S>(build, in + layers * spec.growth)},
       constants_(build.template keep<A>(3 * width_)),
       ones_(build.template keep<A>(width_)) {
+  assert(layers > 0 && in % kOutputs == 0 && growth_ % kOutputs == 0);
   const int producer = build.moment;
   for (int i = 0; i < layers; ++i) {
     ++build.moment;
@@ -104,6 +118,7 @@ Transition<S>::Transition(Build<S>& build, const std::string& name, const Featur
 template <class S>
 void Transition<S>::forward(const Run<S>& run, const Features<S>& from,
                             const Features<S>& to) const {
+  assert(to.channels >= out_);
   norm_.prepare(run, from.statistics, from.count(run));
   const PartSums sums =
       conv_.forward(run, norm_.map(run, from.data(run), from.channels), to.data(run), to.channels);

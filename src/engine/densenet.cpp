@@ -1,5 +1,8 @@
 #include "densenet.hpp"
 
+// Moments of the plan (pass.hpp): the stem is 1, each dense layer and each transition one more. The
+// stem writes straight into the first block's map, a transition into the next block's, so there is
+// no copy between them.
 namespace chexnet {
 
 template <class S>

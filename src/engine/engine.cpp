@@ -1,9 +1,14 @@
 #include "chexnet/engine/engine.hpp"
 
+#include <cassert>
+
 #include "chexnet/core/error.hpp"
 #include "densenet.hpp"
 #include "resnet.hpp"
 
+// Memory is one mapping: kept for the network's life, workspace of one pass, maps by the plan. Its
+// size is known from the description alone, before there is memory: engine_bytes builds a network
+// on no parameters and no pool and asks it.
 namespace chexnet {
 namespace {
 
@@ -36,6 +41,7 @@ class NetworkEngine final : public Engine {
     network_->forward(run(micro_batch), images, static_cast<A*>(logits));
   }
   void backward(const void* dlogits, const MicroBatch& micro_batch) override {
+    assert(images_ != nullptr);  // a forward came before
     network_->backward(run(micro_batch), images_, static_cast<const A*>(dlogits));
   }
   void set_layer_times(LayerTimes* layer_times) override { layer_times_ = layer_times; }
@@ -48,6 +54,8 @@ class NetworkEngine final : public Engine {
 
  private:
   Run<S> run(const MicroBatch& micro_batch) {
+    assert(arena_ != nullptr && thread_pool_ != nullptr);  // made to run, not to be measured
+    assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
@@ -86,6 +94,7 @@ std::unique_ptr<Engine> of_storage(const NetworkSpec& spec, const Engine::Option
 std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& options,
                               const FlatParameters& parameters, int threads,
                               ThreadPool* thread_pool, Arena* arena) {
+  assert(options.batch > 0 && options.findings > 0 && threads > 0);
   const std::string refusal = engine_refuses(spec, options.size);
   if (!refusal.empty()) throw ConfigError("[engine] " + refusal);
   switch (options.arithmetic) {

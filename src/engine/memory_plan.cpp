@@ -3,10 +3,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cassert>
 #include <memory>
 #include <new>
 #include <numeric>
 
+// Packing rectangles: a buffer is as wide as its lifetime and as high as its bytes, and may be
+// moved up and down only. Largest first, because small ones fit into the gaps that large ones
+// leave.
 namespace chexnet {
 namespace {
 
@@ -17,6 +21,7 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to -
 }  // namespace
 
 int MemoryPlan::add(std::size_t bytes, int first, int last) {
+  assert(first <= last);
   buffers_.push_back({rounded_up(bytes, kAlignment), first, last, 0});
   return static_cast<int>(buffers_.size()) - 1;
 }

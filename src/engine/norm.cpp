@@ -1,10 +1,21 @@
 #include "norm.hpp"
 
+#include <cassert>
 #include <cmath>
 #include <vector>
 
 #include "chexnet/comm/moments.hpp"
 
+// A channel x is made once and read by many BatchNorms, of which reader r computes
+// scale_r * (x - mean) * inverse + bias_r. Its gradient is the sum over readers
+//
+//     dx = sum_r scale_r * (dy_r - mean(dy_r) - (x - mean) * inverse^2 * mean(dy_r * (x - mean)))
+//        = sum_r scale_r * dy_r                      each reader adds this to the gradient map
+//          - offset - slope * (x - mean)             readers add up two numbers per channel,
+//                                                    final_gradient applies them once
+//
+// Invariant: clear_corrections comes before the first reader's backward of a step, final_gradient
+// after the last one's. Sums are double; parts are combined in order (pass.hpp).
 namespace chexnet {
 
 template <class S>
@@ -19,6 +30,7 @@ ChannelStatistics<S>::ChannelStatistics(Build<S>& build, int channels)
 template <class S>
 void ChannelStatistics<S>::set(const Run<S>& run, const PartSums& sums, int first,
                                double count) const {
+  assert(first >= 0 && first + sums.channels <= channels_ && count > 0);
   sums.combine();
   const auto channels = static_cast<std::size_t>(sums.channels);
   const std::span mean(sums.first(0), channels), deviations(sums.second(0), channels);
@@ -46,6 +58,7 @@ void ChannelStatistics<S>::clear_corrections(const Run<S>& run) const {
 template <class S>
 void ChannelStatistics<S>::final_gradient(const Run<S>& run, int first, int count, A* a, A* b,
                                           A* c) const {
+  assert(first >= 0 && first + count <= channels_);
   const double *offset = this->offset(run) + first, *slope = this->slope(run) + first;
   std::vector<double> shared;
   if (run.sync != nullptr) {
@@ -104,6 +117,7 @@ void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
 
 template <class S>
 void Norm<S>::set_gradients(const Run<S>& run, const PartSums& sums, const A* inverse) const {
+  assert(sums.channels == channels_);
   for (int c = 0; c < channels_; ++c) {
     A& bias = gradients_[bias_ + c];
     A& weight = gradients_[weight_ + c];

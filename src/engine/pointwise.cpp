@@ -1,7 +1,19 @@
 #include "pointwise.hpp"
 
+#include <cassert>
+
 #include "weight_packing.hpp"
 
+// The pixels of a batch, whatever their image, are cut into tiles that stay in L2 with the weights:
+//
+//     map [pixel][channel]      panel [channel / 16][pixel of the tile][16]      out [pixel][o]
+//     ==== tile 0 ====   BN+ReLU                                     x weights
+//     ==== tile 1 ====  --------->  | block 0 | block 1 | ...        --------->  ==== tile 0 ====
+//
+// Forward, a part is a run of tiles with its own sums of the outputs. Backward, the tile's dy is
+// multiplied by the weights; as the result leaves the registers it goes through the ReLU to memory
+// and the normalized input is made again, which meets dy once more for the weights' gradient.
+// Invariant: who computes a tile never matters; sums belong to parts, and parts are added in order.
 namespace chexnet {
 namespace {
 
@@ -58,6 +70,8 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build, const std::string
       input_(shape),
       output_(output_of(shape, reading)),
       reading_(reading) {
+  assert(in % kOutputs == 0 && out % kOutputs == 0);
+  assert(output_.pixels() > 0);
   tile_ = tile_pixels<S>(pair_, output_.pixels());
   tiles_ = (output_.pixels() + tile_ - 1) / tile_;
   const std::int64_t at = build.parameters.parameter(name + ".weight");
@@ -130,6 +144,7 @@ double PointwiseConvolution<S>::bytes_per_pixel() const {
 template <class S>
 PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
                                           std::int64_t pitch) const {
+  assert(in.channels == in_ && pitch >= out_);
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.layer_times, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
                         pixels * bytes_per_pixel());
@@ -163,6 +178,7 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const FeatureMap<S>
 template <class S>
 PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<S>& dy,
                                            GradientEpilogue<S> epilogue) const {
+  assert(run.training && dy.channels == out_ && epilogue.map.channels == in_);
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward, 4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));

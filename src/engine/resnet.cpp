@@ -1,5 +1,23 @@
 #include "resnet.hpp"
 
+#include <cassert>
+
+// One bottleneck. Maps in boxes are kept for backward:
+//
+//     [x] --1x1--> [narrow] --3x3, stride--> [strided] --1x1--> [expanded] --+--> relu --> [sum]
+//      |                                                                     ^
+//      +----------- itself, or --1x1, stride--> [projection] ----------------+
+//
+// [sum] is the x of the next one.
+//
+// Each convolution normalizes what it reads (BatchNorm and ReLU of narrow and strided); expanded
+// and projection are normalized in the addition.
+//
+// Backward, d is the gradient of [sum] with zeros where its ReLU was closed. It goes down both
+// branches. All sums of a stage have one shape, and when a bottleneck's d was consumed only its
+// input's gradient is wanted: so a stage has one gradient map, d of the next becomes d of this one
+// in place. Invariant: who writes dx applies the ReLU that made x; the projection (or d itself) is
+// there first, then the main branch adds before that ReLU (kAddBeforeRelu).
 namespace chexnet {
 namespace {
 
@@ -63,6 +81,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
                   conv2_.forward(run, narrow_.map(run), strided_.data(run), strided_.channels));
   expanded_.finish(run,
                    conv3_.forward(run, strided_.map(run), expanded_.data(run), expanded_.channels));
+  assert(projection_ || in_ == expanded_.channels);
   FeatureMap<S> other = input;
   if (projection_) {
     const ConvolutionOutput<S>& map = projection_->map;
@@ -112,7 +131,8 @@ GradientMap<S> Bottleneck<S>::own_gradient(const Run<S>& run, const PartSums& su
 
 template <class S>
 void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
-  GradientEpilogue<S> input;  // dx, through the ReLU that made x
+  assert(projects() == (dx != d));  // in place without a projection
+  GradientEpilogue<S> input;        // dx, through the ReLU that made x
   input.map = identity_.map(run, x, in_);
   input.mean = input.map.shift;
   input.d = dx;

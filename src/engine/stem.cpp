@@ -1,5 +1,19 @@
 #include "stem.hpp"
 
+#include <cassert>
+
+// A padded image has two values per pixel, gray and 1, and a border of 3 pixels of zeros:
+//
+//     0 0 | 0 0 | 0 0 | g 1 | g 1 | g 1 | ... | 0 0 | 0 0 | 0 0
+//
+// The convolution of three normalized channels is one over these two values (kernels/stem.hpp): a
+// row of a 7 x 7 window is 14 values side by side, padded to a block of 16. Outputs of stride 2
+// begin 4 values apart.
+//
+// Forward, the convolution's output is kept, then normalized and pooled in a second pass, because
+// the statistics need the whole batch. The pool notes which of its 9 pixels it chose, in a byte.
+// Backward, gradients are scattered to the chosen pixels one row at a time; twice, as BatchNorm's
+// sums must be complete before the first gradient is.
 namespace chexnet {
 namespace {
 
@@ -9,6 +23,7 @@ constexpr int kWeights = kKernel * kBlock;  // of one output, padded
 }  // namespace
 
 Normalization normalization_of(const std::vector<double>& mean, const std::vector<double>& std) {
+  assert(mean.size() >= 3 && std.size() >= 3);
   Normalization n;
   std::copy_n(mean.begin(), 3, n.mean.begin());
   std::copy_n(std.begin(), 3, n.std.begin());
@@ -37,7 +52,9 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution, const std::string
       offset_{},
       statistics_(build, kChannels),
       norm_(build, norm, kChannels) {
+  assert(images > 0 && size > 0);
   for (std::size_t c = 0; c < 3; ++c) {
+    assert(normalization.std[c] > 0);
     gain_[c] = 1 / (255.0 * normalization.std[c]);
     offset_[c] = -normalization.mean[c] / normalization.std[c];
   }
@@ -152,6 +169,7 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
       run.layer_times, PassKind::kStemBackward,
       2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
       static_cast<double>(2 * conv_.pixels() + 4 * pooled_.pixels()) * kChannels * sizeof(S));
+  assert(run.training && dy.channels == kChannels);
   const Space space = this->space(run.workspace, run.thread_pool.size());
   const S* raw = run.template buffer<S>(raw_);
   const std::uint8_t* chosen = run.template buffer<std::uint8_t>(chosen_);

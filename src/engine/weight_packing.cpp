@@ -1,15 +1,20 @@
 #include "weight_packing.hpp"
 
 #include <bit>
+#include <cassert>
 
 #include "chexnet/comm/half.hpp"
 #include "chexnet/engine/kernels.hpp"
 
+// The multiply kernels make 32 outputs at once and walk along the sum, so weights are stored as
+// [outputs / 32][along the sum][32]: each step reads 32 neighbors. With bf16 pairs a unit holds the
+// weights of two inputs, the first in the low half.
 namespace chexnet {
 
 template <class A>
 void pack_block(const WeightMatrix<A>& from, int first_output, int first, int last, int pair,
                 A* to) {
+  assert(first % pair == 0 && (last - first) % pair == 0);
   const A* source = from.values + first_output * from.output_step;
   to += static_cast<std::int64_t>(first / pair) * kOutputs;
   if (pair == 1) {

@@ -1,3 +1,6 @@
+// The invariant: every rank enters the same collectives in the same order, whatever its own work
+// does. So a rank never leaves the loop of meet() alone: an error, a stop or a lack of progress is
+// first told to all in the next meeting, and ends the call on all of them.
 #include "chexnet/comm/shared_work.hpp"
 
 #include <algorithm>
@@ -9,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -18,8 +22,6 @@ namespace chexnet {
 namespace {
 
 constexpr double kMeetEvery_s = 0.5;
-// A longer pause of the main thread was a suspended job, not the work's fault.
-constexpr double kLongestCounted_s = 1;
 
 struct Stopped {};
 
@@ -120,9 +122,11 @@ class SharedWork {
     std::unique_lock lock(job_->mutex);
     if (stuck_) return false;
     const double begin = now_s();
+    SuspensionMeter suspension(begin);
     const std::chrono::duration<double> pause(meet_every_s_);
     if (job_->ended.wait_for(lock, pause, [&] { return job_->done; })) return true;
-    look_for_progress(std::min(now_s() - begin, kLongestCounted_s));
+    const double end = now_s();
+    look_for_progress(end - begin - suspension.look(end));
     return false;
   }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "check_cuda.hpp"
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -115,12 +116,12 @@ class NcclCommunicator final : public Communicator {
         0));
     // The next step's first read of a result waits on the device; here the host looks whether that
     // can ever end.
-    const double start = now_s();
+    CollectiveDeadline deadline(timeout_s_, now_s());
     while (cudaEventQuery(done_) == cudaErrorNotReady) {
       ncclResult_t state = ncclSuccess;
       ncclCommGetAsyncError(comm_, &state);
       check_nccl(state, comm_, rank());
-      if (now_s() - start > timeout_s_) {
+      if (deadline.is_over(deadline.waited_s(now_s()))) {
         ncclCommAbort(comm_);
         throw HangError(
             "[nccl] rank " + std::to_string(rank()) + ": gradient all-reduce did not finish in " +
@@ -148,11 +149,11 @@ class NcclCommunicator final : public Communicator {
   // A non-blocking communicator returns ncclInProgress until the call has been taken in.
   void settle(const char* what) {
     ncclResult_t state = ncclInProgress;
-    const double start = now_s();
+    CollectiveDeadline deadline(timeout_s_, now_s());
     for (;;) {
       check_nccl(ncclCommGetAsyncError(comm_, &state), comm_, rank());
       if (state != ncclInProgress) break;
-      if (now_s() - start > timeout_s_) {
+      if (deadline.is_over(deadline.waited_s(now_s()))) {
         ncclCommAbort(comm_);
         throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what +
                         " did not finish in " + fixed(timeout_s_, 0) +

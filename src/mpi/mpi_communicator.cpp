@@ -12,6 +12,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/half.hpp"
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -233,25 +234,20 @@ class MpiCommunicator final : public Communicator {
 
   void wait(MPI_Request& request, const char* what, std::uint64_t sequence = 0) {
     if (profiler_ != nullptr) profiler_->entered_collective(sequence);
-    double start = now_s(), looked = start;
+    CollectiveDeadline deadline(timeout_s_, now_s());
     for (;;) {
       int done = 0;
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
       if (done) return;
-      // The time in which the whole job was suspended is no rank's delay.
-      constexpr double kPause = 2;
-      const double now = now_s();
-      if (now - looked > kPause) start += now - looked;
-      looked = now;
-      const double waited = now - start;
-      // The watchdog, which can tell which rank failed, speaks first.
-      constexpr double kAfterWatchdog = 1;
-      if (waited > timeout_s_ + kAfterWatchdog)
+
+      const double waited = deadline.waited_s(now_s());
+      if (deadline.is_over(waited))
         throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what +
                         " (collective " + std::to_string(sequence) + ") did not finish in " +
                         fixed(timeout_s_, 0) +
                         " s. Hint: another rank has stopped or a link is down; see the other "
                         "ranks' logs, or raise launch.timeout_s");
+
       // Ranks may share cores: give them away while waiting, and sleep once it takes long.
       if (waited > 0.002)
         ::usleep(50);

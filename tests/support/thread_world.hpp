@@ -1,54 +1,83 @@
 // A world of ranks as threads of one process, for tests of collectives without MPI.
+//
+// A rank may fail: from the moment its body throws, collectives of the others end with an error (a
+// HangError, as a deadline would give) instead of waiting for ever. The same holds when a rank has
+// returned and the others still wait for it.
 #pragma once
 
 #include <algorithm>
-#include <barrier>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/error.hpp"
 
 namespace chexnet {
 
 class ThreadWorld {
  public:
-  explicit ThreadWorld(int size)
-      : size_(size), gate_(size), pieces_(static_cast<std::size_t>(size)) {}
+  explicit ThreadWorld(int size) : size_(size), pieces_(static_cast<std::size_t>(size)) {}
 
-  // Runs `body` on each rank; rethrows the first failure. A rank that throws leaves the others
-  // waiting, so bodies must throw alike or not at all.
+  // Runs `body` on each rank; rethrows what the first rank to fail has thrown.
   void run(const std::function<void(Communicator&)>& body) {
-    std::exception_ptr failure;
-    std::mutex mutex;
+    arrived_ = 0;
+    left_.clear();
+    failure_ = nullptr;
     {
       std::vector<std::jthread> threads;
-      for (int rank = 0; rank < size_; ++rank) {
+      for (int rank = 0; rank < size_; ++rank)
         threads.emplace_back([&, rank] {
+          Rank communicator(*this, rank);
           try {
-            Rank communicator(*this, rank);
             body(communicator);
+            leave(rank, nullptr);
           } catch (...) {
-            const std::lock_guard lock(mutex);
-            if (!failure) failure = std::current_exception();
+            leave(rank, std::current_exception());
           }
         });
-      }
     }
-    if (failure) std::rethrow_exception(failure);
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   // Every rank's bytes, on every rank.
   std::vector<std::vector<std::byte>> exchange(int rank, std::span<const std::byte> bytes) {
-    pieces_[static_cast<std::size_t>(rank)].assign(bytes.begin(), bytes.end());
-    gate_.arrive_and_wait();
-    auto all = pieces_;
-    gate_.arrive_and_wait();
+    {
+      const std::lock_guard lock(mutex_);
+      pieces_[static_cast<std::size_t>(rank)].assign(bytes.begin(), bytes.end());
+    }
+    meet();
+    auto all = pieces_;  // nobody writes before the second meeting
+    meet();
     return all;
+  }
+
+  // All ranks arrive, or an error on those that did.
+  void meet() {
+    std::unique_lock lock(mutex_);
+    const int meeting = meetings_;
+    if (left_.empty() && ++arrived_ == size_) {
+      arrived_ = 0;
+      ++meetings_;
+      changed_.notify_all();
+      return;
+    }
+    changed_.wait(lock, [&] { return meetings_ != meeting || !left_.empty(); });
+    if (meetings_ == meeting)
+      throw HangError("[threads] a collective without rank " + std::to_string(left_.front()));
+  }
+
+  void leave(int rank, std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    left_.push_back(rank);
+    if (!failure_) failure_ = std::move(failure);
+    changed_.notify_all();
   }
 
   class Rank final : public Communicator {
@@ -111,8 +140,12 @@ class ThreadWorld {
   };
 
   int size_;
-  std::barrier<> gate_;
-  std::vector<std::vector<std::byte>> pieces_;
+  std::mutex mutex_;  // guards what follows; pieces_ are read between two meetings without it
+  std::condition_variable changed_;
+  std::vector<std::vector<std::byte>> pieces_;  // [rank]
+  int arrived_ = 0, meetings_ = 0;
+  std::vector<int> left_;  // ranks whose body has ended, in that order
+  std::exception_ptr failure_;
 };
 
 }  // namespace chexnet

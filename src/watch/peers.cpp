@@ -1,10 +1,12 @@
 #include "peers.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
+#include "chexnet/comm/gather_json.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -17,26 +19,29 @@ std::vector<Peer> gather_peers(Communicator& comm, const std::string& gpu) {
                      {"local_rank", comm.world().local_rank},
                      {"addresses", own_addresses()}};
   std::vector<Peer> peers;
-  for (const auto& text : gather_text(comm, mine.dump())) {
-    const auto peer = json::parse(text);
+  for (const auto& peer : gather_json(comm, mine))
     peers.push_back({peer["host"], peer["gpu"], peer["local_rank"],
                      peer["addresses"].get<std::vector<std::string>>()});
-  }
   return peers;
 }
 
 bool on_one_host(const std::vector<Peer>& peers) {
+  assert(!peers.empty());
   return std::ranges::all_of(peers, [&](const Peer& p) { return p.host == peers.front().host; });
 }
 
 std::vector<int> choose_observers(const std::vector<Peer>& peers) {
+  assert(!peers.empty());
   if (peers.size() == 1) return {0};
   const auto other = std::ranges::find_if(
       peers, [&](const Peer& peer) { return peer.host != peers.front().host; });
   return {0, other == peers.end() ? 1 : static_cast<int>(other - peers.begin())};
 }
 
+// Bound to single addresses, never to all of them: a port that the rest of the world can reach is
+// one more thing to defend.
 std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers, int rank) {
+  assert(rank >= 0 && rank < static_cast<int>(peers.size()));
   const Peer& own = peers[static_cast<std::size_t>(rank)];
   std::set<std::string> ways;
   std::vector<std::string> ours = own.addresses;
@@ -53,12 +58,13 @@ std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers, 
 std::vector<std::vector<Endpoint>> gather_endpoints(Communicator& comm,
                                                     const std::vector<Endpoint>& own) {
   json mine = json::array();
-  for (const auto& endpoint : own) mine.push_back({endpoint.address, endpoint.port});
+  for (const auto& endpoint : own)
+    mine.push_back({{"address", endpoint.address}, {"port", endpoint.port}});
   std::vector<std::vector<Endpoint>> all;
-  for (const auto& text : gather_text(comm, mine.dump())) {
+  for (const auto& endpoints : gather_json(comm, mine)) {
     auto& of_rank = all.emplace_back();
-    for (const auto& endpoint : json::parse(text))
-      of_rank.push_back({endpoint.at(0), endpoint.at(1)});
+    for (const auto& endpoint : endpoints)
+      of_rank.push_back({endpoint["address"], endpoint["port"]});
   }
   return all;
 }

@@ -1,3 +1,8 @@
+// Connections move one way only, and each step has a bound:
+//
+//   accept --> strangers_ --the token as first line--> known_ --reports--> use()
+//              64 in all, 8 of an address,             8 of an address,
+//              2 s each                                a look of 10 ms takes them in turn
 #include "report_receiver.hpp"
 
 #include <algorithm>
@@ -23,8 +28,7 @@ void drop_oldest(Connections& connections, const std::string& peer, std::size_t 
 }
 
 // False when the connection is to end.
-bool answer(LineSocket& socket, std::span<const std::string> reports,
-            const std::function<std::string(const std::string&)>& use) {
+bool answer(LineSocket& socket, std::span<const std::string> reports, const ReportInbox::Use& use) {
   return std::ranges::all_of(reports, [&](const std::string& report) {
     const std::string reply = use(report);
     return !reply.empty() && socket.send(reply);
@@ -56,7 +60,7 @@ std::vector<int> ReportReceiver::descriptors(double now_s) const {
   return found;
 }
 
-void ReportReceiver::take(double now_s, const std::function<std::string(const std::string&)>& use) {
+void ReportReceiver::take(double now_s, const Use& use) {
   accept(now_s);
   hear_strangers(now_s, use);
   hear_known(use);
@@ -85,8 +89,7 @@ void ReportReceiver::accept(double now_s) {
     }
 }
 
-void ReportReceiver::hear_strangers(double now_s,
-                                    const std::function<std::string(const std::string&)>& use) {
+void ReportReceiver::hear_strangers(double now_s, const Use& use) {
   std::vector<Connection> waiting;
   for (auto& stranger : strangers_) {
     const auto lines = stranger.socket.receive();
@@ -104,7 +107,7 @@ void ReportReceiver::hear_strangers(double now_s,
   strangers_ = std::move(waiting);
 }
 
-void ReportReceiver::hear_known(const std::function<std::string(const std::string&)>& use) {
+void ReportReceiver::hear_known(const Use& use) {
   const double end = chexnet::now_s() + kLook_s;
   const std::size_t count = known_.size();
   std::vector<std::size_t> lost;

@@ -1,23 +1,18 @@
-// An observer's side of the watchdog's reports: listens, takes lines from who knows the run's
-// token, and answers. Nothing that strangers send can keep its caller: they may say one line within
-// two seconds, they are few at a time, and a look ends when its time is over.
+// An observer's side of the watchdog's reports over TCP: listens, takes lines from who knows the
+// run's token, and answers. Nothing that strangers send can keep its caller: they may say one line
+// within two seconds, they are few at a time, and a look ends when its time is over. A connection
+// that sends what is no report ends.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "line_socket.hpp"
+#include "transport.hpp"
 
 namespace chexnet {
 
-// What ranks of one run know, and nobody else. Two, so that an outsider who gets one (by a rank
-// that reached him for its observer) cannot answer for an observer.
-struct RunTokens {
-  std::string report, answer;
-};
-
-class ReportReceiver {
+class ReportReceiver final : public ReportInbox {
  public:
   static constexpr double kGreeting_s = 2;          // a connection's time to say the token
   static constexpr std::size_t kMostOfAddress = 8;  // connections, known and unknown each
@@ -30,11 +25,8 @@ class ReportReceiver {
   std::vector<Endpoint> endpoints() const;
   // Descriptors to poll for reading.
   std::vector<int> descriptors(double now_s) const;
-  // Takes what has come. `use` gets each report and gives the answer to it; empty: this is no
-  // report, and the connection ends.
-  void take(double now_s, const std::function<std::string(const std::string&)>& use);
-  // The same line to all who report.
-  void tell_all(const std::string& line);
+  void take(double now_s, const Use& use) override;
+  void tell_all(const std::string& line) override;
   std::size_t connections() const { return known_.size() + strangers_.size(); }
 
  private:
@@ -43,8 +35,8 @@ class ReportReceiver {
     double since_s;
   };
   void accept(double now_s);
-  void hear_strangers(double now_s, const std::function<std::string(const std::string&)>& use);
-  void hear_known(const std::function<std::string(const std::string&)>& use);
+  void hear_strangers(double now_s, const Use& use);
+  void hear_known(const Use& use);
 
   std::string token_;
   std::vector<LineListener> listeners_;

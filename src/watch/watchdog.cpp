@@ -1,21 +1,35 @@
+// Who talks to whom, with two hosts of two ranks each; observers are ranks 0 and 2:
+//
+//      host a                                          host b
+//   rank 0: reporter, observer <----- report ------ rank 2: reporter (leads), observer
+//      |                        ------ answer ----->   |
+//   shared memory of a                              shared memory of b
+//      |                                               |
+//   rank 1: reporter (leads none) <- - same way - - rank 3: reporter (leads none)
+//
+// Here are the thread that drives the two parts, and what connects them at the start. Reporter and
+// observer know neither sockets nor the clock nor how a process ends: those are passed in.
 #include "chexnet/watch/watchdog.hpp"
 
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <thread>
+#include <utility>
 
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/text_format.hpp"
-#include "chexnet/launch/signals.hpp"
-#include "chexnet/watch/hard_exit.hpp"
 #include "chexnet/watch/heartbeat_table.hpp"
-#include "chexnet/watch/postmortem.hpp"
+#include "messages.hpp"
+#include "observer.hpp"
 #include "observer_links.hpp"
 #include "peers.hpp"
 #include "report_receiver.hpp"
+#include "reporter.hpp"
+#include "run_end.hpp"
 
 namespace chexnet {
 namespace {
@@ -23,95 +37,101 @@ namespace {
 constexpr int kHeartbeatMs = 50;
 // The least between two looks, so that who sends without end does not keep a core busy.
 constexpr int kLookEveryMs = 10;
-constexpr double kReportEvery = 0.25;
-constexpr double kLongestSilence = 60;
-// A leader this long without a heartbeat is replaced by the next rank of its host.
-constexpr double kLeaderSilence = 1;
-// The second observer lets the first one speak.
-constexpr double kSecondsAfterFirst = 0.6;
-// A rank that does not run also lets the others wait: what is known more exactly is said.
-constexpr double kSilenceFirst = 0.3;
-// While the launcher ends the job there is a second to find out why.
-constexpr double kSilenceWhileEnding = 1;
-constexpr double kPause = 2;     // a thread that did not run for so long was stopped itself
-constexpr double kNever = -1e9;  // on the steady clock
+constexpr double kLongestSilence_s = 60;
 
-constexpr int kFileTimeout_s = 5;  // a file system or a log that hangs must not keep us
+WatchTimeouts timeouts_of(double timeout_s) {
+  return {timeout_s + kWatchdogAfter_s, std::min(timeout_s, kLongestSilence_s)};
+}
 
-double age(double since) { return std::max(0.0, now_s() - since); }
+bool is_among(const std::vector<int>& ranks, int rank) {
+  return std::ranges::find(ranks, rank) != ranks.end();
+}
+
+// Number, host and GPU of each rank.
+std::vector<RankView> named_ranks(const std::vector<Peer>& peers) {
+  std::vector<RankView> ranks;
+  for (const auto& peer : peers) {
+    RankView& view = ranks.emplace_back();
+    view.rank = static_cast<int>(ranks.size()) - 1;
+    view.host = peer.host;
+    view.gpu = peer.gpu;
+  }
+  return ranks;
+}
 
 }  // namespace
 
 class Watchdog::Thread {
  public:
-  Thread(Communicator& comm, Options options)
-      : options_(std::move(options)),
-        rank_(comm.rank()),
+  Thread(Communicator& comm, const Options& options)
+      : rank_(comm.rank()),
         table_(comm),
-        timeouts_{options_.timeout_s + kSilenceFirst,
-                  std::min(options_.timeout_s, kLongestSilence)},
-        peers_(gather_peers(comm, options_.gpu)),
+        peers_(gather_peers(comm, options.gpu)),
         observers_(choose_observers(peers_)),
-        observes_(std::ranges::find(observers_, rank_) != observers_.end()) {
-    link_hosts(comm);
-    for (int r = 0; r < static_cast<int>(peers_.size()); ++r) views_.push_back(first_view(r));
-    heard_s_.assign(peers_.size(), now_s());
+        end_(process_end(options.run_folder, options.resume_command)) {
+    if (!on_one_host(peers_)) link_hosts(comm);
+    start_parts(timeouts_of(options.timeout_s));
     // Heartbeats begin on all ranks before anyone looks at them.
     comm.barrier();
     thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
   }
   ~Thread() { thread_ = {}; }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
   PhaseSlot* slot() { return &table_.own().phase; }
 
  private:
+  const Peer& own() const { return peers_[static_cast<std::size_t>(rank_)]; }
+
   // On one host all reports go through shared memory, and no port is open. Else the observers
   // listen, and every other host learns where.
   void link_hosts(Communicator& comm) {
-    if (on_one_host(peers_)) return;
     tokens_.report = shared_token(comm);
     tokens_.answer = shared_token(comm);
-    links_.set_tokens(tokens_);
-    if (observes_) receiver_.emplace(addresses_to_listen_on(peers_, rank_), tokens_.report);
-    const auto endpoints =
-        gather_endpoints(comm, receiver_ ? receiver_->endpoints() : std::vector<Endpoint>{});
+    links_.emplace(tokens_.report, now_s);
+    if (is_among(observers_, rank_))
+      receiver_.emplace(addresses_to_listen_on(peers_, rank_), tokens_.report);
+    const auto listening = receiver_ ? receiver_->endpoints() : std::vector<Endpoint>{};
+    const auto endpoints = gather_endpoints(comm, listening);
+
     for (const int observer : observers_) {
       const auto at = static_cast<std::size_t>(observer);
       if (peers_[at].host == own().host)
         observer_here_ = true;
       else
-        links_.add(endpoints[at]);
+        links_->add(endpoints[at]);
     }
   }
 
-  const Peer& own() const { return peers_[static_cast<std::size_t>(rank_)]; }
-
-  RankView first_view(int rank) const {
-    RankView view;
-    view.rank = rank;
-    view.host = peers_[static_cast<std::size_t>(rank)].host;
-    view.gpu = peers_[static_cast<std::size_t>(rank)].gpu;
-    return view;
-  }
-
-  // What this host's shared memory says of one of its ranks.
-  RankView look_at(int local_rank) {
-    RankView view = table_.view(local_rank);
-    const Peer& peer = peers_[static_cast<std::size_t>(view.rank)];
-    view.host = peer.host;
-    view.gpu = peer.gpu;
-    return view;
+  void start_parts(const WatchTimeouts& timeouts) {
+    if (!links_) links_.emplace("", now_s);
+    reporter_.emplace(Reporter::Options{.host = own().host,
+                                        .local_rank = own().local_rank,
+                                        .observers = observers_,
+                                        .observer_here = observer_here_,
+                                        .silence_s = timeouts.silence_s,
+                                        .answer_token = tokens_.answer},
+                      table_, *links_, *end_, now_s);
+    if (!is_among(observers_, rank_)) return;
+    observer_.emplace(Observer::Options{.rank = rank_,
+                                        .observers = observers_,
+                                        .timeouts = timeouts,
+                                        .answer_token = tokens_.answer},
+                      named_ranks(peers_), table_, receiver_ ? &*receiver_ : nullptr, *end_, now_s);
   }
 
   void run(const std::stop_token& stop) {
-    looked_s_ = now_s();
+    SuspensionMeter suspension(now_s());
     while (!stop.stop_requested()) {
-      guarded([&] { heartbeat(); });
+      const bool resumed = suspension.look(now_s()) > 0;
+      guarded([&] {
+        reporter_->heartbeat(resumed);
+        if (observer_) observer_->look(resumed);
+      });
       rest();
     }
-    reported_s_ = kNever;
-    guarded([&] {
-      if (leads()) report();  // that this rank ended
-    });
+    guarded([&] { reporter_->say_goodbye(); });
   }
 
   // The next heartbeat may do better; without one this rank would be taken for dead.
@@ -125,25 +145,6 @@ class Watchdog::Thread {
     }
   }
 
-  void heartbeat() {
-    // A job that was suspended as a whole (Slurm does) finds all ranks silent when it continues.
-    const bool resumed = age(looked_s_) > kPause;
-    if (resumed) resumed_s_ = now_s();
-    looked_s_ = now_s();
-    table_.own().heartbeat_s = looked_s_;
-    if (const int code = table_.end_code(); code != 0) {
-      // The observer of this host, if there is one, is still telling the others.
-      std::this_thread::sleep_for(std::chrono::milliseconds(2 * kHeartbeatMs));
-      exit_and_end_launcher(code);
-    }
-    const bool led = leads();
-    // Who takes over, or was stopped, has heard nothing lately and gives its observers time.
-    if ((led && !led_) || resumed) links_.restart_timeouts();
-    led_ = led;
-    if (led) report();
-    if (observes_) observe();
-  }
-
   // Until a message comes or it is time for the next heartbeat.
   void rest() {
     std::vector<pollfd> fds;
@@ -153,130 +154,24 @@ class Watchdog::Thread {
     poll(fds.data(), fds.size(), kHeartbeatMs - kLookEveryMs);
   }
 
-  bool leads() {
-    if (links_.empty()) return false;
-    for (int i = 0; i < own().local_rank; ++i) {
-      const RankView view = look_at(i);
-      if (!view.ended && !view.gone && view.heartbeat_age_s < kLeaderSilence) return false;
-    }
-    return true;
-  }
-
-  void report() {
-    if (age(reported_s_) < kReportEvery) return;
-    reported_s_ = now_s();
-    std::vector<RankView> views;
-    for (int i = 0; i < table_.size(); ++i) views.push_back(look_at(i));
-    if (const int code = links_.exchange(report_line(views)); code != 0) table_.end_code() = code;
-    if (!observer_here_ && !links_.heard(timeouts_.silence_s)) give_up();
-  }
-
-  // No observer answers: this host is the one that is cut off.
-  void give_up() {
-    const int code = static_cast<int>(ExitCode::kDevice);
-    exit_within(kFileTimeout_s, code);
-    log_error("[watchdog] " + own().host + ": no heartbeat from ranks " +
-              std::to_string(observers_.front()) + " and " + std::to_string(observers_.back()) +
-              " for " + fixed(timeouts_.silence_s, 0) +
-              " s: this host is cut off from them and ends its ranks");
-    table_.end_code() = code;
-  }
-
-  void take_reports() {
-    if (!receiver_) return;
-    receiver_->take(now_s(), [&](const std::string& line) -> std::string {
-      const auto ranks = read_report(line, views_);
-      if (!ranks) return "";
-      for (const int rank : *ranks) heard_s_[static_cast<std::size_t>(rank)] = now_s();
-      return answer_line(tokens_.answer, 0);
-    });
-  }
-
-  // All ranks as they are now.
-  std::vector<RankView> survey() {
-    for (int i = 0; i < table_.size(); ++i) {
-      const RankView view = look_at(i);
-      views_[static_cast<std::size_t>(view.rank)] = view;
-      heard_s_[static_cast<std::size_t>(view.rank)] = now_s();
-    }
-    std::vector<RankView> now = views_;
-    for (auto& view : now) {
-      view.host_silent_s = age(heard_s_[static_cast<std::size_t>(view.rank)]);
-      // Of a silent host nobody knows whether its ranks still run.
-      if (view.host_silent_s < kLeaderSilence) view.heartbeat_age_s += view.host_silent_s;
-      view.phase_age_s += view.host_silent_s;
-    }
-    return now;
-  }
-
-  void observe() {
-    take_reports();
-    const auto now = survey();
-    if (age(resumed_s_) < timeouts_.silence_s) return;
-    WatchTimeouts timeouts = timeouts_;
-    if (launcher_ends_job()) timeouts.silence_s = std::min(timeouts.silence_s, kSilenceWhileEnding);
-    const auto failure = detect_failure(now, timeouts);
-    if (!failure) {
-      suspected_s_ = kNever;
-      return;
-    }
-    if (suspected_s_ == kNever) suspected_s_ = now_s();
-    const bool about_first =
-        std::ranges::find(failure->ranks, observers_.front()) != failure->ranks.end();
-    const bool first = rank_ == observers_.front();
-    const bool first_cannot = about_first && (failure->cause == FailureCause::kDied ||
-                                              failure->cause == FailureCause::kStopped);
-    // In all else the second observer lets the first speak: it cannot tell a host that is down from
-    // a link of its own that is cut.
-    if (!first && !first_cannot && age(suspected_s_) < kSecondsAfterFirst) return;
-    announce(*failure, now);
-  }
-
-  void announce(const Failure& failure, const std::vector<RankView>& views) {
-    exit_within(kFileTimeout_s, failure.exit_code());
-    try {
-      if (!read_postmortem(options_.run_folder)) explain(failure, views);
-    } catch (const std::exception& e) {
-      log_error(e.what());
-    }
-    if (receiver_) receiver_->tell_all(answer_line(tokens_.answer, failure.exit_code()));
-    table_.end_code() = failure.exit_code();
-  }
-
-  void explain(const Failure& failure, const std::vector<RankView>& views) {
-    PostMortem report;
-    report.time = utc_time();
-    report.cause = cause_name(failure.cause);
-    report.ranks = failure.ranks;
-    report.exit_code = failure.exit_code();
-    report.what = failure_text(failure, views);
-    report.checkpoint = last_checkpoint(options_.run_folder);
-    report.resume = options_.resume_command;
-    report.views = views;
-    log_error("[watchdog] " + report.sentence());
-    write_postmortem(options_.run_folder, report);
-  }
-
-  Options options_;
   int rank_;
   HeartbeatTable table_;
-  WatchTimeouts timeouts_;
-  std::vector<Peer> peers_;  // [rank]
+  std::vector<Peer> peers_;     // [rank]
+  std::vector<int> observers_;  // ranks
   RunTokens tokens_;
-  std::vector<int> observers_;
-  bool observes_ = false, led_ = false, warned_ = false;
-  ObserverLinks links_;                     // to those on other hosts
   bool observer_here_ = false;              // one of them is on this host
+  std::optional<ObserverLinks> links_;      // to those on other hosts
   std::optional<ReportReceiver> receiver_;  // of an observer that other hosts report to
-  std::vector<RankView> views_;             // [rank], as last reported
-  std::vector<double> heard_s_;             // [rank]
-  double reported_s_ = kNever, suspected_s_ = kNever, resumed_s_ = kNever, looked_s_ = kNever;
+  std::unique_ptr<RunEnd> end_;
+  std::optional<Reporter> reporter_;
+  std::optional<Observer> observer_;  // of an observer
+  bool warned_ = false;
   std::jthread thread_;
 };
 
 Watchdog::Watchdog(Communicator& comm, Profiler& profiler, Options options) : profiler_(profiler) {
   if (comm.size() == 1) return;
-  thread_ = std::make_unique<Thread>(comm, std::move(options));
+  thread_ = std::make_unique<Thread>(comm, options);
   profiler_.set_slot(thread_->slot());
 }
 

@@ -1,5 +1,6 @@
 // What every rank of a host is doing, in memory they share: one slot each, written by its owner,
-// read by all. It has no name once all have opened it, so nothing stays behind a crash.
+// read by all. The memory has a random name until all ranks have opened it, and none from then on:
+// it goes away with the last process, however that ends, and no later run can find it.
 #pragma once
 
 #include <atomic>
@@ -8,11 +9,11 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/core/profiler.hpp"
-#include "chexnet/watch/failure_detector.hpp"
+#include "chexnet/watch/host_ranks.hpp"
 
 namespace chexnet {
 
-class HeartbeatTable {
+class HeartbeatTable final : public HostRanks {
  public:
   struct Slot {
     PhaseSlot phase;
@@ -22,18 +23,20 @@ class HeartbeatTable {
   };
   // Collective. DeviceError when there is no shared memory.
   explicit HeartbeatTable(Communicator& comm);
-  ~HeartbeatTable();
+  ~HeartbeatTable() override;
   HeartbeatTable(const HeartbeatTable&) = delete;
   HeartbeatTable& operator=(const HeartbeatTable&) = delete;
 
-  int size() const { return count_; }
+  int size() const override { return count_; }
   Slot& own() const { return slots_[own_]; }
-  // A rank of this host as it shows itself now; without host and GPU.
-  RankView view(int local_rank);
-  // Not 0 once this host's ranks must end, with this exit code.
-  std::atomic<int>& end_code() const { return *end_code_; }
+  RankView view(int local_rank) override;
+  void set_heartbeat(double now_s) override { own().heartbeat_s = now_s; }
+  int end_code() const override { return *end_code_; }
+  void set_end_code(int code) override { *end_code_ = code; }
 
  private:
+  void construct();  // in fresh memory
+
   int count_, own_;
   std::size_t bytes_;
   std::byte* memory_ = nullptr;

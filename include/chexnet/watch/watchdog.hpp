@@ -15,7 +15,6 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/core/profiler.hpp"
-#include "chexnet/watch/failure_detector.hpp"
 
 namespace chexnet {
 

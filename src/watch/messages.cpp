@@ -1,0 +1,86 @@
+#include "messages.hpp"
+
+#include <cassert>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace chexnet {
+namespace {
+
+using nlohmann::json;
+
+double in_ms(double seconds) { return std::round(1e3 * seconds) / 1e3; }
+
+json json_of(const RankView& view) {
+  return {{"rank", view.rank},
+          {"pid", view.pid},
+          {"phase", static_cast<int>(view.phase)},
+          {"gone", view.gone},
+          {"heartbeat_s", in_ms(view.heartbeat_age_s)},
+          {"phase_s", in_ms(view.phase_age_s)},
+          {"sequence", view.sequence},
+          {"step", view.step}};
+}
+
+Phase phase_of(int number) {
+  if (number < 0 || number >= kPhases) throw std::out_of_range("phase");
+  return static_cast<Phase>(number);
+}
+
+// `known`: the rank as it was. Throws for what is missing or of another type.
+RankView view_of(const json& said, RankView known) {
+  known.pid = said.at("pid");
+  known.phase = phase_of(said.at("phase").get<int>());
+  known.ended = known.phase == Phase::kEnded;
+  known.gone = said.at("gone");
+  known.heartbeat_age_s = said.at("heartbeat_s");
+  known.phase_age_s = said.at("phase_s");
+  known.sequence = said.at("sequence");
+  known.step = said.at("step");
+  return known;
+}
+
+}  // namespace
+
+std::string report_line(const std::vector<RankView>& ranks) {
+  json message = {{"ranks", json::array()}};
+  for (const auto& view : ranks) message["ranks"].push_back(json_of(view));
+  return message.dump();
+}
+
+std::optional<std::vector<int>> read_report(const std::string& line, std::vector<RankView>& views) {
+  // All of it is read before any of it is believed.
+  std::vector<RankView> read;
+  try {
+    const json message = json::parse(line);
+    for (const json& said : message.at("ranks"))
+      read.push_back(view_of(said, views.at(said.at("rank").get<std::size_t>())));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+
+  std::vector<int> ranks;
+  for (const auto& view : read) {
+    views[static_cast<std::size_t>(view.rank)] = view;
+    ranks.push_back(view.rank);
+  }
+  return ranks;
+}
+
+std::string answer_line(const std::string& token, int end_code) {
+  assert(!token.empty());
+  return json({{"token", token}, {"end", end_code}}).dump();
+}
+
+std::optional<int> read_answer(const std::string& line, const std::string& token) {
+  try {
+    const json answer = json::parse(line);
+    if (answer.at("token") != token) return std::nullopt;
+    return answer.at("end").get<int>();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace chexnet

@@ -1,42 +1,12 @@
 #include "chexnet/data/image_reader.hpp"
 
-#include <algorithm>
+#include <cassert>
 #include <cmath>
-#include <cstring>
 #include <opencv2/core.hpp>
-#include <opencv2/imgproc.hpp>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/philox.hpp"
-#include "chexnet/image/crop.hpp"
 
 namespace chexnet {
-namespace {
-
-// Rotation and zoom around the center in one resampling; the border is repeated, as black wedges
-// would be a cue.
-void rotate_and_zoom(std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& scratch,
-                     int size, double degrees, double zoom) {
-  scratch.resize(pixels.size());
-  const cv::Mat from(size, size, CV_8UC1, pixels.data());
-  cv::Mat to(size, size, CV_8UC1, scratch.data());
-  const auto center = static_cast<float>(size - 1) / 2;
-  cv::warpAffine(from, to, cv::getRotationMatrix2D({center, center}, degrees, zoom), to.size(),
-                 cv::INTER_LINEAR, cv::BORDER_REPLICATE);
-  pixels.swap(scratch);
-}
-
-void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += pixels[i];
-  const double mean = static_cast<double>(sum) / static_cast<double>(count);
-  for (std::size_t i = 0; i < count; ++i)
-    pixels[i] = static_cast<std::uint8_t>(
-        std::clamp(std::lround(mean + factor * (pixels[i] - mean)), 0L, 255L));
-}
-
-}  // namespace
-
 Preprocessing training_preprocessing(const DataConfig& config) {
   return {static_cast<int>(config.resize), static_cast<int>(config.crop), config.resize_kind,
           config.max_pixels, config.jpeg_scale == JpegScale::kAuto};
@@ -81,7 +51,7 @@ void check_crops(const ImageSource& source, const Augmentation& augmentation) {
 ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
                          Augmentation augmentation, std::uint64_t seed)
     : source_(source), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
-  cv::setNumThreads(0);  // the loader's workers are the parallelizm
+  cv::setNumThreads(0);  // the loader's workers are the parallelism
   check_packs(source, preprocessing);
   check_crops(source, augmentation);
 }
@@ -94,63 +64,50 @@ void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratc
 
 void ImageReader::decode(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
                          Scratch& scratch) const {
-  within_memory(fetched.origin, [&] { decode_within(sample, fetched, into, scratch); });
+  within_memory(fetched.origin, [&] { decode_within_memory(sample, fetched, into, scratch); });
 }
 
-void ImageReader::decode_within(const Sample& sample, const FetchedImage& fetched,
-                                std::uint8_t* into, Scratch& scratch) const {
-  // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
-  // as they were.
-  Random random(seed_, Purpose::kAugment, sample.position);
-  const double area = random.uniform(augmentation_.crop_area_min, 1.0);
-  const double at_x = random.uniform(), at_y = random.uniform();
-  const bool flip = random.chance(0.5) && augmentation_.flip;
-  const double degrees = augmentation_.rotate_deg * random.uniform(-1, 1);
-  const double zoom = 1 + augmentation_.scale_jitter * random.uniform(-1, 1);
-  const double contrast = 1 + augmentation_.contrast_jitter * random.uniform(-1, 1);
+void ImageReader::decode_within_memory(const Sample& sample, const FetchedImage& fetched,
+                                       std::uint8_t* into, Scratch& scratch) const {
+  const DrawnAugmentation drawn = draw_augmentation(augmentation_, seed_, sample.position);
+  const Square square = resized(fetched, drawn, scratch);
+  augment(square, drawn, preprocessing_.crop, into, scratch.warped);
+}
 
-  const int crop = preprocessing_.crop;
-  const int size = augmentation_.random_resized_crop ? crop : preprocessing_.resize;
+// The picture at the size that crops are cut from. A pack holds it ready; of a random resized crop
+// it is the crop itself.
+Square ImageReader::resized(const FetchedImage& fetched, const DrawnAugmentation& drawn,
+                            Scratch& scratch) const {
+  if (fetched.holds_pixels()) {
+    assert(fetched.side == preprocessing_.resize);  // check_packs()
+    assert(!drawn.random_resized_crop);             // check_crops()
+    return {fetched.pixels(), fetched.side};
+  }
+  const bool crops_original = drawn.random_resized_crop;
+  const int size = crops_original ? preprocessing_.crop : preprocessing_.resize;
   const auto side = static_cast<std::size_t>(size);
-  const bool warp = degrees != 0 || zoom != 1;
-  const std::uint8_t* square = nullptr;  // [size, size]
-  if (fetched.side == size && !augmentation_.random_resized_crop && !warp) {
-    square = reinterpret_cast<const std::uint8_t*>(fetched.bytes.data());
-  } else {
-    const double share = augmentation_.random_resized_crop ? std::sqrt(area) : 1.0;  // of a side
-    const int min_side = preprocessing_.scale_jpeg ? static_cast<int>(std::ceil(size / share)) : 0;
-    const DecodeLimits limits{preprocessing_.max_pixels, min_side};
-    GrayImage& image = scratch.image;
-    scratch.resized.resize(side * side);
-    if (fetched.side == 0 && !augmentation_.random_resized_crop) {
-      decode_resized(fetched.bytes, limits, fetched.origin, size, preprocessing_.kind, image,
-                     scratch.resized.data());
-    } else {
-      decode_fetched(fetched, limits, image);
-      Region region{0, 0, image.width(), image.height()};
-      if (augmentation_.random_resized_crop) {
-        region.width = std::max(1, static_cast<int>(std::lround(share * image.width())));
-        region.height = std::max(1, static_cast<int>(std::lround(share * image.height())));
-        region.x = static_cast<int>(at_x * (image.width() - region.width + 1));
-        region.y = static_cast<int>(at_y * (image.height() - region.height + 1));
-      }
-      resize(image, region, size, preprocessing_.kind, scratch.resized.data());
-    }
-    if (warp) rotate_and_zoom(scratch.resized, scratch.warped, size, degrees, zoom);
-    square = scratch.resized.data();
-  }
+  scratch.resized.resize(side * side);
+  std::uint8_t* into = scratch.resized.data();
 
-  const int slack = size - crop;
-  int x0 = center_crop_begin(size, crop), y0 = x0;
-  if (augmentation_.random_crop) {
-    x0 = static_cast<int>(at_x * (slack + 1));
-    y0 = static_cast<int>(at_y * (slack + 1));
+  GrayImage& image = scratch.image;
+  if (crops_original) {
+    decode_fetched(fetched, limits(drawn), image);
+    const Region region = drawn_region(drawn, image.width(), image.height());
+    resize(image, region, size, preprocessing_.kind, into);
+  } else {
+    decode_resized(fetched.bytes, limits(drawn), fetched.origin, size, preprocessing_.kind, image,
+                   into);
   }
-  const auto width = static_cast<std::size_t>(crop);
-  const std::uint8_t* corner =
-      square + static_cast<std::size_t>(y0) * side + static_cast<std::size_t>(x0);
-  (flip ? copy_crop_flipped : copy_crop)(corner, side, width, width, into);
-  if (contrast != 1) change_contrast(into, width * width, contrast);
+  return {into, size};
+}
+
+// A JPEG may be decoded at a fraction of its size as long as nothing is enlarged afterwards.
+DecodeLimits ImageReader::limits(const DrawnAugmentation& drawn) const {
+  if (!preprocessing_.scale_jpeg) return {preprocessing_.max_pixels, 0};
+  if (!drawn.random_resized_crop) return {preprocessing_.max_pixels, preprocessing_.resize};
+  const double fraction = std::sqrt(drawn.area);  // of a side
+  const int side = static_cast<int>(std::ceil(preprocessing_.crop / fraction));
+  return {preprocessing_.max_pixels, side};
 }
 
 }  // namespace chexnet

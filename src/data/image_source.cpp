@@ -30,20 +30,14 @@ void check_member(const FetchedImage& fetched, const Entry& entry) {
 
 }  // namespace
 
-void throw_too_large(const std::string& origin) {
-  throw DataError("[images] " + origin +
-                  ": needs more memory than there is. Hint: a damaged size, or an image for a "
-                  "machine with more; data.max_pixels refuses those above a size");
+const std::uint8_t* FetchedImage::pixels() const {
+  assert(holds_pixels());
+  return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
 void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits, GrayImage& into) {
-  within_memory(fetched.origin, [&] {
-    if (fetched.side > 0)
-      into.assign(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.side,
-                  fetched.side);
-    else
-      decode_image(fetched.bytes, limits, fetched.origin, into);
-  });
+  if (!fetched.holds_pixels()) return decode_image(fetched.bytes, limits, fetched.origin, into);
+  within_memory(fetched.origin, [&] { into.assign(fetched.pixels(), fetched.side, fetched.side); });
 }
 
 ImageSource::ImageSource(ImageIndex index, Stores& stores)

@@ -1,7 +1,6 @@
 #include "chexnet/image/decode.hpp"
 
 #include <algorithm>
-#include <new>
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
@@ -27,17 +26,13 @@ void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& lim
                   "raise data.max_pixels if the file is to be trusted");
 }
 
-namespace {
-
-// What `decode` does, with want of memory as an error of this image: others may be smaller.
-template <class Decode>
-void within_memory(const std::string& origin, Decode decode) {
-  try {
-    decode();
-  } catch (const std::bad_alloc&) {
-    decode_failed(origin, "does not fit in memory", "lower data.max_pixels or data.workers");
-  }
+void throw_too_large(const std::string& origin) {
+  throw DataError("[images] " + origin +
+                  ": needs more memory than there is. Hint: a damaged size, or an image for a "
+                  "machine with more; data.max_pixels refuses those above a size");
 }
+
+namespace {
 
 bool is_png(std::span<const std::byte> bytes) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())

@@ -1,6 +1,5 @@
-// One sample from disk to the pixels the network sees: read, decode, resize, augment. The
-// augmentation is a pure function of (seed, position). Any number of threads, each with its own
-// Scratch.
+// One sample from disk to the pixels the network sees: read, decode, resize, augment (augment.hpp).
+// Any number of threads, each with its own Scratch.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "chexnet/config/config.hpp"
+#include "chexnet/data/augment.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/stream.hpp"
@@ -27,11 +27,6 @@ struct Preprocessing {
 Preprocessing training_preprocessing(const DataConfig& config);
 Preprocessing evaluation_preprocessing(const DataConfig& config);
 
-struct Augmentation {
-  bool random_crop = false, random_resized_crop = false, flip = false;
-  double crop_area_min = 0.8, rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
-  static Augmentation none() { return {}; }
-};
 Augmentation augmentation_of(const DataConfig& config);
 
 // ConfigError when a pack holds images made in another way than `preprocessing` asks for.
@@ -41,6 +36,12 @@ void check_crops(const ImageSource& source, const Augmentation& augmentation);
 
 class ImageReader {
  public:
+  // Memory that a thread keeps from image to image: whoever runs threads owns one for each.
+  //
+  // What a codec or a connection keeps (inflate states, TurboJPEG's handle, resize tables, curl's
+  // connection) is thread_local in the .cpp that uses it instead: its type belongs to a library or
+  // to one file format, no caller could size, share or reset it, and as an argument it would go
+  // through every signature between here and there.
   struct Scratch {
     FetchedImage fetched;
     GrayImage image;
@@ -52,15 +53,18 @@ class ImageReader {
   // Writes [crop, crop] pixels. DataError when the image is damaged; else as ImageSource::fetch().
   void read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
             const std::stop_token& stop = {}) const;
-  // The part of read() after the bytes have come.
+  // The part of read() after the bytes have come; they are of this reader's source.
   void decode(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
               Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }
   const ImageSource& source() const { return source_; }
 
  private:
-  void decode_within(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
-                     Scratch& scratch) const;
+  void decode_within_memory(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
+                            Scratch& scratch) const;
+  Square resized(const FetchedImage& fetched, const DrawnAugmentation& drawn,
+                 Scratch& scratch) const;
+  DecodeLimits limits(const DrawnAugmentation& drawn) const;
 
   const ImageSource& source_;
   Preprocessing preprocessing_;

@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -18,27 +16,19 @@
 
 namespace chexnet {
 
-// What fetch() hands over. Memory is kept from image to image; the views last until the next
-// fetch() with this object, and no longer than the source.
+// What fetch() hands over: a file's bytes, or pixels that a pack holds ready. Memory is kept from
+// image to image; the views last until the next fetch() with this object, and no longer than the
+// source.
 struct FetchedImage {
-  std::span<const std::byte> bytes;  // of a PNG or JPEG; of pixels when side > 0
-  int side = 0;                      // > 0: [side, side] gray pixels, resized as the pack says
-  std::string origin;                // for messages: path, and record or member
+  std::span<const std::byte> bytes;  // of a PNG or JPEG, or of pixels
+  // Of pixels [side, side], gray, resized as the pack says; 0 = a PNG or JPEG.
+  int side = 0;
+  std::string origin;  // for messages: path, and record or member
   std::vector<std::byte> memory, compressed;
-};
 
-[[noreturn]] void throw_too_large(const std::string& origin);
-// Calls `work` on an image; one that needs more memory than there is counts as damaged (DataError).
-template <class Work>
-void within_memory(const std::string& origin, const Work& work) {
-  try {
-    work();
-  } catch (const std::bad_alloc&) {
-    throw_too_large(origin);
-  } catch (const std::length_error&) {
-    throw_too_large(origin);
-  }
-}
+  bool holds_pixels() const { return side > 0; }
+  const std::uint8_t* pixels() const;  // holds_pixels()
+};
 
 // Its picture, decoded or (of a pack) as it is. DataError as decode_image().
 void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits, GrayImage& into);

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 #include "chexnet/image/gray_image.hpp"
@@ -26,6 +28,20 @@ struct DecodeLimits {
   // smaller than this, pixels; 0 = always at full size.
   int min_side = 0;
 };
+
+[[noreturn]] void throw_too_large(const std::string& origin);
+// Calls `work` on one image. Want of memory is an error of this image (DataError): others may be
+// smaller.
+template <class Work>
+void within_memory(const std::string& origin, const Work& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    throw_too_large(origin);
+  } catch (const std::length_error&) {
+    throw_too_large(origin);
+  }
+}
 
 // DataError naming `origin` for anything that is not a whole PNG or JPEG within the limits.
 // Thread-safe.

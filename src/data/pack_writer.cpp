@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -118,26 +119,28 @@ PackWriter::~PackWriter() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool PackWriter::has(std::uint64_t image) const {
+bool PackWriter::has(std::uint64_t image, std::vector<std::byte>& scratch) const {
+  assert(image < shape_.names.size());
   PackEntry entry;
   if (!read_all(fd_, table_offset_ + image * sizeof entry,
                 std::as_writable_bytes(std::span(&entry, 1))) ||
       entry.done != kPackDone)
     return false;
-  thread_local std::vector<std::byte> pixels;
-  pixels.resize(stride_);
-  return read_all(fd_, data_offset_ + image * stride_, pixels) &&
-         crc32c(pixels) == entry.pixels_crc32c;
+  scratch.resize(stride_);
+  return read_all(fd_, data_offset_ + image * stride_, scratch) &&
+         crc32c(scratch) == entry.pixels_crc32c;
 }
 
 void PackWriter::write(std::uint64_t image, std::span<const std::uint8_t> pixels,
                        std::span<const std::byte> source) {
+  assert(image < shape_.names.size() && pixels.size() <= stride_);
   const PackEntry entry{crc32c(std::as_bytes(pixels)), crc32c(source), source.size(), kPackDone};
   write_at(fd_, path_, data_offset_ + image * stride_, std::as_bytes(pixels));
   write_at(fd_, path_, table_offset_ + image * sizeof entry, std::as_bytes(std::span(&entry, 1)));
 }
 
 void PackWriter::leave_out(std::uint64_t image) {
+  assert(image < shape_.names.size());
   const PackEntry entry{0, 0, 0, kPackDamaged};
   write_at(fd_, path_, table_offset_ + image * sizeof entry, std::as_bytes(std::span(&entry, 1)));
 }

@@ -30,8 +30,8 @@ struct PackEntry {
   std::uint32_t pixels_crc32c = 0;
   std::uint32_t source_crc32c = 0;  // of the file the pixels come from
   std::uint64_t source_bytes = 0;
-  std::uint64_t done =
-      0;  // kPackDone once the three above and the pixels are written, kPackDamaged
+  // kPackDone once the three above and the pixels are written, kPackDamaged.
+  std::uint64_t done = 0;
 };
 constexpr std::uint64_t kPackDone = 0x656e6f44;
 constexpr std::uint64_t kPackDamaged = 0x64616d44;  // its source was: there are no pixels
@@ -85,7 +85,8 @@ class PackWriter {
   PackWriter(const PackWriter&) = delete;
   PackWriter& operator=(const PackWriter&) = delete;
 
-  bool has(std::uint64_t image) const;
+  // Whether it is there with its checksum; `scratch` is memory to read it to. image < images.
+  bool has(std::uint64_t image, std::vector<std::byte>& scratch) const;
   void write(std::uint64_t image, std::span<const std::uint8_t> pixels,
              std::span<const std::byte> source);
   // The image cannot be had: the pack is complete without it. A later start looks at it again.

@@ -13,8 +13,8 @@ namespace chexnet {
 struct Split {
   std::string name;
   std::vector<std::uint32_t> rows;
-  std::string sha256;  // of the image names, one per line: identifies the split whatever the file
-                       // was called
+  // Of the image names, one a line: identifies the split whatever the file was called.
+  std::string sha256;
 };
 
 struct Splits {

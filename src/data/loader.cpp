@@ -1,6 +1,22 @@
+// The ring. With n = samples a batch and R slots, ticket t is sample t mod n of batch b = t / n,
+// which is made in slot b mod R. Batches go through their slots in this order:
+//
+//        freed_batches_      taken_batches_                     freed_batches_ + depth_ + 1
+//             |  in use            |  ready, or filling                   |  free: no ticket is
+//             v  (at most one)     v                                      v  handed out for it
+//   … free | consumer's slot |  workers' slots, `missing` > 0 or = 0  | free …
+//
+// Who owns a slot: from the first ticket of its batch on, each worker owns the parts of the samples
+// whose tickets it took (disjoint, so without the lock); the worker that brings `missing` to 0
+// hands the slot to the consumer; the consumer has it from next() to the following next(), which
+// prepares it and frees it by ++freed_batches_. `missing`, `damaged` and the counters change under
+// the lock.
+//
+// depth_ + 1 <= R, so a ticket's slot is never one that the consumer still reads.
 #include "chexnet/data/loader.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -13,7 +29,17 @@ namespace {
 constexpr std::uint64_t kFirstPrefetch = 3;  // of prefetch -1
 constexpr double kStallSeconds = 1e-3;
 constexpr int kWindowBatches = 16;
-constexpr double kWaitShareForMore = 0.02;  // of the time spent waiting, for one more worker
+constexpr double kWaitFractionForMore = 0.02;  // of the time spent waiting, for one more worker
+
+// One is with the consumer, the others are ahead of it.
+std::size_t slots_for(const Loader::Options& options) {
+  if (options.workers == 0) return 1;
+  return static_cast<std::size_t>(options.prefetch.value_or(kMostPrefetch) + 1);
+}
+
+std::uint64_t first_depth(const Loader::Options& options) {
+  return options.prefetch ? static_cast<std::uint64_t>(*options.prefetch) : kFirstPrefetch;
+}
 
 }  // namespace
 
@@ -29,9 +55,9 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
       sampler_(sampler),
       options_(options),
       pixels_(memory),
-      slots_(static_cast<std::size_t>(
-          options.workers == 0 ? 1 : options.prefetch.value_or(kMostPrefetch) + 1)),
-      depth_(options.prefetch ? static_cast<std::uint64_t>(*options.prefetch) : kFirstPrefetch) {
+      slots_(slots_for(options)),
+      depth_(first_depth(options)) {
+  assert(options.batch > 0 && options.workers.value_or(1) >= 0 && options.prefetch.value_or(0) >= 0);
   const auto side = static_cast<std::size_t>(reader.crop());
   const auto count = static_cast<std::size_t>(options.batch);
   const std::size_t bytes = count * side * side;
@@ -68,26 +94,34 @@ void Loader::prepare(Slot& slot) const {
   std::ranges::fill(slot.batch.errors, std::string());
 }
 
-void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
-                  const std::stop_token& stop) {
+// Image and bytes of one sample. False when a stop came before them; DataError: it is damaged.
+bool Loader::read_sample(const Sample& sample, std::uint64_t ticket, std::uint8_t* image,
+                         Scratch& scratch, const std::stop_token& stop) {
+  if (!read_ahead_) {
+    if (!sample.padding) reader_.read(sample, image, scratch.reader, stop);
+    return true;
+  }
+  const FetchedImage* fetched = read_ahead_->wait(ticket, stop);
+  if (fetched == nullptr) return false;
+  if (!sample.padding) reader_.decode(sample, *fetched, image, scratch.reader);
+  return true;
+}
+
+void Loader::fill(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop) {
   const auto count = static_cast<std::uint64_t>(options_.batch);
-  Slot& slot = slots_[(ticket / count) % slots_.size()];
+  Slot& slot = slot_of(ticket / count);
+  Batch& batch = slot.batch;
   const std::size_t i = ticket % count;
-  const std::size_t pixels = slot.batch.images.size() / count;
+  const std::size_t pixels = batch.images.size() / count;
   const std::size_t findings = manifest_.finding_count();
-  std::uint8_t* image = &slot.batch.images[i * pixels];
-  float* labels = &slot.batch.labels[i * findings];
+  std::uint8_t* image = &batch.images[i * pixels];
+  float* labels = &batch.labels[i * findings];
+  std::string& error = batch.errors[i];
+
   const Sample sample = sampler_.at(ticket);
-  slot.batch.samples[i] = sample;
-  std::string& error = slot.batch.errors[i];
+  batch.samples[i] = sample;
   try {
-    if (read_ahead_) {
-      const FetchedImage* fetched = read_ahead_->wait(ticket, stop);
-      if (fetched == nullptr) return;
-      if (!sample.padding) reader_.decode(sample, *fetched, image, scratch);
-    } else if (!sample.padding) {
-      reader_.read(sample, image, scratch, stop);
-    }
+    if (!read_sample(sample, ticket, image, scratch, stop)) return;
     if (!sample.padding) std::copy_n(manifest_.label_row(sample.row), findings, labels);
   } catch (const DataError& e) {
     error = e.what();
@@ -98,23 +132,23 @@ void Loader::fill(std::uint64_t ticket, ImageReader::Scratch& scratch,
     std::fill_n(image, pixels, std::uint8_t{0});
     std::fill_n(labels, findings, std::numeric_limits<float>::quiet_NaN());
   }
+
   const std::lock_guard lock(mutex_);
-  slot.batch.damaged += error.empty() ? 0 : 1;
+  batch.damaged += error.empty() ? 0 : 1;
+  assert(slot.missing > 0);
   if (--slot.missing > 0) return;
   slot.made_s = now_s() - slot.begun_s;
   batch_ready_.notify_one();
 }
 
-void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch,
-                     const std::stop_token& stop) const {
-  thread_local std::vector<std::uint32_t> rows;
-  thread_local std::vector<std::uint8_t> unwanted;
-  sampler_.discarded(ticket, rows);
-  for (const auto row : rows) {
-    unwanted.resize(static_cast<std::size_t>(reader_.crop()) *
-                    static_cast<std::size_t>(reader_.crop()));
+// Images that data.pipeline old decodes and does not train on.
+void Loader::discard(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop) const {
+  sampler_.discarded(ticket, scratch.discarded);
+  const auto side = static_cast<std::size_t>(reader_.crop());
+  for (const auto row : scratch.discarded) {
+    scratch.unwanted.resize(side * side);
     try {
-      reader_.read({.row = row}, unwanted.data(), scratch, stop);
+      reader_.read({.row = row}, scratch.unwanted.data(), scratch.reader, stop);
     } catch (const DataError&) {  // its own rank reports it
     }
   }
@@ -122,19 +156,18 @@ void Loader::discard(std::uint64_t ticket, ImageReader::Scratch& scratch,
 
 void Loader::work(const std::stop_token& stop) {
   try {
-    ImageReader::Scratch scratch;
+    Scratch scratch;
+    const auto count = static_cast<std::uint64_t>(options_.batch);
     for (;;) {
       std::uint64_t ticket = 0;
       {
         std::unique_lock lock(mutex_);
-        const auto free_slot = [this] {
-          return next_ticket_ / static_cast<std::uint64_t>(options_.batch) <
-                 freed_batches_ + depth_ + 1;
+        const auto has_free_slot = [&] {
+          return next_ticket_ / count < freed_batches_ + depth_ + 1;
         };
-        if (!slot_freed_.wait(lock, stop, free_slot) || stop.stop_requested()) return;
+        if (!slot_freed_.wait(lock, stop, has_free_slot) || stop.stop_requested()) return;
         ticket = next_ticket_++;
-        const auto batch = static_cast<std::uint64_t>(options_.batch);
-        if (ticket % batch == 0) slots_[(ticket / batch) % slots_.size()].begun_s = now_s();
+        if (ticket % count == 0) slot_of(ticket / count).begun_s = now_s();
       }
       fill(ticket, scratch, stop);
     }
@@ -149,11 +182,11 @@ const Batch& Loader::next() {
   const double start = now_s();
   std::unique_lock lock(mutex_);
   if (taken_batches_ > 0) {
-    prepare(slots_[(taken_batches_ - 1) % slots_.size()]);
+    prepare(slot_of(taken_batches_ - 1));
     ++freed_batches_;
     slot_freed_.notify_all();
   }
-  Slot& slot = slots_[taken_batches_ % slots_.size()];
+  Slot& slot = slot_of(taken_batches_);
   if (options_.workers == 0) {
     lock.unlock();
     const auto count = static_cast<std::uint64_t>(options_.batch);
@@ -173,25 +206,30 @@ const Batch& Loader::next() {
   return slot.batch;
 }
 
-// Called with the lock held, after each batch. Jitter wants depth: while the slowest batch is being
-// made, training takes slowest / interval others. A lack of throughput wants workers.
+// Called with the lock held, after each batch. Jitter wants depth; a lack of throughput wants
+// workers.
 void Loader::adapt(double now, double waited) {
   window_.waited_s += waited;
   if (++window_.batches < kWindowBatches) return;
   const double elapsed = std::max(now - window_.begun_s, 1e-9);
   if (window_.begun_s > 0) {  // the first window holds the start of the workers
-    if (!options_.prefetch) {
-      const double interval = elapsed / kWindowBatches;
-      const double wanted = 2 + std::ceil(window_.slowest_s / interval);
-      depth_ = static_cast<std::uint64_t>(std::clamp(wanted, static_cast<double>(kFirstPrefetch),
-                                                     static_cast<double>(kMostPrefetch)));
-      slot_freed_.notify_all();
-    }
-    if (!options_.workers && static_cast<int>(threads_.size()) < options_.max_workers &&
-        window_.waited_s > kWaitShareForMore * elapsed)
-      start_worker();
+    if (!options_.prefetch) adapt_depth(elapsed);
+    const bool may_grow =
+        !options_.workers && static_cast<int>(threads_.size()) < options_.max_workers;
+    if (may_grow && window_.waited_s > kWaitFractionForMore * elapsed) start_worker();
   }
   window_ = {now, 0, 0, 0};
+}
+
+// While the slowest batch is being made, training takes slowest / interval others.
+void Loader::adapt_depth(double elapsed) {
+  const double interval = elapsed / kWindowBatches;
+  const double wanted = 2 + std::ceil(window_.slowest_s / interval);
+  const double depth =
+      std::clamp(wanted, static_cast<double>(kFirstPrefetch), static_cast<double>(kMostPrefetch));
+  depth_ = static_cast<std::uint64_t>(depth);
+  assert(depth_ < slots_.size());
+  slot_freed_.notify_all();
 }
 
 Loader::Stats Loader::stats() const {
@@ -204,8 +242,13 @@ Loader::Options loader_options(const DataConfig& config, int batch, const ImageS
     if (!given) return std::nullopt;
     return static_cast<int>(*given);
   };
-  return {batch, number(config.workers), number(config.prefetch),
-          number(config.readers).value_or(source.wanted_readers()), std::max(1, cores)};
+  Loader::Options options;
+  options.batch = batch;
+  options.workers = number(config.workers);
+  options.prefetch = number(config.prefetch);
+  options.readers = number(config.readers).value_or(source.wanted_readers());
+  options.max_workers = std::max(1, cores);
+  return options;
 }
 
 }  // namespace chexnet

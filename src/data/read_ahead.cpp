@@ -1,11 +1,19 @@
+// Ticket t uses slot t mod n, and slots go round for ever:
+//
+//   slot.ticket == t, not ready   a reader owns it: the one that took ticket t from next_
+//   slot.ticket == t, ready       the worker that holds ticket t owns it, from wait() to done()
+//   done(t)                       slot.ticket = t + n: it is the next reader's that comes round
+//
+// Only ticket and ready change under the lock; bytes and failure belong to the owner.
 #include "chexnet/data/read_ahead.hpp"
 
-#include "chexnet/core/error.hpp"
+#include <cassert>
 
 namespace chexnet {
 
 ReadAhead::ReadAhead(const ImageSource& source, const Sampler& sampler, int threads, int slots)
     : source_(source), sampler_(sampler), slots_(static_cast<std::size_t>(slots)) {
+  assert(threads > 0 && slots >= threads);
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].ticket = i;
   for (int t = 0; t < threads; ++t)
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
@@ -54,6 +62,7 @@ const FetchedImage* ReadAhead::wait(std::uint64_t ticket, const std::stop_token&
 void ReadAhead::done(std::uint64_t ticket) {
   Slot& slot = slots_[ticket % slots_.size()];
   const std::lock_guard lock(mutex_);
+  assert(slot.ticket == ticket && slot.ready);
   slot.ready = false;
   slot.ticket += slots_.size();
   slot_free_.notify_all();

@@ -66,17 +66,26 @@ class Loader {
  private:
   struct Slot {
     Batch batch;
-    int missing = 0;     // samples not yet decoded
+    int missing = 0;     // samples not yet decoded; the batch is ready at 0
     double begun_s = 0;  // when its first sample was taken up
     double made_s = 0;   // how long it took from there
   };
+  // What a worker keeps from sample to sample.
+  struct Scratch {
+    ImageReader::Scratch reader;
+    std::vector<std::uint32_t> discarded;  // rows
+    std::vector<std::uint8_t> unwanted;    // [S, S]
+  };
   void work(const std::stop_token& stop);
-  void fill(std::uint64_t ticket, ImageReader::Scratch& scratch, const std::stop_token& stop);
+  void fill(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop);
+  bool read_sample(const Sample& sample, std::uint64_t ticket, std::uint8_t* image,
+                   Scratch& scratch, const std::stop_token& stop);
   void adapt(double now, double waited);
+  void adapt_depth(double elapsed);
   void start_worker();
-  void discard(std::uint64_t ticket, ImageReader::Scratch& scratch,
-               const std::stop_token& stop) const;
+  void discard(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop) const;
   void prepare(Slot& slot) const;
+  Slot& slot_of(std::uint64_t batch) { return slots_[batch % slots_.size()]; }
 
   const Manifest& manifest_;
   const ImageReader& reader_;
@@ -101,7 +110,7 @@ class Loader {
     double begun_s = 0, waited_s = 0, slowest_s = 0;
     int batches = 0;
   } window_;
-  ImageReader::Scratch own_scratch_;
+  Scratch own_scratch_;                // of next(), without workers
   std::vector<std::jthread> threads_;  // last: they stop before what they use goes
 };
 

@@ -4,22 +4,15 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <map>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
-#include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/auroc.hpp"
 
 namespace chexnet {
 namespace {
-
-// The reason of an image whose table gives none.
-constexpr const char* kNotScored = "not scored";
 
 template <class Number>
 std::string number_text(Number value) {
@@ -59,27 +52,6 @@ std::optional<double> any_finding_auroc(const Predictions& p, const Columns& dis
   }
   return auroc(means, labels);
 }
-
-// The columns of a header by finding: "prob:Edema" is of Edema, before a plain "edema".
-class ScoreColumns {
- public:
-  explicit ScoreColumns(const std::vector<std::string>& header) : plain_(header) {
-    for (const auto& name : header)
-      named_.push_back(name.starts_with("prob:") ? name.substr(5) : "");
-  }
-  std::vector<std::string> findings() const {
-    std::vector<std::string> found;
-    std::ranges::copy_if(named_, std::back_inserter(found), [](auto& n) { return !n.empty(); });
-    return found;
-  }
-  std::optional<std::size_t> of(const std::string& finding) const {
-    const auto named = find_finding(named_, finding);
-    return named ? named : find_finding(plain_, finding);
-  }
-
- private:
-  std::vector<std::string> named_, plain_;  // [column]
-};
 
 }  // namespace
 
@@ -169,107 +141,6 @@ std::string predictions_csv(const Predictions& predictions) {
         "," + (predictions.scored(i) ? std::string() : csv_field(predictions.reasons[i])) + "\n";
   }
   return text;
-}
-
-Predictions read_predictions(const std::string& path, const Manifest* manifest) {
-  const std::string text = read_text(path);
-  if (const std::size_t line = line_not_utf8(text); line > 0)
-    throw DataError("[predictions] " + path + ":" + std::to_string(line) +
-                    ": is not UTF-8. Hint: save the table as UTF-8");
-  CsvReader csv(text);
-  std::vector<std::string_view> fields;
-  const auto fail = [&](const std::string& what, const std::string& hint) {
-    throw DataError("[predictions] " + path + ":" + std::to_string(csv.line()) + ": " +
-                    printable(what + ". Hint: " + hint));  // a cell may hold a NUL
-  };
-  if (!csv.next(fields))
-    fail("the file is empty", "a header line with 'image' and the findings is needed");
-  std::vector<std::string> header;
-  for (const auto f : fields) header.emplace_back(trimmed(f));
-  const auto column = [&](const std::string& name) {
-    return static_cast<std::size_t>(std::ranges::find(header, name) - header.begin());
-  };
-  std::size_t image = 0;
-  for (const char* name : {"image", "Image Index", "Path"})
-    if (column(name) < header.size()) image = column(name);
-
-  const std::size_t reason = column("reason");
-  Predictions out;
-  const ScoreColumns columns(header);
-  if (const auto doubled = doubled_finding(columns.findings()); !doubled.empty())
-    fail("finding " + doubled, "each finding has one column");
-  if (manifest == nullptr && columns.findings().empty())
-    fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
-  std::vector<std::size_t> scores, labels;    // columns of the table
-  std::vector<std::size_t> manifest_columns;  // of its findings
-  const auto wanted = manifest == nullptr ? columns.findings() : manifest->findings;
-  for (std::size_t k = 0; k < wanted.size(); ++k) {
-    const std::string& finding = wanted[k];
-    const auto at = columns.of(finding);
-    if (!at) continue;
-    scores.push_back(*at);
-    out.findings.push_back(finding);
-    manifest_columns.push_back(k);
-    if (manifest == nullptr) {
-      labels.push_back(column("label:" + finding));
-      if (labels.back() == header.size())
-        fail("no column 'label:" + finding + "'", "give --manifest, the table with the labels");
-    }
-  }
-  if (scores.empty())
-    fail("no column for a finding of " + manifest->path + " (" + listed(manifest->findings) + ")",
-         "nearest are " + nearest_names(manifest->findings.front(), header));
-  std::map<std::string, int, std::less<>> line_of;  // [image]
-  const auto number = [&](std::string_view cell) {
-    cell = trimmed(cell);
-    double value = 0;
-    const auto result = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (result.ec != std::errc() || result.ptr != cell.data() + cell.size())
-      fail("'" + std::string(cell) + "' is not a number", "probabilities are plain decimals");
-    return value;
-  };
-  while (csv.next(fields)) {
-    if (fields.size() != header.size())
-      fail("row has " + std::to_string(fields.size()) + " fields, the header " +
-               std::to_string(header.size()),
-           "the row is cut off");
-    const std::string name(trimmed(fields[image]));
-    const auto [first, is_new] = line_of.emplace(name, csv.line());
-    if (!is_new)
-      fail("the image of this row appears twice, first on line " + std::to_string(first->second),
-           "remove one of the rows");
-    out.images.push_back(name);
-    const bool blank =
-        std::ranges::all_of(scores, [&](std::size_t c) { return trimmed(fields[c]).empty(); });
-    const bool explained = blank && reason < header.size() && !trimmed(fields[reason]).empty();
-    out.reasons.emplace_back(explained ? std::string(trimmed(fields[reason]))
-                                       : (blank ? kNotScored : ""));
-    for (const std::size_t c : scores) {
-      if (blank) {
-        out.probabilities.push_back(std::numeric_limits<double>::quiet_NaN());
-        continue;
-      }
-      const double value = number(fields[c]);
-      if (!std::isfinite(value))
-        fail("a score is not finite", "the prediction of this row's image failed");
-      out.probabilities.push_back(value);
-    }
-    if (manifest != nullptr) {
-      const auto row = manifest->rows.find(name);
-      if (row == manifest->rows.end())
-        fail("the image of this row is not in " + manifest->path, "is it the right manifest?");
-      const float* from = manifest->scored_row(row->second);
-      for (const std::size_t k : manifest_columns) out.labels.push_back(from[k]);
-    } else {
-      for (const std::size_t c : labels)
-        out.labels.push_back(trimmed(fields[c]).empty() ? std::numeric_limits<float>::quiet_NaN()
-                                                        : static_cast<float>(number(fields[c])));
-    }
-  }
-  if (out.images.empty()) fail("no rows below the header", "is the file complete?");
-  if (std::ranges::none_of(out.reasons, &std::string::empty))
-    fail("no image has a score", "the columns of probabilities are blank");
-  return out;
 }
 
 }  // namespace chexnet

@@ -10,12 +10,16 @@
 
 namespace chexnet {
 
+// The reason of an image whose table gives none.
+inline constexpr const char* kNotScored = "not scored";
+
 struct Predictions {
   std::vector<std::string> findings;  // [K]
   std::vector<std::string> images;    // [N]
   std::vector<float> labels;          // [N,K], NaN = not labeled
   std::vector<double> probabilities;  // [N,K], NaN = not scored
-  std::vector<std::string> reasons;  // [N]: why an image was not scored, else empty; or none at all
+  // [N]: why an image was not scored, else empty; or none at all.
+  std::vector<std::string> reasons;
   bool scored(std::size_t image) const { return reasons.empty() || reasons[image].empty(); }
 };
 

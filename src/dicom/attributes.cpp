@@ -1,0 +1,46 @@
+#include "attributes.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace chexnet {
+namespace {
+
+std::string trimmed(std::string text) {
+  const auto useless = [](char c) { return c == ' ' || c == '\0'; };
+  while (!text.empty() && useless(text.back())) text.pop_back();
+  while (!text.empty() && useless(text.front())) text.erase(0, 1);
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const gdcm::DataSet& set, std::uint16_t group, std::uint16_t element) {
+  const gdcm::Tag tag(group, element);
+  if (!set.FindDataElement(tag)) return {};
+  const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
+  if (bytes == nullptr) return {};
+  std::string text(bytes->GetPointer(), bytes->GetLength());
+  return trimmed(text.substr(0, text.find('\\')));
+}
+
+bool number_of(const std::string& text, double& into) {
+  char* end = nullptr;
+  const double parsed = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size() || !std::isfinite(parsed)) return false;
+  into = parsed;
+  return true;
+}
+
+std::uint16_t short_of(const gdcm::DataSet& set, std::uint16_t group, std::uint16_t element) {
+  const gdcm::Tag tag(group, element);
+  if (!set.FindDataElement(tag)) return 0;
+  const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
+  if (bytes == nullptr || bytes->GetLength() < 2) return 0;
+  std::uint16_t value = 0;
+  std::memcpy(&value, bytes->GetPointer(), sizeof value);
+  return value;
+}
+
+}  // namespace chexnet

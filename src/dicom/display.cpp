@@ -1,0 +1,132 @@
+#include "display.hpp"
+
+#include <gdcmSequenceOfItems.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "attributes.hpp"
+#include "chexnet/core/text_format.hpp"
+
+namespace chexnet {
+namespace {
+
+// A lookup table of DICOM PS3.3 C.11.1 and C.11.2: entries for inputs from `first` on.
+struct Lut {
+  double first = 0;
+  std::vector<double> entries;
+  double at(double x) const {
+    const double i =
+        std::clamp(std::round(x - first), 0.0, static_cast<double>(entries.size() - 1));
+    return entries[static_cast<std::size_t>(i)];
+  }
+};
+
+bool read_lut(const gdcm::DataSet& set, std::uint16_t element, bool is_signed, Lut& lut) {
+  const gdcm::Tag tag(0x0028, element);
+  if (!set.FindDataElement(tag)) return false;
+  const auto items = set.GetDataElement(tag).GetValueAsSQ();
+  if (!items || items->GetNumberOfItems() < 1) return false;
+  const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
+  const auto words = [&](std::uint16_t e) {
+    std::vector<std::uint16_t> out;
+    const gdcm::Tag t(0x0028, e);
+    if (!item.FindDataElement(t)) return out;
+    if (const gdcm::ByteValue* bytes = item.GetDataElement(t).GetByteValue()) {
+      out.resize(bytes->GetLength() / 2);
+      std::memcpy(out.data(), bytes->GetPointer(), out.size() * 2);
+    }
+    return out;
+  };
+  const auto descriptor = words(0x3002), data = words(0x3006);
+  if (descriptor.size() < 3) return false;
+  const std::size_t count = descriptor[0] == 0 ? 65536 : descriptor[0];
+  if (data.size() < count) return false;
+  lut.first = is_signed ? static_cast<std::int16_t>(descriptor[1]) : descriptor[1];
+  lut.entries.assign(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(count));
+  return true;
+}
+
+std::string apply_modality(const gdcm::DataSet& set, bool is_signed, std::vector<double>& values) {
+  Lut lut;
+  if (read_lut(set, 0x3000, is_signed, lut)) {
+    for (double& x : values) x = lut.at(x);
+    return "modality LUT";
+  }
+  double slope = 1, intercept = 0;
+  number_of(text_of(set, 0x0028, 0x1053), slope);
+  number_of(text_of(set, 0x0028, 0x1052), intercept);
+  if (slope != 1 || intercept != 0)
+    for (double& x : values) x = slope * x + intercept;
+  return "rescale " + fixed(slope, 6) + ", " + fixed(intercept, 6);
+}
+
+struct Window {
+  double center = 0, width = 0;
+  std::string function;  // LINEAR, LINEAR_EXACT or SIGMOID
+};
+
+bool read_window(const gdcm::DataSet& set, Window& window) {
+  if (!number_of(text_of(set, 0x0028, 0x1050), window.center)) return false;
+  if (!number_of(text_of(set, 0x0028, 0x1051), window.width)) return false;
+  window.function = text_of(set, 0x0028, 0x1056);
+  if (window.function != "SIGMOID" && window.function != "LINEAR_EXACT") window.function = "LINEAR";
+  return window.width >= 1;
+}
+
+// PS3.3 C.11.2.1.2 and C.11.2.1.3.
+double windowed(const Window& w, double x) {
+  if (w.function == "SIGMOID") return 1 / (1 + std::exp(-4 * (x - w.center) / w.width));
+  if (w.function == "LINEAR_EXACT") return std::clamp((x - w.center) / w.width + 0.5, 0.0, 1.0);
+  if (w.width > 1) return std::clamp((x - (w.center - 0.5)) / (w.width - 1) + 0.5, 0.0, 1.0);
+  return x <= w.center - 0.5 ? 0.0 : 1.0;
+}
+
+// Values of interest, to 0..1.
+std::string apply_values_of_interest(const gdcm::DataSet& set, const StoredAs& stored,
+                                     std::vector<double>& values) {
+  Lut lut;
+  if (read_lut(set, 0x3010, stored.is_signed, lut)) {
+    const auto [low, high] = std::ranges::minmax(lut.entries);
+    for (double& x : values) x = high > low ? (lut.at(x) - low) / (high - low) : 0;
+    return "; VOI LUT of " + std::to_string(lut.entries.size()) + " entries";
+  }
+  if (Window window; read_window(set, window)) {
+    for (double& x : values) x = windowed(window, x);
+    return "; window " + fixed(window.center, 3) + " / " + fixed(window.width, 3) + " " +
+           window.function;
+  }
+  if (stored.bits <= 8) {
+    for (double& x : values) x = std::clamp(x / 255, 0.0, 1.0);
+    return "; 8 bits as they are";
+  }
+  const auto [low, high] = std::ranges::minmax(values);
+  for (double& x : values) x = high > low ? (x - low) / (high - low) : 0;
+  return "; smallest to largest value (" + fixed(low, 3) + " to " + fixed(high, 3) + ")";
+}
+
+// An explicit shape says all; else MONOCHROME1 means that high values are dark.
+std::string apply_presentation(const gdcm::DataSet& set, std::vector<double>& values) {
+  const std::string shape = text_of(set, 0x2050, 0x0020);
+  const bool monochrome1 = text_of(set, 0x0028, 0x0004) == "MONOCHROME1";
+  const bool invert = shape == "INVERSE" || (shape.empty() && monochrome1);
+  if (!invert) return "";
+  for (double& x : values) x = 1 - x;
+  return "; inverted (" + (shape.empty() ? "MONOCHROME1" : shape) + ")";
+}
+
+}  // namespace
+
+std::string to_display(const gdcm::DataSet& set, const StoredAs& stored,
+                       std::vector<double>& values) {
+  assert(!values.empty());
+  std::string rule = apply_modality(set, stored.is_signed, values);
+  rule += apply_values_of_interest(set, stored, values);
+  rule += apply_presentation(set, values);
+  return rule + "; round(255 x)";
+}
+
+}  // namespace chexnet

@@ -1,3 +1,4 @@
+// DICOM pads texts to even lengths with blanks or NULs and joins several values by backslashes.
 #include "attributes.hpp"
 
 #include <cmath>

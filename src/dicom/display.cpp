@@ -1,3 +1,4 @@
+// Every step keeps doubles; rounding to 8 bits happens once, by the caller.
 #include "display.hpp"
 
 #include <gdcmSequenceOfItems.h>

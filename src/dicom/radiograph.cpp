@@ -1,3 +1,4 @@
+// A file is read twice: its attributes alone, which may refuse it, then with its pixels.
 #include "radiograph.hpp"
 
 #include <gdcmImageReader.h>

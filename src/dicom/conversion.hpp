@@ -1,0 +1,25 @@
+// Converts DICOM files into a set: OUT/images/*.png, OUT/images.csv, OUT/conversion.json, and the
+// private map of pseudonyms outside of it. images.csv is written last: with it the set is whole.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "worker.hpp"
+
+namespace chexnet {
+
+struct ConversionOptions {
+  std::vector<std::string> in;  // files and folders
+  std::string out, ids = "pseudonym", key_file, map_file;
+  WorkerLimits limits;
+  bool json = false;  // one JSON object on stdout at the end
+
+  bool hides_ids() const { return ids == "pseudonym"; }
+};
+
+// The program's exit code: 0, or that of data when no image was converted. CheckpointError: OUT or
+// the private files cannot be written. One file that is damaged is counted, and no error.
+int convert(const ConversionOptions& options);
+
+}  // namespace chexnet

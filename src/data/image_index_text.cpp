@@ -15,7 +15,7 @@ namespace chexnet {
 namespace {
 
 const char* const kOrigin = "the image index of rank 0";
-constexpr int kKinds = 5;
+constexpr auto kLastKind = static_cast<std::uint64_t>(ContainerKind::kLast);
 
 [[noreturn]] void damaged() {
   throw DataError(std::string("[index] ") + kOrigin +
@@ -64,7 +64,7 @@ std::string ImageIndex::to_text() const {
     entries.back().name = std::to_string(row) + " " + std::to_string(locations_[row].container) +
                           " " + std::to_string(locations_[row].number) + " ";
   }
-  return text + index_text(entries, ContainerKind::kTarGz, {});  // the kind with every field
+  return text + all_fields_text(entries);
 }
 
 ImageIndex ImageIndex::from_text(const std::string& text) {
@@ -74,7 +74,7 @@ ImageIndex ImageIndex::from_text(const std::string& text) {
   const std::uint64_t containers = fields.number('\n', UINT32_MAX - 1);
   for (std::uint64_t i = 0; i < containers; ++i) {
     Container c;
-    c.kind = static_cast<ContainerKind>(fields.number('\t', kKinds - 1));
+    c.kind = static_cast<ContainerKind>(fields.number('\t', kLastKind));
     c.size = fields.number('\t', UINT64_MAX);
     c.head_crc32c = static_cast<std::uint32_t>(fields.number('\t', UINT32_MAX));
     c.version = unescaped(fields.until('\t'));

@@ -1,3 +1,7 @@
+// Whom to believe: an index beside an archive counts when only its owner, root or the caller can
+// have written it; one in the user's own cache folder when only the caller can. Elsewhere an entry
+// could point anywhere in the archive. Whatever the place, each entry must lie inside the
+// container.
 #include "chexnet/storage/entry.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// Links are followed, so a folder may be reached again: a link to a folder above would never end
+// and is not entered; any other folder is listed under a few of its names (Store::kMostNames) at
+// most.
 #include "folder_walk.hpp"
 
 #include <dirent.h>

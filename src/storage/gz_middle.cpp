@@ -1,6 +1,14 @@
+// Which bytes before a point does a member refer to? Nobody parses deflate for it: the stream is
+// inflated with windows whose bytes say where they are.
+//
+//   position   0x1234 -> low 0x34, high 0x12, inverted 0xED
+//   output     a literal is the same in all three; a byte of the window is not: high != inverted
+//
+// Copies of copies carry their marks on, so references through skipped bytes are found as well.
 #include "gz_middle.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "chexnet/core/error.hpp"
@@ -102,6 +110,7 @@ void gzip_is_damaged(const std::string& path, std::uint64_t at, const char* what
 }
 
 void GzMiddle::start(int bit, const DeflateWindow& window) {
+  assert(bit >= 0 && bit < 8);
   inflateReset2(&z_, kRawDeflate);
   inflateSetDictionary(&z_, window.data(), kDeflateWindow);
   bit_ = bit;

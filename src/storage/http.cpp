@@ -1,3 +1,6 @@
+// libcurl's easy interface, one handle for each thread: a connection stays open from read to read.
+// The body grows as it comes, but never past what was asked for: a server that sends more is cut
+// off.
 #include "http.hpp"
 
 #include <curl/curl.h>

@@ -1,3 +1,6 @@
+// Numbers are decimal, checksums and windows hexadecimal, names escaped, so a line is a line
+// whatever a name holds. The last line is the checksum of all before it: a text that was cut off is
+// noticed.
 #include "chexnet/storage/index_text.hpp"
 
 #include <charconv>
@@ -34,11 +37,20 @@ void put_hex(std::string& text, unsigned value, int digits) {
   for (int i = digits - 1; i >= 0; --i) text += kDigits[value >> (4 * i) & 15];
 }
 
-void put_entry(std::string& text, const Entry& e, ContainerKind kind) {
+enum class Fields {
+  kCommon,  // name, offset, length, CRC32C
+  kAll,     // those of inflating too
+};
+
+Fields fields_of(ContainerKind kind) {
+  return kind == ContainerKind::kTarGz ? Fields::kAll : Fields::kCommon;
+}
+
+void put_entry(std::string& text, const Entry& e, Fields fields) {
   text +=
       escaped(e.name) + "\t" + std::to_string(e.offset) + "\t" + std::to_string(e.length) + "\t";
   put_hex(text, e.crc32c, 8);
-  if (kind == ContainerKind::kTarGz) {
+  if (fields == Fields::kAll) {
     text += "\t" + std::to_string(e.stored) + "\t" + std::to_string(e.skip) + "\t" +
             std::to_string(e.bit) + "\t";
     for (const auto& [at, value] : e.window) {
@@ -123,6 +135,15 @@ bool is_possible_gz(const Entry& e, std::uint64_t container_size) {
   return true;
 }
 
+std::string text_with_sum(const std::string& head, const std::vector<Entry>& entries,
+                          Fields fields) {
+  std::string text = head + "\n";
+  for (const auto& entry : entries) put_entry(text, entry, fields);
+  text += "crc32c ";
+  put_hex(text, crc32c(std::as_bytes(std::span(text.data(), text.size()))), 8);
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string index_head(ContainerKind kind, const StoredFile& file) {
@@ -132,11 +153,11 @@ std::string index_head(ContainerKind kind, const StoredFile& file) {
 
 std::string index_text(const std::vector<Entry>& entries, ContainerKind kind,
                        const StoredFile& file) {
-  std::string text = index_head(kind, file) + "\n";
-  for (const auto& entry : entries) put_entry(text, entry, kind);
-  text += "crc32c ";
-  put_hex(text, crc32c(std::as_bytes(std::span(text.data(), text.size()))), 8);
-  return text + "\n";
+  return text_with_sum(index_head(kind, file), entries, fields_of(kind));
+}
+
+std::string all_fields_text(const std::vector<Entry>& entries) {
+  return text_with_sum("chexnet-index 2 all-fields", entries, Fields::kAll);
 }
 
 std::vector<Entry> entries_of_text(const std::string& text, const std::string& origin) {

@@ -1,19 +1,20 @@
+// Three requests: a session token (PUT), the role's name, the role's keys. The service is at one
+// link-local address on every cloud machine.
 #include "instance_metadata.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
-#include "http.hpp"
 
 namespace chexnet {
 namespace {
 
-std::string ask(HttpRequest request) {
+std::string ask(const HttpTransport& exchange, HttpRequest request) {
   request.timeout_s = 2;
   request.max_bytes = 64 << 10;
   request.past_proxies = true;
   std::vector<std::byte> body;
-  const HttpResponse response = http_exchange(request, body);
+  const HttpResponse response = exchange(request, body);
   if (response.status == 0 || response.status >= 500)
     throw OutageError(
         "[s3] the instance metadata service does not answer. Hint: set "
@@ -28,19 +29,19 @@ std::string ask(HttpRequest request) {
 }  // namespace
 
 // A session token, the role's name, its keys (AWS, "Use IMDSv2").
-Credentials instance_credentials() {
+Credentials instance_credentials(const HttpTransport& exchange) {
   const std::string base = "http://169.254.169.254/latest/";
   HttpRequest request;
   request.method = "PUT";
   request.url = base + "api/token";
   request.headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "300"}};
-  const std::string token = ask(request);
+  const std::string token = ask(exchange, request);
 
   request.method = "GET";
   request.url = base + "meta-data/iam/security-credentials/";
   request.headers = {{"X-aws-ec2-metadata-token", token}};
-  request.url += ask(request);  // the role
-  const auto keys = nlohmann::json::parse(ask(request), nullptr, false);
+  request.url += ask(exchange, request);  // the role
+  const auto keys = nlohmann::json::parse(ask(exchange, request), nullptr, false);
   if (!keys.is_object() || !keys.contains("AccessKeyId"))
     throw AbsentError(
         "[s3] the instance metadata service gives no credentials. Hint: does the machine have a "

@@ -2,11 +2,12 @@
 #pragma once
 
 #include "chexnet/storage/sigv4.hpp"
+#include "s3_world.hpp"
 
 namespace chexnet {
 
 // AbsentError when the service gives none, OutageError when it does not answer. Never through a
 // proxy, which would see token and keys.
-Credentials instance_credentials();
+Credentials instance_credentials(const HttpTransport& exchange);
 
 }  // namespace chexnet

@@ -1,3 +1,6 @@
+// Containers are read many times, so their descriptors are kept open; single images are opened,
+// read and closed. A read that fails for a reason that may pass is tried again with doubled pauses
+// for up to `retry_s`, after its descriptor was forgotten: a stale handle never recovers.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -115,8 +118,7 @@ class LocalStore final : public Store {
       forget(path);  // a stale handle stays stale
       const double now = now_s();
       if (since == 0) since = now;
-      if (now - since >= retry_s_ || options.stop.stop_requested())
-        gone ? throw_gone(path) : throw_unreadable("files", path, error);
+      if (now - since >= retry_s_ || options.stop.stop_requested()) give_up(path, error, gone);
       outages_.failed(since,
                       std::string(std::strerror(error)) + ". Trying again for up to " +
                           readable_s(retry_s_) +
@@ -127,7 +129,8 @@ class LocalStore final : public Store {
     outages_.worked();
   }
 
-  [[noreturn]] static void throw_gone(const std::string& path) {
+  [[noreturn]] static void give_up(const std::string& path, int error, bool gone) {
+    if (!gone) throw_unreadable("files", path, error);
     throw OutageError("[files] " + path +
                       ": was there when the run began, and is gone. Hint: did a mount go away? "
                       "Start again when it is back");

@@ -1,5 +1,8 @@
+// Of many threads that meet an outage one says so: the one whose compare_exchange moves `told_s_`
+// on. worked() is called for every read, so it looks before it writes.
 #include "outage_log.hpp"
 
+#include <cassert>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -11,6 +14,7 @@
 namespace chexnet {
 
 void pause(double seconds, const std::stop_token& stop) {
+  assert(seconds >= 0);
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);

@@ -1,3 +1,5 @@
+// The order is that of the AWS command line: environment, then the profile of the credentials file.
+// A profile that was named counts before the environment.
 #include <fstream>
 #include <string_view>
 

@@ -1,8 +1,15 @@
+// An exchange ends in one of three ways:
+//
+//   an answer (2xx, 4xx but 408 and 429)  handed to the caller, who knows which status it wants
+//   a reason that may pass                tried again, up to `attempts`, then OutageError
+//   more bytes than were asked for        DataError at once: it would be as long the next time
+//
+// Nobody is believed: a 206 must name the range that was asked for and have its length.
 #include "chexnet/storage/s3_store.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cctype>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <mutex>
@@ -10,12 +17,10 @@
 #include <thread>
 
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "http.hpp"
 #include "instance_metadata.hpp"
-#include "outage_log.hpp"
 #include "s3_answer.hpp"
+#include "s3_world.hpp"
 
 namespace chexnet {
 namespace {
@@ -24,6 +29,8 @@ constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
 // Of one page; S3's have 1000 keys of at most 1 KiB.
 constexpr std::uint64_t kLongestListing = std::uint64_t{64} << 20;
 constexpr double kQuietSeconds = 10, kAgainSeconds = 30;  // of lines in the log about an outage
+// A machine's keys are asked for again after this time; they are good for hours.
+constexpr double kInstanceSeconds = 300;
 
 struct Address {
   std::string bucket, key;
@@ -39,6 +46,7 @@ bool is_bucket_name(const std::string& name) {
 }
 
 Address address_of(const std::string& path) {
+  assert(is_s3(path));
   const std::string rest = path.substr(5);  // after s3://
   const auto slash = rest.find('/');
   if (rest.empty() || slash == 0)
@@ -65,8 +73,9 @@ bool may_pass(const HttpResponse& r) {
 
 class S3Store final : public Store {
  public:
-  S3Store(const S3Options& options, const Environment& env)
-      : options_(options),
+  S3Store(S3World world, const S3Options& options, const Environment& env)
+      : world_(std::move(world)),
+        options_(options),
         region_(find_region(options, env)),
         credentials_(find_credentials(options, env)),
         searched_(credentials_searched(options, env)),
@@ -153,11 +162,11 @@ class S3Store final : public Store {
                    const std::string& range, std::uint64_t max_bytes, std::vector<std::byte>& body,
                    const std::stop_token& stop) {
     const Address where = address_of(path);
-    const double since = now_s();
+    const double since = world_.now_s();
     for (int attempt = 1;; ++attempt) {
       HttpRequest wanted = request(where, query, range, max_bytes);
       wanted.stop = stop;
-      const HttpResponse response = http_exchange(wanted, body);
+      const HttpResponse response = world_.exchange(wanted, body);
       // It would be as long the next time.
       const bool came = response.status != 0 && response.status < 300;
       if (response.too_long || (came && body.size() > max_bytes))
@@ -177,7 +186,7 @@ class S3Store final : public Store {
       outages_.failed(since, reason + ", attempt " + std::to_string(attempt) + " of " +
                                  std::to_string(options_.attempts) +
                                  ". Hint: check the network and data.s3.endpoint");
-      pause(random_pause_s(attempt), stop);
+      world_.pause(random_pause_s(attempt), stop);
     }
   }
 
@@ -185,25 +194,16 @@ class S3Store final : public Store {
                       const std::vector<std::pair<std::string, std::string>>& query,
                       const std::string& range, std::uint64_t max_bytes) {
     static const std::string kNoBody = sha256_hex("");
+    SignedRequest request;
+    const std::string base = set_address(where, request);
+    request.query = query;
+    request.body_sha256 = kNoBody;
+    if (!range.empty()) request.headers["range"] = range;
+
     HttpRequest http;
     http.timeout_s = options_.timeout_s;
     // Error texts are longer than small ranges.
     http.max_bytes = std::max<std::uint64_t>(max_bytes, 64 << 10);
-    SignedRequest request;
-    std::string base;
-    if (options_.endpoint.empty()) {
-      const std::string host = where.bucket + ".s3." + region_ + ".amazonaws.com";
-      base = "https://" + host;
-      request.path = "/" + where.key;
-      request.headers["host"] = host;
-    } else {
-      base = options_.endpoint;
-      request.path = "/" + where.bucket + (where.key.empty() ? "" : "/" + where.key);
-      request.headers["host"] = base.substr(base.find("://") + 3);
-    }
-    request.query = query;
-    request.body_sha256 = kNoBody;
-    if (!range.empty()) request.headers["range"] = range;
     if (const auto credentials = current_credentials()) {
       const std::string time = amz_time();
       request.headers["x-amz-content-sha256"] = kNoBody;
@@ -218,13 +218,26 @@ class S3Store final : public Store {
     return http;
   }
 
+  // Path and host; returns scheme and host. Amazon's buckets are hosts, others' are folders.
+  std::string set_address(const Address& where, SignedRequest& request) const {
+    if (options_.endpoint.empty()) {
+      const std::string host = where.bucket + ".s3." + region_ + ".amazonaws.com";
+      request.path = "/" + where.key;
+      request.headers["host"] = host;
+      return "https://" + host;
+    }
+    request.path = "/" + where.bucket + (where.key.empty() ? "" : "/" + where.key);
+    request.headers["host"] = options_.endpoint.substr(options_.endpoint.find("://") + 3);
+    return options_.endpoint;
+  }
+
   std::optional<Credentials> current_credentials() {
     if (credentials_ || !options_.instance_metadata) return credentials_;
     const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    if (!instance_ || now >= instance_until_) {
-      instance_ = instance_credentials();
-      instance_until_ = now + std::chrono::minutes(5);
+    const double now = world_.now_s();
+    if (!instance_ || now >= instance_until_s_) {
+      instance_ = instance_credentials(world_.exchange);
+      instance_until_s_ = now + kInstanceSeconds;
     }
     return instance_;
   }
@@ -246,6 +259,7 @@ class S3Store final : public Store {
     return std::uniform_real_distribution<>(0, longest)(random);
   }
 
+  const S3World world_;
   S3Options options_;
   std::string region_;
   std::optional<Credentials> credentials_;
@@ -253,13 +267,18 @@ class S3Store final : public Store {
   OutageLog outages_;
   std::mutex mutex_;  // guards the two below
   std::optional<Credentials> instance_;
-  std::chrono::steady_clock::time_point instance_until_;
+  double instance_until_s_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Store> s3_store(const S3Options& options, const Environment& env) {
-  return std::make_unique<S3Store>(options, env);
+  return s3_store_in({}, options, env);
+}
+
+std::unique_ptr<Store> s3_store_in(S3World world, const S3Options& options,
+                                   const Environment& env) {
+  return std::make_unique<S3Store>(std::move(world), options, env);
 }
 
 }  // namespace chexnet

@@ -1,3 +1,5 @@
+// AWS Signature Version 4 in its three steps: the canonical request, the string to sign (its hash
+// within date, region and service), and a signature by a key that is derived for just that scope.
 #include "chexnet/storage/sigv4.hpp"
 
 #include <algorithm>

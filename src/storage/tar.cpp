@@ -1,6 +1,11 @@
+// A tar file is blocks of 512 bytes: a header, the content filled up to whole blocks, and so on.
+// 'L' (GNU) and 'x' (pax) members hold the name or size of the member behind them.
+//
+//   block_ being filled -> header() -> left_ > 0: content -> pad_ > 0: filling -> block_ …
 #include "chexnet/storage/tar.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "chexnet/core/checksum.hpp"
@@ -31,6 +36,26 @@ std::uint64_t number(std::span<const std::byte> field) {
 std::string text(std::span<const std::byte> field) {
   const auto* first = reinterpret_cast<const char*>(field.data());
   return {first, strnlen(first, field.size())};
+}
+
+// Of a header without a long name: ustar has a prefix of its own field.
+std::string short_name(std::span<const std::byte> header) {
+  const std::string name = text(header.first(100));
+  const bool is_ustar = std::memcmp(&header[257], "ustar\0", 6) == 0;
+  const std::string prefix = is_ustar ? text(header.subspan(345, 155)) : std::string();
+  return prefix.empty() ? name : prefix + "/" + name;
+}
+
+bool is_zeros(std::span<const std::byte> block) {
+  return std::ranges::all_of(block, [](std::byte b) { return b == std::byte{}; });
+}
+
+// The checksum counts its own field as blanks.
+unsigned header_sum(std::span<const std::byte> header) {
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < kBlock; ++i)
+    sum += i >= 148 && i < 156 ? ' ' : std::to_integer<unsigned>(header[i]);
+  return sum;
 }
 
 }  // namespace
@@ -67,15 +92,12 @@ void TarStream::feed(std::span<const std::byte> bytes) {
 
 void TarStream::header() {
   const std::span<const std::byte> h(block_);
-  if (std::ranges::all_of(h, [](std::byte b) { return b == std::byte{}; })) {
+  assert(h.size() == kBlock);
+  if (is_zeros(h)) {
     ended_ = true;
     return;
   }
-  // The checksum counts its own field as blanks.
-  unsigned sum = 0;
-  for (std::size_t i = 0; i < kBlock; ++i)
-    sum += i >= 148 && i < 156 ? ' ' : std::to_integer<unsigned>(h[i]);
-  if (sum != number(h.subspan(148, 8)))
+  if (header_sum(h) != number(h.subspan(148, 8)))
     throw DataError("[tar] " + path_ + ": damaged tar header at byte " +
                     std::to_string(position_ - kBlock) +
                     " of the archive. Hint: download it again");
@@ -93,11 +115,7 @@ void TarStream::header() {
   wanted_ = file && left_ <= kLargestImage;
   if (wanted_) {
     entry_ = Entry();
-    const std::string prefix =
-        std::memcmp(&h[257], "ustar\0", 6) == 0 ? text(h.subspan(345, 155)) : std::string();
-    entry_.name = !long_name_.empty() ? long_name_
-                  : prefix.empty()    ? text(h.first(100))
-                                      : prefix + "/" + text(h.first(100));
+    entry_.name = long_name_.empty() ? short_name(h) : long_name_;
     entry_.offset = position_;
     entry_.length = left_;
     begin_(entry_);
@@ -117,21 +135,26 @@ void TarStream::content(std::span<const std::byte> bytes) {
 void TarStream::end_of_content() {
   if (wanted_) return end_(entry_);
   if (type_ == 'L') long_name_ = meta_.c_str();  // up to its first NUL
-  // pax: lines of "length key=value\n"
-  for (std::size_t at = 0; type_ == 'x' && at < meta_.size();) {
+  if (type_ == 'x') read_pax();
+}
+
+// Lines of "length key=value\n"; the length counts itself.
+void TarStream::read_pax() {
+  for (std::size_t at = 0; at < meta_.size();) {
     const std::size_t length = std::strtoul(&meta_[at], nullptr, 10);
-    if (length < 5 || length > meta_.size() - at) break;
+    if (length < 5 || length > meta_.size() - at) return;
     const std::string line = meta_.substr(at, length - 1);
-    const auto blank = line.find(' '), equals = line.find('=');
-    if (blank != std::string::npos && equals != std::string::npos && blank < equals) {
-      const std::string key = line.substr(blank + 1, equals - blank - 1);
-      if (key == "path") long_name_ = line.substr(equals + 1);
-      if (key == "size") {
-        long_size_ = std::strtoull(&line[equals + 1], nullptr, 10);
-        has_long_size_ = true;
-      }
-    }
     at += length;
+
+    const auto blank = line.find(' '), equals = line.find('=');
+    if (blank == std::string::npos || equals == std::string::npos || blank > equals) continue;
+    const std::string key = line.substr(blank + 1, equals - blank - 1);
+    const std::string value = line.substr(equals + 1);
+    if (key == "path") long_name_ = value;
+    if (key == "size") {
+      long_size_ = std::strtoull(value.c_str(), nullptr, 10);
+      has_long_size_ = true;
+    }
   }
 }
 

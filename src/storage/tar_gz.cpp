@@ -1,7 +1,22 @@
+// How a member of a .tar.gz is reached without what lies before it:
+//
+//   .gz file    | block | block | block |  block  | block |
+//                               ^point             (inflating can start at a block's first bit …)
+//   inflated    ................[32 KiB]|<- skip ->|<- length: the content ->|
+//                                ^window            (… given the 32 KiB that come before it)
+//
+// The indexer inflates the archive once and keeps the last point and its window. Where a member's
+// content begins, it notes the point (offset, bit) and how far behind it the content lies (skip).
+// Of the window only those bytes are kept that the content's back references reach, directly or
+// through the skipped bytes: find_windows() tells which. Most images refer to none.
+//
+// out_ is [window, 32 KiB | fresh bytes]: what was inflated is moved down, so that the window
+// always lies in front of the next bytes.
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 #include <deque>
 
@@ -38,10 +53,10 @@ class Indexer {
 
   std::vector<Entry> run(const ShowProgress& progress) {
     while (read_ < file_.size) {
-      store_.read(file_.path, read_, std::min(kPiece, file_.size - read_), packed_);
-      if (packed_.empty()) break;
+      store_.read(file_.path, read_, std::min(kPiece, file_.size - read_), compressed_);
+      if (compressed_.empty()) break;
       inflate_piece();
-      read_ += packed_.size();
+      read_ += compressed_.size();
       progress(read_);
     }
     if (!complete_) gzip_is_damaged(file_.path, read_, "cut off");
@@ -52,6 +67,7 @@ class Indexer {
 
  private:
   void begin(Entry& e) {
+    assert(e.offset >= point_.out);
     e.skip = e.offset - point_.out;
     if (e.skip > kFarthestStart)
       throw DataError("[tar] " + file_.path + ": the member at byte " + std::to_string(e.offset) +
@@ -63,20 +79,21 @@ class Indexer {
   }
 
   void end(Entry& e) {
+    assert(!groups_.empty());
     Group& group = groups_.back();
     ended_.emplace_back(&group, group.members.size());
     group.members.push_back(std::move(e));
   }
 
   void inflate_piece() {
-    z_.next_in = reinterpret_cast<Bytef*>(packed_.data());
-    z_.avail_in = static_cast<uInt>(packed_.size());
+    z_.next_in = reinterpret_cast<Bytef*>(compressed_.data());
+    z_.avail_in = static_cast<uInt>(compressed_.size());
     while (z_.avail_in > 0) {
       complete_ = false;
       z_.next_out = reinterpret_cast<Bytef*>(out_.data() + kDeflateWindow);
       z_.avail_out = static_cast<uInt>(kFresh);
       const int rc = inflate(&z_, Z_BLOCK);
-      const std::uint64_t in = read_ + packed_.size() - z_.avail_in;
+      const std::uint64_t in = read_ + compressed_.size() - z_.avail_in;
       if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
         gzip_is_damaged(file_.path, in, z_.msg != nullptr ? z_.msg : "cut off");
       take(kFresh - z_.avail_out, in);
@@ -131,10 +148,10 @@ class Indexer {
   const StoredFile& file_;
   TarStream tar_;
   z_stream z_{};
-  std::vector<std::byte> packed_, out_;     // out_: the window, then what is inflated next
-  std::uint64_t read_ = 0, out_total_ = 0;  // bytes of the file, and inflated
-  bool complete_ = true;                    // no gzip member is open
-  GzPoint point_;                           // the last block boundary
+  std::vector<std::byte> compressed_, out_;  // out_: the window, then what is inflated next
+  std::uint64_t read_ = 0, out_total_ = 0;   // bytes of the file, and inflated
+  bool complete_ = true;                     // no gzip member is open
+  GzPoint point_;                            // the last block boundary
   std::vector<std::pair<Group*, std::size_t>> ended_;  // members that ended in the bytes fed last
   std::vector<Entry> entries_;
   std::deque<Group> groups_;  // the last one's point may be that of the open member
@@ -142,8 +159,8 @@ class Indexer {
 
 }  // namespace
 
-void inflate_member(std::span<const std::byte> packed, const Entry& entry, const std::string& path,
-                    std::vector<std::byte>& into) {
+void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
+                    const std::string& path, std::vector<std::byte>& into) {
   thread_local DeflateWindow window{};
   thread_local GzMiddle stream;
   thread_local std::vector<std::byte> unwanted(1 << 16);
@@ -154,7 +171,7 @@ void inflate_member(std::span<const std::byte> packed, const Entry& entry, const
   stream.start(entry.bit, window);
   into.resize(entry.length);
   const auto inflate = [&](std::span<std::byte> out) {
-    if (!stream.run(packed, out)) gzip_is_damaged(path, entry.offset, "no deflate data");
+    if (!stream.run(compressed, out)) gzip_is_damaged(path, entry.offset, "no deflate data");
     if (!out.empty()) gzip_is_damaged(path, entry.offset, "cut off");
   };
   for (std::uint64_t left = entry.skip; left > 0;) {

@@ -1,5 +1,12 @@
+// A record:   uint64 length | crc of it | data | crc of the data     little endian, CRCs masked
+//             \______ 12 bytes _______/        \__ 4 bytes __/
+//
+// A length is used only after its own checksum agreed, and never beyond the file, so a flipped bit
+// is named as damage of this record and no allocation follows from it. Data is a tf.train.Example,
+// of which only image/* features are read, by protozero's pull parser.
 #include "chexnet/storage/tfrecord.hpp"
 
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 #include <protozero/pbf_reader.hpp>
@@ -235,6 +242,7 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
 }
 
 std::string shard_name(const std::string& prefix, std::size_t shard, std::size_t shards) {
+  assert(shard < shards);
   char text[32];
   std::snprintf(text, sizeof text, "-%05zu-of-%05zu", shard, shards);
   return prefix + text;

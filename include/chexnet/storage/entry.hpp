@@ -16,9 +16,10 @@ namespace chexnet {
 inline constexpr std::uint64_t kLargestImage = std::uint64_t{256} << 20;  // bytes
 
 struct Entry {
-  std::string name;          // as the container has it: any bytes
-  std::uint64_t offset = 0;  // tar: of the content; TFRecord: of the record; tar.gz: of the byte of
-                             // the .gz file that inflating starts with
+  std::string name{};  // as the container has it: any bytes
+  // tar: of the content; TFRecord: of the record; tar.gz: of the byte of the .gz file that
+  // inflating starts with.
+  std::uint64_t offset = 0;
   // Bytes of the content (tar, tar.gz) or of the record's data (TFRecord).
   std::uint64_t length = 0;
   std::uint64_t stored = 0;  // tar.gz: bytes of the .gz file that cover the content
@@ -27,12 +28,12 @@ struct Entry {
   std::uint32_t crc32c = 0;  // of the content, or of the record's data
   // tar.gz: the bytes before `offset` that the content refers back to: position in the 32 KiB
   // window, value.
-  std::vector<std::pair<std::uint16_t, std::uint8_t>> window;
+  std::vector<std::pair<std::uint16_t, std::uint8_t>> window{};
 
   bool operator==(const Entry&) const = default;
 };
 
-enum class ContainerKind { kFile, kTar, kTarGz, kTfrecord, kPack };
+enum class ContainerKind { kFile, kTar, kTarGz, kTfrecord, kPack, kLast = kPack };
 // By name: *.tar, *.tar.gz/*.tgz, *.pack, *.tfrecord(s) or *-00000-of-00012; all else is a file.
 ContainerKind container_kind(const std::string& path);
 bool is_index_file(const std::string& path);  // *.index

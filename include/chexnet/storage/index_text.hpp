@@ -18,6 +18,8 @@ namespace chexnet {
 std::string index_head(ContainerKind kind, const StoredFile& file);
 std::string index_text(const std::vector<Entry>& entries, ContainerKind kind,
                        const StoredFile& file);
+// Entries of several containers, each with all of its fields, under a first line of no container.
+std::string all_fields_text(const std::vector<Entry>& entries);
 // DataError naming `origin` when the text is damaged.
 std::vector<Entry> entries_of_text(const std::string& text, const std::string& origin);
 

@@ -40,6 +40,7 @@ class TarStream {
   void header();
   void content(std::span<const std::byte> bytes);
   void end_of_content();
+  void read_pax();
 
   std::string path_;
   std::function<void(Entry&)> begin_, end_;
@@ -59,9 +60,10 @@ std::vector<Entry> tar_entries(Store& store, const StoredFile& file, const ShowP
 std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
                                   const ShowProgress& progress);
 
-// The content of one member, not checked. `packed`: the archive's bytes [entry.offset,
-// entry.offset + entry.stored). DataError when they do not inflate.
-void inflate_member(std::span<const std::byte> packed, const Entry& entry, const std::string& path,
-                    std::vector<std::byte>& into);
+// The content of one member, not checked. `compressed`: the archive's bytes [entry.offset,
+// entry.offset + entry.stored), which may end with the deflate stream: no trailer is needed behind
+// the last byte. DataError when they do not inflate to all of the content.
+void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
+                    const std::string& path, std::vector<std::byte>& into);
 
 }  // namespace chexnet

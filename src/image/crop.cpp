@@ -1,6 +1,7 @@
 #include "chexnet/image/crop.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -20,6 +21,7 @@ void flipped_plain(const std::uint8_t* from, std::size_t stride, std::size_t wid
 __attribute__((target("avx2"))) void flipped_avx2(const std::uint8_t* from, std::size_t stride,
                                                   std::size_t width, std::size_t height,
                                                   std::uint8_t* into) {
+  // 32 pixels from the right end: each half's bytes turned round, then the halves exchanged.
   const __m256i order = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
   for (std::size_t y = 0; y < height; ++y, from += stride, into += width) {
@@ -39,11 +41,13 @@ __attribute__((target("avx2"))) void flipped_avx2(const std::uint8_t* from, std:
 
 void copy_crop(const std::uint8_t* from, std::size_t stride, std::size_t width, std::size_t height,
                std::uint8_t* into) {
+  assert(width <= stride || height <= 1);
   for (std::size_t y = 0; y < height; ++y) std::memcpy(into + y * width, from + y * stride, width);
 }
 
 void copy_crop_flipped(const std::uint8_t* from, std::size_t stride, std::size_t width,
                        std::size_t height, std::uint8_t* into) {
+  assert(width <= stride || height <= 1);
 #if defined(__x86_64__)
   static const bool fast = __builtin_cpu_supports("avx2");
   if (fast) return flipped_avx2(from, stride, width, height, into);

@@ -1,3 +1,5 @@
+// The first bytes decide, never the name. What people mistake for pictures (DICOM, WebP, the page
+// of a failed download) is named, with what to do about it.
 #include "chexnet/image/decode.hpp"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include <spng.h>
 
+#include <cassert>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 namespace chexnet {
 
 std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, int height) {
+  assert(width > 0 && height > 0);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(SPNG_CTX_ENCODER),
                                                            spng_ctx_free);
   spng_set_option(ctx.get(), SPNG_ENCODE_TO_BUFFER, 1);

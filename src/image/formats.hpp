@@ -1,4 +1,5 @@
-// The formats decode_image() knows, and what they share.
+// The formats decode_image() knows, and what they share: png.cpp and jpeg.cpp. One header for both,
+// as nobody but decode.cpp calls them, and each has one or two functions.
 #pragma once
 
 #include <cstddef>

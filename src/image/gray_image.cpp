@@ -1,10 +1,15 @@
+// row(y) = memory + kRoom + y * stride: at least kRoom bytes lie before and after each row's
+// pixels, those between two rows belonging to both. Strides are multiples of 64, as vectors are
+// loaded.
 #include "chexnet/image/gray_image.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace chexnet {
 
 void GrayImage::reset(int width, int height) {
+  assert(width > 0 && height > 0);
   width_ = width;
   height_ = height;
   stride_ = (static_cast<std::size_t>(width) + 2 * kRoom + 63) / 64 * 64;

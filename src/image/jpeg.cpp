@@ -1,4 +1,10 @@
-// JPEG by TurboJPEG, scaled in the DCT where that is enough.
+// JPEG by TurboJPEG, scaled in the DCT where that is enough. A file is markers, each with a length:
+//
+//   FFD8 | FFE1 length Exif … | FFDB … | FFC0 length frame | FFC4 … | FFDA length scan | FFD9
+//
+// Before any pixel: the size that the frame claims is checked against the limits, and against the
+// file's length, as Huffman coding needs a bit for each block at least. The EXIF block is read by
+// hand, each access within the file's bytes, and says how the picture is turned upright at the end.
 #include <turbojpeg.h>
 
 #include <cstring>
@@ -25,37 +31,54 @@ bool huffman_coded(std::span<const std::byte> bytes) {
 // 8 x 8 pixels (sampling factors end at 4).
 constexpr std::int64_t kMostPixelsOfByte = 8 * 64 * 16;
 
+// The bytes of a TIFF header as EXIF has it, in its own byte order. What lies behind the file's end
+// reads as 0.
+class Tiff {
+ public:
+  Tiff(std::span<const std::byte> bytes, std::size_t begin)
+      : bytes_(bytes), begin_(begin), little_(at(begin) == 'I') {}
+
+  // Of the first directory; 0 when it has no such tag.
+  unsigned short_value(unsigned tag) const {
+    const std::size_t directory = begin_ + u32(begin_ + 4);
+    const unsigned entries = u16(directory);
+    for (unsigned e = 0; e < entries; ++e) {
+      const std::size_t entry = directory + 2 + std::size_t{12} * e;
+      if (entry + 12 > bytes_.size()) break;
+      if (u16(entry) == tag) return u16(entry + 8);
+    }
+    return 0;
+  }
+
+ private:
+  unsigned at(std::size_t i) const {
+    return i < bytes_.size() ? std::to_integer<unsigned>(bytes_[i]) : 0u;
+  }
+  unsigned u16(std::size_t i) const {
+    return little_ ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1);
+  }
+  unsigned u32(std::size_t i) const {
+    return little_ ? u16(i) | u16(i + 2) << 16 : u16(i) << 16 | u16(i + 2);
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t begin_;
+  bool little_;
+};
+
 // The orientation tag (1..8) of the first EXIF block; 1 when there is none or it is damaged.
 int exif_orientation(std::span<const std::byte> bytes) {
-  const auto at = [&](std::size_t i) {
-    return i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0u;
-  };
-  std::size_t p = 2;
-  while (p + 4 <= bytes.size() && at(p) == 0xFF) {
+  constexpr unsigned kApp1 = 0xE1, kScan = 0xDA, kOrientation = 0x0112;
+  const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  for (std::size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
     const unsigned marker = at(p + 1);
     const std::size_t length = at(p + 2) << 8 | at(p + 3);
-    if (marker == 0xDA || length < 2) break;
+    if (marker == kScan || length < 2) break;
     const std::size_t body = p + 4;
-    if (marker == 0xE1 && length >= 16 &&
-        std::memcmp(&bytes[body], "Exif\0", 6 < bytes.size() - body ? 6 : 0) == 0) {
-      const std::size_t tiff = body + 6;
-      const bool little = at(tiff) == 'I';
-      const auto u16 = [&](std::size_t i) {
-        return little ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1);
-      };
-      const auto u32 = [&](std::size_t i) {
-        return little ? u16(i) | u16(i + 2) << 16 : u16(i) << 16 | u16(i + 2);
-      };
-      const std::size_t directory = tiff + u32(tiff + 4);
-      const unsigned entries = u16(directory);
-      for (unsigned e = 0; e < entries; ++e) {
-        const std::size_t entry = directory + 2 + std::size_t{12} * e;
-        if (entry + 12 > bytes.size()) break;
-        if (u16(entry) != 0x0112) continue;
-        const unsigned value = u16(entry + 8);
-        return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
-      }
-      return 1;
+    const bool fits = length >= 16 && bytes.size() - body > 6;
+    if (marker == kApp1 && fits && std::memcmp(&bytes[body], "Exif\0", 6) == 0) {
+      const unsigned value = Tiff(bytes, body + 6).short_value(kOrientation);
+      return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
     }
     p += 2 + length;
   }
@@ -131,7 +154,7 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                         static_cast<int>(into.stride()), height, TJPF_GRAY, flags));
   } else {
     const bool cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK;
-    thread_local std::vector<std::uint8_t> scratch;
+    thread_local std::vector<std::uint8_t> scratch;  // four bytes a pixel
     scratch.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
     check(tjDecompress2(handle.get(), data, size, scratch.data(), width, 0, height,
                         cmyk ? TJPF_CMYK : TJPF_RGBX, flags));

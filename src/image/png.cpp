@@ -1,8 +1,17 @@
 // PNG. 8-bit gray without interlace (nearly all of ChestX-ray14) takes the fast way: chunks with
 // their CRC, one inflate, the wavefront unfilter. Everything else goes through libspng.
+//
+//   signature | length type body crc | IHDR … | IDAT | IDAT … | IEND
+//                                               \_____/
+//                                one zlib stream: height lines of [filter byte | width pixels]
+//
+// The whole picture is inflated at once, as a stream has one checksum at its end; it is unfiltered
+// and shrunk in bands of kBand rows, which stay in the processor's cache. The band's row 0 is the
+// last row of the band above, which the filters refer to.
 #include <spng.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -21,11 +30,27 @@ constexpr std::int64_t kMostInflated = 1032;  // bytes that a byte of deflate ca
 
 struct Chunks {
   std::span<const std::byte> header;  // IHDR's 13 bytes
-  std::span<const std::byte>
-      data;  // of all IDAT chunks: in the file when there is one, else joined
-  std::vector<std::byte> joined;
+  std::span<const std::byte> data;    // of all IDAT chunks: in the file, or in `joined`
+  std::vector<std::byte> joined;      // empty while there is one IDAT chunk
   std::vector<std::span<const std::byte>> critical;  // whole, without which there are no pixels
 };
+
+// What a thread keeps from picture to picture.
+struct Scratch {
+  Chunks chunks;
+  std::vector<std::uint8_t> lines;           // kUnfilterRoom, filtered lines, kUnfilterRoom
+  std::vector<std::byte> critical_file;      // for libspng
+  std::vector<std::uint8_t> library_pixels;  // from libspng
+  GrayImage band;                            // [kBand + 1] rows
+};
+Scratch& scratch() {
+  thread_local Scratch kept;
+  return kept;
+}
+
+[[noreturn]] void damaged(const std::string& origin, const std::string& what) {
+  decode_failed(origin, "damaged PNG: " + what, "fetch the file again");
+}
 
 std::uint32_t big_endian(const std::byte* at) {
   std::uint32_t value = 0;
@@ -41,14 +66,12 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Ch
   chunks.header = chunks.data = {};
   std::size_t at = 8;
   for (;;) {
-    if (bytes.size() - at < 12)
-      decode_failed(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    if (bytes.size() - at < 12) damaged(origin, "the file is cut off");
     const std::size_t length = big_endian(&bytes[at]);
-    if (length > bytes.size() - at - 12)
-      decode_failed(origin, "damaged PNG: the file is cut off", "fetch the file again");
+    if (length > bytes.size() - at - 12) damaged(origin, "the file is cut off");
     const auto type_and_body = bytes.subspan(at + 4, length + 4);
     if (crc32_of(type_and_body) != big_endian(&bytes[at + 8 + length]))
-      decode_failed(origin, "damaged PNG: a chunk's CRC is wrong", "fetch the file again");
+      damaged(origin, "a chunk's CRC is wrong");
     const auto is = [&](const char* type) {
       return std::memcmp(type_and_body.data(), type, 4) == 0;
     };
@@ -65,8 +88,7 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Ch
     at += length + 12;
   }
   if (!chunks.joined.empty()) chunks.data = chunks.joined;
-  if (chunks.header.empty())
-    decode_failed(origin, "damaged PNG: it does not start with a header", "fetch the file again");
+  if (chunks.header.empty()) damaged(origin, "it does not start with a header");
 }
 
 // What the header of a picture says, once its chunks are known to be whole.
@@ -81,17 +103,18 @@ Header read_header(const Chunks& chunks, const DecodeLimits& limits, const std::
   check_size(width, height, limits, origin);
   const auto field = [&](std::size_t i) { return std::to_integer<int>(chunks.header[i]); };
   if (width * height * field(8) / 8 > kMostInflated * std::ssize(chunks.data))
-    decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
-  // Depth, gray, deflate, filter method 0, no interlace.
-  return {static_cast<int>(width), static_cast<int>(height),
-          field(8) == 8 && field(9) == 0 && field(10) == 0 && field(11) == 0 && field(12) == 0};
+    damaged(origin, "rows are missing");
+  const int depth = field(8), color = field(9);
+  const int compression = field(10), filter = field(11), interlace = field(12);
+  const bool gray8 = depth == 8 && color == 0 && compression == 0 && filter == 0 && interlace == 0;
+  return {static_cast<int>(width), static_cast<int>(height), gray8};
 }
 
 // The filtered lines of a gray8 picture, kUnfilterRoom around them; null when the file has more
 // data than pixels, which libspng tolerates. This thread's, until its next call.
 const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
                                    const std::string& origin) {
-  thread_local std::vector<std::uint8_t> memory;
+  std::vector<std::uint8_t>& memory = scratch().lines;
   const std::size_t line = static_cast<std::size_t>(header.width) + 1;
   const std::size_t size = line * static_cast<std::size_t>(header.height);
   if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
@@ -102,13 +125,12 @@ const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
     case InflateStatus::kTooLong:
       return nullptr;
     case InflateStatus::kTooShort:
-      decode_failed(origin, "damaged PNG: rows are missing", "fetch the file again");
+      damaged(origin, "rows are missing");
     case InflateStatus::kDamaged:
-      decode_failed(origin, "damaged PNG: its compressed data is invalid", "fetch the file again");
+      damaged(origin, "its compressed data is invalid");
   }
   for (std::size_t at = 0; at < size; at += line)
-    if (lines[at] > 4)
-      decode_failed(origin, "damaged PNG: unknown row filter", "fetch the file again");
+    if (lines[at] > 4) damaged(origin, "unknown row filter");
   return lines;
 }
 
@@ -116,11 +138,36 @@ const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
 // megabyte can become a gigabyte, and none of them changes the gray values.
 std::span<const std::byte> without_extras(const Chunks& chunks) {
   static constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
-  thread_local std::vector<std::byte> file;
+  std::vector<std::byte>& file = scratch().critical_file;
   const auto magic = std::as_bytes(std::span(kMagic));
   file.assign(magic.begin(), magic.end());
   for (const auto chunk : chunks.critical) file.insert(file.end(), chunk.begin(), chunk.end());
   return file;
+}
+
+int library_format(const spng_ihdr& header) {
+  if (header.color_type != SPNG_COLOR_TYPE_GRAYSCALE) return SPNG_FMT_RGBA8;
+  if (header.bit_depth <= 8) return SPNG_FMT_G8;
+  return SPNG_FMT_PNG;  // 16 bits, host byte order
+}
+
+// One row of libspng's pixels as gray; returns where the next one begins.
+const std::uint8_t* gray_row(const std::uint8_t* from, int format, std::size_t width,
+                             std::uint8_t* row) {
+  if (format == SPNG_FMT_G8) {
+    std::memcpy(row, from, width);
+    return from + width;
+  }
+  if (format == SPNG_FMT_RGBA8) {
+    for (std::size_t x = 0; x < width; ++x, from += 4) row[x] = luma(from[0], from[1], from[2]);
+    return from;
+  }
+  for (std::size_t x = 0; x < width; ++x, from += 2) {
+    std::uint16_t value = 0;
+    std::memcpy(&value, from, 2);
+    row[x] = static_cast<std::uint8_t>((value + 128) / 257);
+  }
+  return from;
 }
 
 void decode_by_library(const Chunks& chunks, const Header& size, const std::string& origin,
@@ -128,19 +175,14 @@ void decode_by_library(const Chunks& chunks, const Header& size, const std::stri
   const auto bytes = without_extras(chunks);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0), spng_ctx_free);
   const auto check = [&](int rc) {
-    if (rc != 0)
-      decode_failed(origin, std::string("damaged PNG: ") + spng_strerror(rc),
-                    "fetch the file again");
+    if (rc != 0) damaged(origin, spng_strerror(rc));
   };
   check(spng_set_crc_action(ctx.get(), SPNG_CRC_USE, SPNG_CRC_USE));  // checked in read_chunks
   check(spng_set_png_buffer(ctx.get(), bytes.data(), bytes.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(ctx.get(), &header));
-  const bool gray = header.color_type == SPNG_COLOR_TYPE_GRAYSCALE;
-  const int format = !gray                   ? SPNG_FMT_RGBA8
-                     : header.bit_depth <= 8 ? SPNG_FMT_G8
-                                             : SPNG_FMT_PNG;  // 16 bits, host byte order
-  thread_local std::vector<std::uint8_t> pixels;
+  const int format = library_format(header);
+  std::vector<std::uint8_t>& pixels = scratch().library_pixels;
   std::size_t bytes_needed = 0;
   check(spng_decoded_image_size(ctx.get(), format, &bytes_needed));
   pixels.resize(bytes_needed);
@@ -148,28 +190,14 @@ void decode_by_library(const Chunks& chunks, const Header& size, const std::stri
   into.reset(size.width, size.height);
   const auto width = static_cast<std::size_t>(into.width());
   const std::uint8_t* from = pixels.data();
-  for (int y = 0; y < into.height(); ++y) {
-    std::uint8_t* row = into.row(y);
-    if (format == SPNG_FMT_G8) {
-      std::memcpy(row, from, width);
-      from += width;
-    } else if (gray) {
-      for (std::size_t x = 0; x < width; ++x, from += 2) {
-        std::uint16_t value = 0;
-        std::memcpy(&value, from, 2);
-        row[x] = static_cast<std::uint8_t>((value + 128) / 257);
-      }
-    } else {
-      for (std::size_t x = 0; x < width; ++x, from += 4) row[x] = luma(from[0], from[1], from[2]);
-    }
-  }
+  for (int y = 0; y < into.height(); ++y) from = gray_row(from, format, width, into.row(y));
 }
 
 }  // namespace
 
 void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
                 const std::string& origin, GrayImage& into) {
-  thread_local Chunks chunks;
+  Chunks& chunks = scratch().chunks;
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
   if (header.gray8) {
@@ -183,8 +211,9 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
 
 bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
                         const std::string& origin, int size, std::uint8_t* into) {
-  thread_local Chunks chunks;
-  thread_local GrayImage band;  // its first row is the last one of the band above
+  assert(size > 0);
+  Chunks& chunks = scratch().chunks;
+  GrayImage& band = scratch().band;
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
   if (!header.gray8 || header.width == size || header.height == size) return false;

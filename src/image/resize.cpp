@@ -1,7 +1,20 @@
+// Two definitions of shrinking, both separable: along the rows first, then along the columns.
+//
+//   antialias   output pixel i is a weighted sum of input pixels around scale * (i + 0.5), the
+//               weights a triangle as wide as the scale; rounded to a byte after each axis
+//   area        the exact mean of the box [i, i + 1) * scale, rounded once at the end
+//
+// Antialias takes rows as they come and keeps few of them: input row y, shrunk along its length, is
+// at line y mod ring_, and an output row is written as soon as the last line it needs is there.
+//
+//   input rows     0 1 2 3 4 5 6 7 8 …
+//   output row 0   |-------|
+//   output row 1         |-------|
 #include "chexnet/image/resize.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
@@ -252,6 +265,7 @@ std::uint8_t* AntialiasRows::line(int y) const {
 }
 
 void AntialiasRows::add(const std::uint8_t* row) {
+  assert(ring_ >= down_.most);
   horizontal_(row, across_, line(added_++));
   for (; written_ < size_; ++written_, into_ += size_) {
     const Column column = column_of(down_, written_);
@@ -262,6 +276,9 @@ void AntialiasRows::add(const std::uint8_t* row) {
 }
 
 void resize(const GrayImage& source, Region region, int size, ResizeKind kind, std::uint8_t* into) {
+  assert(size > 0 && region.width > 0 && region.height > 0);
+  assert(region.x >= 0 && region.x + region.width <= source.width());
+  assert(region.y >= 0 && region.y + region.height <= source.height());
   if (kind == ResizeKind::kAntialias)
     antialias(source, region, size, into);
   else

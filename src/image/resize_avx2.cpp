@@ -1,5 +1,7 @@
 #include <immintrin.h>
 
+#include <algorithm>
+
 #include "resize_kernels.hpp"
 
 namespace {
@@ -24,7 +26,7 @@ std::uint8_t one_pixel(const std::uint8_t* p, const std::int16_t* w, int most, i
   __m128i sums = partial_sums<0>(p, w, most);
   sums = _mm_hadd_epi32(sums, sums);
   const int value = (_mm_cvtsi128_si32(_mm_hadd_epi32(sums, sums)) + (1 << (shift - 1))) >> shift;
-  return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
 }
 
 // Outputs 1, 2, … of an exact 4:1 shrink, 16 at a time with 8-bit weights; returns where it
@@ -124,7 +126,7 @@ void vertical(const std::uint8_t* const* rows, const std::int16_t* weight, int c
     int sum = 1 << (shift - 1);
     for (int j = 0; j < count; ++j) sum += weight[j] * rows[j][x];
     const int value = sum >> shift;
-    into[x] = static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+    into[x] = static_cast<std::uint8_t>(std::clamp(value, 0, 255));
   }
 }
 

@@ -1,6 +1,10 @@
+// Neighbors of a pixel x, all already unfiltered:
+//
+//   c b     the row above (zeros over the first one)
+//   a x     this row (zeros before its first pixel)
 #include "chexnet/image/unfilter.hpp"
 
-#include <array>
+#include <cassert>
 #include <cstdlib>
 #include <vector>
 
@@ -9,9 +13,28 @@
 namespace chexnet {
 namespace {
 
+// Of the left (a), upper (b) and upper left (c) neighbors the one next to a + b - c.
 int paeth(int a, int b, int c) {
   const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
-  return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
+  if (pa <= pb && pa <= pc) return a;
+  return pb <= pc ? b : c;
+}
+
+// What the filter of a line expects of a pixel.
+int predicted(int filter, int a, int b, int c) {
+  switch (filter) {
+    case 0:
+      return 0;
+    case 1:
+      return a;
+    case 2:
+      return b;
+    case 3:
+      return (a + b) / 2;
+    default:
+      assert(filter == 4);
+      return paeth(a, b, c);
+  }
 }
 
 void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
@@ -22,12 +45,7 @@ void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t
     int a = 0, c = 0;
     for (int x = 0; x < width; ++x) {
       const int b = above[x];
-      const int predicted = filter == 0   ? 0
-                            : filter == 1 ? a
-                            : filter == 2 ? b
-                            : filter == 3 ? (a + b) / 2
-                                          : paeth(a, b, c);
-      a = row[x] = static_cast<std::uint8_t>(lines[x] + predicted);
+      a = row[x] = static_cast<std::uint8_t>(lines[x] + predicted(filter, a, b, c));
       c = b;
     }
     lines += width;

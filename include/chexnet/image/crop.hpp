@@ -1,6 +1,7 @@
 // Cuts a rectangle out of gray pixels, as it is or from right to left.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,6 +10,7 @@ namespace chexnet {
 // Where the center crop of a square begins, pixels from the left and the top: torchvision's
 // int(round((size - crop) / 2)), which rounds a half to the even number. crop <= size.
 constexpr int center_crop_begin(int size, int crop) {
+  assert(crop <= size);
   const int slack = size - crop;
   const bool up = slack % 4 == 3;  // k + 1/2 with k odd
   return slack / 2 + (up ? 1 : 0);

@@ -4,15 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/staged_copy.hpp"
 #include "support/catch.hpp"
+#include "support/container_set.hpp"
 #include "support/counting_store.hpp"
 #include "support/fixtures.hpp"
+#include "support/thread_world.hpp"
 
 using namespace chexnet;
 namespace fs = std::filesystem;
@@ -181,4 +185,39 @@ TEST_CASE("two jobs of a user on one node wait for each other") {
       });
   }
   CHECK(right == 3);
+}
+
+TEST_CASE("staging copies once per node, checks what is there and mends it") {
+  auto& c = containers();
+  const ScratchFolder folder;
+  const ImageIndex index = ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
+  std::array<std::string, 3> copies;
+  ThreadWorld(3).run([&](Communicator& comm) {
+    copies[static_cast<std::size_t>(comm.rank())] =
+        staged(index, {folder.path().string()}, c.stores, comm).containers()[0].path;
+  });
+  const std::string copy = copies[0];
+  CHECK((copies[1] == copy && copies[2] == copy));
+  CHECK(copy.starts_with(folder.path().string()));
+  std::vector<std::byte> bytes, wanted;
+  read_bytes(c.places["pack"], wanted);
+  read_bytes(copy, bytes);
+  CHECK(bytes == wanted);
+  const auto first_written = fs::last_write_time(copy);
+  const auto comm = solo_communicator();
+  staged(index, {folder.path().string()}, c.stores, *comm);
+  CHECK(fs::last_write_time(copy) == first_written);
+  {
+    std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000);
+    file.put('!');
+  }
+  staged(index, {folder.path().string()}, c.stores, *comm);
+  read_bytes(copy, bytes);
+  CHECK(bytes == wanted);
+  CHECK(staged(index, {"off"}, c.stores, *comm) == index);
+  CHECK(staged(index, {"auto"}, c.stores, *comm) == index);  // it lies on a local disk already
+  CHECK(error_of<DataError>([&] {
+          staged(index, {"/proc/nowhere"}, c.stores, *comm);
+        }).find("/proc/nowhere") != std::string::npos);
 }

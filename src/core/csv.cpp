@@ -1,3 +1,6 @@
+// RFC 4180, with the freedoms of tables in the wild: a byte order mark, CRLF or LF, empty lines,
+// line breaks inside quotes. Fields are views of the text. Only quoted ones are copied, as ""
+// becomes "; they are set into `fields` at the end, when no copy moves any more.
 #include "chexnet/core/csv.hpp"
 
 #include <algorithm>
@@ -94,7 +97,9 @@ std::size_t utf8_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
-  const std::size_t size = lead >= 0xF0 ? 4 : (lead >= 0xE0 ? 3 : 2);
+  std::size_t size = 2;
+  if (lead >= 0xE0) size = 3;
+  if (lead >= 0xF0) size = 4;
   if (lead < 0xC2 || lead > 0xF4 || size > text.size()) return 0;
   for (std::size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;

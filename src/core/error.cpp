@@ -1,3 +1,5 @@
+// Edit distance by Wagner and Fischer with one row: row[j] is the distance of the first i letters
+// of a to the first j of b, and `diagonal` that of i - 1 to j - 1.
 #include "chexnet/core/error.hpp"
 
 #include <algorithm>

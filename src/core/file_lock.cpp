@@ -1,3 +1,6 @@
+// A lock is flock(2) on a file that the holder removes at the end. So who gets the lock of a file
+// that has just been removed holds nothing: it looks whether the name still means its file, and
+// starts again where it does not.
 #include "chexnet/core/file_lock.hpp"
 
 #include <fcntl.h>

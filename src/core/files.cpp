@@ -1,3 +1,6 @@
+// A file appears under its name only when it is whole: it is written without a name (O_TMPFILE), or
+// under one that nobody can foresee where the file system has no such files, synced, and renamed.
+// Nothing here follows a link that was planted, or waits for the partner of a pipe that was.
 #include "chexnet/core/files.hpp"
 
 #include <fcntl.h>

@@ -13,8 +13,10 @@
 namespace chexnet {
 namespace {
 
-// Where the program's words go. Process-wide, like the flags that signal handlers set and the
-// libraries that are opened at run time: a log line may come from anywhere.
+// Where the program's words go: one place for a process, as they come from every thread and library
+// folder. The other objects of a process are the flags that signal handlers set (launch/signals),
+// the plug-ins for MPI and CUDA that stay loaded (comm, cuda), and the mapped files that SIGBUS is
+// explained by (data/mapped_file).
 struct Logs {
   std::mutex mutex;  // guards everything below
   std::shared_ptr<spdlog::logger> console = [] {

@@ -1,3 +1,5 @@
+// Indices are handed out one by one, as work on one may take long: `next` is the first that nobody
+// took. A failure sets it to `count`, so that every thread ends with the index it has.
 #include "chexnet/core/parallel.hpp"
 
 #include <algorithm>

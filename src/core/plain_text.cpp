@@ -1,3 +1,6 @@
+// Two ways of writing bytes that a terminal or a line of a table must not see: printable() is for
+// people and need not come back; escaped() writes the backslash too, so unescaped() gets any name
+// back.
 #include "chexnet/core/plain_text.hpp"
 
 #include <charconv>

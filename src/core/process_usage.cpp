@@ -1,3 +1,6 @@
+// Linux's own files say more than its calls: the age of a process stands in /proc/self/stat, free
+// memory in /proc/meminfo, and what a container or batch job leaves of it in the cgroup's files, of
+// version 2 or 1, whichever is there.
 #include "chexnet/core/process_usage.hpp"
 
 #include <sys/resource.h>

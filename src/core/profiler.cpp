@@ -1,3 +1,6 @@
+// Time belongs to one phase at every moment: change() books the stretch since the last change to
+// the phase that ends, so all seconds add up to the time since the start. A span keeps the phase it
+// interrupts and goes back to it.
 #include "chexnet/core/profiler.hpp"
 
 #include "chexnet/core/clock.hpp"

@@ -1,3 +1,7 @@
+// safetensors: uint64 length of the header, a JSON header, the tensors' bytes. A file is taken only
+// when its tensors cover the data exactly, in any order, without a hole or an overlap: then a
+// header that was changed does not go unnoticed. Every product of extents is checked for overflow
+// first.
 #include "chexnet/core/safetensors.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Columns are as wide as their widest cell, counted in bytes. A column whose cells are numbers, or
+// "-", stands to the right.
 #include "chexnet/core/table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// snprintf and not streams: no locale of the user changes a number that other programs read.
 #include "chexnet/core/text_format.hpp"
 
 #include <array>

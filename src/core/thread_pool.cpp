@@ -1,5 +1,10 @@
+// One pass: thread 0 writes what is to be done, raises pass_ (release), and takes tasks itself;
+// each helper that sees the new number (acquire) takes tasks from next_ until there are none, then
+// lowers busy_. Thread 0 returns when busy_ is 0, so no helper reads call_ or work_ of a pass that
+// is over.
 #include "chexnet/core/thread_pool.hpp"
 
+#include <cassert>
 #include <exception>
 
 namespace chexnet {
@@ -34,6 +39,7 @@ ThreadPool::~ThreadPool() {
 int ThreadPool::next_task() { return next_.fetch_add(1, std::memory_order_relaxed); }
 
 void ThreadPool::run_erased(int tasks, Call call, const void* work) {
+  assert(busy_.load(std::memory_order_relaxed) == 0);  // never nested
   call_ = call;
   work_ = work;
   tasks_ = tasks;

@@ -1,3 +1,5 @@
+// Two kinds of reasons not to read: those that storage brings about and that may pass (OutageError:
+// start again), and those of the file itself (AbsentError: mend the path).
 #include <cerrno>
 #include <cstring>
 

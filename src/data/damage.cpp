@@ -1,3 +1,5 @@
+// Every rank hears of every damaged image before anybody throws, so all ranks come to the same end
+// with the same message.
 #include "chexnet/data/damage.hpp"
 
 #include <algorithm>
@@ -32,10 +34,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::string hint_for(const DamageByRank& damage, const DamagePolicy& policy) {
   const auto first = std::ranges::find_if(damage, [](const auto& own) { return !own.empty(); });
   const bool by_index = first->front().find(" .index file") != std::string::npos;
-  return by_index ? "was an archive or shard replaced? Delete its .index file to index it again; "
-                    "else " +
-                        policy.hint()
-                  : policy.hint();
+  if (!by_index) return policy.hint();
+  return "was an archive or shard replaced? Delete its .index file to index it again; else " +
+         policy.hint();
 }
 
 }  // namespace
@@ -60,10 +61,9 @@ std::string DamagePolicy::text(std::uint64_t damaged, std::uint64_t images) cons
 }
 
 std::string DamagePolicy::hint() const {
-  return skip ? "fetch them again, leave them out of the lists, or raise data.corrupt_limit"
-              : "fetch them again, or leave them out of the lists; data.corrupt=skip goes on "
-                "without "
-                "a few";
+  if (skip) return "fetch them again, leave them out of the lists, or raise data.corrupt_limit";
+  return "fetch them again, or leave them out of the lists; data.corrupt=skip goes on without a "
+         "few";
 }
 
 std::uint64_t count(const DamageByRank& damage) {

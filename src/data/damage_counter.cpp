@@ -1,3 +1,5 @@
+// A step may hold the end of one epoch and the beginning of the next: damage is counted for both,
+// and when the epoch changes what was "next" becomes "this".
 #include "chexnet/data/damage_counter.hpp"
 
 #include <algorithm>

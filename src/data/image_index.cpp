@@ -1,3 +1,8 @@
+// Two names meet: that of a row in the table ("a/1.png", "1.png") and that of an image that was
+// found
+// ("/data/set/a/1.png", or a member of an archive). NameTable says which rows an image may be for;
+// choose() wants exactly one image for a row and one row for an image, and names both places where
+// it is not so.
 #include "chexnet/data/image_index.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Fetch, decode and resize in one pass, augment. A pack saves the first two: its pixels are used
+// where they lie.
 #include "chexnet/data/image_reader.hpp"
 
 #include <cassert>

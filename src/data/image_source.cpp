@@ -1,3 +1,6 @@
+// One read for one image, whatever holds it: a whole file, a range of a tar, a range of deflate, a
+// record, or pixels of a mapped pack. The bytes are then compared with the index, as archives may
+// be written again under a run.
 #include "chexnet/data/image_source.hpp"
 
 #include <algorithm>

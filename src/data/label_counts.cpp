@@ -1,3 +1,4 @@
+// Counted once for a split, at the start: which findings have both classes, and so a score.
 #include "chexnet/data/label_counts.hpp"
 
 #include <algorithm>

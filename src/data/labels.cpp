@@ -1,3 +1,5 @@
+// What a cell of a table means: 1, 0, blank or uncertain, by the policy of its finding. Training
+// and scoring may differ in it, and so have arrays of their own.
 #include "labels.hpp"
 
 #include <algorithm>

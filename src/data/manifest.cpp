@@ -1,3 +1,5 @@
+// A table is read once from top to bottom; what a row lacks is refused with its line. Columns are
+// found by name, so extra ones are no matter.
 #include "chexnet/data/manifest.hpp"
 
 #include <algorithm>
@@ -193,9 +195,12 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
                      std::to_string(header.size()),
                  "the row is damaged or cut off");
     const auto name = trimmed(fields[image]);
-    add_row(m, table, name,
-            chexpert ? chexpert_patient(name, table)
-                     : std::string(patient == std::string::npos ? name : fields[patient]));
+    std::string of_patient(name);
+    if (chexpert)
+      of_patient = chexpert_patient(name, table);
+    else if (patient != std::string::npos)
+      of_patient = fields[patient];
+    add_row(m, table, name, of_patient);
     for (std::size_t k = 0; k < label_columns.size(); ++k)
       m.labels.push_back(parse_label(fields[label_columns[k]], table, m.findings[k]));
     const auto cell = [&](std::size_t c) {

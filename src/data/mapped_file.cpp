@@ -1,3 +1,6 @@
+// A mapped file that is cut off, or whose disk fails, ends the process by SIGBUS at the next
+// access. The handler can name the file, as mapped ranges are kept in an array of atomics: in a
+// signal handler neither locks nor memory may be taken.
 #include "chexnet/data/mapped_file.hpp"
 
 #include <signal.h>

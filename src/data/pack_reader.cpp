@@ -1,8 +1,13 @@
+// Nothing in a header is believed before it is checked: sizes against bounds, names and table
+// against their checksums, each read in pieces, so no number in a damaged file becomes an
+// allocation. Pixels are checked when they are first touched; `verified_` remembers it, and two
+// threads that check the same image do no harm.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -96,6 +101,7 @@ PackReader::PackReader(std::string path, Store& store) : path_(std::move(path)),
 
 std::span<const std::byte> PackReader::pixels(std::uint64_t image, std::vector<std::byte>& scratch,
                                               const ReadOptions& options) const {
+  assert(image < table_.size());
   if (table_[image].done == kPackDamaged)
     throw DataError("[pack] " + path_ + ": image " + std::to_string(image) + " (" +
                     printable(shape_.names[image]) +

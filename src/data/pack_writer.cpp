@@ -1,3 +1,6 @@
+// What lies where in .NAME.partial is decided before the first image (PackLayout), and space is
+// taken at once. An image's table entry is written after its pixels, with their checksum: entries
+// that are there and whose pixels agree are done, whatever became of the process that wrote them.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,3 +1,5 @@
+// Workers draw and describe; the tables are put together afterwards in the order of the plan, so
+// the number of threads changes nothing. The table comes last: with it the set is whole.
 #include "chexnet/data/phantom.hpp"
 
 #include <array>

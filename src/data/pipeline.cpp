@@ -1,6 +1,9 @@
+// Everything here is a function of seed, rank and epoch: the order of an epoch is made whole when
+// its first ticket is asked for, and two epochs are kept, as workers may be in both.
 #include "chexnet/data/pipeline.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <numeric>
 
@@ -40,6 +43,7 @@ Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows
 }
 
 std::vector<std::uint32_t> interleave(const Shards& files, std::size_t cycle_length) {
+  assert(cycle_length > 0);
   struct Open {
     std::size_t file, next;
   };
@@ -97,6 +101,7 @@ PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, std::ui
       first_ticket_(first_position / static_cast<std::uint64_t>(world_size)),
       rank_(static_cast<std::uint64_t>(rank)),
       world_size_(static_cast<std::uint64_t>(world_size)) {
+  assert(world_size > 0 && rank >= 0 && rank < world_size);
   if (options.old) {
     for (const auto& shard : shards) all_.insert(all_.end(), shard.begin(), shard.end());
     per_epoch_ = (all_.size() + world_size_ - 1 - rank_) / world_size_;

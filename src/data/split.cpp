@@ -1,3 +1,6 @@
+// Lists first, then the cut: validation patients are drawn from what is left for training, by the
+// sorted names of patients and not by rows, so the order of a table changes nothing. At the end no
+// patient may be in two splits, wherever the rows came from.
 #include "chexnet/data/split.hpp"
 
 #include <algorithm>

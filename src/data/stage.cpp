@@ -1,3 +1,6 @@
+// One rank of each node copies while the others wait; progress of any of them counts as life. What
+// is local here may be remote on another node, so all ranks take part even when nothing is to be
+// done. Another job of the same user is waited for: it may be making the same copy.
 #include "chexnet/data/stage.hpp"
 
 #include <sys/statvfs.h>

@@ -1,9 +1,17 @@
+// A copy is made in pieces of 8 MiB, each with its CRC-32C in a file of sums:
+//
+//   X.pack.part   piece 0 | piece 1 | …           renamed to X.pack when all are there
+//   X.pack.sums   8 hex digits and a line end for each
+//
+// A sum is written after its piece was read back from the disk, so a piece with a good sum is good,
+// and a copy that was killed goes on with the first one that has none.
 #include "chexnet/data/staged_copy.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -97,6 +105,7 @@ StagedCopy::StagedCopy(const fs::path& root, Container source)
 std::uint64_t StagedCopy::pieces() const { return (source_.size + kPiece - 1) / kPiece; }
 
 std::uint64_t StagedCopy::piece_bytes(std::uint64_t piece) const {
+  assert(piece < pieces());
   return std::min(kPiece, source_.size - piece * kPiece);
 }
 
@@ -141,6 +150,7 @@ void StagedCopy::complete(Store& store, const std::function<void(std::uint64_t)>
 
 void StagedCopy::copy_missing(Store& store, int file, int sums,
                               const std::function<void(std::uint64_t)>& copied) {
+  assert(good_.size() == pieces());  // check() comes first
   std::vector<std::byte> bytes;
   sums_.resize(pieces());
   for (std::uint64_t i = 0; i < pieces(); ++i) {

@@ -1,5 +1,9 @@
+// Position g = first_position + step * batch + rank + i * world_size: the positions of one step are
+// dealt to the ranks in turn, so the samples of a global batch do not depend on how many ranks
+// there are.
 #include "chexnet/data/stream.hpp"
 
+#include <cassert>
 #include <utility>
 
 #include "chexnet/core/philox.hpp"
@@ -16,7 +20,11 @@ TrainSampler::TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std
       batch_(batch),
       rank_(static_cast<std::uint64_t>(rank)),
       world_size_(static_cast<std::uint64_t>(world_size)),
-      per_rank_(batch / static_cast<std::uint64_t>(world_size)) {}
+      per_rank_(batch / static_cast<std::uint64_t>(world_size)) {
+  assert(world_size > 0 && rank >= 0 && rank < world_size);
+  assert(batch > 0 && batch % world_size_ == 0);
+  assert(first_position % batch == 0);
+}
 
 std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
   const std::uint64_t epoch = position / rows_.size();

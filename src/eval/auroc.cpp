@@ -1,6 +1,10 @@
+// The area under the ROC curve is the share of (positive, negative) pairs in which the positive has
+// the higher score, ties counting one half (Mann and Whitney's U). Scores sorted ascending, each
+// run of equal scores wins all negatives below it and half of those in it.
 #include "chexnet/eval/auroc.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -8,6 +12,7 @@
 namespace chexnet {
 
 std::optional<double> auroc(std::span<const double> scores, std::span<const float> labels) {
+  assert(scores.size() == labels.size());
   std::vector<std::pair<double, bool>> cases;
   cases.reserve(scores.size());
   std::uint64_t positives = 0;

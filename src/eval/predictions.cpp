@@ -1,3 +1,6 @@
+// Findings are scored one by one over the images that have a score; what an image says about "some
+// disease" is the mean of its diseases' logits, which one strong finding moves more than a mean of
+// probabilities would.
 #include "chexnet/eval/predictions.hpp"
 
 #include <algorithm>

@@ -207,6 +207,8 @@ chmod 644 mine.key; "$converter" $one --out next --key-file mine.key >/dev/null 
 check "a key that others can read is refused" test "$rc $(grep -c 'no key of this user alone' err)" = "4 1"
 cp kept.csv fresh.map.csv; "$converter" $one --out fresh >/dev/null 2>err; rc=$?
 check "the map of another set is not overwritten" test "$rc $(grep -c 'is there already' err) $(cmp kept.csv fresh.map.csv && echo same)" = "4 1 same"
+touch taken_name; "$converter" $one --out taken_name >/dev/null 2>err; rc=$?
+check "--out that is a file is told in a sentence" test "$rc $(grep -c "error: \[dicom\] taken_name: the set's folder cannot be made: .*Hint: --out names a folder" err)" = "4 1"
 touch elsewhere; ln -s elsewhere planted.map.csv; "$converter" $one --out planted >/dev/null 2>err; rc=$?
 check "nor is a planted link followed" test "$rc $(stat -c %s elsewhere)" = "4 0"
 if [ "$(id -u)" = 0 ]; then

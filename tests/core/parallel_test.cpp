@@ -29,3 +29,24 @@ TEST_CASE("the first failure of a thread reaches the caller and ends the rest") 
                   std::runtime_error);
   CHECK(worked < 1'000'000);
 }
+
+TEST_CASE("each thread has a scratch of its own, kept from index to index") {
+  struct Scratch {
+    std::vector<std::size_t> seen;
+    bool in_use = false;
+  };
+  std::atomic<std::size_t> clashes = 0;
+  std::atomic<std::size_t> longest = 0;
+  parallel_for_with<Scratch>(1000, 3, [&](std::size_t i, Scratch& scratch) {
+    clashes += scratch.in_use ? 1 : 0;
+    scratch.in_use = true;
+    scratch.seen.push_back(i);
+    std::size_t most = longest;
+    while (scratch.seen.size() > most &&
+           !longest.compare_exchange_weak(most, scratch.seen.size())) {
+    }
+    scratch.in_use = false;
+  });
+  CHECK(clashes == 0);
+  CHECK(longest >= 334);  // of three, one has at least a third
+}

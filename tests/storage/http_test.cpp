@@ -86,3 +86,51 @@ TEST_CASE("a stop ends an exchange with a server that says nothing") {
   std::vector<std::byte> body;
   CHECK(http_exchange(request, body).status == 0);
 }
+
+TEST_CASE("a part comes with its range, whatever the case of the header's name") {
+  const Server server(
+      "HTTP/1.1 206 Partial Content\r\ncontent-RANGE:   bytes 5-8/100  \r\nContent-Length: 4\r\n"
+      "Connection: close\r\n\r\nabcd");
+  std::vector<std::byte> body;
+  const HttpResponse response = http_exchange(request_to(server), body);
+  CHECK(response.status == 206);
+  CHECK(response.content_range == "bytes 5-8/100");
+  CHECK(body.size() == 4);
+}
+
+TEST_CASE("a body that ends before its length is no answer") {
+  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nabcd");
+  std::vector<std::byte> body;
+  const HttpResponse response = http_exchange(request_to(server), body);
+  CHECK(response.status == 0);
+  CHECK_FALSE(response.failure.empty());
+}
+
+TEST_CASE("more than was asked for ends the exchange, an error page is cut") {
+  const std::string page(1001, 'x');
+  const std::string rest = "Content-Length: 1001\r\nConnection: close\r\n\r\n" + page;
+  std::vector<std::byte> body;
+  {
+    const Server server("HTTP/1.1 200 OK\r\n" + rest);
+    const HttpResponse response = http_exchange(request_to(server), body);
+    CHECK((response.status == 0 && response.too_long));
+  }
+  const Server server("HTTP/1.1 503 Slow Down\r\n" + rest);
+  const HttpResponse response = http_exchange(request_to(server), body);
+  CHECK(response.status == 503);
+  CHECK(body.size() <= 1000);
+}
+
+TEST_CASE("nobody who answers is a failure with its reason, and the next exchange works") {
+  std::vector<std::byte> body;
+  HttpRequest nobody;
+  nobody.url = "http://127.0.0.1:1/x";
+  nobody.max_bytes = 10;
+  const HttpResponse refused = http_exchange(nobody, body);
+  CHECK(refused.status == 0);
+  CHECK_FALSE(refused.failure.empty());
+  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+  CHECK(http_exchange(request_to(server), body).status == 200);
+  nobody.url = "ftp://127.0.0.1/x";
+  CHECK(http_exchange(nobody, body).status == 0);
+}

@@ -26,7 +26,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::uint64_t kFirstPrefetch = 3;  // of prefetch -1
+constexpr std::uint64_t kFirstPrefetch = 3;  // when it adapts
 constexpr double kStallSeconds = 1e-3;
 constexpr int kWindowBatches = 16;
 constexpr double kWaitFractionForMore = 0.02;  // of the time spent waiting, for one more worker
@@ -57,7 +57,8 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
       pixels_(memory),
       slots_(slots_for(options)),
       depth_(first_depth(options)) {
-  assert(options.batch > 0 && options.workers.value_or(1) >= 0 && options.prefetch.value_or(0) >= 0);
+  assert(options.batch > 0 && options.workers.value_or(1) >= 0 &&
+         options.prefetch.value_or(0) >= 0);
   const auto side = static_cast<std::size_t>(reader.crop());
   const auto count = static_cast<std::size_t>(options.batch);
   const std::size_t bytes = count * side * side;

@@ -20,7 +20,7 @@
 namespace chexnet {
 namespace {
 
-// What decoding one image tells.
+// What decoding one image shows.
 struct Seen {
   std::string error, size;
   std::string pixels_sha256;

@@ -60,7 +60,7 @@ struct Row {
   std::string image, line, rule;
 };
 
-// What is passed over, with what is to be said of it.
+// What was skipped, and how it is reported.
 struct Damaged {
   std::string what;  // "damaged file 3"; says nothing of its name
   std::string path, message;
@@ -174,7 +174,7 @@ class Conversion {
     const std::string about_ids =
         options_.hides_ids() ? "; ids are pseudonyms, the private map is " + map.string() : "";
     log_info("dicom: " + std::to_string(rows_.size()) + " images in " + options_.out + ", " +
-             std::to_string(passed) + " passed over" + reasons + ", " +
+             std::to_string(passed) + " skipped" + reasons + ", " +
              std::to_string(damaged_.size()) + " damaged or not readable" + about_ids);
     if (!options_.json) return;
     const Json summary = {{"images", rows_.size()},

@@ -113,7 +113,7 @@ class TableReader {
     const std::string name(trimmed(fields_[image_]));
     const auto [first, is_new] = line_of_.emplace(name, csv_.line());
     if (!is_new)
-      fail("the image of this row stands twice, first on line " + std::to_string(first->second),
+      fail("the image of this row appears twice, first on line " + std::to_string(first->second),
            "remove one of the rows");
     out_.images.push_back(name);
 

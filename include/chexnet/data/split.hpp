@@ -13,7 +13,7 @@ namespace chexnet {
 struct Split {
   std::string name;
   std::vector<std::uint32_t> rows;
-  // Of the image names, one a line: identifies the split whatever the file was called.
+  // Of the image names, one per line: identifies the split whatever the file was called.
   std::string sha256;
 };
 

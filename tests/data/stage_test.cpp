@@ -194,7 +194,9 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   std::array<std::string, 3> copies;
   ThreadWorld(3).run([&](Communicator& comm) {
     copies[static_cast<std::size_t>(comm.rank())] =
-        staged(index, {folder.path().string()}, c.stores, comm).containers()[0].path;
+        staged(index, {StageChoice::parse(folder.path().string())}, c.stores, comm)
+            .containers()[0]
+            .path;
   });
   const std::string copy = copies[0];
   CHECK((copies[1] == copy && copies[2] == copy));
@@ -205,19 +207,20 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   CHECK(bytes == wanted);
   const auto first_written = fs::last_write_time(copy);
   const auto comm = solo_communicator();
-  staged(index, {folder.path().string()}, c.stores, *comm);
+  staged(index, {StageChoice::parse(folder.path().string())}, c.stores, *comm);
   CHECK(fs::last_write_time(copy) == first_written);
   {
     std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(5000);
     file.put('!');
   }
-  staged(index, {folder.path().string()}, c.stores, *comm);
+  staged(index, {StageChoice::parse(folder.path().string())}, c.stores, *comm);
   read_bytes(copy, bytes);
   CHECK(bytes == wanted);
-  CHECK(staged(index, {"off"}, c.stores, *comm) == index);
-  CHECK(staged(index, {"auto"}, c.stores, *comm) == index);  // it lies on a local disk already
+  CHECK(staged(index, {StageChoice::parse("off")}, c.stores, *comm) == index);
+  CHECK(staged(index, {StageChoice::parse("auto")}, c.stores, *comm) ==
+        index);  // it lies on a local disk already
   CHECK(error_of<DataError>([&] {
-          staged(index, {"/proc/nowhere"}, c.stores, *comm);
+          staged(index, {StageChoice::parse("/proc/nowhere")}, c.stores, *comm);
         }).find("/proc/nowhere") != std::string::npos);
 }

@@ -39,7 +39,7 @@ TEST_CASE("a short outage is not told of, a long one once, and its end once") {
   const std::string told = logged([&] {
     for (int i = 0; i < 5; ++i) outages.failed(now_s() - 60, "timed out");
   });
-  CHECK(count(told, "[s3] reads have failed for 1 min") == 1);
+  CHECK(count(told, "[s3] reads have failed for 1m00s") == 1);
   CHECK(count(told, ": timed out") == 1);
   const std::string ended = logged([&] {
     outages.worked();

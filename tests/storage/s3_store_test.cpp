@@ -33,7 +33,7 @@ struct Script {
   std::deque<Answer> answers;
   std::vector<HttpRequest> requests;
   std::vector<double> pauses_s;
-  double clock_s = 1000;
+  double clock_s = now_s();
   std::function<void()> at_pause = [] {};
 
   std::unique_ptr<Store> store(const std::map<std::string, std::string>& variables = {},
@@ -198,7 +198,7 @@ TEST_CASE("a redirect and expired keys are refusals with their own hints, not tr
       {301, {"PermanentRedirect", "data.s3.region"}},
       {307, {"TemporaryRedirect", "data.s3.region"}},
       {400, {"ExpiredToken", "credentials"}},
-      {403, {"SignatureDoesNotMatch", "credentials"}},
+      {403, {"SignatureDoesNotMatch", "secret key"}},
       {404, {"NoSuchKey", ""}}};
   for (const auto& [status, said] : cases) {
     Script script;

@@ -1,9 +1,21 @@
+// A rank's place is found in three steps:
+//
+//   permitted  the cores this job may use
+//   region     of those, the ones near the rank's GPU: its NUMA node, else its socket, else all. A
+//              rank without a GPU has the cores it was given
+//   part       ranks of one region cut it into equal parts of whole cores, in order of local rank
+//
+// What the launcher did stays where it is good, because a user may have meant it. Only a rank that
+// is bound badly moves to its part, and those whose cores it then needs move with it.
 #include "chexnet/machine/binding.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "chexnet/machine/affinity.hpp"
 
@@ -19,19 +31,21 @@ bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
 
 // Part `index` of `count` of a region, in whole cores; the whole region when it has fewer cores
 // than takers.
-std::vector<int> fraction_of(const std::vector<Cpu>& region, std::size_t index, std::size_t count) {
+std::vector<int> part_of(const std::vector<Cpu>& region, std::size_t index, std::size_t count) {
   std::map<std::tuple<int, int, int>, std::vector<int>> cores;  // in order of socket and node
   for (const auto& cpu : region) cores[{cpu.package, cpu.numa, cpu.core}].push_back(cpu.id);
-  std::vector<int> share;
   const bool enough = cores.size() >= count;
+  const std::size_t begin = enough ? cores.size() * index / count : 0;
+  const std::size_t end = enough ? cores.size() * (index + 1) / count : cores.size();
+
+  std::vector<int> part;
   std::size_t at = 0;
-  for (const auto& [place, cpus] : cores) {
-    if (!enough || (at >= cores.size() * index / count && at < cores.size() * (index + 1) / count))
-      share.insert(share.end(), cpus.begin(), cpus.end());
+  for (const auto& [where, cpus] : cores) {
+    if (at >= begin && at < end) part.insert(part.end(), cpus.begin(), cpus.end());
     ++at;
   }
-  std::ranges::sort(share);
-  return share;
+  std::ranges::sort(part);
+  return part;
 }
 
 std::size_t cores_of(const Machine& machine, const std::vector<int>& cpus) {
@@ -62,17 +76,17 @@ std::vector<int> ids_of(const std::vector<Cpu>& cpus) {
 }
 
 // The node and socket all of `cpus` are on; -1 where they span several.
-DeviceLocation place_of_cpus(const Machine& machine, const std::vector<int>& cpus) {
+DeviceLocation location_of_cpus(const Machine& machine, const std::vector<int>& cpus) {
   std::set<int> nodes, packages;
   for (const auto& cpu : machine.cpus)
     if (contains(cpus, cpu.id)) {
       nodes.insert(cpu.numa);
       packages.insert(cpu.package);
     }
-  DeviceLocation place;
-  if (nodes.size() == 1) place.numa = *nodes.begin();
-  if (packages.size() == 1) place.package = *packages.begin();
-  return place;
+  DeviceLocation location;
+  if (nodes.size() == 1) location.numa = *nodes.begin();
+  if (packages.size() == 1) location.package = *packages.begin();
+  return location;
 }
 
 std::string nearest_adapter(const Machine& machine, const DeviceLocation& to) {
@@ -89,7 +103,7 @@ std::string nearest_adapter(const Machine& machine, const DeviceLocation& to) {
   return best == nullptr ? "" : best->name;
 }
 
-// Judges what the launcher did. `near`: the cores of the GPU's region, empty without a GPU.
+// Says how the launcher bound a rank. `near`: the cores of the GPU's region, empty without a GPU.
 void assess(Placement& placement, const std::vector<RankAffinity>& ranks, std::size_t rank,
             const std::vector<int>& near, bool enough_cores) {
   const auto& mine = ranks[rank].cpus;
@@ -111,73 +125,131 @@ void assess(Placement& placement, const std::vector<RankAffinity>& ranks, std::s
   }
 }
 
-}  // namespace
-
-std::vector<Placement> decide_placement(const Machine& machine,
-                                        const std::vector<RankAffinity>& ranks, bool whole_host) {
+// Cores this job may use.
+std::vector<Cpu> permitted_cpus(const Machine& machine, const std::vector<RankAffinity>& ranks,
+                                bool whole_host) {
+  if (whole_host) return machine.cpus;
   std::set<int> given;
   for (const auto& rank : ranks) given.insert(rank.cpus.begin(), rank.cpus.end());
   std::vector<Cpu> permitted;
   std::ranges::copy_if(machine.cpus, std::back_inserter(permitted),
-                       [&](const Cpu& cpu) { return whole_host || given.contains(cpu.id); });
-  if (permitted.empty()) permitted = machine.cpus;
+                       [&](const Cpu& cpu) { return given.contains(cpu.id); });
+  return permitted.empty() ? machine.cpus : permitted;
+}
 
-  // Ranks of equal region share it. A CPU rank's region is what it was given, so that a launcher's
-  // good work stays; but a single core is a launcher's default and not a choice.
-  std::vector<std::vector<Cpu>> regions;
-  std::map<std::vector<int>, std::vector<std::size_t>> takers;  // region -> ranks
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    std::vector<Cpu> region;
-    if (!ranks[r].gpu_uuid.empty()) {
-      region = region_of(permitted, machine.gpu_of(ranks[r].gpu_uuid));
-    } else {
-      std::ranges::copy_if(permitted, std::back_inserter(region),
-                           [&](const Cpu& cpu) { return contains(ranks[r].cpus, cpu.id); });
-      if (region.empty() || (whole_host && cores_of(machine, ids_of(region)) == 1))
-        region = permitted;
-    }
-    takers[ids_of(region)].push_back(r);
-    regions.push_back(std::move(region));
+// The region of a rank without a GPU is what it was given; but a single core is a launcher's
+// default and not a choice.
+std::vector<Cpu> region_of_cpu_rank(const Machine& machine, const std::vector<Cpu>& permitted,
+                                    const RankAffinity& rank, bool whole_host) {
+  std::vector<Cpu> region;
+  std::ranges::copy_if(permitted, std::back_inserter(region),
+                       [&](const Cpu& cpu) { return contains(rank.cpus, cpu.id); });
+  const bool one_core = cores_of(machine, ids_of(region)) == 1;
+  return region.empty() || (whole_host && one_core) ? permitted : region;
+}
+
+// Ranks of one region, and what is decided for them. `placements` of all ranks.
+class RegionPlacement {
+ public:
+  RegionPlacement(const Machine& machine, const std::vector<RankAffinity>& ranks,
+                  std::vector<Cpu> region, std::vector<std::size_t> members,
+                  std::vector<Placement>& placements)
+      : machine_(machine),
+        ranks_(ranks),
+        region_(std::move(region)),
+        members_(std::move(members)),
+        placements_(placements),
+        enough_cores_(members_.size() == 1 || part(0).size() < region_.size()) {
+    assert(!members_.empty());
   }
 
-  std::vector<Placement> placements(ranks.size());
-  for (const auto& [region, members] : takers) {
-    const auto share = [&, &region = region, &members = members](std::size_t member) {
-      return fraction_of(regions[members[member]], member, members.size());
-    };
-    const bool enough_cores = members.size() == 1 || share(0).size() < region.size();
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      const std::size_t r = members[m];
-      const bool has_gpu = machine.gpu_of(ranks[r].gpu_uuid) != nullptr;
-      assess(placements[r], ranks, r, has_gpu ? region : std::vector<int>{}, enough_cores);
-      placements[r].cpus = placements[r].found == Binding::kGood ? ranks[r].cpus : share(m);
+  // What the launcher did stays where it is good.
+  void assess_all() {
+    const std::vector<int> cpus = ids_of(region_);
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      const std::size_t r = members_[m];
+      const bool has_gpu = machine_.gpu_of(ranks_[r].gpu_uuid) != nullptr;
+      assess(placements_[r], ranks_, r, has_gpu ? cpus : std::vector<int>{}, enough_cores_);
+      placements_[r].cpus = placements_[r].found == Binding::kGood ? ranks_[r].cpus : part(m);
     }
-    for (std::size_t m = 0; m < members.size() && whole_host; ++m) {
-      Placement& placement = placements[members[m]];
-      const auto better = share(m);
-      if (placement.found != Binding::kGood || cores_of(machine, placement.cpus) > 1 ||
-          cores_of(machine, better) <= 1)
-        continue;
+  }
+
+  // A rank on a single core gets its part, where that is more.
+  void widen() {
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      Placement& placement = placements_[members_[m]];
+      const auto better = part(m);
+      const bool is_narrow = placement.found == Binding::kGood &&
+                             cores_of(machine_, placement.cpus) <= 1 &&
+                             cores_of(machine_, better) > 1;
+      if (!is_narrow) continue;
       placement.found = Binding::kNarrow;
       placement.reason = "bound to core " + cpu_list_text(placement.cpus) + " alone";
       placement.cpus = better;
     }
-    // A rank that was well seated makes room for one that is moved onto its cores.
-    for (std::size_t m = 0; m < members.size() && enough_cores; ++m) {
-      Placement& placement = placements[members[m]];
-      for (const std::size_t other : members) {
-        if (placement.found != Binding::kGood || placements[other].found == Binding::kGood ||
-            !intersects(placement.cpus, placements[other].cpus))
-          continue;
+  }
+
+  // A rank that was bound well makes room for one that is moved onto its cores.
+  void make_room() {
+    if (!enough_cores_) return;
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      Placement& placement = placements_[members_[m]];
+      for (const std::size_t other : members_) {
+        const bool collides = placement.found == Binding::kGood &&
+                              placements_[other].found != Binding::kGood &&
+                              intersects(placement.cpus, placements_[other].cpus);
+        if (!collides) continue;
         placement.found = Binding::kShared;
         placement.reason = "cores " + cpu_list_text(placement.cpus) +
                            " are also where local rank " + std::to_string(other) + " belongs";
-        placement.cpus = share(m);
+        placement.cpus = part(m);
       }
     }
   }
+
+ private:
+  std::vector<int> part(std::size_t member) const {
+    return part_of(region_, member, members_.size());
+  }
+
+  const Machine& machine_;
+  const std::vector<RankAffinity>& ranks_;
+  std::vector<Cpu> region_;
+  std::vector<std::size_t> members_;  // ranks
+  std::vector<Placement>& placements_;
+  bool enough_cores_;  // each has cores of its own
+};
+
+}  // namespace
+
+std::vector<Placement> decide_placement(const Machine& machine,
+                                        const std::vector<RankAffinity>& ranks, bool whole_host) {
+  const std::vector<Cpu> permitted = permitted_cpus(machine, ranks, whole_host);
+  struct Region {
+    std::vector<Cpu> cpus;
+    std::vector<std::size_t> members;  // ranks
+  };
+  std::map<std::vector<int>, Region> regions;  // by the numbers of its CPUs
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const DeviceLocation cores = place_of_cpus(machine, placements[r].cpus);
+    assert(std::ranges::is_sorted(ranks[r].cpus));
+    auto cpus = ranks[r].gpu_uuid.empty()
+                    ? region_of_cpu_rank(machine, permitted, ranks[r], whole_host)
+                    : region_of(permitted, machine.gpu_of(ranks[r].gpu_uuid));
+    Region& region = regions[ids_of(cpus)];
+    region.cpus = std::move(cpus);
+    region.members.push_back(r);
+  }
+
+  std::vector<Placement> placements(ranks.size());
+  for (auto& [ids, region] : regions) {
+    RegionPlacement placement(machine, ranks, region.cpus, region.members, placements);
+    placement.assess_all();
+    if (whole_host) placement.widen();
+    placement.make_room();
+  }
+
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const DeviceLocation cores = location_of_cpus(machine, placements[r].cpus);
     placements[r].numa = cores.numa;
     // The adapter of the rank's GPU (its GPUDirect path), else of its cores.
     const DeviceLocation* gpu = machine.gpu_of(ranks[r].gpu_uuid);

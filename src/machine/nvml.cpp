@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cassert>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace chexnet {
 namespace {
@@ -66,12 +68,12 @@ std::string throttle_text(std::uint64_t reasons) {
 }
 
 struct Nvml::Calls {
-  void* library = nullptr;
+  Lookup lookup;
   EventSet events = nullptr;
 
   template <class F>
   F find(const char* name) const {
-    return reinterpret_cast<F>(dlsym(library, name));
+    return reinterpret_cast<F>(lookup(name));
   }
   // Calls a function of the library; false when it is absent or fails.
   template <class... Arguments>
@@ -97,6 +99,63 @@ struct Nvml::Calls {
     }
     return found;
   }
+
+  GpuState state_of(Device device) const {
+    GpuState gpu;
+    gpu.name = text("nvmlDeviceGetName", device);
+    gpu.uuid = text("nvmlDeviceGetUUID", device);
+    PciInfo pci{};
+    if (call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.bus_id = linux_bus_id(pci.bus_id);
+    read_load(device, gpu);
+    read_health(device, gpu);
+    gpu.persistence = static_cast<int>(number("nvmlDeviceGetPersistenceMode", device));
+    gpu.compute_mode = static_cast<int>(number("nvmlDeviceGetComputeMode", device));
+    read_mig(device, gpu);
+    read_processes(device, gpu);
+    return gpu;
+  }
+
+  void read_load(Device device, GpuState& gpu) const {
+    MemoryInfo memory{};
+    if (call("nvmlDeviceGetMemoryInfo", device, &memory)) {
+      gpu.memory_bytes = static_cast<double>(memory.total);
+      gpu.memory_used_bytes = static_cast<double>(memory.used);
+    }
+    Utilization busy{};
+    if (call("nvmlDeviceGetUtilizationRates", device, &busy)) gpu.utilization_percent = busy.gpu;
+    gpu.power_w = number("nvmlDeviceGetPowerUsage", device, 1e-3);
+    unsigned value = 0;
+    if (call("nvmlDeviceGetClockInfo", device, kClockSm, &value)) gpu.sm_clock_mhz = value;
+    if (call("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value))
+      gpu.temperature_c = value;
+  }
+
+  void read_health(Device device, GpuState& gpu) const {
+    unsigned long long value = 0;
+    if (call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected, kEccVolatile, &value))
+      gpu.uncorrected_ecc = static_cast<std::int64_t>(value);
+    if (call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &value))
+      gpu.throttle_reasons = value;
+  }
+
+  void read_mig(Device device, GpuState& gpu) const {
+    unsigned now = 0, pending = 0, slots = 0;
+    gpu.mig = call("nvmlDeviceGetMigMode", device, &now, &pending) && now == 1;
+    if (!gpu.mig || !call("nvmlDeviceGetMaxMigDeviceCount", device, &slots)) return;
+    for (unsigned i = 0; i < slots; ++i) {
+      Device part = nullptr;
+      if (call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part))
+        gpu.mig_uuids.push_back(text("nvmlDeviceGetUUID", part));
+    }
+  }
+
+  void read_processes(Device device, GpuState& gpu) const {
+    std::array<ProcessInfo, 64> processes{};
+    unsigned count = processes.size();
+    if (!call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, processes.data())) return;
+    for (unsigned i = 0; i < count; ++i)
+      gpu.processes.push_back({processes[i].pid, static_cast<double>(processes[i].used_bytes)});
+  }
 };
 
 Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {
@@ -107,9 +166,16 @@ Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {
 }
 
 std::unique_ptr<Nvml> Nvml::open() {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  if (library == nullptr) return nullptr;
+  return open_library([library](const char* name) { return dlsym(library, name); });
+}
+
+std::unique_ptr<Nvml> Nvml::open_library(Lookup lookup) {
+  assert(lookup);
   auto calls = std::make_unique<Calls>();
-  calls->library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-  if (calls->library == nullptr || !calls->call("nvmlInit_v2")) return nullptr;
+  calls->lookup = std::move(lookup);
+  if (!calls->call("nvmlInit_v2")) return nullptr;
   return std::unique_ptr<Nvml>(new Nvml(std::move(calls)));
 }
 
@@ -126,47 +192,8 @@ std::string Nvml::driver_version() const {
 std::vector<GpuState> Nvml::gpus() const {
   std::vector<GpuState> states;
   for (Device device : calls_->devices()) {
-    GpuState& gpu = states.emplace_back();
-    gpu.index = static_cast<int>(states.size()) - 1;
-    gpu.name = calls_->text("nvmlDeviceGetName", device);
-    gpu.uuid = calls_->text("nvmlDeviceGetUUID", device);
-    PciInfo pci{};
-    if (calls_->call("nvmlDeviceGetPciInfo_v3", device, &pci))
-      gpu.bus_id = linux_bus_id(pci.bus_id);
-    MemoryInfo memory{};
-    if (calls_->call("nvmlDeviceGetMemoryInfo", device, &memory)) {
-      gpu.memory_bytes = static_cast<double>(memory.total);
-      gpu.memory_used_bytes = static_cast<double>(memory.used);
-    }
-    Utilization busy{};
-    if (calls_->call("nvmlDeviceGetUtilizationRates", device, &busy))
-      gpu.utilization_percent = busy.gpu;
-    gpu.power_w = calls_->number("nvmlDeviceGetPowerUsage", device, 1e-3);
-    unsigned value = 0;
-    if (calls_->call("nvmlDeviceGetClockInfo", device, kClockSm, &value)) gpu.sm_clock_mhz = value;
-    if (calls_->call("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value))
-      gpu.temperature_c = value;
-    unsigned long long wide = 0;
-    if (calls_->call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected, kEccVolatile, &wide))
-      gpu.uncorrected_ecc = static_cast<std::int64_t>(wide);
-    if (calls_->call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &wide))
-      gpu.throttle_reasons = wide;
-    gpu.persistence = static_cast<int>(calls_->number("nvmlDeviceGetPersistenceMode", device));
-    gpu.compute_mode = static_cast<int>(calls_->number("nvmlDeviceGetComputeMode", device));
-    unsigned now = 0, pending = 0;
-    gpu.mig = calls_->call("nvmlDeviceGetMigMode", device, &now, &pending) && now == 1;
-    unsigned slots = 0;
-    if (gpu.mig && calls_->call("nvmlDeviceGetMaxMigDeviceCount", device, &slots))
-      for (unsigned i = 0; i < slots; ++i) {
-        Device part = nullptr;
-        if (calls_->call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part))
-          gpu.mig_uuids.push_back(calls_->text("nvmlDeviceGetUUID", part));
-      }
-    std::array<ProcessInfo, 64> processes{};
-    unsigned count = processes.size();
-    if (calls_->call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, processes.data()))
-      for (unsigned i = 0; i < count; ++i)
-        gpu.processes.push_back({processes[i].pid, static_cast<double>(processes[i].used_bytes)});
+    states.push_back(calls_->state_of(device));
+    states.back().index = static_cast<int>(states.size()) - 1;
   }
   return states;
 }

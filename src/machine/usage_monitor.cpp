@@ -1,8 +1,11 @@
 #include "chexnet/machine/usage_monitor.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <condition_variable>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "chexnet/core/text_format.hpp"
 
@@ -12,85 +15,118 @@ namespace {
 constexpr double kBusyPercent = 10, kFullPercent = 90;
 constexpr auto kEvery = std::chrono::seconds(1);
 
-struct CpuTicks {
-  double busy = 0, all = 0;
-};
-// The first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks.
-CpuTicks host_ticks() {
-  std::ifstream file("/proc/stat");
-  std::string word;
-  file >> word;
-  CpuTicks ticks;
-  double value = 0;
-  for (int i = 0; i < 8 && file >> value; ++i) {
-    ticks.all += value;
-    if (i != 3 && i != 4) ticks.busy += value;
-  }
-  return ticks;
+// This host and its driver, by /proc/stat and NVML.
+UsageMonitor::Sampler sampler_of_host(bool with_gpus) {
+  struct State {
+    std::unique_ptr<Nvml> nvml;
+    CpuTicks ticks;
+  };
+  const auto ticks_now = [] {
+    std::ifstream file("/proc/stat");
+    return read_cpu_ticks(file);
+  };
+  const auto state = std::make_shared<State>();
+  state->ticks = ticks_now();
+  bool opened = false;
+  return [state, ticks_now, with_gpus, opened]() mutable {
+    // By the thread that uses it: opening the driver takes a while.
+    if (with_gpus && !std::exchange(opened, true)) state->nvml = Nvml::open();
+    UsageSample sample;
+    const CpuTicks now = ticks_now();
+    sample.host_cpu_percent = busy_percent(std::exchange(state->ticks, now), now);
+    if (state->nvml == nullptr) return sample;
+    sample.gpus = state->nvml->gpus();
+    sample.xids = state->nvml->new_xids();
+    return sample;
+  };
 }
 
 }  // namespace
 
-Usage UsageMonitor::Sums::usage() const {
+CpuTicks read_cpu_ticks(std::istream& proc_stat) {
+  // "cpu" user nice system idle iowait irq softirq steal. The ninth, guest, is in user already.
+  constexpr int kColumns = 8, kIdle = 3, kIoWait = 4;
+  std::string word;
+  proc_stat >> word;
+  CpuTicks ticks;
+  double value = 0;
+  for (int i = 0; i < kColumns && proc_stat >> value; ++i) {
+    ticks.all += value;
+    if (i != kIdle && i != kIoWait) ticks.busy += value;
+  }
+  return ticks;
+}
+
+double busy_percent(const CpuTicks& before, const CpuTicks& now) {
+  if (now.all <= before.all) return 0;
+  return 100 * (now.busy - before.busy) / (now.all - before.all);
+}
+
+void UsageSums::add(const UsageSample& sample, const std::string& gpu_uuid) {
+  ++samples_;
+  host_ += sample.host_cpu_percent;
+  xids_.insert(xids_.end(), sample.xids.begin(), sample.xids.end());
+  if (gpu_uuid.empty()) return;
+
+  for (const auto& gpu : sample.gpus) {
+    const bool holds_it = std::ranges::find(gpu.mig_uuids, gpu_uuid) != gpu.mig_uuids.end();
+    if (gpu.uuid == gpu_uuid || holds_it) add_gpu(gpu);
+  }
+}
+
+void UsageSums::add_gpu(const GpuState& gpu) {
+  ++gpu_samples_;
+  gpu_ += std::max(0.0, gpu.utilization_percent);
+  memory_ += gpu.memory_used_bytes;
+  power_ += gpu.power_w;
+  clock_ += gpu.sm_clock_mhz;
+  temperature_ += gpu.temperature_c;
+  if (gpu.utilization_percent > kBusyPercent) ++busy_;
+  if (gpu.utilization_percent > kFullPercent) ++full_;
+  if (throttle_text(gpu.throttle_reasons).empty()) return;
+  ++throttled_;
+  reasons_ = gpu.throttle_reasons;
+}
+
+Usage UsageSums::usage() const {
   Usage usage;
-  usage.samples = samples;
-  usage.xids = xids;
-  if (samples > 0) usage.host_cpu_percent = host / samples;
-  if (gpu_samples == 0) return usage;
-  const double n = gpu_samples;
-  usage.gpu_percent = gpu / n;
-  usage.gpu_memory_bytes = memory / n;
-  usage.gpu_power_w = power / n;
-  usage.gpu_clock_mhz = clock / n;
-  usage.gpu_temperature_c = temperature / n;
-  usage.gpu_busy_fraction = busy / n;
-  usage.gpu_full_fraction = full / n;
-  usage.throttled_fraction = throttled / n;
-  usage.throttle_reasons = throttle_text(reasons);
+  usage.samples = samples_;
+  usage.xids = xids_;
+  if (samples_ > 0) usage.host_cpu_percent = host_ / samples_;
+  if (gpu_samples_ == 0) return usage;
+  const double n = gpu_samples_;
+  usage.gpu_percent = gpu_ / n;
+  usage.gpu_memory_bytes = memory_ / n;
+  usage.gpu_power_w = power_ / n;
+  usage.gpu_clock_mhz = clock_ / n;
+  usage.gpu_temperature_c = temperature_ / n;
+  usage.gpu_busy_fraction = busy_ / n;
+  usage.gpu_full_fraction = full_ / n;
+  usage.throttled_fraction = throttled_ / n;
+  usage.throttle_reasons = throttle_text(reasons_);
   return usage;
 }
 
-UsageMonitor::UsageMonitor(std::string gpu_uuid) : uuid_(std::move(gpu_uuid)) {
-  thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+UsageMonitor::UsageMonitor(std::string gpu_uuid)
+    : UsageMonitor(gpu_uuid, sampler_of_host(!gpu_uuid.empty()), kEvery) {}
+
+UsageMonitor::UsageMonitor(std::string gpu_uuid, Sampler sampler, std::chrono::milliseconds every)
+    : uuid_(std::move(gpu_uuid)), sampler_(std::move(sampler)) {
+  assert(sampler_ && every.count() > 0);
+  thread_ = std::jthread([this, every](std::stop_token stop) { run(stop, every); });
 }
 
-void UsageMonitor::run(const std::stop_token& stop) {
-  const auto nvml = uuid_.empty() ? nullptr : Nvml::open();
-  CpuTicks before = host_ticks();
+void UsageMonitor::run(const std::stop_token& stop, std::chrono::milliseconds every) {
   std::mutex sleep;
   std::condition_variable_any waker;
   for (;;) {
     std::unique_lock lock(sleep);
-    waker.wait_for(lock, stop, kEvery, [] { return false; });
+    waker.wait_for(lock, stop, every, [] { return false; });
     if (stop.stop_requested()) return;
-    const CpuTicks now = host_ticks();
-    const double host =
-        now.all > before.all ? 100 * (now.busy - before.busy) / (now.all - before.all) : 0;
-    before = now;
-    const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
-    const auto xids = nvml ? nvml->new_xids() : std::vector<std::string>{};
+    const UsageSample sample = sampler_();
     const std::lock_guard guard(mutex_);
-    for (Sums* sums : {&recent_, &whole_}) {
-      ++sums->samples;
-      sums->host += host;
-      sums->xids.insert(sums->xids.end(), xids.begin(), xids.end());
-      for (const auto& gpu : gpus) {
-        const bool mine =
-            gpu.uuid == uuid_ || std::ranges::find(gpu.mig_uuids, uuid_) != gpu.mig_uuids.end();
-        if (!mine) continue;
-        ++sums->gpu_samples;
-        sums->gpu += std::max(0.0, gpu.utilization_percent);
-        sums->memory += gpu.memory_used_bytes;
-        sums->power += gpu.power_w;
-        sums->clock += gpu.sm_clock_mhz;
-        sums->temperature += gpu.temperature_c;
-        sums->busy += gpu.utilization_percent > kBusyPercent ? 1 : 0;
-        sums->full += gpu.utilization_percent > kFullPercent ? 1 : 0;
-        if (throttle_text(gpu.throttle_reasons).empty()) continue;
-        ++sums->throttled;
-        sums->reasons = gpu.throttle_reasons;
-      }
-    }
+    recent_.add(sample, uuid_);
+    whole_.add(sample, uuid_);
   }
 }
 

@@ -156,6 +156,43 @@ TEST_CASE("where ranks belong on machines of many kinds") {
   }
 }
 
+TEST_CASE("a rank that was bound well makes room for one that must move onto its cores") {
+  const Machine m = c4140(false);
+  const auto placements =
+      decide_placement(m, {{range(5, 14), "GPU-0"}, {range(20, 29), "GPU-1"}}, false);
+  // The job was given 5-14 and 20-29; of those only the first ten are near the GPUs.
+  CHECK(text_of(placements) == "shared 5-9 mlx5_0 | far 10-14 mlx5_0");
+  CHECK(placements[0].reason == "cores 5-14 are also where local rank 1 belongs");
+  CHECK(placements[1].reason == "cores 20-29 are not on its GPU's socket");
+}
+
+TEST_CASE("a GPU whose node has no permitted core belongs to its socket") {
+  Machine m = made_up(2, 4, 1, 2);
+  add_gpu(m, 1, {"GPU-0"}, 3);
+  CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-0"}}, false)) == "wide 6-7");
+  std::erase_if(m.cpus, [](const Cpu& cpu) { return cpu.numa == 3; });
+  CHECK(text_of(decide_placement(m, {{range(0, 5), "GPU-0"}}, false)) == "wide 4-5");
+  m.gpus[0].numa = -1;  // not told
+  CHECK(text_of(decide_placement(m, {{range(0, 5), "GPU-0"}}, false)) == "wide 4-5");
+}
+
+TEST_CASE("the nearest adapter is of the cores where there is no GPU") {
+  Machine m = made_up(2, 4);
+  m.hcas = {{"mlx5_0", "", {}, 0, 0}, {"mlx5_1", "", {}, 1, 1}, {"mlx5_2", "", {}, -1, -1}};
+  CHECK(text_of(decide_placement(m, {{range(0, 3), ""}, {range(4, 7), ""}}, false)) ==
+        "good 0-3 mlx5_0 | good 4-7 mlx5_1");
+  const auto across = decide_placement(m, {{range(0, 7), ""}}, false);
+  CHECK(across[0].numa == -1);
+  CHECK(across[0].hca == "mlx5_0");
+}
+
+TEST_CASE("cores that the machine does not show are left alone") {
+  const Machine m = made_up(1, 4);
+  const auto placements = decide_placement(m, {{{100}, ""}}, false);
+  CHECK(text_of(placements) == "good 100");
+  CHECK(placements[0].numa == -1);
+}
+
 TEST_CASE("hwloc's file of a C4140 gives sockets, GPUs and the adapter") {
   setenv("HWLOC_XMLFILE", CHEXNET_SOURCE_DIR "/tests/machine/machines/c4140.xml", 1);
   GpuState second;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class Nvml {
  public:
   // Null where there is no driver. The object may be used by one thread at a time.
   static std::unique_ptr<Nvml> open();
+  // The same over a library whose functions `lookup` finds by name; null: it lacks that one. A
+  // function that is absent or fails leaves its figure unknown.
+  using Lookup = std::function<void*(const char* name)>;
+  static std::unique_ptr<Nvml> open_library(Lookup lookup);
   ~Nvml();
   std::string driver_version() const;
   std::vector<GpuState> gpus() const;

@@ -2,7 +2,10 @@
 // clock, which errors.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <istream>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -26,32 +29,59 @@ struct Usage {
   std::vector<std::string> xids;  // new ones
 };
 
+// One look at the host and its GPUs.
+struct UsageSample {
+  double host_cpu_percent = 0;
+  std::vector<GpuState> gpus;
+  std::vector<std::string> xids;  // new ones
+};
+
+// Sums of looks, and the means they give.
+class UsageSums {
+ public:
+  // `gpu_uuid`: the GPU, or the MIG device of one, whose figures count; empty: none.
+  void add(const UsageSample& sample, const std::string& gpu_uuid);
+  Usage usage() const;
+
+ private:
+  void add_gpu(const GpuState& gpu);
+  int samples_ = 0, gpu_samples_ = 0;
+  double host_ = 0, gpu_ = 0, memory_ = 0, power_ = 0, clock_ = 0, temperature_ = 0;
+  int busy_ = 0, full_ = 0, throttled_ = 0;
+  std::uint64_t reasons_ = 0;
+  std::vector<std::string> xids_;
+};
+
+// Ticks of all cores since the host started: the first line of /proc/stat.
+struct CpuTicks {
+  double busy = 0, all = 0;
+};
+CpuTicks read_cpu_ticks(std::istream& proc_stat);
+// Of all cores between two looks; 0 when no tick has passed.
+double busy_percent(const CpuTicks& before, const CpuTicks& now);
+
 class UsageMonitor {
  public:
+  using Sampler = std::function<UsageSample()>;  // called by the thread alone
   // `gpu_uuid` empty: the host alone.
   explicit UsageMonitor(std::string gpu_uuid);
+  // Looks by `sampler`, with pauses of `every`.
+  UsageMonitor(std::string gpu_uuid, Sampler sampler, std::chrono::milliseconds every);
   Usage take();         // since the last take()
   Usage whole() const;  // since the start
 
  private:
-  struct Sums {
-    int samples = 0, gpu_samples = 0;
-    double host = 0, gpu = 0, memory = 0, power = 0, clock = 0, temperature = 0;
-    int busy = 0, full = 0, throttled = 0;
-    std::uint64_t reasons = 0;
-    std::vector<std::string> xids;
-    Usage usage() const;
-  };
-  void run(const std::stop_token& stop);
+  void run(const std::stop_token& stop, std::chrono::milliseconds every);
   std::string uuid_;
+  Sampler sampler_;
   mutable std::mutex mutex_;  // guards recent_ and whole_
-  Sums recent_, whole_;
+  UsageSums recent_, whole_;
   std::jthread thread_;
 };
 
 // Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips down to 10-25 %, and
 // the GPU is busy at least 80 % of the job's time. What was measured, whether that holds, and if
-// not, where the time went (shares of the run's time spent waiting). Empty without a GPU.
+// not, where the time went (fractions of the run's time spent waiting). Empty without a GPU.
 std::string utilization_summary(const Usage& whole, double data_wait_fraction,
                                 double allreduce_wait_fraction);
 

@@ -62,7 +62,6 @@ class TestBed {
     return lay_out(allocator);
   }
 
-
   std::vector<A> values, gradients;
   std::optional<Build<S>> build;
 

@@ -1,7 +1,6 @@
 #include "bench.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <numeric>
 
 #include "chexnet/core/error.hpp"
@@ -16,14 +15,6 @@ void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch) 
   command.add_option("--batch", batch, "images per batch, each rank")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-}
-
-double quantile(std::vector<double> values, double fraction) {
-  std::ranges::sort(values);
-  const double at = fraction * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
 UnlabeledSet all_images(const std::vector<std::string>& places, Stores& stores) {

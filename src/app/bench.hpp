@@ -17,9 +17,6 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation);
 // --resize, --crop and --batch.
 void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);
 
-// The value that `fraction` of the sorted values are below.
-double quantile(std::vector<double> values, double fraction);
-
 // Everything that is at one place, as a data set without labels.
 struct UnlabeledSet {
   Manifest manifest;

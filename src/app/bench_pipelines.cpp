@@ -1,5 +1,9 @@
 // bench pipelines: Figure 3 of Dell's article, the old input pipeline against the new one on 1..N
 // ranks, beside our own order. Loading only; a step of compute can be stood in for by --step-ms.
+//
+// The command without --mode is a parent: for each pipeline and number of ranks it starts itself
+// under mpirun with --mode (run_ranks), and reads the JSON line that rank 0 prints. So each
+// measurement has fresh processes and an empty ring.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -55,8 +59,9 @@ int run_ranks(const Options& options, Invocation& invocation) {
   DataConfig data;
   data.pipeline = *find_choice<PipelineKind>(options.mode);
   const auto batch = static_cast<std::uint64_t>(options.batch * comm.size());
-  const auto sampler = training_sampler(data, set.source->index(), set.rows, false, 1, 0, batch,
-                                        comm.rank(), comm.size());
+  const auto sampler =
+      training_sampler(data, set.source->index(), set.rows,
+                       {.batch = batch, .rank = comm.rank(), .world_size = comm.size()});
   Loader loader(set.manifest, reader, *sampler, {options.batch, options.workers, 2});
   for (int i = 0; i < 4; ++i) loader.next();  // what the ring holds is not counted
   comm.barrier();

@@ -94,24 +94,23 @@ std::vector<std::uint32_t> shuffle_in_buffer(const std::vector<std::uint32_t>& i
   return out;
 }
 
-PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, std::uint64_t seed,
-                                 std::uint64_t first_position, int rank, int world_size)
+PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, const StreamPart& part)
     : options_(options),
-      seed_(seed),
-      first_ticket_(first_position / static_cast<std::uint64_t>(world_size)),
-      rank_(static_cast<std::uint64_t>(rank)),
-      world_size_(static_cast<std::uint64_t>(world_size)) {
-  assert(world_size > 0 && rank >= 0 && rank < world_size);
+      seed_(part.seed),
+      first_ticket_(part.first_position / static_cast<std::uint64_t>(part.world_size)),
+      rank_(static_cast<std::uint64_t>(part.rank)),
+      world_size_(static_cast<std::uint64_t>(part.world_size)) {
+  assert(part.world_size > 0 && part.rank >= 0 && part.rank < part.world_size);
   if (options.old) {
     for (const auto& shard : shards) all_.insert(all_.end(), shard.begin(), shard.end());
     per_epoch_ = (all_.size() + world_size_ - 1 - rank_) / world_size_;
   } else {
-    require_shards(shards.size(), world_size);
+    require_shards(shards.size(), part.world_size);
     shards_ = every_nth(shards, world_size_, rank_);
     for (const auto& shard : shards_) per_epoch_ += shard.size();
   }
   if (per_epoch_ == 0)
-    throw ConfigError("[pipeline] rank " + std::to_string(rank) + " has no images");
+    throw ConfigError("[pipeline] rank " + std::to_string(part.rank) + " has no images");
 }
 
 std::vector<std::uint32_t> PipelineSampler::epoch_order(std::uint64_t epoch) const {
@@ -157,17 +156,14 @@ void check_pipeline(const DataConfig& config, const ImageIndex& index,
 }
 
 std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,
-                                          const std::vector<std::uint32_t>& rows, bool keep_order,
-                                          std::uint64_t seed, std::uint64_t first_position,
-                                          std::uint64_t batch, int rank, int world_size) {
-  if (config.pipeline == PipelineKind::kGlobal || keep_order)
-    return std::make_unique<TrainSampler>(rows, keep_order, seed, first_position, batch, rank,
-                                          world_size);
+                                          const std::vector<std::uint32_t>& rows,
+                                          const StreamPart& part) {
+  if (config.pipeline == PipelineKind::kGlobal || part.keep_order)
+    return std::make_unique<TrainSampler>(rows, part);
   const PipelineOptions options{
       config.pipeline == PipelineKind::kOld, static_cast<std::size_t>(config.cycle_length),
       static_cast<std::size_t>(config.shuffle_records), config.shuffle_files};
-  return std::make_unique<PipelineSampler>(shards_of(index, rows), options, seed, first_position,
-                                           rank, world_size);
+  return std::make_unique<PipelineSampler>(shards_of(index, rows), options, part);
 }
 
 }  // namespace chexnet

@@ -10,20 +10,19 @@
 
 namespace chexnet {
 
-TrainSampler::TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std::uint64_t seed,
-                           std::uint64_t first_position, std::uint64_t batch, int rank,
-                           int world_size)
+TrainSampler::TrainSampler(std::vector<std::uint32_t> rows, const StreamPart& part)
     : rows_(std::move(rows)),
-      keep_order_(keep_order),
-      seed_(seed),
-      first_position_(first_position),
-      batch_(batch),
-      rank_(static_cast<std::uint64_t>(rank)),
-      world_size_(static_cast<std::uint64_t>(world_size)),
-      per_rank_(batch / static_cast<std::uint64_t>(world_size)) {
-  assert(world_size > 0 && rank >= 0 && rank < world_size);
-  assert(batch > 0 && batch % world_size_ == 0);
-  assert(first_position % batch == 0);
+      keep_order_(part.keep_order),
+      seed_(part.seed),
+      first_position_(part.first_position),
+      batch_(part.batch),
+      rank_(static_cast<std::uint64_t>(part.rank)),
+      world_size_(static_cast<std::uint64_t>(part.world_size)),
+      per_rank_(part.batch / static_cast<std::uint64_t>(part.world_size)) {
+  assert(!rows_.empty());
+  assert(part.world_size > 0 && part.rank >= 0 && part.rank < part.world_size);
+  assert(batch_ > 0 && batch_ % world_size_ == 0);
+  assert(first_position_ % batch_ == 0);
 }
 
 std::uint32_t TrainSampler::row_at(std::uint64_t position) const {

@@ -62,8 +62,11 @@ std::map<std::uint64_t, Content> samples(int ranks, int workers, std::uint64_t f
   std::map<std::uint64_t, Content> out;
   const ImageReader reader(*p.source, kInput, kEverything, 5);
   for (int rank = 0; rank < ranks; ++rank) {
-    const TrainSampler sampler(p.rows, false, 5, first_position, static_cast<std::uint64_t>(batch),
-                               rank, ranks);
+    const TrainSampler sampler(p.rows, {.seed = 5,
+                                        .batch = static_cast<std::uint64_t>(batch),
+                                        .first_position = first_position,
+                                        .rank = rank,
+                                        .world_size = ranks});
     Loader loader(p.manifest, reader, sampler, {batch / ranks, workers, 2});
     for (int s = 0; s < steps; ++s) {
       const Batch& b = loader.next();
@@ -102,7 +105,7 @@ TEST_CASE("a resume on another number of ranks sees each position exactly once")
 TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
   std::vector<std::uint32_t> rows(101);
   for (std::uint32_t i = 0; i < rows.size(); ++i) rows[i] = 1000 + i;
-  const TrainSampler sampler(rows, false, 3, 0, 4, 0, 1);
+  const TrainSampler sampler(rows, {.seed = 3, .batch = 4});
   std::vector<std::vector<std::uint32_t>> epochs;
   for (std::uint64_t e = 0; e < 5; ++e) {
     std::vector<std::uint32_t> order;
@@ -113,7 +116,7 @@ TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
     std::ranges::sort(order);
     CHECK(order == rows);
   }
-  const TrainSampler kept(rows, true, 3, 0, 4, 0, 1);
+  const TrainSampler kept(rows, {.seed = 3, .keep_order = true, .batch = 4});
   for (std::uint64_t i = 0; i < 300; ++i) CHECK(kept.row_at(i) == rows[i % rows.size()]);
 }
 
@@ -173,7 +176,7 @@ TEST_CASE("what a worker cannot handle reaches the consumer") {
 TEST_CASE("a loader that is not read to its end stops") {
   auto& p = phantom();
   const ImageReader reader(*p.source, kInput, Augmentation::none(), 1);
-  const TrainSampler sampler(p.rows, false, 1, 0, 4, 0, 1);
+  const TrainSampler sampler(p.rows, {.batch = 4});
   for (int i = 0; i < 20; ++i) {
     Loader loader(p.manifest, reader, sampler, {4, 3, 2});
     if (i % 2 == 0) CHECK(loader.next().size == 4);

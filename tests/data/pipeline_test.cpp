@@ -59,7 +59,8 @@ TEST_CASE("new: ranks see their own files, each record once an epoch, decoding n
   std::size_t records = 0;
   for (const auto& file : eight_files()) records += file.size();
   for (int rank = 0; rank < 3; ++rank) {
-    const PipelineSampler sampler(eight_files(), {false, 2, 6, true}, 7, 0, rank, 3);
+    const PipelineSampler sampler(eight_files(), {false, 2, 6, true},
+                                  {.seed = 7, .rank = rank, .world_size = 3});
     for (const auto row : sampler.epoch_order(0)) {
       CHECK(row / 10 % 3 == static_cast<std::uint32_t>(rank));
       all.insert(row);
@@ -73,7 +74,7 @@ TEST_CASE("new: ranks see their own files, each record once an epoch, decoding n
   CHECK(all.size() == records);
   CHECK(std::set(all.begin(), all.end()).size() == records);
   CHECK(error_of<ConfigError>([] {
-          PipelineSampler(eight_files(), {}, 1, 0, 0, 9);
+          PipelineSampler(eight_files(), {}, {.world_size = 9});
         }).find("8 shards for 9 ranks") != std::string::npos);
 }
 
@@ -82,7 +83,8 @@ TEST_CASE("old: every rank decodes everything and keeps its share") {
   for (const auto& file : eight_files()) records += file.size();
   std::multiset<std::uint32_t> kept;
   for (int rank = 0; rank < 4; ++rank) {
-    const PipelineSampler sampler(eight_files(), {true, 10, 6, true}, 7, 0, rank, 4);
+    const PipelineSampler sampler(eight_files(), {true, 10, 6, true},
+                                  {.seed = 7, .rank = rank, .world_size = 4});
     const std::size_t own = sampler.epoch_order(0).size();
     std::multiset<std::uint32_t> decoded;
     for (std::uint64_t t = 0; t < own; ++t) {
@@ -102,8 +104,10 @@ TEST_CASE("old: every rank decodes everything and keeps its share") {
 
 TEST_CASE("pipelines go on at any position and are the same for the same ranks") {
   for (const bool old : {false, true}) {
-    const PipelineSampler from_start(eight_files(), {old, 3, 5, true}, 7, 0, 1, 2);
-    const PipelineSampler resumed(eight_files(), {old, 3, 5, true}, 7, 40, 1, 2);
+    const PipelineSampler from_start(eight_files(), {old, 3, 5, true},
+                                     {.seed = 7, .rank = 1, .world_size = 2});
+    const PipelineSampler resumed(eight_files(), {old, 3, 5, true},
+                                  {.seed = 7, .first_position = 40, .rank = 1, .world_size = 2});
     for (std::uint64_t t = 0; t < 50; ++t) {
       CHECK(resumed.at(t).row == from_start.at(t + 20).row);
       CHECK(resumed.at(t).position == from_start.at(t + 20).position);

@@ -22,7 +22,8 @@ std::vector<std::uint8_t> batches(const ImageSource& source, int ranks, int work
   std::vector<std::unique_ptr<TrainSampler>> samplers;
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int rank = 0; rank < ranks; ++rank) {
-    samplers.push_back(std::make_unique<TrainSampler>(c.rows, false, 5, 0, 8, rank, ranks));
+    samplers.push_back(std::make_unique<TrainSampler>(
+        c.rows, StreamPart{.seed = 5, .batch = 8, .rank = rank, .world_size = ranks}));
     loaders.push_back(std::make_unique<Loader>(c.manifest, reader, *samplers.back(),
                                                Loader::Options{8 / ranks, workers, 2, readers}));
   }

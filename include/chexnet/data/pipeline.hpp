@@ -50,9 +50,9 @@ struct PipelineOptions {
 
 class PipelineSampler final : public Sampler {
  public:
-  // `first_position` as in TrainSampler. ConfigError when there are fewer shards than ranks (new).
-  PipelineSampler(Shards shards, PipelineOptions options, std::uint64_t seed,
-                  std::uint64_t first_position, int rank, int world_size);
+  // ConfigError when there are fewer shards than ranks (new). The order has no batches: of `part`
+  // they only say where the rank begins.
+  PipelineSampler(Shards shards, PipelineOptions options, const StreamPart& part);
   Sample at(std::uint64_t ticket) const override;
   void discarded(std::uint64_t ticket, std::vector<std::uint32_t>& rows) const override;
   // The rank's epoch: positions in its own sequence.
@@ -75,8 +75,7 @@ void check_pipeline(const DataConfig& config, const ImageIndex& index,
 
 // The training order that the config asks for: TrainSampler, or one of the pipelines.
 std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,
-                                          const std::vector<std::uint32_t>& rows, bool keep_order,
-                                          std::uint64_t seed, std::uint64_t first_position,
-                                          std::uint64_t batch, int rank, int world_size);
+                                          const std::vector<std::uint32_t>& rows,
+                                          const StreamPart& part);
 
 }  // namespace chexnet

@@ -50,13 +50,20 @@ class EpochOrders {
   mutable std::vector<Order> orders_;  // oldest first
 };
 
+// Which part of the stream of training samples a rank walks.
+struct StreamPart {
+  std::uint64_t seed = 1;            // of the epochs' orders
+  bool keep_order = false;           // the rows as they are, in each epoch
+  std::uint64_t batch = 1;           // samples of all ranks; a multiple of world_size
+  std::uint64_t first_position = 0;  // a multiple of batch
+  int rank = 0, world_size = 1;
+};
+
 // The training stream of one rank.
 class TrainSampler final : public Sampler {
  public:
-  // `rows` is permuted anew each epoch; `keep_order` repeats it as it is. `first_position` is a
-  // multiple of `batch`.
-  TrainSampler(std::vector<std::uint32_t> rows, bool keep_order, std::uint64_t seed,
-               std::uint64_t first_position, std::uint64_t batch, int rank, int world_size);
+  // `rows`, not empty, is permuted anew each epoch.
+  TrainSampler(std::vector<std::uint32_t> rows, const StreamPart& part);
   Sample at(std::uint64_t ticket) const override;
   std::uint32_t row_at(std::uint64_t position) const;
 

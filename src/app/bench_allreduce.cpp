@@ -1,4 +1,5 @@
-// bench allreduce: what nccl-tests' all_reduce_perf prints, over MPI and NCCL.
+// bench allreduce: what nccl-tests' all_reduce_perf prints, over MPI and NCCL. Sizes grow by
+// factors of 4: small ones show the latency, large ones the bandwidth.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/train/allreduce_bench.hpp"
 #include "chexnet/train/device.hpp"
+#include "chexnet/train/gradient_communicator.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,9 +1,7 @@
-// bench step: forward, loss, backward and optimizer on made-up images.
-#include <ATen/ATen.h>
-
+// bench step: forward, loss, backward and optimizer on made-up images. What is measured, and how,
+// stands in train/step_bench.hpp; here are options and the two ways to print it. Layers are
+// measured last and by rank 0 alone, when the other ranks have gone: nobody waits for it then.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,15 +10,16 @@
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/philox.hpp"
+#include "chexnet/core/median.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/step.hpp"
+#include "chexnet/train/gradient_communicator.hpp"
+#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/step_bench.hpp"
 
 namespace chexnet {
 namespace {
@@ -34,80 +33,94 @@ struct StepOptions {
   bool json = false;
 };
 
-// Runs each of `steps` once a round, in turn, and returns their times in ms: [step][round]. A noisy
-// machine then disturbs all of them alike. Ranks start each measurement together.
-std::vector<std::vector<double>> time_in_turn(const std::vector<std::function<void()>>& steps,
-                                              const Device& device, Communicator& comm,
-                                              int rounds) {
-  std::vector<std::vector<double>> times(steps.size());
-  for (int round = -2; round < rounds; ++round) {  // two to warm up
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      comm.barrier();
-      const double start = now_s();
-      steps[i]();
-      if (device.cuda != nullptr) device.cuda->synchronize();
-      if (round >= 0) times[i].push_back(1e3 * (now_s() - start));
-    }
-  }
-  return times;
+nlohmann::ordered_json layers_json(const LayerReport& report) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const auto& row : report.rows)
+    layers.push_back({{"layers", row.layers},
+                      {"ms_per_step", row.ms_per_step},
+                      {"gflop_per_s", row.gflop_per_s},
+                      {"gb_per_s", row.gb_per_s}});
+  return layers;
 }
 
-// Time by kind of layer over some further steps of this rank, beside what the machine can do; empty
-// where ATen computes.
-nlohmann::ordered_json layer_times(Network& network, const Device& device,
-                                   const std::function<void()>& step) {
-  constexpr int kSteps = 3;
-  LayerTimes layer_times;
-  network.set_layer_times(&layer_times);
-  const double start = now_s();
-  for (int i = 0; i < kSteps; ++i) step();
-  const double seconds = now_s() - start;
-  network.set_layer_times(nullptr);
-  nlohmann::ordered_json json, layers = nlohmann::ordered_json::array();
-  double known = 0;
-  for (int k = 0; k < kPassKinds; ++k) {
-    const auto& entry = layer_times.of(static_cast<PassKind>(k));
-    if (entry.passes == 0) continue;
-    known += entry.seconds;
-    layers.push_back({{"layers", pass_name(static_cast<PassKind>(k))},
-                      {"ms_per_step", 1e3 * entry.seconds / kSteps},
-                      {"gflop_per_s", 1e-9 * entry.flops / entry.seconds},
-                      {"gb_per_s", 1e-9 * entry.bytes / entry.seconds}});
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+std::string layer_table(const LayerReport& report) {
+  const auto of_ceiling = [](double value, double ceiling) {
+    if (value == 0) return std::string("-");
+    return fixed(value, 1) + " (" + fixed(100 * value / ceiling, 0) + " %)";
+  };
+  const Ceilings& ceilings = report.ceilings;
+  Rows rows = {{"by kind of layer", "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
+  for (const auto& row : report.rows)
+    rows.emplace_back(row.layers, right(fixed(row.ms_per_step, 1), 9) +
+                                      right(of_ceiling(row.gflop_per_s, ceilings.gflops), 24) +
+                                      right(of_ceiling(row.gb_per_s, ceilings.gb_per_s), 17));
+  rows.emplace_back("measured ceilings", "FMA " + fixed(ceilings.gflops, 0) + " GFLOP/s, copy " +
+                                             fixed(ceilings.gb_per_s, 1) + " GB/s");
+  return aligned(rows) + "\n";
+}
+
+// What was measured, and on what.
+struct Measured {
+  StepBenchTimes times;
+  LayerReport layers;
+  const Device& device;
+  std::string precision, engine;
+  int ranks;
+  std::uint64_t peak_bytes;
+};
+
+// The object of docs/json.md.
+nlohmann::ordered_json json_of(const StepOptions& options, const Measured& measured) {
+  const StepBenchTimes& times = measured.times;
+  const Device& device = measured.device;
+  nlohmann::ordered_json json;
+  if (measured.ranks > 1) {
+    json["ms_per_step_without_communication"] = quantile(times.silent_ms, 0.5);
+    json["ms_allreduce_alone"] = quantile(times.allreduce_ms, 0.5);
+    json["ms_allreduce_exposed"] = quantile(times.exposed_ms, 0.5);
+    json["hidden_fraction"] = times.hidden_fraction();
   }
-  if (layers.empty()) return json;
-  layers.push_back({{"layers", "loss, statistics, optimizer"},
-                    {"ms_per_step", 1e3 * (seconds - known) / kSteps},
-                    {"gflop_per_s", 0.0},
-                    {"gb_per_s", 0.0}});
-  ThreadPool thread_pool(device.threads);
-  const Ceilings ceilings =
-      measure_ceilings(arithmetic_of(network.options().precision), thread_pool);
-  json["layers"] = layers;
-  json["ceilings"] = {{"fma_gflop_per_s", ceilings.gflops}, {"copy_gb_per_s", ceilings.gb_per_s}};
+  const double median = quantile(times.step_ms, 0.5);
+  json["model"] = options.model;
+  json["batch"] = options.batch;
+  json["size"] = options.size;
+  json["precision"] = measured.precision;
+  json["threads"] = device.threads;
+  json["device"] = device.description;
+  json["ranks"] = measured.ranks;
+  json["images_per_s"] = 1e3 * static_cast<double>(options.batch * measured.ranks) / median;
+  json["ms_per_step"] = {{"median", median},
+                         {"p10", quantile(times.step_ms, 0.1)},
+                         {"p90", quantile(times.step_ms, 0.9)}};
+  json["peak_bytes"] = measured.peak_bytes;
+  json["first_step_s"] = times.first_step_s;
+  json["cpu_s_per_step"] = times.cpu_s_per_step;
+  json["engine"] = measured.engine;
+  const LayerReport& layers = measured.layers;
+  if (layers.rows.empty()) return json;
+  json["layers"] = layers_json(layers);
+  json["ceilings"] = {{"fma_gflop_per_s", layers.ceilings.gflops},
+                      {"copy_gb_per_s", layers.ceilings.gb_per_s}};
   return json;
 }
 
-std::string layer_table(const nlohmann::ordered_json& json) {
-  const double flops = json["ceilings"]["fma_gflop_per_s"],
-               bytes = json["ceilings"]["copy_gb_per_s"];
-  Rows rows = {{"by kind of layer", "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
-  const auto share = [](double value, double of, int width) {
-    std::string text =
-        value == 0 ? "-" : fixed(value, 1) + " (" + fixed(100 * value / of, 0) + " %)";
-    return std::string(
-               static_cast<std::size_t>(std::max<int>(0, width - static_cast<int>(text.size()))),
-               ' ') +
-           text;
-  };
-  for (const auto& layer : json["layers"]) {
-    std::string ms = fixed(layer["ms_per_step"], 1);
-    ms.insert(0, static_cast<std::size_t>(std::max<int>(0, 9 - static_cast<int>(ms.size()))), ' ');
-    rows.emplace_back(layer["layers"], ms + share(layer["gflop_per_s"], flops, 24) +
-                                           share(layer["gb_per_s"], bytes, 17));
-  }
-  rows.emplace_back("measured ceilings",
-                    "FMA " + fixed(flops, 0) + " GFLOP/s, copy " + fixed(bytes, 1) + " GB/s");
-  return aligned(rows) + "\n";
+void print_text(const StepOptions& options, const nlohmann::ordered_json& json) {
+  std::cout << options.model << "  batch " << options.batch << " x " << json["ranks"] << " ranks  "
+            << options.size << " px  " << json["precision"].get<std::string>() << "  "
+            << fixed(json["images_per_s"], 1) << " images/s  "
+            << fixed(json["ms_per_step"]["median"], 1) << " ms per step  "
+            << fixed(json["cpu_s_per_step"], 2) << " CPU s per step  peak "
+            << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
+            << json["engine"].get<std::string>() << "\n";
+  if (json.contains("hidden_fraction"))
+    std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
+              << " ms, step without communication "
+              << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden fraction "
+              << fixed(100 * json["hidden_fraction"].get<double>(), 0) << " %\n";
 }
 
 int bench_step(const StepOptions& options, Invocation& invocation) {
@@ -131,84 +144,29 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
                             std::vector<double>(kFindings, 1.0)};
   const auto compression = *find_choice<GradientCompression>(options.compression);
 
-  const at::Tensor images = at::empty({options.batch, 1, options.size, options.size}, at::kByte),
-                   labels = at::zeros({options.batch, kFindings}, at::kFloat);
-  Random random(1, Purpose::kTest, static_cast<std::uint64_t>(comm->rank()));
-  for (std::int64_t i = 0; i < images.numel(); ++i)
-    images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
-  for (std::int64_t i = 0; i < labels.numel(); ++i)
-    labels.data_ptr<float>()[i] = random.chance(0.1) ? 1.0f : 0.0f;
-  const double entries = static_cast<double>(options.batch * kFindings * comm->size());
-
-  const TrainStep::Options step_options{TrainConfig{}, weights, options.bucket_mb, compression};
-  TrainStep::Options silent_options = step_options;
-  silent_options.communicate = false;
-  TrainStep step(network, *comm, step_options), silent(network, *comm, silent_options);
-  double cpu = 0, first_step_s = 0;
-  std::vector<double> exposed_ms;  // of the all-reduce, by step
-  std::vector<std::function<void()>> measured = {[&] {
-    const double before = cpu_s();
-    const TrainStep::Result result = step.run(images, labels, entries, 1e-4);
-    cpu += cpu_s() - before;
-    if (first_step_s == 0) first_step_s = process_age_s();
-    // Early ranks also wait for late ones; what the latest waits is communication alone.
-    double wait = -1e3 * result.allreduce_wait_s;
-    comm->all_reduce(std::span(&wait, 1), ReduceOp::kMax);
-    exposed_ms.push_back(-wait);
-  }};
-  if (comm->size() > 1) {
-    measured.emplace_back([&] { silent.run(images, labels, entries, 1e-4); });
-    measured.emplace_back([&] {
-      step.reducer().begin();
-      step.reducer().finish();
-    });
-  }
-  const auto all = time_in_turn(measured, device, *comm, options.steps);
-  const std::vector<double>& times = all[0];
-  nlohmann::ordered_json json;
-  if (comm->size() > 1) {
-    // How much of the all-reduce backward hides.
-    const double alone = quantile(all[2], 0.5), exposed = quantile(exposed_ms, 0.5);
-    json["ms_per_step_without_communication"] = quantile(all[1], 0.5);
-    json["ms_allreduce_alone"] = alone;
-    json["ms_allreduce_exposed"] = exposed;
-    json["hidden_fraction"] = std::clamp(1 - exposed / alone, 0.0, 1.0);
-  }
+  StepBench bench(network, *comm, device,
+                  {.batch = options.batch,
+                   .size = options.size,
+                   .steps = options.steps,
+                   .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
+  Measured measured{bench.run(),
+                    {},
+                    device,
+                    choice_name(network.options().precision),
+                    network.description(options.batch, options.size),
+                    comm->size(),
+                    0};
   if (comm->rank() != 0) return 0;
-  const double median = quantile(times, 0.5);
-  json["model"] = options.model;
-  json["batch"] = options.batch;
-  json["size"] = options.size;
-  json["precision"] = choice_name(network.options().precision);
-  json["threads"] = device.threads;
-  json["device"] = device.description;
-  json["ranks"] = comm->size();
-  json["images_per_s"] = 1e3 * static_cast<double>(options.batch * comm->size()) / median;
-  json["ms_per_step"] = {
-      {"median", median}, {"p10", quantile(times, 0.1)}, {"p90", quantile(times, 0.9)}};
-  json["peak_bytes"] = device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
-  json["first_step_s"] = first_step_s;
-  json["cpu_s_per_step"] = cpu / (options.steps + 2);  // warm-up included
-  json["engine"] = network.description(options.batch, options.size);
-  const auto layers =
-      layer_times(network, device, [&] { silent.run(images, labels, entries, 1e-4); });
-  if (!layers.empty()) json.update(layers);
+  // Of the steps alone: what follows takes memory of its own.
+  measured.peak_bytes = device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
+  measured.layers = bench.layers();
+  const auto json = json_of(options, measured);
   if (options.json) {
     std::cout << json.dump() << std::endl;
     return 0;
   }
-  std::cout << options.model << "  batch " << options.batch << " x " << comm->size() << " ranks  "
-            << options.size << " px  " << choice_name(network.options().precision) << "  "
-            << fixed(json["images_per_s"], 1) << " images/s  " << fixed(median, 1)
-            << " ms per step  " << fixed(json["cpu_s_per_step"], 2) << " CPU s per step  peak "
-            << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
-            << json["engine"].get<std::string>() << "\n";
-  if (comm->size() > 1)
-    std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
-              << " ms, step without communication "
-              << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden fraction "
-              << fixed(100 * json["hidden_fraction"].get<double>(), 0) << " %\n";
-  if (json.contains("layers")) std::cout << layer_table(json);
+  print_text(options, json);
+  if (!measured.layers.rows.empty()) std::cout << layer_table(measured.layers);
   return 0;
 }
 

@@ -1,36 +1,33 @@
-// diagnose CONFIG measures what limits a run, part by part; diagnose RUN reads what a run wrote.
-#include <ATen/ATen.h>
-
+// diagnose CONFIG measures what limits a run, part by part (train/stage_rates.cpp); diagnose RUN
+// reads what a run wrote, which costs nothing but knows waiting times only: it cannot tell disk
+// from decoding. Both end in run/diagnosis.cpp, which names the limit.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
-#include "chexnet/core/parallel.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/data/loader.hpp"
 #include "chexnet/report/metric_lines.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/diagnosis.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/step.hpp"
+#include "chexnet/train/gradient_communicator.hpp"
+#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/run_context.hpp"
+#include "chexnet/train/stage_rates.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {
@@ -58,20 +55,27 @@ void print(const LimitReport& report, const Rows& evidence, nlohmann::ordered_js
   std::cout.flush();
 }
 
-// Images/s of reading alone: what the loader's threads fetch in about `seconds`.
-double read_rate(const Dataset& dataset, int threads, double seconds) {
-  std::atomic<std::uint64_t> fetched_images = 0;
-  const auto& rows = dataset.splits.train.rows;
-  const double start = now_s();
-  parallel_for(static_cast<std::size_t>(threads), threads, [&](std::size_t) {
-    FetchedImage fetched;
-    while (now_s() - start < seconds) {
-      // From the end of the split: the other tests warmed up its beginning.
-      const std::uint64_t i = fetched_images++ % rows.size();
-      dataset.images->fetch(rows[rows.size() - 1 - i], fetched);
-    }
-  });
-  return static_cast<double>(fetched_images) / (now_s() - start);
+void print(const StageMeasurement& measured, bool as_json) {
+  const auto& [rates, workers] = measured;
+  const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s per rank" : "-"; };
+  print(limit_of(rates),
+        {{"as configured (" + std::to_string(workers) + " workers)", shown(rates.whole)},
+         {"reading, no preprocessing", shown(rates.read)},
+         {"loading alone", shown(rates.load)},
+         {"loading alone, one worker", shown(rates.load_one)},
+         {"the same batch again", shown(rates.same_batch)},
+         {"  and without the copy", shown(rates.no_copy)},
+         {"  and without gradients of others", shown(rates.alone)}},
+        {{"workers_now", workers},
+         {"images_per_s",
+          {{"whole", rates.whole},
+           {"read", rates.read},
+           {"load", rates.load},
+           {"load_one", rates.load_one},
+           {"same_batch", rates.same_batch},
+           {"no_copy", rates.no_copy},
+           {"alone", rates.alone}}}},
+        as_json);
 }
 
 int measure(const Options& options, Invocation& invocation) {
@@ -91,105 +95,21 @@ int measure(const Options& options, Invocation& invocation) {
   network.parameters().initialize(1);
   const LossWeights weights =
       loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  const TrainStep::Options with = step_options(config, weights);
-  TrainStep::Options without = with;
-  without.communicate = false;
-  TrainStep step(network, *comm, with), silent(network, *comm, without);
-
   const std::int64_t batch =
-      config.train.batch ? *config.train.batch
-                         : auto_batch(config, network, *comm,
-                                      static_cast<std::int64_t>(dataset.splits.train.rows.size()),
-                                      available_memory_bytes());
-  const int per_rank = std::max(1, static_cast<int>(batch) / comm->size());
-  const ImageReader reader(*dataset.images, training_preprocessing(config.data),
-                           augmentation_of(config.data), 1);
-  const TrainSampler sampler(dataset.splits.train.rows, false, 1, 0,
-                             static_cast<std::uint64_t>(per_rank * comm->size()), comm->rank(),
-                             comm->size());
-  const Loader::Options loader_as =
-      loader_options(config.data, per_rank, *dataset.images, device.cores);
+      config.train.batch
+          ? *config.train.batch
+          : auto_batch(config, network, *comm,
+                       {.images = static_cast<std::int64_t>(dataset.splits.train.rows.size()),
+                        .host_bytes = available_memory_bytes()});
+  const RunContext context{config, *comm, device, dataset, network, weights};
   Progress progress(comm->rank() == 0);
-  const std::int64_t side = config.data.crop;
-  const auto tensors = [&](const Batch& b) {
-    return std::pair{
-        at::from_blob(b.images.data(), {b.size, 1, side, side}, at::kByte),
-        at::from_blob(const_cast<float*>(b.labels.data()), {b.size, findings}, at::kFloat)};
-  };
-  const double entries = static_cast<double>(per_rank * comm->size() * findings);
-  // Median seconds of `action`, after one to warm up; ranks in step.
-  const auto rate_of = [&](const char* what, const std::function<void()>& action) {
-    std::vector<double> times;
-    for (int i = -1; i < options.steps; ++i) {
-      progress.show(std::string("diagnose: ") + what);
-      comm->barrier();
-      const double start = now_s();
-      action();
-      if (device.cuda != nullptr) device.cuda->synchronize();
-      if (i >= 0) times.push_back(now_s() - start);
-    }
-    double slowest = quantile(times, 0.5);
-    comm->all_reduce(std::span(&slowest, 1), ReduceOp::kMax);
-    return per_rank / slowest;
-  };
-
-  StageRates rates;
-  rates.shared_cores = device.cuda == nullptr;
-  int workers = 0;
-  {
-    Loader loader(dataset.manifest, reader, sampler, loader_as, device.batch_memory());
-    rates.whole = rate_of("the run as configured", [&] {
-      const auto [x, y] = tensors(loader.next());
-      step.run(x, y, entries, 0);
-    });
-    const auto [x, y] = tensors(loader.next());
-    rates.same_batch = rate_of("the same batch again", [&] { step.run(x, y, entries, 0); });
-    if (device.cuda != nullptr) {
-      const at::Tensor there = x.to(device.where), labels = y.to(device.where);
-      rates.no_copy = rate_of("without the copy", [&] { step.run(there, labels, entries, 0); });
-    }
-    if (comm->size() > 1)
-      rates.alone = rate_of("without gradients of others", [&] { silent.run(x, y, entries, 0); });
-    workers = std::max(1, loader.stats().workers);
-  }
-  // Loading alone, in whole batches: with the run's workers and with one.
-  const auto load_rate = [&](int threads) {
-    Loader::Options alone = loader_as;
-    alone.workers = threads;
-    Loader loader(dataset.manifest, reader, sampler, alone, device.batch_memory());
-    for (int i = 0; i < 4; ++i) loader.next();
-    const double start = now_s();
-    int batches = 0;
-    for (; batches < 4 * options.steps || (now_s() - start < 1 && batches < 1000); ++batches)
-      loader.next();
-    return batches * per_rank / (now_s() - start);
-  };
-  progress.show("diagnose: loading alone");
-  rates.load = load_rate(workers);
-  rates.load_one = workers == 1 ? rates.load : load_rate(1);
-  rates.read = read_rate(dataset, std::max(workers, loader_as.readers), 1.0);
+  StageRateOptions stages{.step = step_options(config, weights),
+                          .images = std::max(1, static_cast<int>(batch) / comm->size()),
+                          .rounds = options.steps,
+                          .show = [&](const auto& what) { progress.show("diagnose: " + what); }};
+  const StageMeasurement measured = measure_stages(context, stages);
   progress.clear();
-  if (comm->rank() != 0) return 0;
-  const LimitReport report = limit_of(rates);
-  const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s per rank" : "-"; };
-  print(report,
-        {{"as configured (" + std::to_string(workers) + " workers)", shown(rates.whole)},
-         {"reading, no preprocessing", shown(rates.read)},
-         {"loading alone", shown(rates.load)},
-         {"loading alone, one worker", shown(rates.load_one)},
-         {"the same batch again", shown(rates.same_batch)},
-         {"  and without the copy", shown(rates.no_copy)},
-         {"  and without gradients of others", shown(rates.alone)}},
-        {{"workers_now", workers},
-         {"images_per_s",
-          {{"whole", rates.whole},
-           {"read", rates.read},
-           {"load", rates.load},
-           {"load_one", rates.load_one},
-           {"same_batch", rates.same_batch},
-           {"no_copy", rates.no_copy},
-           {"alone", rates.alone}}}},
-        options.json);
+  if (comm->rank() == 0) print(measured, options.json);
   return 0;
 }
 

@@ -1,5 +1,14 @@
-// doctor: is this machine, these ranks and these links fit for training? A list of findings with
-// what to do, in less than a minute; alone, under mpirun or srun, also on a login node.
+// doctor: is this machine, these ranks and these links fit for training? Rows with what to do, in
+// less than a minute; alone, under mpirun or srun, also on a login node. In their order:
+//
+//   build          versions of what is linked and what was loaded
+//   start          before any rank exists: can ranks be started at all?
+//   ranks          each one's cores and GPU, on all hosts
+//   hosts          GPUs, limits, disks: one rank of each host looks
+//   clock, pace    differences between hosts, and between ranks at equal work
+//   links          MPI, all-reduce, NCCL's transports
+//
+// Where ranks cannot be started the rest is still looked at, by this process alone.
 #include <ATen/Version.h>
 #include <hwloc.h>
 #include <torch/headeronly/version.h>
@@ -37,6 +46,7 @@
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/allreduce_bench.hpp"
 #include "chexnet/train/device.hpp"
+#include "chexnet/train/gradient_communicator.hpp"
 #include "health_table.hpp"
 #include "start_rows.hpp"
 

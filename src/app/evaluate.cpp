@@ -1,3 +1,8 @@
+// evaluate: scores of a model on a split or on any table, or of somebody's table of probabilities.
+//
+// A checkpoint inside a run folder is scored as that run would score it: its state.json holds the
+// whole config. A .safetensors file that was carried elsewhere holds the config without places;
+// what it needs to read images then comes from --manifest, --images and --set.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -16,6 +21,8 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/train_state.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/network_options.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
 
@@ -122,8 +129,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   broadcast_from_rank_0(comm, network.parameters(), nullptr);
   // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
   const LossWeights weights = loss_weights(LossWeighting::kNone, manifest, set.split);
-  const auto prediction =
-      predict_split(config, set.dataset, set.split, network, comm, device, weights, stop_requested);
+  const RunContext context{config, comm, device, set.dataset, network, weights};
+  const auto prediction = predict_split(context, set.split, stop_requested);
   if (!prediction) {
     if (comm.rank() == 0) log_info("stopped on request; nothing was written");
     return static_cast<int>(ExitCode::kRequeue);

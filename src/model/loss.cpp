@@ -2,11 +2,30 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
 #include "chexnet/core/error.hpp"
 
 namespace chexnet {
 
 namespace {
+
+double at_least_0(double z) { return std::max(z, 0.0); }
+at::Tensor at_least_0(const at::Tensor& z) { return z.clamp_min(0); }
+
+// The formula, of a number or of a tensor. `up` is the weight of -log s(z) = softplus(-z), `down`
+// that of -log(1 - s(z)) = softplus(z); one of them is 0. softplus(z) = max(z, 0) +
+// log1p(exp(-|z|)), the form of PyTorch's BCEWithLogitsLoss.
+template <class Value>
+Value weighted_softplus(const Value& z, const Value& up, const Value& down) {
+  using std::abs;
+  using std::exp;
+  using std::log1p;
+  const Value small = log1p(exp(-abs(z)));
+  return up * (at_least_0(-z) + small) + down * (at_least_0(z) + small);
+}
 
 struct Counts {
   double positives = 0, negatives = 0;
@@ -43,6 +62,12 @@ LossWeights loss_weights(LossWeighting kind, const Manifest& manifest, const Spl
   return weights;
 }
 
+double entry_loss(double logit, float label, double positive, double negative) {
+  assert(label == 0 || label == 1);
+  const bool is_positive = label > 0.5f;
+  return weighted_softplus(logit, is_positive ? positive : 0.0, is_positive ? 0.0 : negative);
+}
+
 BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like)
     : positive_(at::tensor(weights.positive, at::kDouble)
                     .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
@@ -56,12 +81,9 @@ LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Te
   const at::Tensor labeled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
   const at::Tensor mask = labeled.to(logits.scalar_type());
-  const at::Tensor up = positive_ * y * mask;          // weight of -log s(z) = softplus(-z)
-  const at::Tensor down = negative_ * (1 - y) * mask;  // weight of -log(1 - s(z)) = softplus(z)
-  // softplus(z) = max(z, 0) + log1p(exp(-|z|)), the form of PyTorch's BCEWithLogitsLoss.
-  const at::Tensor tail = at::log1p(at::exp(-logits.abs()));
-  const at::Tensor loss =
-      up * ((-logits).clamp_min(0) + tail) + down * (logits.clamp_min(0) + tail);
+  const at::Tensor up = positive_ * y * mask;
+  const at::Tensor down = negative_ * (1 - y) * mask;
+  const at::Tensor loss = weighted_softplus(logits, up, down);
   const at::Tensor probability = at::sigmoid(logits);
   return {loss.sum(), (down * probability - up * (1 - probability)) * scale / entries};
 }

@@ -1,6 +1,15 @@
+// Seconds come from the profiler, which always knows what the main thread is in. Of a window of
+// kWindow steps each rank sends one object of medians:
+//
+//   | step | step | … | step |  evaluation, checkpoint  | step | …
+//   ^ window_start_    last_ ^                          ^ skip() moves last_ here
+//
+// What lies before skip() is in no step, so neither long evaluations nor checkpoints make a
+// straggler.
 #include "chexnet/run/run_watch.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -50,19 +59,21 @@ json usage_json(const Usage& usage) {
 }  // namespace
 
 RunWatch::RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
-                   const std::vector<PlacementRow>& placements, const std::string& gpu_uuid,
-                   int threads)
+                   const Machine& machine)
     : comm_(comm),
       profiler_(profiler),
       metrics_(metrics),
-      placements_(placements),
-      threads_(threads),
-      monitor_(gpu_uuid),
+      placements_(machine.placements),
+      threads_(machine.threads),
+      monitor_(machine.gpu_uuid),
       watch_({}),
       start_(mark()),
       last_(start_),
       window_start_(start_),
-      first_s_(now_s()) {}
+      first_s_(now_s()) {
+  assert(placements_.size() == static_cast<std::size_t>(comm.size()));
+  assert((metrics != nullptr) == (comm.rank() == 0));
+}
 
 RunWatch::Mark RunWatch::mark() const { return {profiler_.seconds(), cpu_s()}; }
 
@@ -81,68 +92,85 @@ void RunWatch::step_done(std::int64_t step) {
   data_s_.clear();
 }
 
-void RunWatch::exchange(std::int64_t step) {
-  // CPU time of the whole process (loader threads too) against what the compute threads could use
-  // in the time this rank did not wait: little means that others are on its cores.
-  const double own = own_of(last_.seconds) - own_of(window_start_.seconds);
-  const double cpu_fraction =
-      threads_ > 0 && own > 0
-          ? std::min(1.0, (last_.cpu_s - window_start_.cpu_s) / (own * threads_))
-          : 1.0;
-  const Usage usage = monitor_.take();
-  const json mine = {{"own", median(own_s_)},
-                     {"data", median(data_s_)},
-                     {"cpu_fraction", cpu_fraction},
-                     {"usage", usage_json(usage)}};
-  const auto all = gather_json(comm_, mine);
-  if (comm_.rank() != 0) return;
-  std::vector<RankPace> paces;
-  std::map<std::string, double> own_ms, gpu, gpu_memory, gpu_power, gpu_clock, host_cpu, rss;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    const json& rank = all[r];
-    const auto& use = rank["usage"];
-    paces.push_back({rank["own"], rank["data"], rank["cpu_fraction"],
-                     use["throttled"].get<double>() > 0.5 ? 1.0 : 0.0});
-    const std::string name = std::to_string(r);
-    const auto note = [&](std::map<std::string, double>& into, double value) {
-      if (value >= 0) into[name] = value;
+// One figure of each rank that has it, by the rank's number.
+using ByRank = std::map<std::string, double>;
+
+struct RunWatch::Figures {
+  ByRank own_ms, host_cpu, rss, gpu, gpu_memory, gpu_power, gpu_clock;
+
+  void add(const std::string& rank, const json& said) {
+    const auto note = [&](ByRank& into, double value) {
+      if (value >= 0) into[rank] = value;
     };
-    note(own_ms, 1e3 * rank["own"].get<double>());
-    note(gpu, use["gpu"]);
-    note(gpu_memory, use["memory"]);
-    note(gpu_power, use["power"]);
-    note(gpu_clock, use["clock"]);
-    note(host_cpu, use["cpu"]);
-    note(rss, use["rss"]);
-    for (const auto& xid : use["xids"])
-      log_warning("[gpu] rank " + name + " on " + placements_[r].host + ": " +
-                  xid.get<std::string>() +
-                  ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID Errors guide");
+    const json& usage = said["usage"];
+    note(own_ms, 1e3 * said["own"].get<double>());
+    note(host_cpu, usage["cpu"]);
+    note(rss, usage["rss"]);
+    note(gpu, usage["gpu"]);
+    note(gpu_memory, usage["memory"]);
+    note(gpu_power, usage["power"]);
+    note(gpu_clock, usage["clock"]);
   }
-  for (const auto& alarm : watch_.add(paces)) {
-    const auto r = static_cast<std::size_t>(alarm.rank);
-    log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + placements_[r].host +
-                (placements_[r].gpu.empty() ? "" : " (" + placements_[r].gpu + ")") + " is " +
-                fixed(alarm.ratio, 2) + " times slower than the others (" +
-                fixed(1e3 * alarm.own_s, 1) + " ms per step against " +
-                fixed(1e3 * alarm.others_s, 1) + "): " + alarm.cause);
-    metrics_->write("straggler", step,
-                    {{"rank", static_cast<std::int64_t>(alarm.rank)},
-                     {"host", placements_[r].host},
-                     {"ratio", alarm.ratio},
-                     {"cause", alarm.cause}});
-  }
-  if (now_s() - written_s_ < kWriteEvery) return;
-  written_s_ = now_s();
-  MetricFields fields = {
-      {"own_ms_per_step", own_ms}, {"host_cpu_percent", host_cpu}, {"rss_bytes", rss}};
-  if (!gpu.empty()) {
+
+  MetricFields fields() const {
+    MetricFields fields = {
+        {"own_ms_per_step", own_ms}, {"host_cpu_percent", host_cpu}, {"rss_bytes", rss}};
+    if (gpu.empty()) return fields;
     fields.emplace_back("gpu_utilization", gpu);
     fields.emplace_back("gpu_memory_bytes", gpu_memory);
     fields.emplace_back("gpu_power_w", gpu_power);
     fields.emplace_back("gpu_clock_mhz", gpu_clock);
+    return fields;
   }
-  metrics_->write("system", step, fields);
+};
+
+// CPU time of the whole process (loader threads too) against what the compute threads could use in
+// the time this rank did not wait: little means that others are on its cores.
+double RunWatch::cpu_fraction() const {
+  const double own = own_of(last_.seconds) - own_of(window_start_.seconds);
+  if (threads_ == 0 || own <= 0) return 1;
+  return std::min(1.0, (last_.cpu_s - window_start_.cpu_s) / (own * threads_));
+}
+
+void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, std::int64_t step) {
+  const PlacementRow& row = placements_[static_cast<std::size_t>(alarm.rank)];
+  log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + row.host +
+              (row.gpu.empty() ? "" : " (" + row.gpu + ")") + " is " + fixed(alarm.ratio, 2) +
+              " times slower than the others (" + fixed(1e3 * alarm.own_s, 1) +
+              " ms per step against " + fixed(1e3 * alarm.others_s, 1) + "): " + alarm.cause);
+  metrics_->write("straggler", step,
+                  {{"rank", static_cast<std::int64_t>(alarm.rank)},
+                   {"host", row.host},
+                   {"ratio", alarm.ratio},
+                   {"cause", alarm.cause}});
+}
+
+void RunWatch::exchange(std::int64_t step) {
+  const json mine = {{"own", median(own_s_)},
+                     {"data", median(data_s_)},
+                     {"cpu_fraction", cpu_fraction()},
+                     {"usage", usage_json(monitor_.take())}};
+  const auto all = gather_json(comm_, mine);
+  if (comm_.rank() != 0) return;
+
+  std::vector<RankPace> paces;
+  Figures figures;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const json& said = all[r];
+    const std::string rank = std::to_string(r);
+    const bool throttled = said["usage"]["throttled"].get<double>() > 0.5;
+    paces.push_back({said["own"], said["data"], said["cpu_fraction"], throttled ? 1.0 : 0.0});
+    figures.add(rank, said);
+    for (const auto& xid : said["usage"]["xids"])
+      log_warning("[gpu] rank " + rank + " on " + placements_[r].host + ": " +
+                  xid.get<std::string>() +
+                  ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID Errors guide");
+  }
+  for (const auto& alarm : watch_.add(paces)) warn_of(alarm, step);
+
+  if (now_s() - written_s_ < kWriteEvery) return;
+  written_s_ = now_s();
+  metrics_->write("system", step, figures.fields());
 }
 
 double RunWatch::fraction_of(Phase phase) const {

@@ -1,6 +1,10 @@
+// The plan's bytes grow with the batch, so the largest that fits is found by bisection. Ranks may
+// have different memory: each finds its own answer and the smallest counts (as the maximum of
+// negative numbers, for ReduceOp has no minimum).
 #include "chexnet/train/auto_batch.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <span>
 #include <string>
 
@@ -10,7 +14,8 @@
 namespace chexnet {
 
 std::int64_t auto_batch(const Config& config, const Network& network, Communicator& comm,
-                        std::int64_t images, std::uint64_t available_bytes) {
+                        const BatchLimits& limits) {
+  assert(limits.images > 0);
   const std::int64_t side = config.data.crop;
   if (!network.planned_bytes(1, side))
     throw ConfigError(
@@ -20,7 +25,7 @@ std::int64_t auto_batch(const Config& config, const Network& network, Communicat
   constexpr double kRingBatches = 8;  // of bytes, in the loader
   constexpr double kOptimizerSlots = 2;
   const double budget =
-      kShare * static_cast<double>(available_bytes) / comm.world().local_size -
+      kShare * static_cast<double>(limits.host_bytes) / comm.world().local_size -
       kOptimizerSlots * static_cast<double>(network.parameters().flat_values().nbytes());
   // Images a rank holds at once, and of a whole step.
   const auto fits = [&](std::int64_t micro_batch) {
@@ -29,7 +34,7 @@ std::int64_t auto_batch(const Config& config, const Network& network, Communicat
     return static_cast<double>(*network.planned_bytes(micro_batch, side)) + ring <= budget;
   };
   const std::int64_t pieces = comm.size() * config.train.accumulate;
-  std::int64_t low = 0, high = std::max<std::int64_t>(images / pieces, 1);
+  std::int64_t low = 0, high = std::max<std::int64_t>(limits.images / pieces, 1);
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
     if (fits(middle))

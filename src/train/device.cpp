@@ -19,6 +19,9 @@ int shared_by(const std::vector<std::string>& of_ranks, const std::string& mine)
   return count;
 }
 
+// Every rank must come to the same decision, so each test below is of all ranks (any_rank): a rank
+// that threw alone would leave the others in the next collective.
+//
 // A rank's GPU, or nothing where ranks compute on CPUs; the same decision on every rank.
 void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) {
   if (config.device != DeviceKind::kCpu) device.cuda = CudaLibrary::open_if_present();
@@ -51,6 +54,21 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) 
     throw DeviceError(idle.empty() ? "[device] another host has idle GPUs; see its message" : idle);
 }
 
+int compute_threads(const LaunchConfig& config, int cores) {
+  if (config.threads > 0) return static_cast<int>(config.threads);
+  const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
+  const int of_job = omp == nullptr ? 0 : std::atoi(omp);
+  return of_job > 0 ? of_job : cores;
+}
+
+std::string describe(const Device& device, const std::string& cpus) {
+  if (device.cuda == nullptr)
+    return "CPU " + cpus + ", " + std::to_string(device.threads) + " threads per rank";
+  const GpuInfo& gpu = device.gpu;
+  return gpu.name + " (sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor) + ", " +
+         readable_bytes(static_cast<double>(gpu.memory_bytes)) + "), " + device.cuda->versions();
+}
+
 }  // namespace
 
 Device choose_device(const LaunchConfig& config, Communicator& comm) {
@@ -63,45 +81,10 @@ Device choose_device(const LaunchConfig& config, Communicator& comm) {
   const std::string narrow = narrow_step_problem(process_environment(), placement.cpus.size());
   if (!narrow.empty()) log_warning(narrow);
   device.cores = placement.cores;
-  const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
-  device.threads = config.threads > 0                     ? static_cast<int>(config.threads)
-                   : omp != nullptr && std::atoi(omp) > 0 ? std::atoi(omp)
-                                                          : device.cores;
+  device.threads = compute_threads(config, device.cores);
   at::set_num_threads(device.threads);
-  const std::string cpus = cpu_list_text(placement.cpus);
-  if (device.cuda == nullptr)
-    device.description =
-        "CPU " + cpus + ", " + std::to_string(device.threads) + " threads per rank";
-  else
-    device.description = device.gpu.name + " (sm_" + std::to_string(device.gpu.major) +
-                         std::to_string(device.gpu.minor) + ", " +
-                         readable_bytes(static_cast<double>(device.gpu.memory_bytes)) + "), " +
-                         device.cuda->versions();
+  device.description = describe(device, cpu_list_text(placement.cpus));
   return device;
-}
-
-std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host,
-                                                    const Device& device,
-                                                    const LaunchConfig& config) {
-  if (device.cuda == nullptr || host->size() == 1) return host;
-  return device.cuda->make_nccl(std::move(host), device.where.index(), config.timeout_s);
-}
-
-Precision resolve_precision(std::optional<Precision> asked, const Device& device) {
-  if (asked) return *asked;
-  if (device.cuda == nullptr) return Precision::kFp32;
-  return device.gpu.major >= 8 ? Precision::kBf16 : Precision::kFp16;
-}
-
-NetworkOptions network_options(const Config& config, const Device& device, Communicator& comm) {
-  return {.device = device.where,
-          .precision = resolve_precision(config.train.precision, device),
-          .sync_batchnorm = config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
-          .freeze_backbone = config.model.freeze_backbone,
-          .own_engine = config.train.engine != EngineKind::kAten,
-          .winograd = config.train.convolutions != ConvolutionKind::kDirect,
-          .mean = config.data.mean,
-          .std = config.data.std};
 }
 
 }  // namespace chexnet

@@ -1,3 +1,5 @@
+// `best` is a link that rank 0 moves. Rank 0 alone looks whether it is there and reads it; the
+// others get the weights by broadcast. On a shared file system they might still see the old link.
 #include "chexnet/train/final_evaluation.hpp"
 
 #include <limits>
@@ -53,9 +55,7 @@ std::optional<std::vector<SplitScores>> final_evaluation(const TrainingLoop::Par
     const std::string name = choice_name(asked);
     const Split& split = parts.dataset.splits.named(name);
     if (split.rows.empty()) continue;
-    const auto prediction =
-        predict_split(parts.config, parts.dataset, split, parts.network, parts.comm, parts.device,
-                      parts.weights, [&] { return parts.stop.asked(0); });
+    const auto prediction = predict_split(parts, split, [&] { return parts.stop.asked(0); });
     if (!prediction) return std::nullopt;
     Scores scores = score(prediction->predictions, parts.config.eval.findings);
     scores.loss = prediction->loss;

@@ -1,9 +1,19 @@
+// A split of n images on R ranks. Rank r scores the images r, r + R, r + 2R, …, so what it sends is
+// in its own order, and image i is found as line i / R of rank i % R:
+//
+//   rank 0: | 0 | 3 | 6 |        a line: K logits, then one flag (1 = damaged, no logits that
+//   count) rank 1: | 1 | 4 | 7 | rank 2: | 2 | 5 | - |        the end is padding, which is computed
+//   and not sent
+//
+// Every rank gets every line and puts the prediction together by itself, so all of them agree on
+// what is not finite without asking again.
 #include "chexnet/train/predict.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -15,6 +25,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/loader.hpp"
+#include "chexnet/train/batch_tensors.hpp"
 
 namespace chexnet {
 namespace {
@@ -33,12 +44,6 @@ class ThreadScope {
   int before_;
 };
 
-double entry_loss(double z, float label, double positive, double negative) {
-  const double tail = std::log1p(std::exp(-std::abs(z)));
-  return label > 0.5f ? positive * (std::max(-z, 0.0) + tail)
-                      : negative * (std::max(z, 0.0) + tail);
-}
-
 // What happened, without what to do about it.
 std::string reason_of(const std::string& message) {
   return message.substr(0, message.find(". Hint: "));
@@ -52,91 +57,142 @@ std::string reason_of(const std::string& message) {
                      "untouched");
 }
 
-}  // namespace
+// What this rank found out about its images.
+struct OwnPart {
+  std::vector<double> lines;         // [its images, K + 1]
+  std::vector<std::string> damaged;  // messages, in its order
+};
 
-std::optional<SplitPrediction> predict_split(const Config& config, const Dataset& dataset,
-                                             const Split& split, Network& network,
-                                             Communicator& comm, const Device& device,
-                                             const LossWeights& weights,
-                                             const std::function<bool()>& stop) {
-  const ThreadScope threads(config.eval.threads > 0 ? static_cast<int>(config.eval.threads)
-                                                    : device.threads);
-  const std::size_t findings = dataset.manifest.finding_count();
-  const auto images = split.rows.size(), ranks = static_cast<std::size_t>(comm.size());
-  const auto batch = static_cast<std::size_t>(config.eval.batch);
-  const std::size_t per_rank = (images + ranks - 1) / ranks,
-                    batches = (per_rank + batch - 1) / batch;
+void add_lines(const Batch& batch, const at::Tensor& logits, OwnPart& own) {
+  const auto findings = static_cast<std::size_t>(logits.size(1));
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    if (batch.samples[i].padding) continue;
+    const double* from = logits.const_data_ptr<double>() + i * findings;
+    own.lines.insert(own.lines.end(), from, from + findings);
+    own.lines.push_back(batch.errors[i].empty() ? 0 : 1);
+  }
+  for (const auto& error : batch.errors) {
+    if (error.empty()) continue;
+    log_warning(error);
+    own.damaged.push_back(error);
+  }
+}
 
-  const ImageReader reader(*dataset.images, evaluation_preprocessing(config.data),
+// Nothing on all ranks when any of them wants to stop. Collective.
+std::optional<OwnPart> score_own_part(const RunContext& run, const Split& split,
+                                      const std::function<bool()>& stop) {
+  const auto ranks = static_cast<std::size_t>(run.comm.size());
+  const auto batch = static_cast<std::size_t>(run.config.eval.batch);
+  const std::size_t per_rank = (split.rows.size() + ranks - 1) / ranks;
+  const std::size_t batches = (per_rank + batch - 1) / batch;
+
+  const DataConfig& data = run.config.data;
+  const ImageReader reader(*run.dataset.images, evaluation_preprocessing(data),
                            Augmentation::none(), 0);
-  const EvalSampler sampler(split.rows, comm.rank(), comm.size());
-  Loader loader(dataset.manifest, reader, sampler,
-                loader_options(config.data, static_cast<int>(batch), reader.source(), device.cores),
-                device.batch_memory());
-  Progress progress(comm.rank() == 0);
-  std::vector<double> own;           // [per rank, K] logits, then one flag: 1 = damaged
-  std::vector<std::string> damaged;  // messages of this rank's, in its order
+  const EvalSampler sampler(split.rows, run.comm.rank(), run.comm.size());
+  Loader loader(run.dataset.manifest, reader, sampler,
+                loader_options(data, static_cast<int>(batch), reader.source(), run.device.cores),
+                run.device.batch_memory());
+
+  Progress progress(run.comm.rank() == 0);
+  OwnPart own;
   const double start = now_s();
   for (std::size_t b = 0; b < batches; ++b) {
-    if (any_rank(comm, stop())) {
+    if (any_rank(run.comm, stop())) {
       progress.clear();
       return std::nullopt;
     }
-    const Batch& data = loader.next();
-    for (const auto& error : data.errors)
-      if (!error.empty()) log_warning(error);
-    std::ranges::copy_if(data.errors, std::back_inserter(damaged),
-                         [](const auto& error) { return !error.empty(); });
-    const std::int64_t side = config.data.crop;
-    const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
-    const at::Tensor logits =
-        network.forward(x, Mode::kInference).to(at::kCPU, at::kDouble).contiguous();
-    for (std::size_t i = 0; i < batch; ++i) {
-      if (data.samples[i].padding) continue;
-      const double* from = logits.const_data_ptr<double>() + i * findings;
-      own.insert(own.end(), from, from + findings);
-      own.push_back(data.errors[i].empty() ? 0 : 1);
-    }
+    const Batch& next = loader.next();
+    const at::Tensor logits = run.network.forward(tensors_of(next).images, Mode::kInference);
+    add_lines(next, logits.to(at::kCPU, at::kDouble).contiguous(), own);
     const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
     progress.show("evaluating " + split.name + ": " + percent_and_time_left(done, now_s() - start));
   }
   progress.clear();
-  const DamageByRank damage =
-      accept_damage(DamagePolicy::of(config.data), damaged, images, split.name, "", comm);
-  std::vector<std::size_t> next_message(ranks, 0);
+  return own;
+}
 
-  SplitPrediction out;
-  Predictions& p = out.predictions;
-  p.findings = dataset.manifest.findings;
-  const auto parts = comm.all_gather(std::as_bytes(std::span(own)));
-  double loss = 0, entries = 0;
-  std::size_t not_finite = 0;  // every rank sees all logits, so all agree
-  std::vector<double> line(findings + 1);
-  for (std::size_t i = 0; i < images; ++i) {
-    std::memcpy(line.data(), parts[i % ranks].data() + i / ranks * line.size() * sizeof(double),
-                line.size() * sizeof(double));
-    p.images.push_back(dataset.manifest.images[split.rows[i]]);
-    const float* labels = dataset.manifest.scored_row(split.rows[i]);
-    p.labels.insert(p.labels.end(), labels, labels + findings);
-    const bool scored = line[findings] == 0;
-    p.reasons.push_back(scored ? "" : reason_of(damage[i % ranks][next_message[i % ranks]++]));
-    if (!scored) {
-      p.probabilities.insert(p.probabilities.end(), findings,
-                             std::numeric_limits<double>::quiet_NaN());
-      continue;
-    }
-    for (std::size_t k = 0; k < findings; ++k) {
-      const float label = labels[k];
-      p.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
-      if (!std::isfinite(line[k])) ++not_finite;
-      if (std::isnan(label)) continue;
-      loss += entry_loss(line[k], label, weights.positive[k], weights.negative[k]);
-      ++entries;
+// Puts the lines of all ranks together, in the split's order.
+class Assembly {
+ public:
+  Assembly(const RunContext& run, const Split& split) : run_(run), split_(split) {
+    result_.predictions.findings = run.dataset.manifest.findings;
+  }
+
+  // `line`: K logits.
+  void add_scored(std::size_t row, const double* line) {
+    const float* labels = add_labels(row, "");
+    for (std::size_t k = 0; k < findings(); ++k) {
+      result_.predictions.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
+      if (!std::isfinite(line[k])) {
+        ++not_finite_;
+        continue;
+      }
+      if (std::isnan(labels[k])) continue;
+      const LossWeights& weights = run_.weights;
+      loss_ += entry_loss(line[k], labels[k], weights.positive[k], weights.negative[k]);
+      ++entries_;
     }
   }
-  if (not_finite > 0) refuse_not_finite(split, not_finite, images * findings);
-  out.loss = entries > 0 ? loss / entries : std::numeric_limits<double>::quiet_NaN();
-  return out;
+
+  void add_damaged(std::size_t row, const std::string& message) {
+    add_labels(row, reason_of(message));
+    auto& probabilities = result_.predictions.probabilities;
+    probabilities.insert(probabilities.end(), findings(), std::numeric_limits<double>::quiet_NaN());
+  }
+
+  SplitPrediction finish() {
+    if (not_finite_ > 0) refuse_not_finite(split_, not_finite_, split_.rows.size() * findings());
+    result_.loss = entries_ > 0 ? loss_ / entries_ : std::numeric_limits<double>::quiet_NaN();
+    return std::move(result_);
+  }
+
+ private:
+  std::size_t findings() const { return run_.dataset.manifest.finding_count(); }
+  const float* add_labels(std::size_t row, std::string reason) {
+    const Manifest& manifest = run_.dataset.manifest;
+    Predictions& p = result_.predictions;
+    p.images.push_back(manifest.images[row]);
+    const float* labels = manifest.scored_row(row);
+    p.labels.insert(p.labels.end(), labels, labels + findings());
+    p.reasons.push_back(std::move(reason));
+    return labels;
+  }
+  const RunContext& run_;
+  const Split& split_;
+  SplitPrediction result_;
+  double loss_ = 0, entries_ = 0;
+  std::size_t not_finite_ = 0;
+};
+
+}  // namespace
+
+std::optional<SplitPrediction> predict_split(const RunContext& run, const Split& split,
+                                             const std::function<bool()>& stop) {
+  assert(run.weights.positive.size() == run.dataset.manifest.finding_count());
+  const std::int64_t asked = run.config.eval.threads;
+  const ThreadScope threads(asked > 0 ? static_cast<int>(asked) : run.device.threads);
+  const auto own = score_own_part(run, split, stop);
+  if (!own) return std::nullopt;
+  const std::size_t images = split.rows.size();
+  const DamageByRank damage = accept_damage(DamagePolicy::of(run.config.data), own->damaged, images,
+                                            split.name, "", run.comm);
+
+  const auto parts = run.comm.all_gather(std::as_bytes(std::span(own->lines)));
+  const auto ranks = parts.size();
+  std::vector<std::size_t> next_message(ranks, 0);
+  std::vector<double> line(run.dataset.manifest.finding_count() + 1);
+  const std::size_t line_bytes = line.size() * sizeof(double);
+  Assembly assembly(run, split);
+  for (std::size_t i = 0; i < images; ++i) {
+    const std::size_t rank = i % ranks;
+    std::memcpy(line.data(), parts[rank].data() + i / ranks * line_bytes, line_bytes);
+    if (line.back() == 0)
+      assembly.add_scored(split.rows[i], line.data());
+    else
+      assembly.add_damaged(split.rows[i], damage[rank][next_message[rank]++]);
+  }
+  return assembly.finish();
 }
 
 }  // namespace chexnet

@@ -1,3 +1,11 @@
+// Where a start gets what it begins with:
+//
+//                weights                   best, plateau, early stop
+//   fresh        drawn, or model.weights   empty
+//   resumed      the checkpoint's          the checkpoint's, where the validation split is scored
+//                                          as it was (validation_sha256); else empty
+//
+// Rank 0 reads; the others get all by broadcast, so that no rank can see another checkpoint.
 #include "chexnet/train/start.hpp"
 
 #include <algorithm>
@@ -121,10 +129,10 @@ TrainState start_state(const Config& config, RunFolder& folder, const Dataset& d
   return state;
 }
 
-void set_summation_order(TrainState& state, const SummationOrder& now, const Config& config,
-                         std::int64_t batch, Communicator& comm) {
+void set_summation_order(TrainState& state, const TrainingContext& run, const SummationOrder& now) {
+  const bool first_rank = run.comm.rank() == 0;
   const auto changed = [&](const char* what, const std::string& was, const std::string& is) {
-    if (was != is && comm.rank() == 0)
+    if (was != is && first_rank)
       log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is +
                   ": the run goes on, but sums round differently, so weights will not be equal "
                   "to the last bit");
@@ -132,7 +140,7 @@ void set_summation_order(TrainState& state, const SummationOrder& now, const Con
   const SummationOrder before = state.order;
   if (!before.versions.empty()) {
     changed("number of ranks", std::to_string(before.ranks), std::to_string(now.ranks));
-    if (comm.rank() == 0) warn_of_other_ranks(config, batch, before.ranks, now.ranks);
+    if (first_rank) warn_of_other_ranks(run.config, run.decisions.batch, before.ranks, now.ranks);
     changed("threads per rank", std::to_string(before.threads), std::to_string(now.threads));
     changed("gradient compression", before.gradient_compression, now.gradient_compression);
     changed("libraries", before.versions, now.versions);
@@ -142,20 +150,20 @@ void set_summation_order(TrainState& state, const SummationOrder& now, const Con
   if (now.bucket_mb == 0) state.order.bucket_mb = before.bucket_mb;
 }
 
-std::string start_weights(const Config& config, const RunFolder& folder, const TrainState& state,
-                          const Dataset& dataset, Network& network, TrainStep& step,
-                          Communicator& comm) {
-  Parameters& p = network.parameters();
-  const bool first = comm.rank() == 0;
+std::string start_weights(const TrainingContext& run, const TrainState& state, TrainStep& step) {
+  const std::vector<std::string>& findings = run.dataset.manifest.findings;
+  const auto& checkpoint = run.folder.checkpoint();
+  Parameters& p = run.network.parameters();
+  const bool first_rank = run.comm.rank() == 0;
   std::string origin = state.origin;
-  if (!folder.checkpoint()) {
-    origin = fresh_weights(config, dataset.manifest.findings, p, first);
-  } else if (first) {
-    read_network(*folder.checkpoint() / "model.safetensors", config, dataset.manifest.findings, p);
-    read_optimizer(*folder.checkpoint(), p, step.optimizer());
+  if (!checkpoint) {
+    origin = fresh_weights(run.config, findings, p, first_rank);
+  } else if (first_rank) {
+    read_network(*checkpoint / "model.safetensors", run.config, findings, p);
+    read_optimizer(*checkpoint, p, step.optimizer());
   }
-  broadcast_from_rank_0(comm, p, &step.optimizer());
-  return broadcast_text(comm, origin);
+  broadcast_from_rank_0(run.comm, p, &step.optimizer());
+  return broadcast_text(run.comm, origin);
 }
 
 }  // namespace chexnet

@@ -1,3 +1,12 @@
+// One step of the loop, and who takes part:
+//
+//   next_batch   the loader's next, ready or waited for
+//   agree        one sum over all ranks: labels, damaged images, who was asked to stop
+//   step_on      forward, backward, all-reduce, optimizer (train/step.cpp); position moves on
+//   after_step   a metrics line, at an epoch's end a checkpoint and the evaluation of its weights
+//
+// Whatever decides about the way on comes out of agree() or out of reduced gradients, so all ranks
+// take the same branch without asking again.
 #include "chexnet/train/training_loop.hpp"
 
 #include <ATen/ATen.h>
@@ -13,6 +22,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/network_state.hpp"
 
 namespace chexnet {
@@ -33,16 +43,54 @@ bool passes_multiple(std::int64_t before, std::int64_t now, std::int64_t every) 
   return every > 0 && now / every > before / every;
 }
 
+// Steps in a row whose gradient may be not finite, the last of which ends the run.
+constexpr int kSkippedWhileScaling = 20;
+int most_skipped(const TrainConfig& config) {
+  return config.nan_policy == OnNonFinite::kSkip ? 10 : 1;
+}
+
+// What feeds the loop on this rank; each member refers to those before it.
+struct Stream {
+  std::unique_ptr<Sampler> sampler;
+  ImageReader reader;
+  Loader loader;
+
+  // From `position` on. An order file also means: the pixels as they are.
+  Stream(const TrainingContext& run, const std::vector<std::uint32_t>& rows, std::uint64_t position)
+      : sampler(training_sampler(run.config.data, run.dataset.images->index(), rows,
+                                 {.seed = seed_of(run.config),
+                                  .keep_order = keeps_order(run.config),
+                                  .batch = static_cast<std::uint64_t>(run.decisions.batch),
+                                  .first_position = position,
+                                  .rank = run.comm.rank(),
+                                  .world_size = run.comm.size()})),
+        reader(*run.dataset.images, training_preprocessing(run.config.data),
+               keeps_order(run.config) ? Augmentation::none() : augmentation_of(run.config.data),
+               seed_of(run.config)),
+        loader(
+            run.dataset.manifest, reader, *sampler,
+            loader_options(run.config.data, static_cast<int>(run.decisions.batch) / run.comm.size(),
+                           reader.source(), run.device.cores),
+            run.device.batch_memory()) {}
+
+ private:
+  static bool keeps_order(const Config& config) { return !config.train.order_file.empty(); }
+  static std::uint64_t seed_of(const Config& config) {
+    return static_cast<std::uint64_t>(config.run.seed);
+  }
+};
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
     : parts_(parts),
       step_(step),
       state_(std::move(state)),
-      total_steps_(0),
       log_(parts.comm, parts.metrics, parts.decisions.batch),
-      watch_(parts.comm, parts.profiler, parts.metrics, parts.device.placements,
-             parts.device.gpu.uuid, parts.device.cuda == nullptr ? parts.device.threads : 0) {
+      watch_(parts.comm, parts.profiler, parts.metrics,
+             {.placements = parts.device.placements,
+              .gpu_uuid = parts.device.gpu.uuid,
+              .threads = parts.device.cuda == nullptr ? parts.device.threads : 0}) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());
@@ -50,79 +98,80 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
 }
 
 ExitCode TrainingLoop::run() {
-  const Config& config = parts_.config;
-  const bool parity = !config.train.order_file.empty();
-  const auto rows = training_rows(config, parts_.dataset);
-  const auto images = static_cast<std::uint64_t>(rows.size());
-  total_steps_ = total_steps(config.train, parts_.decisions.batch, images);
+  const auto rows = training_rows(parts_.config, parts_.dataset);
+  images_ = rows.size();
+  total_steps_ = total_steps(parts_.config.train, parts_.decisions.batch, images_);
   if (state_.evaluation_due) {
     if (!evaluate()) return stopped();
     watch_.skip();
   }
-
-  const auto batch = static_cast<std::uint64_t>(parts_.decisions.batch);
-  damage_.emplace(DamagePolicy::of(config.data), images, batch);
-  const auto seed = static_cast<std::uint64_t>(config.run.seed);
-  const int per_rank = static_cast<int>(batch) / parts_.comm.size();
-  const auto sampler =
-      training_sampler(config.data, parts_.dataset.images->index(), rows, parity, seed,
-                       state_.position, batch, parts_.comm.rank(), parts_.comm.size());
-  const ImageReader reader(*parts_.dataset.images, training_preprocessing(config.data),
-                           parity ? Augmentation::none() : augmentation_of(config.data), seed);
-  Loader loader(parts_.dataset.manifest, reader, *sampler,
-                loader_options(config.data, per_rank, reader.source(), parts_.device.cores),
-                parts_.device.batch_memory());
+  damage_.emplace(DamagePolicy::of(parts_.config.data), images_,
+                  static_cast<std::uint64_t>(parts_.decisions.batch));
+  Stream stream(parts_, rows, state_.position);
 
   log_.begin(state_.step, total_steps_);
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
-    const Batch& data = next_batch(loader);
-    const Agreement agreed = agree(data);
+    const Batch& batch = next_batch(stream.loader);
+    const Agreement agreed = agree(batch);
     if (agreed.stop) {
       checkpoint();
       return stopped();
     }
-    const double lr = learning_rate(config.train, parts_.decisions.batch, state_.position, images,
-                                    state_.plateau);
-    const std::int64_t side = config.data.crop;
-    const at::Tensor x = at::from_blob(data.images.data(), {data.size, 1, side, side}, at::kByte);
-    const at::Tensor y = at::from_blob(
-        const_cast<float*>(data.labels.data()),
-        {data.size, static_cast<std::int64_t>(parts_.dataset.manifest.finding_count())},
-        at::kFloat);
-    const double step_start = now_s();
-    const TrainStep::Result result = step_.run(x, y, agreed.labeled, lr);
-    if (tuner_) tune_buckets(now_s() - step_start);
-    count_skipped(result.applied);
-    log_.add(result, agreed.labeled);
-    ++state_.step;
-    state_.position += batch;
-    state_.loss_scale = step_.loss_scale();
-    watch_.step_done(state_.step);
-
-    const bool last = state_.step == total_steps_;
-    const std::int64_t epoch_before = state_.epoch;
-    state_.epoch = epochs_complete(state_.step, parts_.decisions.batch, images);
-    const bool epoch_ends = state_.epoch > epoch_before;
-    if (last || state_.step % config.run.log_every == 0 || epoch_ends)
-      log_.write(loader, state_, lr, parts_.stop.job_left_s());
-    if (epoch_ends || last) {
-      if (!end_of_epoch(epoch_before)) return stopped();
-      log_.skip(loader);
-      watch_.skip();
-    } else if (config.checkpoint.every_steps > 0 &&
-               state_.step % config.checkpoint.every_steps == 0) {
-      checkpoint();
-      watch_.skip();
-    }
+    const double lr = step_on(batch, agreed.labeled);
+    if (!after_step(stream.loader, lr)) return stopped();
   }
+  say_how_it_ended();
+  return ExitCode::kDone;
+}
+
+double TrainingLoop::step_on(const Batch& batch, double labeled) {
+  const double lr = learning_rate(parts_.config.train, parts_.decisions.batch, state_.position,
+                                  images_, state_.plateau);
+  const BatchTensors tensors = tensors_of(batch);
+  const double start = now_s();
+  const TrainStep::Result result = step_.run(tensors.images, tensors.labels, labeled, lr);
+  if (tuner_) tune_buckets(now_s() - start);
+  count_skipped(result.applied);
+  log_.add(result, labeled);
+
+  ++state_.step;
+  state_.position += static_cast<std::uint64_t>(parts_.decisions.batch);
+  state_.loss_scale = step_.loss_scale();
+  watch_.step_done(state_.step);
+  return lr;
+}
+
+bool TrainingLoop::after_step(const Loader& loader, double lr) {
+  const Config& config = parts_.config;
+  const bool last = state_.step == total_steps_;
+  const std::int64_t epoch_before = state_.epoch;
+  state_.epoch = epochs_complete(state_.step, parts_.decisions.batch, images_);
+  const bool epoch_ends = state_.epoch > epoch_before;
+
+  if (last || epoch_ends || state_.step % config.run.log_every == 0)
+    log_.write(loader, state_, lr, parts_.stop.job_left_s());
+  if (epoch_ends || last) {
+    if (!end_of_epoch(epoch_before)) return false;
+    log_.skip(loader);
+    watch_.skip();
+    return true;
+  }
+  const std::int64_t every = config.checkpoint.every_steps;
+  if (every > 0 && state_.step % every == 0) {
+    checkpoint();
+    watch_.skip();
+  }
+  return true;
+}
+
+void TrainingLoop::say_how_it_ended() {
   log_.clear();
   if (out_of_patience() && parts_.comm.rank() == 0)
     log_info("early stop: no better checkpoint in " + std::to_string(state_.epochs_without_best) +
              " epochs");
   const std::string summary = watch_.summary(state_.step);
   if (!summary.empty()) log_info(summary);
-  return ExitCode::kDone;
 }
 
 const Batch& TrainingLoop::next_batch(Loader& loader) {
@@ -178,11 +227,10 @@ void TrainingLoop::count_skipped(bool applied) {
   }
   // Under fp16 a few overflows in a row are how the loss scale is found.
   const bool scaling = step_.loss_scale().dynamic;
-  const int patience =
-      scaling ? 20 : (parts_.config.train.nan_policy == OnNonFinite::kSkip ? 10 : 1);
+  const int most = scaling ? kSkippedWhileScaling : most_skipped(parts_.config.train);
   const std::string what =
       "[train] step " + std::to_string(state_.step + 1) + ": the gradient is not finite";
-  if (++skipped_in_a_row_ >= patience)
+  if (++skipped_in_a_row_ >= most)
     throw NumericError(what +
                        ". Hint: lower train.lr, set train.clip_norm, or look at the data; the last "
                        "checkpoint is untouched");
@@ -219,9 +267,7 @@ bool TrainingLoop::evaluate() {
   const double start = now_s();
   double ahead_s = longest_evaluation_s_;  // one that cannot be finished is not begun
   const auto stop = [&] { return parts_.stop.asked(std::exchange(ahead_s, 0)); };
-  const auto result =
-      predict_split(parts_.config, parts_.dataset, parts_.dataset.splits.val, parts_.network,
-                    parts_.comm, parts_.device, parts_.weights, stop);
+  const auto result = predict_split(parts_, parts_.dataset.splits.val, stop);
   if (!result) return false;
   longest_evaluation_s_ = std::max(longest_evaluation_s_, now_s() - start);
   score_weights(*result);

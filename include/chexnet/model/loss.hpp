@@ -30,8 +30,11 @@ struct LossResult {
 };
 
 // l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function, computed as softplus so
-// that it never overflows. labels [N,K] in the logits' type, NaN = not labeled (no loss, no
-// gradient).
+// that it never overflows. Training and evaluation use the same formula: the class for a batch in
+// the network's type, entry_loss for one labeled entry (1 or 0) in double.
+double entry_loss(double logit, float label, double positive, double negative);
+
+// labels [N,K] in the logits' type, NaN = not labeled (no loss, no gradient).
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);

@@ -17,10 +17,14 @@ namespace chexnet {
 
 class RunWatch {
  public:
-  // `metrics` is null but on rank 0; `placements` of all ranks; `threads`: compute threads of this
-  // rank, 0 where it computes on a GPU.
+  struct Machine {
+    const std::vector<PlacementRow>& placements;  // of all ranks
+    std::string gpu_uuid;                         // of this rank; empty where there is none
+    int threads = 0;                              // that compute; 0 where a GPU does
+  };
+  // `metrics` is null but on rank 0.
   RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
-           const std::vector<PlacementRow>& placements, const std::string& gpu_uuid, int threads);
+           const Machine& machine);
 
   // After each step. Collective every tenth time.
   void step_done(std::int64_t step);
@@ -35,8 +39,11 @@ class RunWatch {
     Profiler::Seconds seconds{};
     double cpu_s = 0;
   };
+  struct Figures;  // of all ranks, for the metrics
   Mark mark() const;
   void exchange(std::int64_t step);
+  double cpu_fraction() const;  // of this window
+  void warn_of(const StragglerWatch::Alarm& alarm, std::int64_t step);
   double fraction_of(Phase phase) const;  // of the time since the start
   Communicator& comm_;
   const Profiler& profiler_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
@@ -11,13 +12,17 @@
 
 namespace chexnet {
 
+struct SplitCheck {
+  std::string looked_at;  // by an earlier start of a run that is resumed; is not done again
+  int threads = 1;
+  std::function<bool()> stop;  // asked on every rank meanwhile
+};
+
 // Decodes every image of the validation split and of eval.splits once, each on one rank; the
 // training images are seen soon enough. DataError on all ranks as data.corrupt and
-// data.corrupt_limit say; HangError when a rank makes no progress for launch.timeout_s. `looked_at`
-// of a resumed run says what was looked at by an earlier start, which is not done again; it becomes
-// what has been looked at now. `stop` is asked on every rank meanwhile; where any rank says yes,
-// all return false soon, with `looked_at` as it was. Collective.
-bool check_splits(const Config& config, const Dataset& dataset, Communicator& comm, int threads,
-                  const std::function<bool()>& stop, std::string& looked_at);
+// data.corrupt_limit say; HangError when a rank makes no progress for launch.timeout_s. Returns
+// what has been looked at now; where any rank wants to stop all return nothing, soon. Collective.
+std::optional<std::string> check_splits(const Config& config, const Dataset& dataset,
+                                        Communicator& comm, const SplitCheck& check);
 
 }  // namespace chexnet

@@ -13,7 +13,6 @@
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/comm/placement.hpp"
 #include "chexnet/config/config.hpp"
-#include "chexnet/model/network.hpp"
 
 namespace chexnet {
 
@@ -35,17 +34,5 @@ struct Device {
 // is logged. Sets the thread count of LibTorch. Collective; before threads start that should
 // follow.
 Device choose_device(const LaunchConfig& config, Communicator& comm);
-
-// The gradient communicator for `device`: NCCL around `host` on a GPU with several ranks, else
-// `host` itself.
-std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host,
-                                                    const Device& device,
-                                                    const LaunchConfig& config);
-
-// What is not asked for becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
-Precision resolve_precision(std::optional<Precision> asked, const Device& device);
-
-// The network a run of this config computes with: back end, precision, statistics shared by `comm`.
-NetworkOptions network_options(const Config& config, const Device& device, Communicator& comm);
 
 }  // namespace chexnet

@@ -5,14 +5,9 @@
 #include <functional>
 #include <optional>
 
-#include "chexnet/comm/communicator.hpp"
-#include "chexnet/config/config.hpp"
-#include "chexnet/data/image_reader.hpp"
+#include "chexnet/data/split.hpp"
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/model/loss.hpp"
-#include "chexnet/model/network.hpp"
-#include "chexnet/run/dataset.hpp"
-#include "chexnet/train/device.hpp"
+#include "chexnet/train/run_context.hpp"
 
 namespace chexnet {
 
@@ -25,10 +20,7 @@ struct SplitPrediction {
 // or not scored: its labels stay, its probabilities are NaN, and no figure counts it. NumericError
 // on all ranks when a logit is not finite. `stop` is asked on every rank before each batch; where
 // any rank says yes, all return nothing.
-std::optional<SplitPrediction> predict_split(const Config& config, const Dataset& dataset,
-                                             const Split& split, Network& network,
-                                             Communicator& comm, const Device& device,
-                                             const LossWeights& weights,
+std::optional<SplitPrediction> predict_split(const RunContext& run, const Split& split,
                                              const std::function<bool()>& stop);
 
 }  // namespace chexnet

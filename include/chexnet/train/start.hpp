@@ -6,10 +6,10 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
-#include "chexnet/model/network.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/run/train_state.hpp"
+#include "chexnet/train/run_context.hpp"
 #include "chexnet/train/step.hpp"
 
 namespace chexnet {
@@ -29,13 +29,10 @@ bool nothing_left(const TrainState& state, const Config& config, std::int64_t ba
                   std::uint64_t images);
 
 // `now`: how sums are ordered in this start. Warns where that differs from the checkpoint's.
-void set_summation_order(TrainState& state, const SummationOrder& now, const Config& config,
-                         std::int64_t batch, Communicator& comm);
+void set_summation_order(TrainState& state, const TrainingContext& run, const SummationOrder& now);
 
 // Weights before the first step: of the checkpoint, of model.weights, or drawn. Returns where the
 // first weights of the run came from. Collective.
-std::string start_weights(const Config& config, const RunFolder& folder, const TrainState& state,
-                          const Dataset& dataset, Network& network, TrainStep& step,
-                          Communicator& comm);
+std::string start_weights(const TrainingContext& run, const TrainState& state, TrainStep& step);
 
 }  // namespace chexnet

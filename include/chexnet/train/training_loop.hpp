@@ -22,8 +22,8 @@
 #include "chexnet/run/run_watch.hpp"
 #include "chexnet/run/stop_request.hpp"
 #include "chexnet/run/train_state.hpp"
-#include "chexnet/train/device.hpp"
 #include "chexnet/train/predict.hpp"
+#include "chexnet/train/run_context.hpp"
 #include "chexnet/train/step.hpp"
 #include "chexnet/train/train_log.hpp"
 
@@ -31,17 +31,8 @@ namespace chexnet {
 
 class TrainingLoop {
  public:
-  struct Parts {
-    const Config& config;
-    const RunDecisions& decisions;
-    const Dataset& dataset;
-    Network& network;
-    Communicator& comm;
-    const Device& device;
-    RunFolder& folder;
+  struct Parts : TrainingContext {
     MetricsLog* metrics;  // null but on rank 0
-    const LossWeights& weights;
-    Profiler& profiler;
     StopRequest& stop;
   };
   TrainingLoop(Parts parts, TrainStep& step, TrainState state);
@@ -58,6 +49,11 @@ class TrainingLoop {
   };
   const Batch& next_batch(Loader& loader);
   Agreement agree(const Batch& batch);
+  // One step, and what counts it. Returns the rate it was made with.
+  double step_on(const Batch& batch, double labeled);
+  // What follows a step: lines, evaluation, checkpoint. False as end_of_epoch().
+  bool after_step(const Loader& loader, double lr);
+  void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
   void tune_buckets(double step_s);
   void count_skipped(bool applied);
@@ -72,8 +68,9 @@ class TrainingLoop {
   Parts parts_;
   TrainStep& step_;
   TrainState state_;
-  std::int64_t total_steps_;
-  std::optional<DamageCounter> damage_;  // once run() knows how many images an epoch has
+  std::int64_t total_steps_ = 0;
+  std::uint64_t images_ = 0;             // of an epoch; once run() knows the rows
+  std::optional<DamageCounter> damage_;  // the same
   TrainLog log_;
   RunWatch watch_;
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen

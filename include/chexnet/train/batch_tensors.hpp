@@ -1,0 +1,19 @@
+// A loader's batch as tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "chexnet/data/loader.hpp"
+
+namespace chexnet {
+
+struct BatchTensors {
+  at::Tensor images;  // uint8 [n,1,S,S]
+  at::Tensor labels;  // float [n,K], NaN = not labeled
+};
+
+// Views of the batch's own memory on the host: valid as long as the batch is, and not to be written
+// to.
+BatchTensors tensors_of(const Batch& batch);
+
+}  // namespace chexnet

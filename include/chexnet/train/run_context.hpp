@@ -1,0 +1,33 @@
+// What the parts of a run share, by reference: whoever makes it keeps all of it alive.
+#pragma once
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/core/profiler.hpp"
+#include "chexnet/model/loss.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/run/dataset.hpp"
+#include "chexnet/run/run_decisions.hpp"
+#include "chexnet/run/run_folder.hpp"
+#include "chexnet/train/device.hpp"
+
+namespace chexnet {
+
+// Enough to compute with: one network on one data set, on the ranks of `comm`.
+struct RunContext {
+  const Config& config;
+  Communicator& comm;
+  const Device& device;
+  const Dataset& dataset;
+  Network& network;
+  const LossWeights& weights;
+};
+
+// A run that trains, from the moment its batch is known.
+struct TrainingContext : RunContext {
+  const RunDecisions& decisions;
+  RunFolder& folder;
+  Profiler& profiler;
+};
+
+}  // namespace chexnet

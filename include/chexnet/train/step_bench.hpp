@@ -1,0 +1,71 @@
+// How fast a training step is, on made-up images: whole, and with ranks what communication costs
+// of it. Times are of this rank, in milliseconds, one for each step after the warm-up.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/engine/layer_times.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/step.hpp"
+
+namespace chexnet {
+
+struct StepBenchOptions {
+  std::int64_t batch = 16, size = 224;  // images of a rank; pixels
+  int steps = 10;
+  TrainStep::Options step;
+};
+
+struct StepBenchTimes {
+  static constexpr int kWarmUp = 2;  // steps before the first time
+
+  std::vector<double> step_ms;
+  double cpu_s_per_step = 0;  // of all threads, warm-up included
+  double first_step_s = 0;    // from the start of the process to the end of the first step
+
+  // Of several ranks; empty for one.
+  std::vector<double> silent_ms;     // the step without communication
+  std::vector<double> allreduce_ms;  // all-reduce of all gradients, nobody computing
+  // What the latest rank still waited for gradients after backward: early ranks also wait for late
+  // ones, so this alone is communication. With the warm-up's.
+  std::vector<double> exposed_ms;
+  // How much of the all-reduce backward hides, 0..1.
+  double hidden_fraction() const;
+};
+
+struct LayerRow {
+  std::string layers;
+  double ms_per_step = 0, gflop_per_s = 0, gb_per_s = 0;
+};
+struct LayerReport {
+  std::vector<LayerRow> rows;  // empty where ATen computes
+  Ceilings ceilings;           // what the machine can do
+};
+
+// The references must outlive it. `network` is trained.
+class StepBench {
+ public:
+  StepBench(Network& network, Communicator& comm, const Device& device,
+            const StepBenchOptions& options);
+  StepBenchTimes run();  // collective
+  // Time by kind of layer, over some further steps of this rank alone.
+  LayerReport layers();
+
+ private:
+  TrainStep::Result compute(TrainStep& step);
+  // Each of `actions` once a round, in turn: [action][round].
+  std::vector<std::vector<double>> time_in_turn(const std::vector<std::function<void()>>& actions);
+
+  Network& network_;
+  Communicator& comm_;
+  const Device& device_;
+  StepBenchOptions options_;
+  at::Tensor images_, labels_;
+  TrainStep step_, silent_;
+};
+
+}  // namespace chexnet

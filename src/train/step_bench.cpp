@@ -1,0 +1,140 @@
+// The step, the step without communication and the all-reduce alone are measured in turn, round by
+// round, and not one after another: whatever else the machine does then disturbs all three alike.
+#include "chexnet/train/step_bench.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/median.hpp"
+#include "chexnet/core/philox.hpp"
+#include "chexnet/core/process_usage.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr double kRate = 1e-4;
+constexpr double kPositives = 0.1;  // of the labels
+
+at::Tensor random_images(const StepBenchOptions& options, Random& random) {
+  at::Tensor images = at::empty({options.batch, 1, options.size, options.size}, at::kByte);
+  auto* pixels = images.data_ptr<std::uint8_t>();
+  for (std::int64_t i = 0; i < images.numel(); ++i)
+    pixels[i] = static_cast<std::uint8_t>(random.below(256));
+  return images;
+}
+
+at::Tensor random_labels(std::int64_t batch, std::int64_t findings, Random& random) {
+  at::Tensor labels = at::zeros({batch, findings}, at::kFloat);
+  auto* values = labels.data_ptr<float>();
+  for (std::int64_t i = 0; i < labels.numel(); ++i)
+    values[i] = random.chance(kPositives) ? 1.0f : 0.0f;
+  return labels;
+}
+
+TrainStep::Options without_others(TrainStep::Options options) {
+  options.communicate = false;
+  return options;
+}
+
+}  // namespace
+
+double StepBenchTimes::hidden_fraction() const {
+  assert(!allreduce_ms.empty());
+  const double alone = quantile(allreduce_ms, 0.5), exposed = quantile(exposed_ms, 0.5);
+  return std::clamp(1 - exposed / alone, 0.0, 1.0);
+}
+
+StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
+                     const StepBenchOptions& options)
+    : network_(network),
+      comm_(comm),
+      device_(device),
+      options_(options),
+      step_(network, comm, options.step),
+      silent_(network, comm, without_others(options.step)) {
+  assert(options.batch > 0 && options.steps > 0);
+  Random random(1, Purpose::kTest, static_cast<std::uint64_t>(comm.rank()));
+  images_ = random_images(options, random);
+  const auto findings = static_cast<std::int64_t>(options.step.weights.positive.size());
+  labels_ = random_labels(options.batch, findings, random);
+}
+
+TrainStep::Result StepBench::compute(TrainStep& step) {
+  const auto entries = static_cast<double>(labels_.numel() * comm_.size());
+  return step.run(images_, labels_, entries, kRate);
+}
+
+std::vector<std::vector<double>> StepBench::time_in_turn(
+    const std::vector<std::function<void()>>& actions) {
+  std::vector<std::vector<double>> times(actions.size());
+  for (int round = -StepBenchTimes::kWarmUp; round < options_.steps; ++round) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      comm_.barrier();
+      const double start = now_s();
+      actions[i]();
+      if (device_.cuda != nullptr) device_.cuda->synchronize();
+      if (round >= 0) times[i].push_back(1e3 * (now_s() - start));
+    }
+  }
+  return times;
+}
+
+StepBenchTimes StepBench::run() {
+  StepBenchTimes out;
+  double cpu = 0;
+  std::vector<std::function<void()>> actions = {[&] {
+    const double before = cpu_s();
+    const TrainStep::Result result = compute(step_);
+    cpu += cpu_s() - before;
+    if (out.first_step_s == 0) out.first_step_s = process_age_s();
+    double least_wait = -1e3 * result.allreduce_wait_s;
+    comm_.all_reduce(std::span(&least_wait, 1), ReduceOp::kMax);
+    if (comm_.size() > 1) out.exposed_ms.push_back(-least_wait);
+  }};
+  if (comm_.size() > 1) {
+    actions.emplace_back([&] { compute(silent_); });
+    actions.emplace_back([&] {
+      step_.reducer().begin();
+      step_.reducer().finish();
+    });
+  }
+  auto times = time_in_turn(actions);
+  out.step_ms = std::move(times[0]);
+  if (comm_.size() > 1) {
+    out.silent_ms = std::move(times[1]);
+    out.allreduce_ms = std::move(times[2]);
+  }
+  out.cpu_s_per_step = cpu / (options_.steps + StepBenchTimes::kWarmUp);
+  return out;
+}
+
+LayerReport StepBench::layers() {
+  constexpr int kSteps = 3;
+  LayerTimes layer_times;
+  network_.set_layer_times(&layer_times);
+  const double start = now_s();
+  for (int i = 0; i < kSteps; ++i) compute(silent_);
+  const double seconds = now_s() - start;
+  network_.set_layer_times(nullptr);
+
+  LayerReport report;
+  double known = 0;
+  for (int k = 0; k < kPassKinds; ++k) {
+    const auto kind = static_cast<PassKind>(k);
+    const auto& entry = layer_times.of(kind);
+    if (entry.passes == 0) continue;
+    known += entry.seconds;
+    report.rows.push_back({pass_name(kind), 1e3 * entry.seconds / kSteps,
+                           1e-9 * entry.flops / entry.seconds, 1e-9 * entry.bytes / entry.seconds});
+  }
+  if (report.rows.empty()) return report;
+  report.rows.push_back({"loss, statistics, optimizer", 1e3 * (seconds - known) / kSteps, 0, 0});
+  ThreadPool thread_pool(device_.threads);
+  report.ceilings = measure_ceilings(arithmetic_of(network_.options().precision), thread_pool);
+  return report;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,40 @@
+#include "chexnet/run/recipe.hpp"
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("a BatchNorm sees the images of its rank's micro-batch") {
+  Config config;
+  CHECK(batchnorm_text(config, 64, 1) == "64 images of its rank");
+  CHECK(batchnorm_text(config, 64, 4) == "16 images of its rank");
+  config.train.accumulate = 2;
+  CHECK(batchnorm_text(config, 64, 4) == "8 images of its rank");
+}
+
+TEST_CASE("a synchronized BatchNorm sees the micro-batches of all ranks") {
+  Config config;
+  config.model.sync_batchnorm = true;
+  CHECK(batchnorm_text(config, 64, 1) == "64 images (synchronized)");
+  CHECK(batchnorm_text(config, 64, 4) == "64 images (synchronized)");
+  config.train.accumulate = 2;
+  CHECK(batchnorm_text(config, 64, 4) == "32 images (synchronized)");
+}
+
+TEST_CASE("a frozen backbone's BatchNorms see nothing of a batch") {
+  Config config;
+  config.model.freeze_backbone = true;
+  config.model.sync_batchnorm = true;
+  CHECK(batchnorm_text(config, 64, 4) == "running statistics (frozen backbone)");
+}
+
+TEST_CASE("a weighted loss says that scores are then no probabilities") {
+  TrainConfig config;
+  CHECK(loss_text(config) == "unweighted binary cross-entropy");
+  for (const auto weighting : {LossWeighting::kPosWeight, LossWeighting::kBalanced}) {
+    config.loss_weights = weighting;
+    const std::string text = loss_text(config);
+    CHECK(text.find(choice_name(weighting)) != std::string::npos);
+    CHECK(text.find("no probabilities") != std::string::npos);
+  }
+}

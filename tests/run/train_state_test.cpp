@@ -1,0 +1,50 @@
+#include "chexnet/run/train_state.hpp"
+
+#include <cmath>
+
+#include "chexnet/core/error.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("the state of a run survives JSON") {
+  TrainState s;
+  s.step = 7;
+  s.position = 224;
+  s.plateau = {0.1, 0.123456789012345678, 2};
+  s.loss_scale = {1024, 5, true};
+  s.best = 0.7;
+  s.order = {2, 3, "none", "torch"};
+  s.config = "a: \"b\"\n";
+  s.best_step = 6;
+  s.best_epoch = 2;
+  s.epochs_without_best = 3;
+  s.validation_sha256 = "aa";
+  s.evaluation_due = true;
+  s.origin = "from B\xe9.safetensors";  // not UTF-8
+  const TrainState t = TrainState::from_json(s.to_json(), "x");
+  CHECK((t.step == 7 && t.position == 224 && t.plateau.best == s.plateau.best &&
+         t.loss_scale.good == 5 && t.best == 0.7));
+  CHECK((t.order.ranks == 2 && t.config == s.config));
+  CHECK((t.best_step == 6 && t.best_epoch == 2 && t.epochs_without_best == 3));
+  CHECK((t.validation_sha256 == "aa" && t.evaluation_due && !t.complete));
+  CHECK(t.origin == "from B\xef\xbf\xbd.safetensors");
+  CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
+  CHECK(std::isinf(TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
+  CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") !=
+        std::string::npos);
+}
+
+TEST_CASE("another validation split starts best, plateau and early stop afresh, not the rate") {
+  TrainState s;
+  s.epoch = 5;
+  s.best = 0.7;
+  s.best_step = 40;
+  s.epochs_without_best = 3;
+  s.plateau = {.factor = 0.1, .best = 0.4, .bad = 1};
+  s.forget_validation();
+  CHECK(std::isnan(s.best));
+  CHECK((s.best_step == -1 && s.best_epoch == 5 && s.epochs_without_best == 0));
+  CHECK((s.plateau.factor == 0.1 && std::isinf(s.plateau.best) && s.plateau.bad == 0));
+}

@@ -1,0 +1,63 @@
+#include "chexnet/model/loss.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+const std::vector<double>& some_logits() {
+  static const std::vector<double> logits = {-700, -30, -2.5, -1e-9, 0, 1e-9, 0.7, 3, 40, 710};
+  return logits;
+}
+
+}  // namespace
+
+TEST_CASE("the loss of an entry is the cross-entropy of its probability") {
+  for (const double z : {-5.0, -0.3, 0.0, 1.2, 7.0}) {
+    const double probability = 1 / (1 + std::exp(-z));
+    CHECK(entry_loss(z, 1, 1, 1) == Approx(-std::log(probability)));
+    CHECK(entry_loss(z, 0, 1, 1) == Approx(-std::log(1 - probability)));
+  }
+}
+
+TEST_CASE("the loss of an entry has its class's weight and never overflows") {
+  for (const double z : some_logits()) {
+    CHECK(std::isfinite(entry_loss(z, 1, 1, 1)));
+    CHECK(entry_loss(z, 1, 3, 7) == 3 * entry_loss(z, 1, 1, 1));
+    CHECK(entry_loss(z, 0, 3, 7) == 7 * entry_loss(z, 0, 1, 1));
+    CHECK(entry_loss(z, 1, 0, 7) == 0);
+  }
+}
+
+// Validation losses decide about best checkpoints and plateaus, so runs must read the same bits.
+TEST_CASE("the loss of an entry is to the last bit the stable form written out") {
+  constexpr double kUp = 1.7, kDown = 0.3;
+  for (const double z : some_logits()) {
+    const double small = std::log1p(std::exp(-std::abs(z)));
+    CHECK(entry_loss(z, 1, kUp, kDown) == kUp * (std::max(-z, 0.0) + small));
+    CHECK(entry_loss(z, 0, kUp, kDown) == kDown * (std::max(z, 0.0) + small));
+  }
+}
+
+TEST_CASE("training's loss of a batch is the sum of its entries' losses") {
+  const LossWeights weights{{2, 0.5}, {1, 3}};
+  const BinaryCrossEntropy loss(weights, at::TensorOptions(at::kDouble));
+  double expected = 0;
+  const auto rows = static_cast<std::int64_t>(some_logits().size());
+  at::Tensor logits = at::empty({rows, 2}, at::kDouble), labels = at::empty({rows, 2}, at::kDouble);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const double z = some_logits()[static_cast<std::size_t>(i)];
+    const float label = i % 2 == 0 ? 1.0f : 0.0f;
+    logits[i].fill_(z);
+    labels[i][0] = label;
+    labels[i][1] = i % 3 == 0 ? NAN : 1 - label;
+    expected += entry_loss(z, label, weights.positive[0], weights.negative[0]);
+    if (i % 3 != 0) expected += entry_loss(z, 1 - label, weights.positive[1], weights.negative[1]);
+  }
+  CHECK(loss(logits, labels, 1, 1).sum.item<double>() == Approx(expected).epsilon(1e-14));
+}

@@ -1,0 +1,50 @@
+#include "chexnet/train/optimizer.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "chexnet/model/network.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("optimizers follow their formulas, and only weights decay") {
+  for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+    INFO(choice_name(kind));
+    Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+    Parameters& p = network.parameters();
+    p.initialize(1);
+    TrainConfig c;
+    c.optimizer = kind;
+    c.weight_decay = 0.1;
+    Optimizer optimizer(c, p, p.size());
+    at::Tensor decay = at::zeros_like(p.flat_values());
+    for (const auto& q : p.list())
+      if (q.is_weight) decay.narrow(0, q.begin, q.end - q.begin).fill_(c.weight_decay);
+    at::Tensor value = p.flat_values().clone(), m = at::zeros_like(value),
+               v = at::zeros_like(value);
+    for (int t = 1; t <= 3; ++t) {
+      const double lr = 0.01 * t;
+      at::Tensor gradient = at::sin(at::arange(value.numel(), at::kDouble) * t);
+      at::Tensor target = p.flat_gradients();
+      target.copy_(gradient);
+      optimizer.step(lr);
+      if (kind == OptimizerKind::kSgd) {
+        gradient = gradient + decay * value;
+        m = t == 1 ? gradient : m * c.momentum + gradient;
+        value = value - lr * m;
+        continue;
+      }
+      if (kind == OptimizerKind::kAdamW)
+        value = value * (1 - lr * decay);
+      else
+        gradient = gradient + decay * value;
+      m = m * c.beta1 + gradient * (1 - c.beta1);
+      v = v * c.beta2 + gradient.square() * (1 - c.beta2);
+      value = value - lr * (m / (1 - std::pow(c.beta1, t))) /
+                          ((v / (1 - std::pow(c.beta2, t))).sqrt() + c.eps);
+    }
+    CHECK((value - p.flat_values()).abs().max().item<double>() < 1e-12);
+  }
+}

@@ -1,0 +1,69 @@
+#include "chexnet/train/stage_rates.hpp"
+
+#include <ATen/ATen.h>
+
+#include <set>
+
+#include "chexnet/engine/network_spec.hpp"
+#include "support/catch.hpp"
+#include "support/phantom_run.hpp"
+#include "support/rank_results.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+struct Measured {
+  StageMeasurement of;
+  std::set<std::string> shown;
+  bool weights_moved = false;
+};
+
+Measured measure(const PhantomRun& run, Communicator& comm) {
+  const Device device;
+  const Dataset dataset = load_dataset(run.config, comm);
+  const auto findings = dataset.manifest.finding_count();
+  Network network(network_spec("densenet121"), static_cast<std::int64_t>(findings), {});
+  network.parameters().initialize(1);
+  const at::Tensor before = network.parameters().flat_values().clone();
+  const LossWeights weights{std::vector<double>(findings, 1.0), std::vector<double>(findings, 1.0)};
+  const RunContext context{run.config, comm, device, dataset, network, weights};
+  Measured out;
+  StageRateOptions options;
+  options.step.weights = weights;
+  options.images = 2;
+  options.rounds = 1;
+  options.show = [&](const std::string& what) { out.shown.insert(what); };
+  out.of = measure_stages(context, options);
+  out.weights_moved = !at::equal(network.parameters().flat_values(), before);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the stages of a run are measured one by one, and its weights stay") {
+  const PhantomRun run;
+  const auto solo = solo_communicator();
+  const Measured measured = measure(run, *solo);
+  const StageRates& rates = measured.of.rates;
+  CHECK(rates.whole > 0);
+  CHECK(rates.read > 0);
+  CHECK(rates.load > 0);
+  CHECK(rates.load_one == rates.load);  // it has one worker: measured once
+  CHECK(rates.same_batch > 0);
+  CHECK(rates.no_copy == 0);  // no GPU
+  CHECK(rates.alone == 0);    // no other ranks
+  CHECK(rates.shared_cores);
+  CHECK(measured.of.workers == 1);
+  CHECK(measured.shown.contains("the run as configured"));
+  CHECK(measured.shown.contains("loading alone"));
+  CHECK_FALSE(measured.weights_moved);
+}
+
+TEST_CASE("with other ranks the step without their gradients is measured too") {
+  const PhantomRun run;
+  for (const Measured& rank : rank_results(2, [&](auto& comm) { return measure(run, comm); })) {
+    CHECK(rank.of.rates.alone > 0);
+    CHECK(rank.shown.contains("without gradients of others"));
+  }
+}

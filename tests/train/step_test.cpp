@@ -1,0 +1,41 @@
+#include "chexnet/train/step.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "support/catch.hpp"
+#include "support/parity_run.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("a gradient that is not finite changes nothing and says so") {
+  Network network(network_spec("densenet121"), 14, {});
+  network.parameters().initialize(1);
+  const auto comm = solo_communicator();
+  TrainStep step(network, *comm, {TrainConfig{}, equal_weights()});
+  at::Tensor labels = parity_labels(0);
+  labels[0][0] = INFINITY;  // a value no manifest lets through
+  const at::Tensor before = network.parameters().flat_values().clone(),
+                   running = network.parameters().flat_running().clone();
+  const auto result = step.run(parity_images(0), labels, 84, 1e-3);
+  CHECK_FALSE(result.applied);
+  CHECK(at::equal(network.parameters().flat_values(), before));
+  CHECK(at::equal(network.parameters().flat_running(), running));
+}
+
+TEST_CASE("clipping bounds the update's gradient") {
+  TrainConfig c;
+  c.optimizer = OptimizerKind::kSgd;
+  c.momentum = 0;
+  c.clip_norm = 1e-3;
+  Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+  network.parameters().initialize(1);
+  const auto comm = solo_communicator();
+  TrainStep step(network, *comm, {c, equal_weights()});
+  const at::Tensor before = network.parameters().flat_values().clone();
+  const auto result = step.run(parity_images(0), parity_labels(0), 84, 1.0);
+  CHECK(result.gradient_norm > 1e-3);
+  CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before).item<double>() ==
+        Approx(1e-3).epsilon(1e-6));
+}

@@ -1,0 +1,112 @@
+#include "chexnet/train/train_log.hpp"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/files.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/report/metric_lines.hpp"
+#include "chexnet/run/dataset.hpp"
+#include "support/catch.hpp"
+#include "support/phantom_run.hpp"
+#include "support/rank_results.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// A loader whose waits the log asks for.
+struct Source {
+  PhantomRun run;
+  std::unique_ptr<Communicator> solo = solo_communicator();
+  Dataset dataset = load_dataset(run.config, *solo);
+  ImageReader reader{*dataset.images, training_preprocessing(run.config.data), {}, 1};
+  TrainSampler sampler{dataset.splits.train.rows, {.batch = 2}};
+  Loader loader{dataset.manifest, reader, sampler, {.batch = 2, .workers = 0}};
+};
+
+TrainStep::Result step_with(double loss_sum, double gradient_norm) {
+  TrainStep::Result result;
+  result.loss_sum = at::tensor(loss_sum, at::kFloat);
+  result.gradient_norm = gradient_norm;
+  result.allreduce_wait_s = 0.25;
+  return result;
+}
+
+std::vector<nlohmann::json> train_lines(const ScratchFolder& folder) {
+  std::vector<nlohmann::json> lines;
+  for_each_event(read_text(folder / "metrics.jsonl"),
+                 [&](const nlohmann::json& event, const std::string&) { lines.push_back(event); });
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a train line holds the mean loss over the labels since the line before") {
+  const ScratchFolder folder;
+  Source source;
+  TrainState state;
+  {
+    MetricsLog metrics(folder.path(), {});
+    TrainLog log(*source.solo, &metrics, 2);
+    log.begin(0, 10);
+    log.add(step_with(6, 0.5), 3);
+    log.add(step_with(4, 0.75), 2);
+    state.step = 2;
+    state.position = 4;
+    log.write(source.loader, state, 1e-3, std::nullopt);
+    log.add(step_with(7, 0.1), 7);
+    state.step = 3;
+    log.write(source.loader, state, 1e-3, 120.0);
+  }
+  const auto lines = train_lines(folder);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0]["event"] == "train");
+  CHECK(lines[0]["step"] == 2);
+  CHECK(lines[0]["images"] == 4);
+  CHECK(lines[0]["steps"] == 2);
+  CHECK(lines[0]["loss"] == 2.0);
+  CHECK(lines[0]["gradient_norm"] == 0.75);
+  CHECK(lines[0]["allreduce_wait_s"] == 0.5);
+  CHECK_FALSE(lines[0].contains("job_seconds_left"));
+  CHECK(lines[1]["steps"] == 1);
+  CHECK(lines[1]["loss"] == 1.0);
+  CHECK(lines[1]["allreduce_wait_s"] == 0.25);
+  CHECK(lines[1]["job_seconds_left"] == 120.0);
+}
+
+TEST_CASE("a train line adds up the losses of all ranks and tells the longest wait") {
+  const ScratchFolder folder;
+  MetricsLog metrics(folder.path(), {});
+  const auto rates = rank_results(2, [&](Communicator& comm) {
+    Source source;
+    TrainLog log(comm, comm.rank() == 0 ? &metrics : nullptr, 4);
+    log.begin(0, 10);
+    TrainStep::Result result = step_with(comm.rank() == 0 ? 2 : 10, 1);
+    result.allreduce_wait_s = comm.rank() == 0 ? 0.1 : 0.3;
+    log.add(result, 4);
+    TrainState state;
+    state.step = 1;
+    log.write(source.loader, state, 1e-3, std::nullopt);
+    return log.images_per_s();
+  });
+  for (const double rate : rates) CHECK(rate > 0);
+  const auto lines = train_lines(folder);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0]["loss"] == 3.0);
+  CHECK(lines[0]["allreduce_wait_s"] == 0.3);
+}
+
+TEST_CASE("a loss of steps without any label is written as 0 and not as nothing") {
+  const ScratchFolder folder;
+  Source source;
+  {
+    MetricsLog metrics(folder.path(), {});
+    TrainLog log(*source.solo, &metrics, 2);
+    log.begin(0, 10);
+    log.add(step_with(0, 0), 0);
+    log.write(source.loader, {}, 1e-3, std::nullopt);
+  }
+  CHECK(train_lines(folder).front()["loss"] == 0.0);
+}

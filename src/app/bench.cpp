@@ -7,22 +7,27 @@
 
 namespace chexnet {
 
-void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch) {
+void add_picture_options(CLI::App& command, int& resize, int& crop,
+                         int& batch) {
   command.add_option("--resize", resize, "pixels")
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
-  command.add_option("--crop", crop, "pixels")->check(CLI::Range(8, 4096))->capture_default_str();
+  command.add_option("--crop", crop, "pixels")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
   command.add_option("--batch", batch, "images per batch, each rank")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
 }
 
-UnlabeledSet all_images(const std::vector<std::string>& places, Stores& stores) {
+UnlabeledSet all_images(const std::vector<std::string>& places,
+                        Stores& stores) {
   std::vector<Container> containers;
   auto found = find_images(places, stores, containers);
   if (found.empty())
     throw DataError("[bench] " + places.front() +
-                    ": no images. Hint: name a folder, archive, shard, pack or s3:// prefix");
+                    ": no images. Hint: name a folder, archive, shard, pack or "
+                    "s3:// prefix");
   UnlabeledSet set;
   set.manifest.findings = {"none"};
   for (const auto& image : found) set.manifest.images.push_back(image.name);
@@ -35,9 +40,10 @@ UnlabeledSet all_images(const std::vector<std::string>& places, Stores& stores) 
 }
 
 void add_bench(CLI::App& app, Invocation& invocation) {
-  auto* bench = app.add_subcommand(
-      "bench",
-      "measure a training step, the loader, the input pipelines or the links on this machine");
+  auto* bench =
+      app.add_subcommand("bench",
+                         "measure a training step, the loader, the input "
+                         "pipelines or the links on this machine");
   bench->require_subcommand(1);
   add_bench_step(*bench, invocation);
   add_bench_allreduce(*bench, invocation);

@@ -1,5 +1,6 @@
-// bench allreduce: what nccl-tests' all_reduce_perf prints, over MPI and NCCL. Sizes grow by
-// factors of 4: small ones show the latency, large ones the bandwidth.
+// bench allreduce: what nccl-tests' all_reduce_perf prints, over MPI and NCCL.
+// Sizes grow by factors of 4: small ones show the latency, large ones the
+// bandwidth.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -33,7 +34,8 @@ int run(const Options& options, Invocation& invocation) {
   const Device device = choose_device(config, world.comm());
   const auto comm = gradient_communicator(world.take_comm(), device, config);
   std::vector<double> sizes;
-  for (double bytes = options.least; bytes <= options.most; bytes *= 4) sizes.push_back(bytes);
+  for (double bytes = options.least; bytes <= options.most; bytes *= 4)
+    sizes.push_back(bytes);
   const double barrier = barrier_us(*comm, options.rounds);
   const auto rows = measure_allreduce(*comm, device, sizes, options.rounds);
   if (comm->rank() != 0) return 0;
@@ -50,10 +52,11 @@ int run(const Options& options, Invocation& invocation) {
     std::cout << json.dump() << std::endl;
     return 0;
   }
-  std::vector<std::vector<std::string>> lines = {{"bytes", "time us", "algbw GB/s", "busbw GB/s"}};
+  std::vector<std::vector<std::string>> lines = {
+      {"bytes", "time us", "algbw GB/s", "busbw GB/s"}};
   for (const auto& row : rows)
-    lines.push_back({fixed(row.bytes, 0), fixed(row.us, 1), fixed(row.alg_gb_per_s, 3),
-                     fixed(row.bus_gb_per_s, 3)});
+    lines.push_back({fixed(row.bytes, 0), fixed(row.us, 1),
+                     fixed(row.alg_gb_per_s, 3), fixed(row.bus_gb_per_s, 3)});
   std::cout << comm->size() << " ranks, " << comm->description() << ", barrier "
             << fixed(barrier, 1) << " us; fp32 sums, in place\n"
             << columns(lines) << std::flush;
@@ -64,8 +67,10 @@ int run(const Options& options, Invocation& invocation) {
 
 void add_bench_allreduce(CLI::App& bench, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  auto* command = bench.add_subcommand(
-      "allreduce", "time and bandwidth of all-reduces of growing size, as nccl-tests prints them");
+  auto* command =
+      bench.add_subcommand("allreduce",
+                           "time and bandwidth of all-reduces of growing size, "
+                           "as nccl-tests prints them");
   options->links.add_to(*command);
   command->add_option("--min-bytes", options->least, "smallest size, bytes")
       ->check(CLI::Range(4.0, 1e12));
@@ -74,9 +79,12 @@ void add_bench_allreduce(CLI::App& bench, Invocation& invocation) {
   command->add_option("--rounds", options->rounds, "measurements of each size")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return run(*options, invocation); };
+    invocation.run = [&invocation, options] {
+      return run(*options, invocation);
+    };
   });
 }
 

@@ -1,6 +1,6 @@
-// bench loader: images/s over growing numbers of workers, for each source, with the knee: the
-// fewest workers whose rate no larger number beats by more than 5 %. More of them would only take
-// cores from what computes.
+// bench loader: images/s over growing numbers of workers, for each source, with
+// the knee: the fewest workers whose rate no larger number beats by more than 5
+// %. More of them would only take cores from what computes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -26,7 +26,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> images;
-  int resize = 256, crop = 224, batch = 32, count = 512, rounds = 3, readers = -1;
+  int resize = 256, crop = 224, batch = 32, count = 512, rounds = 3,
+      readers = -1;
   std::string kind = "antialias", svg;
   std::vector<int> workers = {0, 1, 2, 4, 6, 8};
   bool plain = false, json = false;
@@ -37,15 +38,17 @@ struct Measured {
 };
 
 // Medians over the rounds, each of `count` images in a fresh order.
-Measured measure(const UnlabeledSet& set, const ImageReader& reader, const Options& options,
-                 int workers) {
+Measured measure(const UnlabeledSet& set, const ImageReader& reader,
+                 const Options& options, int workers) {
   const auto batch = static_cast<std::uint64_t>(options.batch);
   const TrainSampler sampler(set.rows, {.batch = batch});
-  const int readers = options.readers < 0 ? set.source->wanted_readers() : options.readers;
-  Loader loader(set.manifest, reader, sampler, {options.batch, workers, 3, readers});
+  const int readers =
+      options.readers < 0 ? set.source->wanted_readers() : options.readers;
+  Loader loader(set.manifest, reader, sampler,
+                {options.batch, workers, 3, readers});
   const int batches = std::max(1, options.count / options.batch);
-  // Fills the page cache and starts the workers. What is ready in the ring is taken before the
-  // clock starts, or it would count as work of the round.
+  // Fills the page cache and starts the workers. What is ready in the ring is
+  // taken before the clock starts, or it would count as work of the round.
   for (int b = 0; b < std::max(4, batches); ++b) loader.next();
   std::vector<double> rate, per_cpu, wait;
   for (int round = 0; round < options.rounds; ++round) {
@@ -53,9 +56,11 @@ Measured measure(const UnlabeledSet& set, const ImageReader& reader, const Optio
     int damaged = 0;
     for (int b = 0; b < batches; ++b) damaged += loader.next().damaged;
     if (damaged > 0)
-      throw DataError("[bench] " + std::to_string(damaged) +
-                      " images cannot be decoded. Hint: bench measures whole images only");
-    const double seconds = now_s() - start, images = static_cast<double>(batches * options.batch);
+      throw DataError(
+          "[bench] " + std::to_string(damaged) +
+          " images cannot be decoded. Hint: bench measures whole images only");
+    const double seconds = now_s() - start,
+                 images = static_cast<double>(batches * options.batch);
     rate.push_back(images / seconds);
     per_cpu.push_back(images / (cpu_s() - cpu));
     wait.push_back((loader.wait_s() - waited) / seconds);
@@ -65,9 +70,15 @@ Measured measure(const UnlabeledSet& set, const ImageReader& reader, const Optio
 
 int run(const Options& options) {
   if (options.crop > options.resize)
-    throw ConfigError("[bench] --crop is larger than --resize. Hint: choose crop <= resize");
+    throw ConfigError(
+        "[bench] --crop is larger than --resize. Hint: choose crop <= resize");
   nlohmann::ordered_json sources = nlohmann::json::array();
-  Plot plot{"Loader: images/s by workers (ring: the knee)", "workers", "images/s", {}, true, 0};
+  Plot plot{"Loader: images/s by workers (ring: the knee)",
+            "workers",
+            "images/s",
+            {},
+            true,
+            0};
   Progress progress(true);
   for (const auto& place : options.images) {
     Stores stores;
@@ -76,7 +87,8 @@ int run(const Options& options) {
     augmentation.random_crop = augmentation.flip = !options.plain;
     const ImageReader reader(
         *set.source,
-        {options.resize, options.crop, *find_choice<ResizeKind>(options.kind), 64'000'000},
+        {options.resize, options.crop, *find_choice<ResizeKind>(options.kind),
+         64'000'000},
         augmentation, 1);
     nlohmann::ordered_json results = nlohmann::json::array();
     Curve curve{place, curve_color(plot.curves.size()), {}, {}};
@@ -85,8 +97,10 @@ int run(const Options& options) {
       progress.show(place + ": " + std::to_string(workers) + " workers");
       const Measured m = measure(set, reader, options, workers);
       curve.points.emplace_back(workers, m.images_per_s);
-      // The knee: the fewest workers whose rate no later count beats by more than 5 %.
-      if (m.images_per_s > 1.05 * curve.points[knee].second) knee = curve.points.size() - 1;
+      // The knee: the fewest workers whose rate no later count beats by more
+      // than 5 %.
+      if (m.images_per_s > 1.05 * curve.points[knee].second)
+        knee = curve.points.size() - 1;
       results.push_back({{"workers", workers},
                          {"images_per_s", m.images_per_s},
                          {"images_per_cpu_s", m.images_per_cpu_s},
@@ -100,8 +114,9 @@ int run(const Options& options) {
       for (std::size_t i = 0; i < results.size(); ++i)
         std::cout << "  " << options.workers[i] << " workers  "
                   << fixed(results[i]["images_per_s"], 1) << " images/s  "
-                  << fixed(results[i]["images_per_cpu_s"], 1) << " images per CPU second"
-                  << (i == knee ? "  <- knee" : "") << "\n";
+                  << fixed(results[i]["images_per_cpu_s"], 1)
+                  << " images per CPU second" << (i == knee ? "  <- knee" : "")
+                  << "\n";
     }
     sources.push_back({{"source", place},
                        {"images", set.rows.size()},
@@ -109,10 +124,11 @@ int run(const Options& options) {
                        {"results", std::move(results)}});
     plot.curves.push_back(std::move(curve));
   }
-  if (!options.svg.empty()) write_atomically(options.svg, svg_plot(plot) + "\n");
+  if (!options.svg.empty())
+    write_atomically(options.svg, svg_plot(plot) + "\n");
   if (options.json)
-    std::cout << json_text(
-                     nlohmann::ordered_json{{"sources", sources}, {"peak_bytes", peak_rss_bytes()}})
+    std::cout << json_text(nlohmann::ordered_json{
+                     {"sources", sources}, {"peak_bytes", peak_rss_bytes()}})
               << std::endl;
   return 0;
 }
@@ -121,21 +137,27 @@ int run(const Options& options) {
 
 void add_bench_loader(CLI::App& bench, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  auto* command = bench.add_subcommand(
-      "loader", "read, decode, resize and crop with growing numbers of workers, by source");
+  auto* command = bench.add_subcommand("loader",
+                                       "read, decode, resize and crop with "
+                                       "growing numbers of workers, by source");
   command
       ->add_option("--images", options->images,
-                   "folder, archive, shards, pack or s3:// prefix; several are measured one by one")
+                   "folder, archive, shards, pack or s3:// prefix; several are "
+                   "measured one by one")
       ->required();
   add_picture_options(*command, options->resize, options->crop, options->batch);
   command->add_option("--kind", options->kind, "antialias or area")
       ->check(CLI::IsMember(choice_names<ResizeKind>()))
       ->capture_default_str();
   command->add_flag("--plain", options->plain, "center crop, no flip");
-  command->add_option("--workers", options->workers, "comma-separated numbers of workers")
+  command
+      ->add_option("--workers", options->workers,
+                   "comma-separated numbers of workers")
       ->delimiter(',')
       ->check(CLI::Range(0, 256));
-  command->add_option("--readers", options->readers, "reads in flight; -1 = as data.readers")
+  command
+      ->add_option("--readers", options->readers,
+                   "reads in flight; -1 = as data.readers")
       ->check(CLI::Range(-1, 1024));
   command->add_option("--count", options->count, "images per round")
       ->check(CLI::Range(1, 100000000))
@@ -143,11 +165,14 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
   command->add_option("--rounds", options->rounds, "rounds; medians are shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--svg", options->svg, "write the curves to this SVG file")
+  command
+      ->add_option("--svg", options->svg, "write the curves to this SVG file")
       ->check(in_file_system());
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
-  command->callback(
-      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return run(*options); };
+  });
 }
 
 }  // namespace chexnet

@@ -1,9 +1,11 @@
-// bench pipelines: Figure 3 of Dell's article, the old input pipeline against the new one on 1..N
-// ranks, beside our own order. Loading only; a step of compute can be stood in for by --step-ms.
+// bench pipelines: Figure 3 of Dell's article, the old input pipeline against
+// the new one on 1..N ranks, beside our own order. Loading only; a step of
+// compute can be stood in for by --step-ms.
 //
-// The command without --mode is a parent: for each pipeline and number of ranks it starts itself
-// under mpirun with --mode (run_ranks), and reads the JSON line that rank 0 prints. So each
-// measurement has fresh processes and an empty ring.
+// The command without --mode is a parent: for each pipeline and number of ranks
+// it starts itself under mpirun with --mode (run_ranks), and reads the JSON
+// line that rank 0 prints. So each measurement has fresh processes and an empty
+// ring.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -41,8 +43,8 @@ struct Options {
   bool json = false;
 };
 
-// One mode on the ranks of this world: all of them start together, take `steps` batches each, and
-// rank 0 prints what they did.
+// One mode on the ranks of this world: all of them start together, take `steps`
+// batches each, and rank 0 prints what they did.
 int run_ranks(const Options& options, Invocation& invocation) {
   LaunchConfig launch_config;
   launch_config.device = DeviceKind::kCpu;
@@ -53,22 +55,26 @@ int run_ranks(const Options& options, Invocation& invocation) {
   const UnlabeledSet set = all_images({options.shards}, stores);
   Augmentation augmentation;
   augmentation.random_crop = augmentation.flip = true;
-  const ImageReader reader(*set.source,
-                           {options.resize, options.crop, ResizeKind::kAntialias, 64'000'000},
-                           augmentation, 1);
+  const ImageReader reader(
+      *set.source,
+      {options.resize, options.crop, ResizeKind::kAntialias, 64'000'000},
+      augmentation, 1);
   DataConfig data;
   data.pipeline = *find_choice<PipelineKind>(options.mode);
   const auto batch = static_cast<std::uint64_t>(options.batch * comm.size());
-  const auto sampler =
-      training_sampler(data, set.source->index(), set.rows,
-                       {.batch = batch, .rank = comm.rank(), .world_size = comm.size()});
-  Loader loader(set.manifest, reader, *sampler, {options.batch, options.workers, 2});
-  for (int i = 0; i < 4; ++i) loader.next();  // what the ring holds is not counted
+  const auto sampler = training_sampler(
+      data, set.source->index(), set.rows,
+      {.batch = batch, .rank = comm.rank(), .world_size = comm.size()});
+  Loader loader(set.manifest, reader, *sampler,
+                {options.batch, options.workers, 2});
+  for (int i = 0; i < 4; ++i)
+    loader.next();  // what the ring holds is not counted
   comm.barrier();
   const double start = now_s(), cpu = cpu_s(), waited = loader.wait_s();
   for (int i = 0; i < options.steps; ++i) {
     if (options.step_ms > 0)
-      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.step_ms));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double, std::milli>(options.step_ms));
     loader.next();
   }
   const double seconds = now_s() - start, own_cpu = cpu_s() - cpu;
@@ -76,11 +82,13 @@ int run_ranks(const Options& options, Invocation& invocation) {
   comm.all_reduce(sums, ReduceOp::kSum);
   comm.all_reduce(longest, ReduceOp::kMax);
   if (comm.rank() != 0) return 0;
-  const double images = static_cast<double>(options.steps) * static_cast<double>(batch);
+  const double images =
+      static_cast<double>(options.steps) * static_cast<double>(batch);
   std::cout << nlohmann::ordered_json{{"pipeline", options.mode},
                                       {"ranks", comm.size()},
                                       {"images_per_s", images / longest[0]},
-                                      {"wait_fraction", sums[1] / (longest[0] * comm.size())},
+                                      {"wait_fraction",
+                                       sums[1] / (longest[0] * comm.size())},
                                       {"cpu_s_per_image", sums[0] / images}}
                    .dump()
             << std::endl;
@@ -90,16 +98,29 @@ int run_ranks(const Options& options, Invocation& invocation) {
 int run(const Options& options, Invocation& invocation) {
   if (!options.mode.empty()) return run_ranks(options, invocation);
   nlohmann::ordered_json results = nlohmann::json::array();
-  Plot rate{"Images/s by ranks: old and new pipeline", "ranks", "images/s", {}, true, 0};
-  Plot cpu{"CPU milliseconds per trained image by ranks", "ranks", "ms", {}, true, 1};
+  Plot rate{"Images/s by ranks: old and new pipeline",
+            "ranks",
+            "images/s",
+            {},
+            true,
+            0};
+  Plot cpu{"CPU milliseconds per trained image by ranks",
+           "ranks",
+           "ms",
+           {},
+           true,
+           1};
   Progress progress(true);
-  if (!options.json) std::cout << "pipeline  ranks  images/s  waiting  CPU ms per trained image\n";
+  if (!options.json)
+    std::cout
+        << "pipeline  ranks  images/s  waiting  CPU ms per trained image\n";
   for (const std::string mode : {"old", "new", "global"}) {
     Curve images{mode, curve_color(rate.curves.size()), {}, {}}, work = images;
     for (const int ranks : options.ranks) {
-      progress.show("pipeline " + mode + " on " + std::to_string(ranks) + " ranks");
-      std::vector<std::string> arguments = {"bench",        "pipelines", "--shards",
-                                            options.shards, "--mode",    mode};
+      progress.show("pipeline " + mode + " on " + std::to_string(ranks) +
+                    " ranks");
+      std::vector<std::string> arguments = {
+          "bench", "pipelines", "--shards", options.shards, "--mode", mode};
       const auto pass_on = [&](const char* name, const auto& value) {
         arguments.insert(arguments.end(), {name, std::to_string(value)});
       };
@@ -111,24 +132,30 @@ int run(const Options& options, Invocation& invocation) {
       pass_on("--step-ms", options.step_ms);
       SelfLaunch launch;
       launch.layout = {ranks, 1, ranks};
-      launch.oversubscribe = static_cast<std::size_t>(ranks) > allowed_cpus().size();
+      launch.oversubscribe =
+          static_cast<std::size_t>(ranks) > allowed_cpus().size();
       launch.as_root = geteuid() == 0;
       launch.program = invocation.program;
       launch.arguments = arguments;
       const ChildOutput child = output_of(start_command(launch));
-      const auto json = nlohmann::ordered_json::parse(child.output, nullptr, false);
+      const auto json =
+          nlohmann::ordered_json::parse(child.output, nullptr, false);
       if (child.exit_code != 0 || json.is_discarded())
-        throw DeviceError("[bench] mode " + mode + " on " + std::to_string(ranks) +
-                          " ranks ended with exit code " + std::to_string(child.exit_code) +
-                          ". Hint: see the message above");
+        throw DeviceError(
+            "[bench] mode " + mode + " on " + std::to_string(ranks) +
+            " ranks ended with exit code " + std::to_string(child.exit_code) +
+            ". Hint: see the message above");
       images.points.emplace_back(ranks, json["images_per_s"].get<double>());
-      work.points.emplace_back(ranks, 1e3 * json["cpu_s_per_image"].get<double>());
+      work.points.emplace_back(ranks,
+                               1e3 * json["cpu_s_per_image"].get<double>());
       if (!options.json) {
         progress.clear();
-        std::cout << mode << std::string(10 - mode.size(), ' ') << ranks << "      "
-                  << fixed(json["images_per_s"], 1) << "     "
-                  << fixed(100 * json["wait_fraction"].get<double>(), 0) << " %     "
-                  << fixed(1e3 * json["cpu_s_per_image"].get<double>(), 2) << std::endl;
+        std::cout << mode << std::string(10 - mode.size(), ' ') << ranks
+                  << "      " << fixed(json["images_per_s"], 1) << "     "
+                  << fixed(100 * json["wait_fraction"].get<double>(), 0)
+                  << " %     "
+                  << fixed(1e3 * json["cpu_s_per_image"].get<double>(), 2)
+                  << std::endl;
       }
       results.push_back(json);
     }
@@ -136,11 +163,15 @@ int run(const Options& options, Invocation& invocation) {
     cpu.curves.push_back(std::move(work));
   }
   progress.clear();
-  if (!options.svg.empty()) write_atomically(options.svg, svg_plot(rate) + "\n");
   if (!options.svg.empty())
-    write_atomically(options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
-                     svg_plot(cpu) + "\n");
-  if (options.json) std::cout << nlohmann::ordered_json{{"results", results}}.dump() << std::endl;
+    write_atomically(options.svg, svg_plot(rate) + "\n");
+  if (!options.svg.empty())
+    write_atomically(
+        options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
+        svg_plot(cpu) + "\n");
+  if (options.json)
+    std::cout << nlohmann::ordered_json{{"results", results}}.dump()
+              << std::endl;
   return 0;
 }
 
@@ -148,14 +179,17 @@ int run(const Options& options, Invocation& invocation) {
 
 void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  auto* command = bench.add_subcommand(
-      "pipelines",
-      "the old and new input pipelines of Dell's article and ours, on growing numbers of ranks");
+  auto* command =
+      bench.add_subcommand("pipelines",
+                           "the old and new input pipelines of Dell's article "
+                           "and ours, on growing numbers of ranks");
   command
       ->add_option("--shards", options->shards,
                    "folder of TFRecord shards (pack --format tfrecord)")
       ->required();
-  command->add_option("--ranks", options->ranks, "comma-separated numbers of ranks")
+  command
+      ->add_option("--ranks", options->ranks,
+                   "comma-separated numbers of ranks")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
   add_picture_options(*command, options->resize, options->crop, options->batch);
@@ -171,15 +205,19 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command
-      ->add_option("--svg", options->svg,
-                   "write the curves to NAME.svg (images/s) and NAME-cpu.svg (CPU time)")
+      ->add_option(
+          "--svg", options->svg,
+          "write the curves to NAME.svg (images/s) and NAME-cpu.svg (CPU time)")
       ->check(in_file_system());
   command->add_option("--mode", options->mode, "run this one mode as a rank")
       ->check(CLI::IsMember(choice_names<PipelineKind>()))
       ->group("");
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return run(*options, invocation); };
+    invocation.run = [&invocation, options] {
+      return run(*options, invocation);
+    };
   });
 }
 

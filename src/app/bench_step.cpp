@@ -1,6 +1,7 @@
-// bench step: forward, loss, backward and optimizer on made-up images. What is measured, and how,
-// stands in train/step_bench.hpp; here are options and the two ways to print it. Layers are
-// measured last and by rank 0 alone, when the other ranks have gone: nobody waits for it then.
+// bench step: forward, loss, backward and optimizer on made-up images. What is
+// measured, and how, stands in train/step_bench.hpp; here are options and the
+// two ways to print it. Layers are measured last and by rank 0 alone, when the
+// other ranks have gone: nobody waits for it then.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -25,7 +26,8 @@ namespace chexnet {
 namespace {
 
 struct StepOptions {
-  std::string model = "densenet121", precision = "auto", device = "auto", engine = "auto";
+  std::string model = "densenet121", precision = "auto", device = "auto",
+              engine = "auto";
   std::string convolutions = "auto", compression = "none";
   std::int64_t batch = 16, size = 224, threads = 0;
   int steps = 10, ranks = 1;
@@ -53,13 +55,17 @@ std::string layer_table(const LayerReport& report) {
     return fixed(value, 1) + " (" + fixed(100 * value / ceiling, 0) + " %)";
   };
   const Ceilings& ceilings = report.ceilings;
-  Rows rows = {{"by kind of layer", "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
+  Rows rows = {{"by kind of layer",
+                "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
   for (const auto& row : report.rows)
-    rows.emplace_back(row.layers, right(fixed(row.ms_per_step, 1), 9) +
-                                      right(of_ceiling(row.gflop_per_s, ceilings.gflops), 24) +
-                                      right(of_ceiling(row.gb_per_s, ceilings.gb_per_s), 17));
-  rows.emplace_back("measured ceilings", "FMA " + fixed(ceilings.gflops, 0) + " GFLOP/s, copy " +
-                                             fixed(ceilings.gb_per_s, 1) + " GB/s");
+    rows.emplace_back(
+        row.layers,
+        right(fixed(row.ms_per_step, 1), 9) +
+            right(of_ceiling(row.gflop_per_s, ceilings.gflops), 24) +
+            right(of_ceiling(row.gb_per_s, ceilings.gb_per_s), 17));
+  rows.emplace_back("measured ceilings",
+                    "FMA " + fixed(ceilings.gflops, 0) + " GFLOP/s, copy " +
+                        fixed(ceilings.gb_per_s, 1) + " GB/s");
   return aligned(rows) + "\n";
 }
 
@@ -74,7 +80,8 @@ struct Measured {
 };
 
 // The object of docs/json.md.
-nlohmann::ordered_json json_of(const StepOptions& options, const Measured& measured) {
+nlohmann::ordered_json json_of(const StepOptions& options,
+                               const Measured& measured) {
   const StepBenchTimes& times = measured.times;
   const Device& device = measured.device;
   nlohmann::ordered_json json;
@@ -92,7 +99,8 @@ nlohmann::ordered_json json_of(const StepOptions& options, const Measured& measu
   json["threads"] = device.threads;
   json["device"] = device.description;
   json["ranks"] = measured.ranks;
-  json["images_per_s"] = 1e3 * static_cast<double>(options.batch * measured.ranks) / median;
+  json["images_per_s"] =
+      1e3 * static_cast<double>(options.batch * measured.ranks) / median;
   json["ms_per_step"] = {{"median", median},
                          {"p10", quantile(times.step_ms, 0.1)},
                          {"p90", quantile(times.step_ms, 0.9)}};
@@ -108,9 +116,11 @@ nlohmann::ordered_json json_of(const StepOptions& options, const Measured& measu
   return json;
 }
 
-void print_text(const StepOptions& options, const nlohmann::ordered_json& json) {
-  std::cout << options.model << "  batch " << options.batch << " x " << json["ranks"] << " ranks  "
-            << options.size << " px  " << json["precision"].get<std::string>() << "  "
+void print_text(const StepOptions& options,
+                const nlohmann::ordered_json& json) {
+  std::cout << options.model << "  batch " << options.batch << " x "
+            << json["ranks"] << " ranks  " << options.size << " px  "
+            << json["precision"].get<std::string>() << "  "
             << fixed(json["images_per_s"], 1) << " images/s  "
             << fixed(json["ms_per_step"]["median"], 1) << " ms per step  "
             << fixed(json["cpu_s_per_step"], 2) << " CPU s per step  peak "
@@ -119,8 +129,10 @@ void print_text(const StepOptions& options, const nlohmann::ordered_json& json) 
   if (json.contains("hidden_fraction"))
     std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
               << " ms, step without communication "
-              << fixed(json["ms_per_step_without_communication"], 1) << " ms, hidden fraction "
-              << fixed(100 * json["hidden_fraction"].get<double>(), 0) << " %\n";
+              << fixed(json["ms_per_step_without_communication"], 1)
+              << " ms, hidden fraction "
+              << fixed(100 * json["hidden_fraction"].get<double>(), 0)
+              << " %\n";
 }
 
 int bench_step(const StepOptions& options, Invocation& invocation) {
@@ -131,24 +143,30 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   RankWorld world = enter_world(launch_config, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   const Device device = choose_device(launch_config, world.comm());
-  const auto comm = gradient_communicator(world.take_comm(), device, launch_config);
+  const auto comm =
+      gradient_communicator(world.take_comm(), device, launch_config);
   constexpr std::int64_t kFindings = 14;
   Network network(
       network_spec(options.model), kFindings,
       {.device = device.where,
-       .precision = resolve_precision(find_choice<Precision>(options.precision), device),
-       .own_engine = find_choice<EngineKind>(options.engine) != EngineKind::kAten,
-       .winograd = find_choice<ConvolutionKind>(options.convolutions) != ConvolutionKind::kDirect});
+       .precision =
+           resolve_precision(find_choice<Precision>(options.precision), device),
+       .own_engine =
+           find_choice<EngineKind>(options.engine) != EngineKind::kAten,
+       .winograd = find_choice<ConvolutionKind>(options.convolutions) !=
+                   ConvolutionKind::kDirect});
   network.parameters().initialize(1);
   const LossWeights weights{std::vector<double>(kFindings, 1.0),
                             std::vector<double>(kFindings, 1.0)};
-  const auto compression = *find_choice<GradientCompression>(options.compression);
+  const auto compression =
+      *find_choice<GradientCompression>(options.compression);
 
-  StepBench bench(network, *comm, device,
-                  {.batch = options.batch,
-                   .size = options.size,
-                   .steps = options.steps,
-                   .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
+  StepBench bench(
+      network, *comm, device,
+      {.batch = options.batch,
+       .size = options.size,
+       .steps = options.steps,
+       .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
   Measured measured{bench.run(),
                     {},
                     device,
@@ -158,7 +176,8 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
                     0};
   if (comm->rank() != 0) return 0;
   // Of the steps alone: what follows takes memory of its own.
-  measured.peak_bytes = device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
+  measured.peak_bytes =
+      device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
   measured.layers = bench.layers();
   const auto json = json_of(options, measured);
   if (options.json) {
@@ -174,10 +193,12 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
 
 void add_bench_step(CLI::App& bench, Invocation& invocation) {
   auto step = std::make_shared<StepOptions>();
-  auto* step_command = bench.add_subcommand("step",
-                                            "forward, loss, backward and optimizer on made-up "
-                                            "images; with ranks also the cost of communication");
-  step_command->add_option("--model", step->model, "network")->capture_default_str();
+  auto* step_command =
+      bench.add_subcommand("step",
+                           "forward, loss, backward and optimizer on made-up "
+                           "images; with ranks also the cost of communication");
+  step_command->add_option("--model", step->model, "network")
+      ->capture_default_str();
   step_command->add_option("--batch", step->batch, "images per rank")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
@@ -188,27 +209,37 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
       ->check(CLI::IsMember(names_or_auto<Precision>()))
       ->capture_default_str();
   step_command
-      ->add_option("--engine", step->engine, "auto: our own on CPU; aten: LibTorch's operators")
+      ->add_option("--engine", step->engine,
+                   "auto: our own on CPU; aten: LibTorch's operators")
       ->check(CLI::IsMember(choice_names<EngineKind>()))
       ->capture_default_str();
-  step_command->add_option("--convolutions", step->convolutions, "as train.convolutions")
+  step_command
+      ->add_option("--convolutions", step->convolutions,
+                   "as train.convolutions")
       ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
       ->capture_default_str();
-  step_command->add_option("--threads", step->threads, "compute threads per rank; 0 = its cores");
+  step_command->add_option("--threads", step->threads,
+                           "compute threads per rank; 0 = its cores");
   add_device_option(*step_command, step->device);
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  step_command->add_option("--ranks", step->ranks, "ranks to start")->check(CLI::Range(1, 100000));
+  step_command->add_option("--ranks", step->ranks, "ranks to start")
+      ->check(CLI::Range(1, 100000));
   step_command
-      ->add_option("--gradient-compression", step->compression, "as launch.gradient_compression")
+      ->add_option("--gradient-compression", step->compression,
+                   "as launch.gradient_compression")
       ->check(CLI::IsMember(choice_names<GradientCompression>()))
       ->capture_default_str();
-  step_command->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")
+  step_command
+      ->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")
       ->check(CLI::Range(0.001, 10000.0));
-  step_command->add_flag("--json", step->json, "one JSON object on stdout (docs/json.md)");
+  step_command->add_flag("--json", step->json,
+                         "one JSON object on stdout (docs/json.md)");
   step_command->callback([&invocation, step] {
-    invocation.run = [&invocation, step] { return bench_step(*step, invocation); };
+    invocation.run = [&invocation, step] {
+      return bench_step(*step, invocation);
+    };
   });
 }
 

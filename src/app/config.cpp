@@ -8,18 +8,21 @@
 namespace chexnet {
 
 void add_config(CLI::App& app, Invocation& invocation) {
-  auto* command =
-      app.add_subcommand("config", "list the config keys, with types, defaults and meanings");
+  auto* command = app.add_subcommand(
+      "config", "list the config keys, with types, defaults and meanings");
   struct Options {
     std::string prefix;
     bool markdown = false;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("prefix", options->prefix, "only keys with this prefix, e.g. data.");
-  command->add_flag("--markdown", options->markdown, "print the page docs/config.md");
+  command->add_option("prefix", options->prefix,
+                      "only keys with this prefix, e.g. data.");
+  command->add_flag("--markdown", options->markdown,
+                    "print the page docs/config.md");
   command->callback([&invocation, options] {
     invocation.run = [options] {
-      std::cout << (options->markdown ? options_markdown() : options_help(options->prefix));
+      std::cout << (options->markdown ? options_markdown()
+                                      : options_help(options->prefix));
       return 0;
     };
   });

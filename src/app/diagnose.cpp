@@ -1,6 +1,7 @@
-// diagnose CONFIG measures what limits a run, part by part (train/stage_rates.cpp); diagnose RUN
-// reads what a run wrote, which costs nothing but knows waiting times only: it cannot tell disk
-// from decoding. Both end in run/diagnosis.cpp, which names the limit.
+// diagnose CONFIG measures what limits a run, part by part
+// (train/stage_rates.cpp); diagnose RUN reads what a run wrote, which costs
+// nothing but knows waiting times only: it cannot tell disk from decoding. Both
+// end in run/diagnosis.cpp, which names the limit.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -39,8 +40,8 @@ struct Options {
   bool json = false;
 };
 
-void print(const LimitReport& report, const Rows& evidence, nlohmann::ordered_json json,
-           bool as_json) {
+void print(const LimitReport& report, const Rows& evidence,
+           nlohmann::ordered_json json, bool as_json) {
   if (as_json) {
     json["limit"] = limit_name(report.limit);
     json["reason"] = report.reason;
@@ -49,17 +50,20 @@ void print(const LimitReport& report, const Rows& evidence, nlohmann::ordered_js
     std::cout << json_text(json) << std::endl;
     return;
   }
-  std::cout << aligned(evidence) << "\nlimited by: " << limit_name(report.limit) << "\n  "
-            << report.reason << "\nwhat to change:\n";
+  std::cout << aligned(evidence) << "\nlimited by: " << limit_name(report.limit)
+            << "\n  " << report.reason << "\nwhat to change:\n";
   for (const auto& text : report.advice) std::cout << "  - " << text << "\n";
   std::cout.flush();
 }
 
 void print(const StageMeasurement& measured, bool as_json) {
   const auto& [rates, workers] = measured;
-  const auto shown = [](double r) { return r > 0 ? fixed(r, 1) + " images/s per rank" : "-"; };
+  const auto shown = [](double r) {
+    return r > 0 ? fixed(r, 1) + " images/s per rank" : "-";
+  };
   print(limit_of(rates),
-        {{"as configured (" + std::to_string(workers) + " workers)", shown(rates.whole)},
+        {{"as configured (" + std::to_string(workers) + " workers)",
+          shown(rates.whole)},
          {"reading, no preprocessing", shown(rates.read)},
          {"loading alone", shown(rates.load)},
          {"loading alone, one worker", shown(rates.load_one)},
@@ -79,34 +83,37 @@ void print(const StageMeasurement& measured, bool as_json) {
 }
 
 int measure(const Options& options, Invocation& invocation) {
-  Config config =
-      load_config({options.what.begin(), options.what.end()}, options.set, &invocation.variables);
+  Config config = load_config({options.what.begin(), options.what.end()},
+                              options.set, &invocation.variables);
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   check_run(config);
   RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   const Device device = choose_device(config.launch, world.comm());
-  const auto comm = gradient_communicator(world.take_comm(), device, config.launch);
+  const auto comm =
+      gradient_communicator(world.take_comm(), device, config.launch);
   const Dataset dataset = load_dataset(config, *comm);
   require_training_images(dataset.splits);
-  const auto findings = static_cast<std::int64_t>(dataset.manifest.finding_count());
+  const auto findings =
+      static_cast<std::int64_t>(dataset.manifest.finding_count());
   Network network(network_spec(config.model.arch), findings,
                   network_options(config, device, *comm));
   network.parameters().initialize(1);
-  const LossWeights weights =
-      loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
+  const LossWeights weights = loss_weights(
+      config.train.loss_weights, dataset.manifest, dataset.splits.train);
   const std::int64_t batch =
-      config.train.batch
-          ? *config.train.batch
-          : auto_batch(config, network, *comm,
-                       {.images = static_cast<std::int64_t>(dataset.splits.train.rows.size()),
-                        .host_bytes = available_memory_bytes()});
+      config.train.batch ? *config.train.batch
+                         : auto_batch(config, network, *comm,
+                                      {.images = static_cast<std::int64_t>(
+                                           dataset.splits.train.rows.size()),
+                                       .host_bytes = available_memory_bytes()});
   const RunContext context{config, *comm, device, dataset, network, weights};
   Progress progress(comm->rank() == 0);
-  StageRateOptions stages{.step = step_options(config, weights),
-                          .images = std::max(1, static_cast<int>(batch) / comm->size()),
-                          .rounds = options.steps,
-                          .show = [&](const auto& what) { progress.show("diagnose: " + what); }};
+  StageRateOptions stages{
+      .step = step_options(config, weights),
+      .images = std::max(1, static_cast<int>(batch) / comm->size()),
+      .rounds = options.steps,
+      .show = [&](const auto& what) { progress.show("diagnose: " + what); }};
   const StageMeasurement measured = measure_stages(context, stages);
   progress.clear();
   if (comm->rank() == 0) print(measured, options.json);
@@ -114,16 +121,19 @@ int measure(const Options& options, Invocation& invocation) {
 }
 
 int read_run(const Options& options) {
-  const auto path = std::filesystem::path(options.what.front()) / "metrics.jsonl";
+  const auto path =
+      std::filesystem::path(options.what.front()) / "metrics.jsonl";
   WaitShares shares;
   double data = 0, allreduce = 0, seconds = 0;
   std::int64_t images_before = 0, step_before = 0;
-  for_each_event(read_text(path), [&](const nlohmann::json& line, const std::string&) {
+  for_each_event(read_text(path), [&](const nlohmann::json& line,
+                                      const std::string&) {
     if (line.value("event", "") != "train") return;
     // null where it is not defined
     const auto figure = [&](const char* name) {
       const auto found = line.find(name);
-      return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
+      return found != line.end() && found->is_number() ? found->get<double>()
+                                                       : 0.0;
     };
     const auto images = line.value("images", std::int64_t{0});
     const double rate = figure("images_per_s");
@@ -138,16 +148,17 @@ int read_run(const Options& options) {
     step_before = line.value("step", std::int64_t{0});
   });
   if (seconds <= 0)
-    throw DataError("[diagnose] " + path.string() +
-                    " has no train lines. Hint: name a run folder that has trained");
+    throw DataError(
+        "[diagnose] " + path.string() +
+        " has no train lines. Hint: name a run folder that has trained");
   shares.data = data / seconds;
   shares.allreduce = allreduce / seconds;
   print(limit_of(shares),
         {{"training time", readable_s(seconds)},
          {"waiting for data", fixed(100 * shares.data, 1) + " %"},
          {"waiting for gradients", fixed(100 * shares.allreduce, 1) + " %"},
-         {"stalls",
-          std::to_string(shares.stalls) + " in " + std::to_string(shares.steps) + " steps"}},
+         {"stalls", std::to_string(shares.stalls) + " in " +
+                        std::to_string(shares.steps) + " steps"}},
         {{"seconds", seconds},
          {"data_wait_fraction", shares.data},
          {"allreduce_wait_fraction", shares.allreduce},
@@ -160,23 +171,29 @@ int read_run(const Options& options) {
 }  // namespace
 
 void add_diagnose(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "diagnose", "what limits training: disk, decode, copy, compute or network, and what to do");
+  auto* command =
+      app.add_subcommand("diagnose",
+                         "what limits training: disk, decode, copy, compute or "
+                         "network, and what to do");
   auto options = std::make_shared<Options>();
   command
       ->add_option("what", options->what,
-                   "YAML files of a planned run (measured now), or the folder of a finished run")
+                   "YAML files of a planned run (measured now), or the folder "
+                   "of a finished run")
       ->required();
   add_set_option(*command, options->set, "the files");
   command->add_option("--steps", options->steps, "steps of each measurement")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_option("--ranks", options->ranks, "ranks to start")
+      ->check(CLI::Range(1, 1000000));
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] {
-      return std::filesystem::is_directory(options->what.front()) ? read_run(*options)
-                                                                  : measure(*options, invocation);
+      return std::filesystem::is_directory(options->what.front())
+                 ? read_run(*options)
+                 : measure(*options, invocation);
     };
   });
 }

@@ -1,5 +1,6 @@
-// doctor: is this machine, these ranks and these links fit for training? Rows with what to do, in
-// less than a minute; alone, under mpirun or srun, also on a login node. In their order:
+// doctor: is this machine, these ranks and these links fit for training? Rows
+// with what to do, in less than a minute; alone, under mpirun or srun, also on
+// a login node. In their order:
 //
 //   build          versions of what is linked and what was loaded
 //   start          before any rank exists: can ranks be started at all?
@@ -8,7 +9,8 @@
 //   clock, pace    differences between hosts, and between ranks at equal work
 //   links          MPI, all-reduce, NCCL's transports
 //
-// Where ranks cannot be started the rest is still looked at, by this process alone.
+// Where ranks cannot be started the rest is still looked at, by this process
+// alone.
 #include <ATen/Version.h>
 #include <hwloc.h>
 #include <torch/headeronly/version.h>
@@ -69,10 +71,12 @@ std::string loaded_torch_version() {
   const auto at = config.find(kKey);
   if (at == std::string::npos) return "";
   const auto begin = at + kKey.size();
-  return config.substr(begin, config.find_first_not_of("0123456789.", begin) - begin);
+  return config.substr(begin,
+                       config.find_first_not_of("0123456789.", begin) - begin);
 }
 
-// Equal work on every rank at the same time; the shortest of some rounds of each, seconds.
+// Equal work on every rank at the same time; the shortest of some rounds of
+// each, seconds.
 std::vector<double> paces(Communicator& comm, const Device& device) {
   constexpr int kRounds = 5;
   ThreadPool thread_pool(device.threads);
@@ -84,7 +88,8 @@ std::vector<double> paces(Communicator& comm, const Device& device) {
     mine = std::min(mine, now_s() - start);
   }
   std::vector<double> all;
-  for (const auto& bytes : comm.all_gather(std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes :
+       comm.all_gather(std::as_bytes(std::span(&mine, 1)))) {
     double value = 0;
     std::memcpy(&value, bytes.data(), sizeof value);
     all.push_back(value);
@@ -104,30 +109,38 @@ double clock_skew(Communicator& comm) {
 std::vector<CheckResult> of_links(Communicator& comm, const Device& device) {
   std::vector<CheckResult> found;
   if (comm.size() == 1) {
-    found.push_back({Level::kSkip, "links", "one rank: start doctor with --ranks or mpirun", ""});
+    found.push_back({Level::kSkip, "links",
+                     "one rank: start doctor with --ranks or mpirun", ""});
     return found;
   }
   const double latency = barrier_us(comm, 50);
   found.push_back(
       {latency < 1000 ? Level::kPass : Level::kWarn, "MPI",
        comm.description() + ", barrier " + fixed(latency, 1) + " us",
-       latency < 1000 ? "" : "is it on the fast network? launch.network=ib or tcp:IFACE"});
-  const auto rows = measure_allreduce(comm, device, {4096, 262144, 4194304, 28e6}, 5);
+       latency < 1000
+           ? ""
+           : "is it on the fast network? launch.network=ib or tcp:IFACE"});
+  const auto rows =
+      measure_allreduce(comm, device, {4096, 262144, 4194304, 28e6}, 5);
   std::string text;
   for (const auto& row : rows)
-    text +=
-        (text.empty() ? "" : ", ") + readable_bytes(row.bytes) + " " + fixed(row.bus_gb_per_s, 2);
-  // DenseNet-121's fp32 gradients in a quarter of a second would show behind no backward.
+    text += (text.empty() ? "" : ", ") + readable_bytes(row.bytes) + " " +
+            fixed(row.bus_gb_per_s, 2);
+  // DenseNet-121's fp32 gradients in a quarter of a second would show behind no
+  // backward.
   const bool slow = rows.back().us > 250e3;
-  found.push_back({slow ? Level::kWarn : Level::kPass, "all-reduce", text + " GB/s (bus bandwidth)",
-                   slow ? "compare with the link's figure; see `bench allreduce` and the "
-                          "transports above"
-                        : ""});
+  found.push_back(
+      {slow ? Level::kWarn : Level::kPass, "all-reduce",
+       text + " GB/s (bus bandwidth)",
+       slow ? "compare with the link's figure; see `bench allreduce` and the "
+              "transports above"
+            : ""});
   return found;
 }
 
 // NCCL's transports of all ranks, from its own log.
-std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device, const std::string& log) {
+std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device,
+                                 const std::string& log) {
   if (device.cuda == nullptr || comm.size() == 1)
     return {{Level::kSkip, "NCCL transports", "no GPUs, or one rank", ""}};
   std::vector<std::string> lines;
@@ -147,16 +160,19 @@ std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device, const
       continue;
     }
     const auto colon = pair.concern.find(": ");
-    found.push_back({Level::kWarn,
-                     "NCCL " + std::to_string(pair.from) + " -> " + std::to_string(pair.to),
-                     pair.via + ": " + pair.concern.substr(0, colon),
-                     colon == std::string::npos ? pair.concern : pair.concern.substr(colon + 2)});
+    found.push_back(
+        {Level::kWarn,
+         "NCCL " + std::to_string(pair.from) + " -> " + std::to_string(pair.to),
+         pair.via + ": " + pair.concern.substr(0, colon),
+         colon == std::string::npos ? pair.concern
+                                    : pair.concern.substr(colon + 2)});
   }
-  found.push_back({report.links > 0 ? Level::kPass : Level::kWarn, "NCCL transports",
-                   std::to_string(good) + " of " + std::to_string(report.pairs.size()) +
-                       " pairs as good as they get, " + std::to_string(report.unknown) +
-                       " lines of unknown form",
-                   report.links > 0 ? "" : "NCCL_DEBUG_FILE was not written"});
+  found.push_back(
+      {report.links > 0 ? Level::kPass : Level::kWarn, "NCCL transports",
+       std::to_string(good) + " of " + std::to_string(report.pairs.size()) +
+           " pairs as good as they get, " + std::to_string(report.unknown) +
+           " lines of unknown form",
+       report.links > 0 ? "" : "NCCL_DEBUG_FILE was not written"});
   return found;
 }
 
@@ -164,14 +180,15 @@ std::vector<CheckResult> of_build() {
   const auto version_of = [](unsigned api) {
     return std::to_string(api >> 16) + "." + std::to_string((api >> 8) & 255);
   };
-  return {
-      {Level::kPass, "chexnet-train", CHEXNET_VERSION " of variant " CHEXNET_CUDA_VARIANT, ""},
-      check_versions("LibTorch", TORCH_VERSION, loaded_torch_version()),
-      check_versions("hwloc", version_of(HWLOC_API_VERSION), version_of(hwloc_get_api_version()))};
+  return {{Level::kPass, "chexnet-train",
+           CHEXNET_VERSION " of variant " CHEXNET_CUDA_VARIANT, ""},
+          check_versions("LibTorch", TORCH_VERSION, loaded_torch_version()),
+          check_versions("hwloc", version_of(HWLOC_API_VERSION),
+                         version_of(hwloc_get_api_version()))};
 }
 
-// NCCL's own log of this rank goes to a file whose name cannot be guessed; empty: there is no
-// folder for it.
+// NCCL's own log of this rank goes to a file whose name cannot be guessed;
+// empty: there is no folder for it.
 fs::path ask_nccl() {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
@@ -195,31 +212,40 @@ Start look_at_start(const Options& options) {
   start.config = options.links.config();
   start.is_rank = started_as_rank(process_environment());
   const BatchJob job = batch_job(process_environment());
-  const bool here = start.is_rank || (start.config.hostfile.empty() && job.nodes == 1);
-  start.checks = of_start(start.config, !start.is_rank && wants_ranks(start.config), here);
+  const bool here =
+      start.is_rank || (start.config.hostfile.empty() && job.nodes == 1);
+  start.checks =
+      of_start(start.config, !start.is_rank && wants_ranks(start.config), here);
   return start;
 }
 
 bool may_start_ranks(const Start& start) {
-  return std::ranges::count(start.checks, Level::kFail, &CheckResult::level) == 0;
+  return std::ranges::count(start.checks, Level::kFail, &CheckResult::level) ==
+         0;
 }
 
-// This process alone, because the ranks that were asked for cannot start: `why`.
-RankWorld enter_alone(Start& start, const std::string& why, Invocation& invocation) {
-  start.checks.push_back({Level::kFail, "ranks", why, "the rows here are of one process"});
+// This process alone, because the ranks that were asked for cannot start:
+// `why`.
+RankWorld enter_alone(Start& start, const std::string& why,
+                      Invocation& invocation) {
+  start.checks.push_back(
+      {Level::kFail, "ranks", why, "the rows here are of one process"});
   return enter_world(one_rank(start.config), invocation);
 }
 
 RankWorld enter(Start& start, bool dry_run, Invocation& invocation) {
-  if (!start.is_rank && !may_start_ranks(start) && !dry_run) start.config = one_rank(start.config);
+  if (!start.is_rank && !may_start_ranks(start) && !dry_run)
+    start.config = one_rank(start.config);
   ParentTask parent;
   parent.dry_run = dry_run;
   std::string why;
   try {
     RankWorld world = enter_world(start.config, invocation, parent);
     const auto code = world.parent_exit_code();
-    if (!code || *code == 0 || *code == static_cast<int>(ExitCode::kDevice)) return world;
-    why = "mpirun ended with exit code " + std::to_string(*code) + ", see above";
+    if (!code || *code == 0 || *code == static_cast<int>(ExitCode::kDevice))
+      return world;
+    why =
+        "mpirun ended with exit code " + std::to_string(*code) + ", see above";
   } catch (const DeviceError& e) {
     if (start.is_rank) throw;
     why = e.what();
@@ -230,11 +256,13 @@ RankWorld enter(Start& start, bool dry_run, Invocation& invocation) {
 std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
   std::vector<CheckResult> checks;
   for (const auto& row : rows)
-    checks.push_back({row.good ? Level::kPass : Level::kWarn, "rank " + std::to_string(row.rank),
-                      row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
-                          (row.gpu.empty() ? "" : ", " + row.gpu) +
-                          (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.binding,
-                      row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
+    checks.push_back(
+        {row.good ? Level::kPass : Level::kWarn,
+         "rank " + std::to_string(row.rank),
+         row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
+             (row.gpu.empty() ? "" : ", " + row.gpu) +
+             (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.binding,
+         row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
   return checks;
 }
 
@@ -244,7 +272,8 @@ struct HostChecks {
 };
 
 // One rank of each host looks at it; everybody hears all.
-HostChecks of_hosts(const Options& options, Communicator& comm, const Device& device) {
+HostChecks of_hosts(const Options& options, Communicator& comm,
+                    const Device& device) {
   const World& world = comm.world();
   ordered_json mine;
   if (world.local_rank == 0) {
@@ -261,23 +290,26 @@ HostChecks of_hosts(const Options& options, Communicator& comm, const Device& de
     hosts.names.insert(said["host"]);
     for (auto& check : checks_of(said["checks"])) {
       const bool several = comm.size() > world.local_size;
-      if (several) check.name = said["host"].get<std::string>() + ": " + check.name;
+      if (several)
+        check.name = said["host"].get<std::string>() + ": " + check.name;
       hosts.checks.push_back(std::move(check));
     }
   }
   return hosts;
 }
 
-// Prints the rows, and packs them for a help desk where that is asked for. The exit code.
+// Prints the rows, and packs them for a help desk where that is asked for. The
+// exit code.
 int report(const Options& options, const std::vector<CheckResult>& checks,
            const std::set<std::string>& hosts, double seconds) {
   const auto count = [&](Level level) {
     return std::ranges::count(checks, level, &CheckResult::level);
   };
-  const std::string summary =
-      std::to_string(count(Level::kPass)) + " PASS, " + std::to_string(count(Level::kWarn)) +
-      " WARN, " + std::to_string(count(Level::kFail)) + " FAIL, " +
-      std::to_string(count(Level::kSkip)) + " SKIP in " + fixed(seconds, 1) + " s";
+  const std::string summary = std::to_string(count(Level::kPass)) + " PASS, " +
+                              std::to_string(count(Level::kWarn)) + " WARN, " +
+                              std::to_string(count(Level::kFail)) + " FAIL, " +
+                              std::to_string(count(Level::kSkip)) +
+                              " SKIP in " + fixed(seconds, 1) + " s";
   const std::string text = text_of(checks) + summary + "\n";
   if (options.json)
     std::cout << json_text(ordered_json({{"seconds", seconds},
@@ -290,22 +322,26 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
   else
     std::cout << text << std::flush;
   if (!options.collect.empty())
-    log_info(
-        "for a help desk: " + collect_for_help(options.collect, text, hosts).string() +
-        " (names that the run's split.csv, config and records hold were replaced: of patients, "
-        "images, hosts, folders, and the files' owners; read it before you pass it on)");
+    log_info("for a help desk: " +
+             collect_for_help(options.collect, text, hosts).string() +
+             " (names that the run's split.csv, config and records hold were "
+             "replaced: of patients, "
+             "images, hosts, folders, and the files' owners; read it before "
+             "you pass it on)");
   return count(Level::kFail) > 0 ? static_cast<int>(ExitCode::kDevice) : 0;
 }
 
 int run(const Options& options, Invocation& invocation) {
   const double begin = now_s();
   // Before MPI and NCCL start: NCCL reads its variables once.
-  const fs::path nccl_log = started_as_rank(process_environment()) ? ask_nccl() : fs::path();
+  const fs::path nccl_log =
+      started_as_rank(process_environment()) ? ask_nccl() : fs::path();
   Start start = look_at_start(options);
   RankWorld world = enter(start, options.links.launch.dry_run, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   const Device device = choose_device(start.config, world.comm());
-  const auto comm = gradient_communicator(world.take_comm(), device, start.config);
+  const auto comm =
+      gradient_communicator(world.take_comm(), device, start.config);
 
   std::vector<CheckResult> checks = of_build();
   const auto add = [&](const std::vector<CheckResult>& more) {
@@ -315,7 +351,8 @@ int run(const Options& options, Invocation& invocation) {
   add(of_placements(device.placements));
   const HostChecks hosts = of_hosts(options, *comm, device);
   add(hosts.checks);
-  add({check_clock_skew(clock_skew(*comm), static_cast<int>(hosts.names.size()))});
+  add({check_clock_skew(clock_skew(*comm),
+                        static_cast<int>(hosts.names.size()))});
   add({check_pace(paces(*comm, device))});
   add(of_links(*comm, device));
   add(of_nccl(*comm, device, nccl_log.string()));
@@ -329,16 +366,21 @@ int run(const Options& options, Invocation& invocation) {
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
-      "doctor", "check versions, binding, GPUs, limits, disks and links; exit 5 when one fails");
+  auto* command = app.add_subcommand("doctor",
+                                     "check versions, binding, GPUs, limits, "
+                                     "disks and links; exit 5 when one fails");
   options->links.add_to(*command);
   command->add_option("--folder", options->folder, "where runs will be written")
       ->capture_default_str();
-  command->add_option("--collect", options->collect,
-                      "collect what a help desk needs from this run folder, without ids");
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_option(
+      "--collect", options->collect,
+      "collect what a help desk needs from this run folder, without ids");
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return run(*options, invocation); };
+    invocation.run = [&invocation, options] {
+      return run(*options, invocation);
+    };
   });
 }
 

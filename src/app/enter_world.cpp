@@ -2,8 +2,8 @@
 //
 //   a launcher started us (mpirun, srun)   -> rank of its world, over MPI
 //   --dry-run                              -> print the command and stop
-//   one rank whose failures are restarted  -> parent of the same command, without mpirun
-//   several ranks                          -> parent of mpirun
+//   one rank whose failures are restarted  -> parent of the same command,
+//   without mpirun several ranks                          -> parent of mpirun
 //   one rank                               -> the rank itself, a world of one
 #include "chexnet/app/enter_world.hpp"
 
@@ -45,8 +45,8 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
                        const Invocation& invocation) {
   SelfLaunch launch;
   launch.hostfile = config.hostfile.empty() ? job.nodefile : config.hostfile;
-  const auto hosts =
-      launch.hostfile.empty() ? std::vector<HostSlots>{} : read_hostfile(launch.hostfile);
+  const auto hosts = launch.hostfile.empty() ? std::vector<HostSlots>{}
+                                             : read_hostfile(launch.hostfile);
   RankRequest request;
   request.ranks = static_cast<int>(config.ranks);
   request.ranks_per_host = static_cast<int>(config.ranks_per_node);
@@ -57,20 +57,23 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
       request.host_gpus = job.host_gpus;
   }
   launch.layout = decide_layout(request, job, hosts);
-  // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host, however many cores.
+  // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host,
+  // however many cores.
   int slots = hosts.empty() ? job.tasks : 0;
   for (const auto& host : hosts) slots += host.slots;
   const auto ranks = static_cast<std::size_t>(launch.layout.ranks);
   // Where all ranks are ours mpirun needs no host file, and may bind them.
-  const bool here = launch.layout.hosts == 1 && (hosts.empty() || is_this_host(hosts.front().name));
+  const bool here = launch.layout.hosts == 1 &&
+                    (hosts.empty() || is_this_host(hosts.front().name));
   if (here) launch.hostfile.clear();
   launch.alone = launch.layout.ranks == 1 && launch.hostfile.empty();
-  launch.oversubscribe =
-      (slots > 0 && launch.layout.ranks > slots) || (here && ranks > allowed_cpus().size());
+  launch.oversubscribe = (slots > 0 && launch.layout.ranks > slots) ||
+                         (here && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
   launch.forwarded = forwarded_variables(environ, invocation.variables);
   launch.mpi_args = network_settings(config.network).mpirun;
-  launch.mpi_args.insert(launch.mpi_args.end(), config.mpi_args.begin(), config.mpi_args.end());
+  launch.mpi_args.insert(launch.mpi_args.end(), config.mpi_args.begin(),
+                         config.mpi_args.end());
   launch.program = invocation.program;
   for (const auto& word : invocation.arguments)
     if (word != kDryRunOption) launch.arguments.push_back(word);
@@ -78,23 +81,27 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
 }
 
 // What mpirun would only stumble over.
-std::vector<CheckResult> start_checks(const NetworkChoice& network, const SelfLaunch& launch) {
+std::vector<CheckResult> start_checks(const NetworkChoice& network,
+                                      const SelfLaunch& launch) {
   const Mpirun mpirun = find_mpirun();
   using Kind = NetworkChoice::Kind;
-  const bool asks_ucx = network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
+  const bool asks_ucx =
+      network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
   NetworkFacts facts = read_network_facts(asks_ucx ? &mpirun : nullptr);
   const bool here = launch.layout.hosts == 1 && launch.hostfile.empty();
   if (!here) facts.adapters.reset();
   constexpr bool kNeeded = true;
-  return {temporary_folder_check(process_environment()), mpirun_check(mpirun, kNeeded),
-          network_check(network, facts)};
+  return {temporary_folder_check(process_environment()),
+          mpirun_check(mpirun, kNeeded), network_check(network, facts)};
 }
 
-std::unique_ptr<Communicator> open_world(const LaunchConfig& config, const ParentTask& task,
+std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
+                                         const ParentTask& task,
                                          const Environment& env) {
   if (task.dry_run)
     throw ConfigError(
-        "[launch] --dry-run prints the command that would start the ranks, and this process is a "
+        "[launch] --dry-run prints the command that would start the ranks, and "
+        "this process is a "
         "rank already. Hint: leave mpirun or srun away");
   if (task.stops) install_stop_signals();  // MPI's start takes a while
   refuse(launcher_problem(env));
@@ -120,22 +127,28 @@ RankWorld as_rank(std::unique_ptr<Communicator> comm, Invocation& invocation) {
 
 }  // namespace
 
-RankWorld enter_world(const LaunchConfig& config, Invocation& invocation, const ParentTask& task) {
+RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
+                      const ParentTask& task) {
   const Environment env = process_environment();
-  if (started_as_rank(env)) return as_rank(open_world(config, task, env), invocation);
+  if (started_as_rank(env))
+    return as_rank(open_world(config, task, env), invocation);
 
   refuse_singletons(1);
   // Tells ranks who started them, and when first.
-  setenv("CHEXNET_PARENT", fixed(system_time_s() - process_age_s(), 3).c_str(), 0);
+  setenv("CHEXNET_PARENT", fixed(system_time_s() - process_age_s(), 3).c_str(),
+         0);
   const SelfLaunch ranks = self_launch(config, batch_job(env), invocation);
   if (task.dry_run) {
-    std::cout << (ranks.alone ? "one rank: this process trains by itself, without mpirun"
-                              : command_text(start_command(ranks)))
-              << "\n";
+    std::cout
+        << (ranks.alone
+                ? "one rank: this process trains by itself, without mpirun"
+                : command_text(start_command(ranks)))
+        << "\n";
     return RankWorld(0);
   }
 
-  // The parent of one rank is there for its restarts; the rank itself knows that it has one.
+  // The parent of one rank is there for its restarts; the rank itself knows
+  // that it has one.
   const bool watched = task.restarts > 0 && env(kRestartsVariable) == nullptr;
   if (ranks.alone && watched) {
     setenv(kRestartsVariable, "0", 1);
@@ -158,8 +171,10 @@ std::string resume_command(const Invocation& invocation, int ranks) {
   const Environment env = process_environment();
   if (started_as_rank(env) && env("CHEXNET_PARENT") == nullptr)
     words = {"mpirun", "--map-by", "socket", "-np", std::to_string(ranks)};
-  words.insert(words.end(), invocation.command.begin(), invocation.command.end());
-  words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
+  words.insert(words.end(), invocation.command.begin(),
+               invocation.command.end());
+  words.insert(words.end(), invocation.arguments.begin(),
+               invocation.arguments.end());
   add_resume(words);
   return command_text(words);
 }

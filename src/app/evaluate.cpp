@@ -1,8 +1,10 @@
-// evaluate: scores of a model on a split or on any table, or of somebody's table of probabilities.
+// evaluate: scores of a model on a split or on any table, or of somebody's
+// table of probabilities.
 //
-// A checkpoint inside a run folder is scored as that run would score it: its state.json holds the
-// whole config. A .safetensors file that was carried elsewhere holds the config without places;
-// what it needs to read images then comes from --manifest, --images and --set.
+// A checkpoint inside a run folder is scored as that run would score it: its
+// state.json holds the whole config. A .safetensors file that was carried
+// elsewhere holds the config without places; what it needs to read images then
+// comes from --manifest, --images and --set.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -43,13 +45,15 @@ void print(const SplitScores& result, const std::string& sha256, bool json) {
     std::cout << scores_text(result) << std::endl;
 }
 
-void say_what_has_no_scores(const Manifest& manifest, const Predictions& predictions,
+void say_what_has_no_scores(const Manifest& manifest,
+                            const Predictions& predictions,
                             const std::string& path) {
   Strings absent;
   for (const auto& name : manifest.findings)
     if (!find_finding(predictions.findings, name)) absent.push_back(name);
   if (!absent.empty())
-    log_info("not scored, as " + path + " has no such column: " + listed(absent));
+    log_info("not scored, as " + path +
+             " has no such column: " + listed(absent));
 }
 
 int evaluate_predictions(const Options& options) {
@@ -65,34 +69,39 @@ int evaluate_predictions(const Options& options) {
     predictions = read_predictions(options.predictions, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
   }
-  print({options.predictions, score(predictions, config.eval.findings)}, "", options.json);
+  print({options.predictions, score(predictions, config.eval.findings)}, "",
+        options.json);
   return 0;
 }
 
-// The config of the run that a model is in, else what the model file itself says; then what the
-// user overrides.
-Config config_of(const std::filesystem::path& file, const ModelCard& card, const Options& options,
-                 Strings& variables) {
+// The config of the run that a model is in, else what the model file itself
+// says; then what the user overrides.
+Config config_of(const std::filesystem::path& file, const ModelCard& card,
+                 const Options& options, Strings& variables) {
   const auto kept = file.parent_path() / "state.json";
-  const bool in_run = file.filename() == "model.safetensors" && std::filesystem::exists(kept);
+  const bool in_run =
+      file.filename() == "model.safetensors" && std::filesystem::exists(kept);
   Config config;
   if (in_run) {
     const auto text = CheckpointStore::read_state(file.parent_path());
     const TrainState state = TrainState::from_json(text, kept.string());
-    config = load_config_text(kept.string(), state.config, options.set, &variables);
+    config =
+        load_config_text(kept.string(), state.config, options.set, &variables);
   } else {
     const Config said = load_config_text(file.string(), card.config, {});
-    config =
-        load_config_text(file.string(), config_yaml(without_places(said)), options.set, &variables);
+    config = load_config_text(file.string(), config_yaml(without_places(said)),
+                              options.set, &variables);
   }
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   if (!options.images.empty()) config.data.images = options.images;
   if (const auto format = find_choice<ManifestFormat>(options.format))
     config.data.manifest.format = *format;
-  const bool has_table = !options.manifests.empty() || !config.data.manifest.path.empty();
+  const bool has_table =
+      !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())
     throw ConfigError("[evaluate] " + file.string() +
-                      ": no table or no images are named. Hint: --manifest TABLE --images FOLDER");
+                      ": no table or no images are named. Hint: --manifest "
+                      "TABLE --images FOLDER");
   return config;
 }
 
@@ -101,7 +110,8 @@ void say_what_is_not_scored(const TestSet& set) {
     log_info("not scored, as " + set.dataset.manifest.path +
              " has no such finding: " + listed(set.unlabeled));
   if (!set.unknown.empty())
-    log_info("not scored, as the network does not know it: " + listed(set.unknown));
+    log_info("not scored, as the network does not know it: " +
+             listed(set.unknown));
 }
 
 int evaluate_model(const Options& options, Invocation& invocation) {
@@ -109,26 +119,31 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
-  const RankWorld world = enter_world(config.launch, invocation,
-                                      {.run_folder = {}, .resume_command = {}, .stops = true});
+  const RankWorld world =
+      enter_world(config.launch, invocation,
+                  {.run_folder = {}, .resume_command = {}, .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
   const Device device = choose_device(config.launch, comm);
-  const TestSet set = options.manifests.empty()
-                          ? load_split(config, options.split, card.findings, comm)
-                          : load_tables(config, options.manifests, card.findings, comm);
+  const TestSet set =
+      options.manifests.empty()
+          ? load_split(config, options.split, card.findings, comm)
+          : load_tables(config, options.manifests, card.findings, comm);
   const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
   if (comm.rank() == 0) {
-    const Strings& asked = config.data.findings.empty() ? card.findings : config.data.findings;
+    const Strings& asked =
+        config.data.findings.empty() ? card.findings : config.data.findings;
     read_network(file, config, asked, network.parameters());
     say_what_is_not_scored(set);
   }
   broadcast_from_rank_0(comm, network.parameters(), nullptr);
-  // Unweighted, so that losses of runs with other weights compare, and no training split is needed.
-  const LossWeights weights = loss_weights(LossWeighting::kNone, manifest, set.split);
+  // Unweighted, so that losses of runs with other weights compare, and no
+  // training split is needed.
+  const LossWeights weights =
+      loss_weights(LossWeighting::kNone, manifest, set.split);
   const RunContext context{config, comm, device, set.dataset, network, weights};
   const auto prediction = predict_split(context, set.split, stop_requested);
   if (!prediction) {
@@ -149,44 +164,52 @@ int evaluate_model(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_evaluate(CLI::App& app, Invocation& invocation) {
-  auto* command =
-      app.add_subcommand("evaluate", "AUROC of a run, a checkpoint, or any table of probabilities");
+  auto* command = app.add_subcommand(
+      "evaluate",
+      "AUROC of a run, a checkpoint, or any table of probabilities");
   auto options = std::make_shared<Options>();
-  auto* model = command->add_option(
-      "model", options->model,
-      "run folder (its best checkpoint), checkpoint folder, or a model's .safetensors file");
-  auto* predictions =
-      command->add_option("--predictions", options->predictions,
-                          "CSV with an image column and a probability column per finding");
+  auto* model =
+      command->add_option("model", options->model,
+                          "run folder (its best checkpoint), checkpoint "
+                          "folder, or a model's .safetensors file");
+  auto* predictions = command->add_option(
+      "--predictions", options->predictions,
+      "CSV with an image column and a probability column per finding");
   model->excludes(predictions);
-  auto* manifest =
-      command
-          ->add_option("--manifest", options->manifests,
-                       "score all rows of this table instead of a split; may be repeated")
-          ->expected(1)
-          ->take_all()
-          ->check(in_file_system());
+  auto* manifest = command
+                       ->add_option("--manifest", options->manifests,
+                                    "score all rows of this table instead of a "
+                                    "split; may be repeated")
+                       ->expected(1)
+                       ->take_all()
+                       ->check(in_file_system());
   command
       ->add_option("--images", options->images,
-                   "with --manifest: where its images are (data.images); may be repeated")
+                   "with --manifest: where its images are (data.images); may "
+                   "be repeated")
       ->expected(1)
       ->take_all()
       ->needs(manifest)
       ->excludes(predictions);
   command
-      ->add_option("--format", options->format,
-                   "of --manifest: nih, chexpert or csv; else as data.manifest.format")
+      ->add_option(
+          "--format", options->format,
+          "of --manifest: nih, chexpert or csv; else as data.manifest.format")
       ->check(CLI::IsMember(choice_names<ManifestFormat>()))
       ->needs(manifest);
   command->add_option("--split", options->split, "train, val or test")
       ->excludes(predictions)
       ->excludes(manifest);
-  command->add_option("--out", options->out, "write image, labels and probabilities to this CSV")
+  command
+      ->add_option("--out", options->out,
+                   "write image, labels and probabilities to this CSV")
       ->excludes(predictions)
       ->check(in_file_system());
   add_set_option(*command, options->set, "the run's config");
-  command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_option("--ranks", options->ranks, "ranks to start")
+      ->check(CLI::Range(1, 1000000));
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");

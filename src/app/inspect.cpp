@@ -1,5 +1,6 @@
-// inspect: an audit of a data set, for people (a page) and for scripts (--json). What training
-// would refuse is counted here: the reader wants to know all of it, and not the first.
+// inspect: an audit of a data set, for people (a page) and for scripts
+// (--json). What training would refuse is counted here: the reader wants to
+// know all of it, and not the first.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -37,22 +38,29 @@ std::string right(std::size_t number, std::size_t width) {
 }
 
 // The number, and the first few of them.
-void list(const char* what, const std::vector<std::string>& items, const char* good) {
+void list(const char* what, const std::vector<std::string>& items,
+          const char* good) {
   std::cout << padded(what, 22)
-            << (items.empty() ? std::string(good) : std::to_string(items.size())) << "\n";
+            << (items.empty() ? std::string(good)
+                              : std::to_string(items.size()))
+            << "\n";
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i)
     std::cout << "    " << printable(items[i]) << "\n";
   if (items.size() > kShown)
-    std::cout << "    and " << items.size() - kShown << " more (--json has all)\n";
+    std::cout << "    and " << items.size() - kShown
+              << " more (--json has all)\n";
 }
 
-std::vector<std::string> joined(const std::vector<std::vector<std::string>>& groups,
-                                const std::string& sign) {
+std::vector<std::string> joined(
+    const std::vector<std::vector<std::string>>& groups,
+    const std::string& sign) {
   std::vector<std::string> lines;
   for (const auto& names : groups)
     lines.push_back(names[0] + sign + names[1] +
-                    (names.size() > 2 ? " and " + std::to_string(names.size() - 2) + " more" : ""));
+                    (names.size() > 2
+                         ? " and " + std::to_string(names.size() - 2) + " more"
+                         : ""));
   return lines;
 }
 
@@ -60,18 +68,23 @@ std::string conclusion(const Audit& a, const Manifest& m) {
   if (!a.clean()) return "look at the lines above before training";
   std::string notes;
   if (!a.duplicates.empty())
-    notes += "; the same picture appears twice: " + std::to_string(a.duplicates.size());
+    notes += "; the same picture appears twice: " +
+             std::to_string(a.duplicates.size());
   if (!a.near_duplicates.empty())
-    notes += "; nearly the same one: " + std::to_string(a.near_duplicates.size());
-  if (!m.knows_patients) notes += "; whether a patient is in two splits is unknown";
-  return notes.empty() ? "nothing wrong was found"
-                       : "nothing missing, damaged or leaking was found" + notes;
+    notes +=
+        "; nearly the same one: " + std::to_string(a.near_duplicates.size());
+  if (!m.knows_patients)
+    notes += "; whether a patient is in two splits is unknown";
+  return notes.empty()
+             ? "nothing wrong was found"
+             : "nothing missing, damaged or leaking was found" + notes;
 }
 
 void print_page(const Audit& a, const Manifest& m) {
-  std::cout << "table                 " << m.path << ", " << m.size() << " images, sha256 "
-            << m.sha256.substr(0, 12) << "\n";
-  for (const auto& text : a.known) std::cout << padded("known numbers", 22) << text << "\n";
+  std::cout << "table                 " << m.path << ", " << m.size()
+            << " images, sha256 " << m.sha256.substr(0, 12) << "\n";
+  for (const auto& text : a.known)
+    std::cout << padded("known numbers", 22) << text << "\n";
   list("missing images", a.missing, "none");
   list("not in the table", a.unlisted, "none");
   list("damaged", a.corrupt, "none");
@@ -87,7 +100,9 @@ void print_page(const Audit& a, const Manifest& m) {
   list("the same picture", joined(a.duplicates, " = "), "none");
   list("nearly the same one", joined(a.near_duplicates, " ~ "), "none");
   list("leaks between splits", a.leaks,
-       m.knows_patients ? "none" : "patients unknown: no patient column; pictures: none");
+       m.knows_patients
+           ? "none"
+           : "patients unknown: no patient column; pictures: none");
 
   std::cout << "\n" << padded("positives", 28);
   for (const auto& split : a.splits)
@@ -99,7 +114,8 @@ void print_page(const Audit& a, const Manifest& m) {
     std::cout << "\n";
   };
   line("images", [](const auto& s) { return s.images; });
-  if (m.knows_patients) line("patients", [](const auto& s) { return s.patients; });
+  if (m.knows_patients)
+    line("patients", [](const auto& s) { return s.patients; });
   if (a.splits.empty() || a.splits.front().has_no_finding)
     line("no finding", [](const auto& s) { return s.no_finding; });
   for (std::size_t k = 0; k < m.finding_count(); ++k)
@@ -120,51 +136,59 @@ Json as_json(const Audit& a, const Manifest& m) {
   Json splits = Json::object();
   for (const auto& s : a.splits) {
     Json positives = Json::object(), groups = Json::object();
-    for (std::size_t k = 0; k < m.finding_count(); ++k) positives[m.findings[k]] = s.positives[k];
+    for (std::size_t k = 0; k < m.finding_count(); ++k)
+      positives[m.findings[k]] = s.positives[k];
     for (const auto& [name, group] : s.subgroups) {
       Json of_group = Json::object();
       for (std::size_t k = 0; k < m.finding_count(); ++k)
         of_group[m.findings[k]] = group.positives[k];
-      groups[name] = {{"images", group.images}, {"positives", std::move(of_group)}};
+      groups[name] = {{"images", group.images},
+                      {"positives", std::move(of_group)}};
     }
-    splits[s.name] = {{"images", s.images},
-                      {"patients", m.knows_patients ? Json(s.patients) : Json(nullptr)},
-                      {"no_finding", s.has_no_finding ? Json(s.no_finding) : Json(nullptr)},
-                      {"unlabeled_entries", s.unlabeled_entries},
-                      {"positives", std::move(positives)},
-                      {"subgroups", std::move(groups)}};
+    splits[s.name] = {
+        {"images", s.images},
+        {"patients", m.knows_patients ? Json(s.patients) : Json(nullptr)},
+        {"no_finding", s.has_no_finding ? Json(s.no_finding) : Json(nullptr)},
+        {"unlabeled_entries", s.unlabeled_entries},
+        {"positives", std::move(positives)},
+        {"subgroups", std::move(groups)}};
   }
-  return {{"table", {{"path", m.path}, {"sha256", m.sha256}, {"images", m.size()}}},
-          {"clean", a.clean()},
-          {"known_numbers", a.known},
-          {"missing", a.missing},
-          {"not_in_table", a.unlisted},
-          {"damaged", a.corrupt},
-          {"sizes", a.sizes},
-          {"odd_sized", a.odd_sized},
-          {"one_gray", a.flat},
-          {"same_picture", a.duplicates},
-          {"nearly_same_picture", a.near_duplicates},
-          {"leaks", a.leaks},
-          {"splits", std::move(splits)}};
+  return {
+      {"table", {{"path", m.path}, {"sha256", m.sha256}, {"images", m.size()}}},
+      {"clean", a.clean()},
+      {"known_numbers", a.known},
+      {"missing", a.missing},
+      {"not_in_table", a.unlisted},
+      {"damaged", a.corrupt},
+      {"sizes", a.sizes},
+      {"odd_sized", a.odd_sized},
+      {"one_gray", a.flat},
+      {"same_picture", a.duplicates},
+      {"nearly_same_picture", a.near_duplicates},
+      {"leaks", a.leaks},
+      {"splits", std::move(splits)}};
 }
 
 int run(const Options& options) {
-  Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set);
   config.data.allow_patient_leak = true;  // counted here, not refused
   const Manifest manifest = read_manifest(config.data, config.eval);
   const Splits splits = make_splits(manifest, config.data);
   const auto stores = open_stores(config.data);
   Progress progress(true);
   const double start = now_s();
-  const int threads =
-      options.threads > 0 ? options.threads : static_cast<int>(allowed_cpus().size());
-  const Audit result = audit(
-      config.data, manifest, splits, *stores, threads, [&](std::size_t done, std::size_t all) {
-        progress.show("inspecting: " +
-                      percent_and_time_left(static_cast<double>(done) / static_cast<double>(all),
-                                            now_s() - start));
-      });
+  const int threads = options.threads > 0
+                          ? options.threads
+                          : static_cast<int>(allowed_cpus().size());
+  const Audit result =
+      audit(config.data, manifest, splits, *stores, threads,
+            [&](std::size_t done, std::size_t all) {
+              progress.show("inspecting: " +
+                            percent_and_time_left(static_cast<double>(done) /
+                                                      static_cast<double>(all),
+                                                  now_s() - start));
+            });
   progress.clear();
   if (options.json)
     std::cout << json_text(as_json(result, manifest)) << std::endl;
@@ -176,16 +200,21 @@ int run(const Options& options) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "inspect", "audit a data set: counts, missing, damaged, odd, duplicate images, leaks");
+  auto* command = app.add_subcommand("inspect",
+                                     "audit a data set: counts, missing, "
+                                     "damaged, odd, duplicate images, leaks");
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files with the data section")->required();
+  command
+      ->add_option("config", options->files, "YAML files with the data section")
+      ->required();
   add_set_option(*command, options->set, "the files");
   command->add_option("--threads", options->threads, "threads; 0 = all cores")
       ->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
-  command->callback(
-      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return run(*options); };
+  });
 }
 
 }  // namespace chexnet

@@ -1,7 +1,8 @@
-// Parses, runs one subcommand, catches once. After an error, in this order: the text goes to stderr
-// and the rank's log; into the metrics of the run that ended by it; the log is closed; and where
-// there are other ranks all of them end with this error's code. The abort comes last because no
-// code runs after it.
+// Parses, runs one subcommand, catches once. After an error, in this order: the
+// text goes to stderr and the rank's log; into the metrics of the run that
+// ended by it; the log is closed; and where there are other ranks all of them
+// end with this error's code. The abort comes last because no code runs after
+// it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,9 +22,10 @@
 
 namespace {
 
-// A failed rank takes the others with it, by the same code: they would wait for it until the
-// deadline.
-int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet::ExitCode code) {
+// A failed rank takes the others with it, by the same code: they would wait for
+// it until the deadline.
+int fail(const chexnet::Invocation& invocation, const std::string& text,
+         chexnet::ExitCode code) {
   chexnet::log_error(text);
   try {
     const auto& note = invocation.on_failure.note_error;
@@ -42,18 +44,22 @@ int fail(const chexnet::Invocation& invocation, const std::string& text, chexnet
 
 int main(int argc, char** argv) {
   using chexnet::ExitCode;
-  // Who started us may ignore it, and the kernel would throw away how our children end.
+  // Who started us may ignore it, and the kernel would throw away how our
+  // children end.
   signal(SIGCHLD, SIG_DFL);
-  if (chexnet::started_as_rank(chexnet::process_environment()) && !chexnet::die_with_parent())
+  if (chexnet::started_as_rank(chexnet::process_environment()) &&
+      !chexnet::die_with_parent())
     return static_cast<int>(ExitCode::kDevice);
 
   chexnet::Invocation invocation;
   invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();
-  invocation.command = chexnet::command_words(chexnet::process_environment(), invocation.program);
+  invocation.command = chexnet::command_words(chexnet::process_environment(),
+                                              invocation.program);
   invocation.arguments.assign(argv + 1, argv + argc);
 
   CLI::App app{
-      "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per GPU. For research use, "
+      "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
+      "GPU. For research use, "
       "not a medical device."};
   app.name("chexnet-train");
   app.require_subcommand(1);
@@ -85,14 +91,16 @@ int main(int argc, char** argv) {
   } catch (const chexnet::Error& e) {
     return fail(invocation, e.what(), e.code());
   } catch (const std::bad_alloc&) {
-    return fail(invocation,
-                "[memory] the machine has not enough memory. Hint: lower train.batch, "
-                "data.prefetch or the number of ranks",
-                ExitCode::kDevice);
+    return fail(
+        invocation,
+        "[memory] the machine has not enough memory. Hint: lower train.batch, "
+        "data.prefetch or the number of ranks",
+        ExitCode::kDevice);
   } catch (const std::exception& e) {
     return fail(invocation,
                 std::string("[internal] ") + e.what() +
-                    ". Hint: this is a fault of the program or of a library; please report it",
+                    ". Hint: this is a fault of the program or of a library; "
+                    "please report it",
                 ExitCode::kDevice);
   }
 }

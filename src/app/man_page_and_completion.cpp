@@ -1,6 +1,6 @@
-// generate: the man page and the bash completion, from the command line's own description and the
-// table of config keys. Both are printed when the program is installed, so they are never behind
-// it.
+// generate: the man page and the bash completion, from the command line's own
+// description and the table of config keys. Both are printed when the program
+// is installed, so they are never behind it.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -24,7 +24,8 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-// Text for troff: no line may begin with a dot or quote, and minus signs are minus signs.
+// Text for troff: no line may begin with a dot or quote, and minus signs are
+// minus signs.
 std::string troff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -42,9 +43,10 @@ void man_options(const CLI::App& command) {
     for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
     if (names.empty()) text = option->get_name();
     if (option->get_expected_max() > 0 && !names.empty())
-      text += " " + (option->get_type_name().empty() ? "VALUE" : option->get_type_name());
-    std::cout << ".TP\n\\fB" << troff(text) << "\\fR\n\\&" << troff(option->get_description())
-              << "\n";
+      text += " " + (option->get_type_name().empty() ? "VALUE"
+                                                     : option->get_type_name());
+    std::cout << ".TP\n\\fB" << troff(text) << "\\fR\n\\&"
+              << troff(option->get_description()) << "\n";
   }
 }
 
@@ -52,11 +54,12 @@ void man_page(const CLI::App& app) {
   std::cout << ".TH CHEXNET\\-TRAIN 1 \"\" \"chexnet\\-train " CHEXNET_VERSION
                "\" \"User Commands\"\n.SH NAME\nchexnet\\-train \\- "
             << troff(app.get_description())
-            << "\n.SH SYNOPSIS\n\\fBchexnet\\-train\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+            << "\n.SH SYNOPSIS\n\\fBchexnet\\-train\\fR \\fICOMMAND\\fR "
+               "[\\fIOPTIONS\\fR]\n"
                ".SH COMMANDS\n";
   for (const CLI::App* command : subcommands_of(app)) {
-    std::cout << ".SS " << command->get_name() << "\n\\&" << troff(command->get_description())
-              << "\n";
+    std::cout << ".SS " << command->get_name() << "\n\\&"
+              << troff(command->get_description()) << "\n";
     man_options(*command);
     for (const CLI::App* inner : subcommands_of(*command)) {
       std::cout << ".P\n\\fB" << command->get_name() << " " << inner->get_name()
@@ -68,49 +71,53 @@ void man_page(const CLI::App& app) {
   const Config defaults;
   for (const auto& option : config_options())
     std::cout << ".TP\n\\fB" << troff(option.key)
-              << "\\fR = " << troff(option_text(option, defaults)) << "\n\\&" << troff(option.help)
-              << "\n";
+              << "\\fR = " << troff(option_text(option, defaults)) << "\n\\&"
+              << troff(option.help) << "\n";
   std::cout << ".SH EXIT STATUS\n" << troff(app.get_footer()) << "\n";
 }
 
 std::string words_of(const CLI::App& command) {
   std::string words;
-  for (const CLI::App* inner : subcommands_of(command)) words += inner->get_name() + " ";
+  for (const CLI::App* inner : subcommands_of(command))
+    words += inner->get_name() + " ";
   for (const CLI::Option* option : command.get_options())
     for (const auto& name : names_of(*option)) words += name + " ";
   return words;
 }
 
 void completion(const CLI::App& app) {
-  std::cout
-      << "# bash completion for chexnet-train, printed by `chexnet-train generate completion`\n"
-         "_chexnet_train() {\n"
-         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words\n"
-         "  if [ \"$before\" = --set ]; then\n"
-         "    compopt -o nospace\n    words='";
+  std::cout << "# bash completion for chexnet-train, printed by `chexnet-train "
+               "generate completion`\n"
+               "_chexnet_train() {\n"
+               "  local word=${COMP_WORDS[COMP_CWORD]} "
+               "before=${COMP_WORDS[COMP_CWORD-1]} words\n"
+               "  if [ \"$before\" = --set ]; then\n"
+               "    compopt -o nospace\n    words='";
   for (const auto& option : config_options()) std::cout << option.key << "= ";
-  std::cout
-      << "'\n    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n    return\n  fi\n"
-         "  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n";
+  std::cout << "'\n    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- "
+               "\"$word\")\n    return\n  fi\n"
+               "  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n";
   for (const CLI::App* command : subcommands_of(app)) {
     for (const CLI::App* inner : subcommands_of(*command))
-      std::cout << "    \"" << command->get_name() << " " << inner->get_name() << "\") words='"
-                << words_of(*inner) << "' ;;\n";
-    std::cout << "    \"" << command->get_name() << " \"*) words='" << words_of(*command)
-              << "' ;;\n";
+      std::cout << "    \"" << command->get_name() << " " << inner->get_name()
+                << "\") words='" << words_of(*inner) << "' ;;\n";
+    std::cout << "    \"" << command->get_name() << " \"*) words='"
+              << words_of(*command) << "' ;;\n";
   }
   std::cout << "    *) words='" << words_of(app)
             << "' ;;\n  esac\n"
                "  [ \"$COMP_CWORD\" -gt 1 ] || words='"
             << words_of(app)
-            << "'\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n}\n"
+            << "'\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- "
+               "\"$word\")\n}\n"
                "complete -o default -F _chexnet_train chexnet-train\n";
 }
 
 }  // namespace
 
 void add_generate(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("generate", "print the man page or the bash completion");
+  auto* command = app.add_subcommand(
+      "generate", "print the man page or the bash completion");
   auto what = std::make_shared<std::string>();
   command->add_option("what", *what, "man or completion")
       ->required()

@@ -1,4 +1,5 @@
-// pack: writes a data set anew for fast reading, as resized pixels or as TFRecord shards.
+// pack: writes a data set anew for fast reading, as resized pixels or as
+// TFRecord shards.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -36,7 +37,8 @@ std::string shard_prefix(const Options& options) {
   return options.split == "all" ? "train" : options.split;
 }
 
-std::vector<std::uint32_t> rows_of(const std::string& split, const Splits& splits) {
+std::vector<std::uint32_t> rows_of(const std::string& split,
+                                   const Splits& splits) {
   if (split != "all") return splits.named(split).rows;
   std::vector<std::uint32_t> rows;
   for (const Split* part : {&splits.train, &splits.val, &splits.test})
@@ -45,7 +47,8 @@ std::vector<std::uint32_t> rows_of(const std::string& split, const Splits& split
   return rows;
 }
 
-PackJob job_of(const Options& options, const Config& config, const Dataset& dataset) {
+PackJob job_of(const Options& options, const Config& config,
+               const Dataset& dataset) {
   PackJob job;
   job.out = options.out;
   job.timeout_s = config.launch.timeout_s;
@@ -55,36 +58,42 @@ PackJob job_of(const Options& options, const Config& config, const Dataset& data
   job.shuffle_seed = options.shuffle_seed;
   job.prefix = shard_prefix(options);
   // On an object store most of a thread's time is waiting.
-  job.threads = options.threads > 0 ? options.threads
-                                    : std::max(static_cast<int>(allowed_cpus().size()),
-                                               dataset.images->wanted_readers());
+  job.threads = options.threads > 0
+                    ? options.threads
+                    : std::max(static_cast<int>(allowed_cpus().size()),
+                               dataset.images->wanted_readers());
   job.rows = rows_of(options.split, dataset.splits);
   if (job.rows.empty())
-    throw DataError("[pack] the " + options.split + " split has no images. Hint: --split all");
+    throw DataError("[pack] the " + options.split +
+                    " split has no images. Hint: --split all");
   return job;
 }
 
-void report(const PackJob& job, const PackResult& result, const Options& options, double seconds) {
+void report(const PackJob& job, const PackResult& result,
+            const Options& options, double seconds) {
   log_info(
-      "pack: " + std::to_string(job.rows.size()) + " images in " + job.out + " (" +
-      std::to_string(result.kept) + " were there already" +
-      (result.damaged > 0 ? ", " + std::to_string(result.damaged) + " damaged and left out" : "") +
+      "pack: " + std::to_string(job.rows.size()) + " images in " + job.out +
+      " (" + std::to_string(result.kept) + " were there already" +
+      (result.damaged > 0
+           ? ", " + std::to_string(result.damaged) + " damaged and left out"
+           : "") +
       "), " + fixed(seconds, 1) + " s");
   if (!options.json) return;
-  std::cout << json_text(nlohmann::ordered_json{{"out", job.out},
-                                                {"format", options.format},
-                                                {"images", job.rows.size()},
-                                                {"written", result.written},
-                                                {"kept", result.kept},
-                                                {"damaged", result.damaged},
-                                                {"source_sha256", result.source_sha256},
-                                                {"seconds", seconds}})
+  std::cout << json_text(nlohmann::ordered_json{
+                   {"out", job.out},
+                   {"format", options.format},
+                   {"images", job.rows.size()},
+                   {"written", result.written},
+                   {"kept", result.kept},
+                   {"damaged", result.damaged},
+                   {"source_sha256", result.source_sha256},
+                   {"seconds", seconds}})
             << std::endl;
 }
 
 int run(const Options& options, Invocation& invocation) {
-  Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set, &invocation.variables);
+  Config config = load_config({options.files.begin(), options.files.end()},
+                              options.set, &invocation.variables);
   config.launch.ranks = options.ranks;
   config.launch.device = DeviceKind::kCpu;
   const RankWorld world = enter_world(config.launch, invocation);
@@ -98,13 +107,17 @@ int run(const Options& options, Invocation& invocation) {
   const auto show = [&](std::uint64_t done, std::uint64_t all) {
     const double seconds = now_s() - start;
     progress.show(
-        "packing: " + fixed(static_cast<double>(done) * comm.size() / seconds, 0) + " images/s, " +
-        percent_and_time_left(static_cast<double>(done) / static_cast<double>(all), seconds));
+        "packing: " +
+        fixed(static_cast<double>(done) * comm.size() / seconds, 0) +
+        " images/s, " +
+        percent_and_time_left(
+            static_cast<double>(done) / static_cast<double>(all), seconds));
   };
   const bool pixels = options.format == "pixels";
   const PackResult result =
-      pixels ? write_pixel_pack(job, dataset.manifest, *dataset.images, comm, show)
-             : write_records(job, dataset.manifest, *dataset.images, comm, show);
+      pixels
+          ? write_pixel_pack(job, dataset.manifest, *dataset.images, comm, show)
+          : write_records(job, dataset.manifest, *dataset.images, comm, show);
   progress.clear();
   if (comm.rank() == 0) report(job, result, options, now_s() - start);
   return 0;
@@ -113,21 +126,31 @@ int run(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_pack(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "pack", "rewrite a data set for fast reading: resized pixels, or TFRecord shards");
+  auto* command = app.add_subcommand("pack",
+                                     "rewrite a data set for fast reading: "
+                                     "resized pixels, or TFRecord shards");
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files with the data section")->required();
-  command->add_option("--out", options->out, "pack file (NAME.pack), or folder of shards")
+  command
+      ->add_option("config", options->files, "YAML files with the data section")
+      ->required();
+  command
+      ->add_option("--out", options->out,
+                   "pack file (NAME.pack), or folder of shards")
       ->check(in_file_system())
       ->required();
-  command->add_option("--format", options->format, "pixels (at data.resize) or tfrecord")
+  command
+      ->add_option("--format", options->format,
+                   "pixels (at data.resize) or tfrecord")
       ->check(CLI::IsMember({"pixels", "tfrecord"}))
       ->capture_default_str();
   command->add_option("--split", options->split, "all, train, val or test")
       ->check(CLI::IsMember({"all", "train", "val", "test"}))
       ->capture_default_str();
-  command->add_option("--prefix", options->prefix, "tfrecord: name of the shards (the split's)");
-  command->add_option("--per-shard", options->per_shard, "tfrecord: images per shard")
+  command->add_option("--prefix", options->prefix,
+                      "tfrecord: name of the shards (the split's)");
+  command
+      ->add_option("--per-shard", options->per_shard,
+                   "tfrecord: images per shard")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command
@@ -135,15 +158,20 @@ void add_pack(CLI::App& app, Invocation& invocation) {
                    "tfrecord: seed of the records' order; 0 = table order")
       ->capture_default_str();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--ranks", options->ranks, "ranks to start")->check(CLI::Range(1, 1000000));
+  command->add_option("--ranks", options->ranks, "ranks to start")
+      ->check(CLI::Range(1, 1000000));
   command
-      ->add_option("--threads", options->threads, "threads per rank; 0 = its cores, 32 for s3://")
+      ->add_option("--threads", options->threads,
+                   "threads per rank; 0 = its cores, 32 for s3://")
       ->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
     if (options->format == "pixels" && !options->out.ends_with(".pack"))
       throw CLI::ValidationError("--out", "a pack's name ends with .pack");
-    invocation.run = [&invocation, options] { return run(*options, invocation); };
+    invocation.run = [&invocation, options] {
+      return run(*options, invocation);
+    };
   });
 }
 

@@ -1,4 +1,5 @@
-// The thin parent that starts ranks through mpirun, waits for them, and starts them again.
+// The thin parent that starts ranks through mpirun, waits for them, and starts
+// them again.
 #pragma once
 
 #include <string>
@@ -9,11 +10,13 @@
 
 namespace chexnet {
 
-// Runs `launch` to its end and returns the exit code for the user. With a run folder, a failure is
-// explained by one sentence, the last line of output, and restarted as often as the task says.
+// Runs `launch` to its end and returns the exit code for the user. With a run
+// folder, a failure is explained by one sentence, the last line of output, and
+// restarted as often as the task says.
 int run_ranks(SelfLaunch launch, const ParentTask& task);
 
-// Makes `words`, a command of `train`, go on with its run: with --resume auto, unless the user said
+// Makes `words`, a command of `train`, go on with its run: with --resume auto,
+// unless the user said
 // --resume in any spelling.
 void add_resume(std::vector<std::string>& words);
 

@@ -1,4 +1,5 @@
-// phantom: a drawn data set to try the program on where no X-rays may be copied to.
+// phantom: a drawn data set to try the program on where no X-rays may be copied
+// to.
 #include "chexnet/data/phantom.hpp"
 
 #include <CLI/CLI.hpp>
@@ -18,38 +19,44 @@
 namespace chexnet {
 
 void add_phantom(CLI::App& app, Invocation& invocation) {
-  auto* command =
-      app.add_subcommand("phantom", "draw a synthetic X-ray set in the NIH layout, for trials");
+  auto* command = app.add_subcommand(
+      "phantom", "draw a synthetic X-ray set in the NIH layout, for trials");
   struct Options : PhantomOptions {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("out", options->out, "folder to write")->required()->check(in_file_system());
+  command->add_option("out", options->out, "folder to write")
+      ->required()
+      ->check(in_file_system());
   command->add_option("--images", options->images, "number of images")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command->add_option("--size", options->size, "side in pixels")
       ->check(CLI::Range(32, 2048))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "the same seed gives the same set")
+  command
+      ->add_option("--seed", options->seed, "the same seed gives the same set")
       ->capture_default_str();
   command->add_option("--threads", options->threads, "threads; 0 = all cores")
       ->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   options->threads = 0;
   command->callback([&invocation, options] {
     invocation.run = [options] {
-      if (options->threads == 0) options->threads = static_cast<int>(allowed_cpus().size());
+      if (options->threads == 0)
+        options->threads = static_cast<int>(allowed_cpus().size());
       Progress progress(true);
       const double start = now_s();
       write_phantom_set(*options, [&](int done) {
-        progress.show("phantom: " + std::to_string(done) + "/" + std::to_string(options->images) +
-                      " images");
+        progress.show("phantom: " + std::to_string(done) + "/" +
+                      std::to_string(options->images) + " images");
       });
       progress.clear();
       const double seconds = now_s() - start;
-      log_info("phantom: " + std::to_string(options->images) + " synthetic images in " +
-               options->out.string() + " (" + fixed(seconds, 1) + " s)");
+      log_info("phantom: " + std::to_string(options->images) +
+               " synthetic images in " + options->out.string() + " (" +
+               fixed(seconds, 1) + " s)");
       if (options->json)
         std::cout << json_text(nlohmann::json{{"folder", options->out.string()},
                                               {"images", options->images},

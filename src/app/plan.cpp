@@ -21,14 +21,16 @@ namespace {
 
 struct Options {
   std::string cluster, gpu, bench, model = "densenet121";
-  std::vector<int> ranks = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
-  double images_per_s = 0, batch = 0, images = 86524, epochs = 10, bucket_mb = 4;
+  std::vector<int> ranks = {1,   2,   4,   8,    16,   32,  64,
+                            128, 256, 512, 1024, 2048, 4096};
+  double images_per_s = 0, batch = 0, images = 86524, epochs = 10,
+         bucket_mb = 4;
   bool json = false;
 };
 
-// DenseNet-121 at 224 px in 16 bits, images/s, computed by a roofline at 82 % of the memory
-// bandwidth (docs/cluster.md), not measured: with ATen's operators, as the program computes on GPUs
-// today.
+// DenseNet-121 at 224 px in 16 bits, images/s, computed by a roofline at 82 %
+// of the memory bandwidth (docs/cluster.md), not measured: with ATen's
+// operators, as the program computes on GPUs today.
 struct NamedGpu {
   const char* name;
   double images_per_s;
@@ -41,24 +43,27 @@ double named_gpu(const std::string& name) {
     if (name == gpu.name) return gpu.images_per_s;
     known.emplace_back(gpu.name);
   }
-  throw ConfigError("[plan] --gpu " + name +
-                    " is not known. Hint: " + nearest_names(name, known, known.size()) +
+  throw ConfigError("[plan] --gpu " + name + " is not known. Hint: " +
+                    nearest_names(name, known, known.size()) +
                     ", or --images-per-s of `bench step` on yours");
 }
 
 // The rate and batch of a rank from what `bench step --json` printed.
 void read_bench(const std::string& path, Options& options) {
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
-  if (json.is_discarded() || !json.contains("images_per_s") || json.value("ranks", 1) != 1)
+  if (json.is_discarded() || !json.contains("images_per_s") ||
+      json.value("ranks", 1) != 1)
     throw ConfigError("[plan] --bench " + path +
-                      ": no measurement of one rank. Hint: chexnet-train bench step --json > " +
+                      ": no measurement of one rank. Hint: chexnet-train bench "
+                      "step --json > " +
                       path);
   options.images_per_s = json["images_per_s"];
   if (options.batch == 0) options.batch = json["batch"];
   options.model = json.value("model", options.model);
 }
 
-nlohmann::ordered_json json_of(const Prediction& p, double without_overlap, double hours) {
+nlohmann::ordered_json json_of(const Prediction& p, double without_overlap,
+                               double hours) {
   return {{"ranks", p.ranks},
           {"images_per_s", p.images_per_s},
           {"images_per_s_without_overlap", without_overlap},
@@ -81,21 +86,26 @@ int run(Options options) {
   if (!options.bench.empty()) read_bench(options.bench, options);
   if (!options.gpu.empty()) options.images_per_s = named_gpu(options.gpu);
   if (options.images_per_s == 0) options.images_per_s = cluster.images_per_s;
-  if (options.batch == 0) options.batch = cluster.batch > 0 ? cluster.batch : 64;
+  if (options.batch == 0)
+    options.batch = cluster.batch > 0 ? cluster.batch : 64;
   if (options.images_per_s <= 0)
     throw ConfigError(
-        "[plan] the rate of one rank is not known. Hint: --bench FILE (of `bench step --json`), "
+        "[plan] the rate of one rank is not known. Hint: --bench FILE (of "
+        "`bench step --json`), "
         "--images-per-s N, or --gpu V100");
   // A rank's share, so that any number of ranks can have it.
   if (options.batch < 1 || options.batch != std::floor(options.batch))
     throw ConfigError("[plan] batch = " + fixed(options.batch, 2) +
-                      " cannot be a rank's part of train.batch. Hint: a whole number of images");
+                      " cannot be a rank's part of train.batch. Hint: a whole "
+                      "number of images");
   StepCosts step;
   step.compute_s = options.batch / options.images_per_s;
   constexpr std::int64_t kFindings = 14;
   step.gradient_bytes =
       cluster.gradient_bytes *
-      static_cast<double>(Network(network_spec(options.model), kFindings, {}).parameters().size());
+      static_cast<double>(Network(network_spec(options.model), kFindings, {})
+                              .parameters()
+                              .size());
   step.bucket_bytes = options.bucket_mb * 1e6 * cluster.gradient_bytes / 4;
   step.jitter = cluster.jitter;
   step.overlap = cluster.overlap;
@@ -105,36 +115,44 @@ int run(Options options) {
 
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> lines = {
-      {"GPUs", "images/s", "no overlap", "efficiency", "ms per step", "lost to: all-reduce",
-       "stragglers", "coordination", "loader", "hours", "decode/s per host", "storage GB/s"}};
+      {"GPUs", "images/s", "no overlap", "efficiency", "ms per step",
+       "lost to: all-reduce", "stragglers", "coordination", "loader", "hours",
+       "decode/s per host", "storage GB/s"}};
   for (const int ranks : options.ranks) {
-    const Prediction p = predict(step, cluster.loader, cluster.fabric, options.batch, ranks);
+    const Prediction p =
+        predict(step, cluster.loader, cluster.fabric, options.batch, ranks);
     const double without =
-        predict(plain, cluster.loader, cluster.fabric, options.batch, ranks).images_per_s;
-    const double hours = options.images * options.epochs / p.images_per_s / 3600;
+        predict(plain, cluster.loader, cluster.fabric, options.batch, ranks)
+            .images_per_s;
+    const double hours =
+        options.images * options.epochs / p.images_per_s / 3600;
     results.push_back(json_of(p, without, hours));
-    lines.push_back({std::to_string(ranks), fixed(p.images_per_s, 1), fixed(without, 1),
-                     fixed(100 * p.efficiency, 1) + " %", fixed(1e3 * p.step_s, 1),
-                     fixed(1e3 * (p.exposed_s + p.interference_s), 2),
-                     fixed(1e3 * p.straggler_s, 2), fixed(1e3 * p.coordination_s, 1),
-                     fixed(1e3 * p.loader_s, 1), fixed(hours, 2), fixed(p.loader_demand, 0),
-                     fixed(p.storage_demand_gb_per_s, 2)});
+    lines.push_back(
+        {std::to_string(ranks), fixed(p.images_per_s, 1), fixed(without, 1),
+         fixed(100 * p.efficiency, 1) + " %", fixed(1e3 * p.step_s, 1),
+         fixed(1e3 * (p.exposed_s + p.interference_s), 2),
+         fixed(1e3 * p.straggler_s, 2), fixed(1e3 * p.coordination_s, 1),
+         fixed(1e3 * p.loader_s, 1), fixed(hours, 2), fixed(p.loader_demand, 0),
+         fixed(p.storage_demand_gb_per_s, 2)});
   }
   if (options.json) {
-    std::cout << json_text(nlohmann::ordered_json({{"cluster", cluster.name},
-                                                   {"model", options.model},
-                                                   {"batch", options.batch},
-                                                   {"images_per_s_of_one", options.images_per_s},
-                                                   {"gradient_bytes", step.gradient_bytes},
-                                                   {"results", results}}))
+    std::cout << json_text(nlohmann::ordered_json(
+                     {{"cluster", cluster.name},
+                      {"model", options.model},
+                      {"batch", options.batch},
+                      {"images_per_s_of_one", options.images_per_s},
+                      {"gradient_bytes", step.gradient_bytes},
+                      {"results", results}}))
               << std::endl;
     return 0;
   }
-  std::cout << cluster.name << ": " << options.model << ", batch " << fixed(options.batch, 0)
-            << " a GPU, " << fixed(options.images_per_s, 1) << " images/s on one"
-            << (options.gpu.empty() ? "" : " (computed, not measured)") << ", gradients "
-            << readable_bytes(step.gradient_bytes) << "; hours for " << fixed(options.epochs, 0)
-            << " epochs of " << fixed(options.images, 0) << " images; losses in ms per step\n"
+  std::cout << cluster.name << ": " << options.model << ", batch "
+            << fixed(options.batch, 0) << " a GPU, "
+            << fixed(options.images_per_s, 1) << " images/s on one"
+            << (options.gpu.empty() ? "" : " (computed, not measured)")
+            << ", gradients " << readable_bytes(step.gradient_bytes)
+            << "; hours for " << fixed(options.epochs, 0) << " epochs of "
+            << fixed(options.images, 0) << " images; losses in ms per step\n"
             << columns(lines) << std::flush;
   return 0;
 }
@@ -143,26 +161,40 @@ int run(Options options) {
 
 void add_plan(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "plan", "predict images/s, efficiency and hours on 1 to 4096 GPUs of a cluster");
+      "plan",
+      "predict images/s, efficiency and hours on 1 to 4096 GPUs of a cluster");
   auto options = std::make_shared<Options>();
-  command->add_option("cluster", options->cluster, "YAML file, see configs/clusters")->required();
-  auto* bench = command->add_option("--bench", options->bench,
-                                    "what `bench step --json` printed for one rank");
+  command
+      ->add_option("cluster", options->cluster,
+                   "YAML file, see configs/clusters")
+      ->required();
+  auto* bench =
+      command->add_option("--bench", options->bench,
+                          "what `bench step --json` printed for one rank");
   auto* rate = command->add_option("--images-per-s", options->images_per_s,
                                    "measured rate of one rank alone");
-  command->add_option("--gpu", options->gpu, "V100, H100 or H200: a computed rate")
+  command
+      ->add_option("--gpu", options->gpu, "V100, H100 or H200: a computed rate")
       ->excludes(bench)
       ->excludes(rate);
   command->add_option("--batch", options->batch, "images per rank");
-  command->add_option("--model", options->model, "network")->capture_default_str();
-  command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")->delimiter(',');
-  command->add_option("--bucket-mb", options->bucket_mb, "gradient bucket, MB of fp32")
+  command->add_option("--model", options->model, "network")
       ->capture_default_str();
-  command->add_option("--images", options->images, "images per epoch")->capture_default_str();
-  command->add_option("--epochs", options->epochs, "epochs")->capture_default_str();
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
-  command->callback(
-      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
+  command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")
+      ->delimiter(',');
+  command
+      ->add_option("--bucket-mb", options->bucket_mb,
+                   "gradient bucket, MB of fp32")
+      ->capture_default_str();
+  command->add_option("--images", options->images, "images per epoch")
+      ->capture_default_str();
+  command->add_option("--epochs", options->epochs, "epochs")
+      ->capture_default_str();
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return run(*options); };
+  });
 }
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
-// Checks here ask the file system and the config only. They run in the parent and again in each
-// rank, which sees the same command line.
+// Checks here ask the file system and the config only. They run in the parent
+// and again in each rank, which sees the same command line.
 #include "chexnet/app/run_options.hpp"
 
 #include <unistd.h>
@@ -20,10 +20,11 @@ void check_run(const Config& config) {
   check_for_training(config);
   const int smallest = smallest_input(network_spec(config.model.arch));
   if (config.data.crop < smallest)
-    throw ConfigError("[config] data.crop: " + std::to_string(config.data.crop) +
-                      " pixels are too few for " + config.model.arch +
-                      ", whose pools leave nothing of them. Hint: at least " +
-                      std::to_string(smallest));
+    throw ConfigError(
+        "[config] data.crop: " + std::to_string(config.data.crop) +
+        " pixels are too few for " + config.model.arch +
+        ", whose pools leave nothing of them. Hint: at least " +
+        std::to_string(smallest));
 }
 
 void check_output(const std::string& path) {
@@ -31,35 +32,49 @@ void check_output(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
   const auto fail = [&](const std::string& place, int error) {
-    throw CheckpointError("[files] " + place + ": " + std::strerror(error) +
-                          ". Hint: name a file in a folder that is there and writable");
+    throw CheckpointError(
+        "[files] " + place + ": " + std::strerror(error) +
+        ". Hint: name a file in a folder that is there and writable");
   };
   if (std::filesystem::is_directory(path)) fail(path, EISDIR);
   if (access(folder.c_str(), F_OK) != 0) fail(path + ": " + folder, errno);
-  if (!std::filesystem::is_directory(folder)) fail(path + ": " + folder, ENOTDIR);
-  if (access(folder.c_str(), W_OK | X_OK) != 0) fail(path + ": " + folder, errno);
+  if (!std::filesystem::is_directory(folder))
+    fail(path + ": " + folder, ENOTDIR);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    fail(path + ": " + folder, errno);
 }
 
-void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what) {
-  command.add_option("--set", set, "key=value, overrides " + what + "; may be repeated")
+void add_set_option(CLI::App& command, std::vector<std::string>& set,
+                    const std::string& what) {
+  command
+      .add_option("--set", set,
+                  "key=value, overrides " + what + "; may be repeated")
       ->expected(1)
       ->take_all();
 }
 
-CLI::Validator in_file_system() { return {object_store_problem, "", "in a file system"}; }
+CLI::Validator in_file_system() {
+  return {object_store_problem, "", "in a file system"};
+}
 
 void LaunchOptions::add_to(CLI::App& command) {
-  command.add_option("--ranks", ranks, "ranks to start, all hosts together (launch.ranks)")
+  command
+      .add_option("--ranks", ranks,
+                  "ranks to start, all hosts together (launch.ranks)")
       ->check(CLI::Range(1, 1000000));
   command
       .add_option("--ranks-per-node,--ppn", ranks_per_node,
                   "ranks to start on each host (launch.ranks_per_node)")
       ->check(CLI::Range(1, 10000));
-  command.add_option("--gpus", gpus, "GPUs to use on each host, one rank for each")
+  command
+      .add_option("--gpus", gpus, "GPUs to use on each host, one rank for each")
       ->check(CLI::Range(1, 10000));
-  command.add_option("--hostfile", hostfile, "hosts to start ranks on (launch.hostfile)");
-  command.add_option("--mpi-args", mpi_args, "more arguments for mpirun, as one text");
-  command.add_flag(kDryRunOption, dry_run, "print the command that would start the ranks and stop");
+  command.add_option("--hostfile", hostfile,
+                     "hosts to start ranks on (launch.hostfile)");
+  command.add_option("--mpi-args", mpi_args,
+                     "more arguments for mpirun, as one text");
+  command.add_flag(kDryRunOption, dry_run,
+                   "print the command that would start the ranks and stop");
 }
 
 void LaunchOptions::apply_to(LaunchConfig& config) const {

@@ -1,5 +1,6 @@
-// AUROC is "not defined" where a finding has only positives or only negatives. The JSON says null
-// there, and not 0 or NaN: a mean over findings that took it for a number would be wrong.
+// AUROC is "not defined" where a finding has only positives or only negatives.
+// The JSON says null there, and not 0 or NaN: a mean over findings that took it
+// for a number would be wrong.
 #include "chexnet/app/scores_output.hpp"
 
 #include <nlohmann/json.hpp>
@@ -23,10 +24,12 @@ std::string scores_text(const SplitScores& result) {
   Rows rows;
   const Scores& s = result.scores;
   for (std::size_t k = 0; k < s.findings.size(); ++k)
-    rows.emplace_back(s.findings[k], (s.auroc[k] ? fixed(*s.auroc[k], 4) : "not defined") +
-                                         std::string("  (") + std::to_string(s.positives[k]) +
-                                         " positives)");
-  rows.emplace_back("mean AUROC", s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
+    rows.emplace_back(s.findings[k],
+                      (s.auroc[k] ? fixed(*s.auroc[k], 4) : "not defined") +
+                          std::string("  (") + std::to_string(s.positives[k]) +
+                          " positives)");
+  rows.emplace_back("mean AUROC",
+                    s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
   std::string any_finding = "not defined";
   if (s.any_finding_auroc_mean_logit)
     any_finding = fixed(*s.any_finding_auroc_mean_logit, 4);
@@ -37,7 +40,8 @@ std::string scores_text(const SplitScores& result) {
          " (research use, not a medical device)\n" + aligned(rows);
 }
 
-std::string scores_json(const SplitScores& result, const std::string& split_sha256) {
+std::string scores_json(const SplitScores& result,
+                        const std::string& split_sha256) {
   const auto value = [](const std::optional<double>& v) {
     return v ? nlohmann::json(*v) : nlohmann::json(nullptr);
   };
@@ -48,11 +52,13 @@ std::string scores_json(const SplitScores& result, const std::string& split_sha2
   for (std::size_t k = 0; k < result.scores.findings.size(); ++k)
     json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
   json["mean_auroc"] = value(result.scores.mean_auroc);
-  json["any_finding_auroc_mean_logit"] = value(result.scores.any_finding_auroc_mean_logit);
+  json["any_finding_auroc_mean_logit"] =
+      value(result.scores.any_finding_auroc_mean_logit);
   json["loss"] = value(result.scores.loss);
   json["split"] = {
       {"name", result.split},
-      {"sha256", split_sha256.empty() ? nlohmann::json(nullptr) : nlohmann::json(split_sha256)}};
+      {"sha256", split_sha256.empty() ? nlohmann::json(nullptr)
+                                      : nlohmann::json(split_sha256)}};
   return json_text(json);
 }
 

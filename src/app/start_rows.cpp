@@ -1,5 +1,6 @@
-// doctor's rows about what starts ranks. Where no ranks are asked for (`needed` is false) a missing
-// mpirun or MPI library is worth a warning and no failure: one rank needs neither.
+// doctor's rows about what starts ranks. Where no ranks are asked for (`needed`
+// is false) a missing mpirun or MPI library is worth a warning and no failure:
+// one rank needs neither.
 #include "start_rows.hpp"
 
 #include "chexnet/comm/mpi_library.hpp"
@@ -9,8 +10,10 @@
 
 namespace chexnet {
 
-std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed, bool here) {
-  std::vector<CheckResult> found = {temporary_folder_check(process_environment())};
+std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed,
+                                  bool here) {
+  std::vector<CheckResult> found = {
+      temporary_folder_check(process_environment())};
   const Mpirun mpirun = find_mpirun();
   found.push_back(mpirun_check(mpirun, needed));
   std::string library, problem;
@@ -27,7 +30,8 @@ std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed, bool 
 }
 
 bool wants_ranks(const LaunchConfig& config) {
-  return config.ranks > 1 || config.ranks_per_node > 1 || !config.hostfile.empty();
+  return config.ranks > 1 || config.ranks_per_node > 1 ||
+         !config.hostfile.empty();
 }
 
 LaunchConfig one_rank(LaunchConfig config) {

@@ -9,7 +9,8 @@
 namespace chexnet {
 
 // `needed`: several ranks are to be started; `here`: on this host.
-std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed, bool here);
+std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed,
+                                  bool here);
 bool wants_ranks(const LaunchConfig& config);
 // For rows of this process alone, where ranks cannot start.
 LaunchConfig one_rank(LaunchConfig config);

@@ -1,5 +1,6 @@
-// status: where a run stands, seen from any machine that sees its folder. It reads files and asks
-// nobody, so it works while the ranks run, hang or are gone.
+// status: where a run stands, seen from any machine that sees its folder. It
+// reads files and asks nobody, so it works while the ranks run, hang or are
+// gone.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -18,7 +19,8 @@ struct Options {
 int run(const Options& options) {
   std::vector<RunSummary> runs;
   for (const auto& folder : options.folders)
-    for (const auto& path : find_runs(folder)) runs.push_back(summarize_run(path));
+    for (const auto& path : find_runs(folder))
+      runs.push_back(summarize_run(path));
   if (options.json) {
     std::cout << "[";
     for (std::size_t i = 0; i < runs.size(); ++i)
@@ -36,12 +38,18 @@ int run(const Options& options) {
 
 void add_status(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "status", "step, speed, waits and time left of a run; compares several runs");
+      "status",
+      "step, speed, waits and time left of a run; compares several runs");
   auto options = std::make_shared<Options>();
-  command->add_option("folders", options->folders, "run folders, or folders of runs")->required();
-  command->add_flag("--json", options->json, "a JSON array on stdout (docs/json.md)");
-  command->callback(
-      [&invocation, options] { invocation.run = [options] { return run(*options); }; });
+  command
+      ->add_option("folders", options->folders,
+                   "run folders, or folders of runs")
+      ->required();
+  command->add_flag("--json", options->json,
+                    "a JSON array on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return run(*options); };
+  });
 }
 
 }  // namespace chexnet

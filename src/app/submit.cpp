@@ -1,11 +1,13 @@
 // submit: a batch job, an array of a sweep, or a sweep on this machine.
 //
 //   --dry-run   the script on stdout; nothing is submitted
-//   --local     the points of a sweep one after another, each as `train --resume auto`: the same
+//   --local     the points of a sweep one after another, each as `train
+//   --resume auto`: the same
 //               command again goes on with those that are not complete
 //   else        the script is handed to sbatch or qsub from a private file
 //
-// What a run would refuse is refused here, for every point, before the job waits in a queue.
+// What a run would refuse is refused here, for every point, before the job
+// waits in a queue.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -32,8 +34,8 @@ namespace {
 struct Options {
   std::vector<std::string> files, set, sweep, lines, setup;
   bool slurm = false, pbs = false, local = false, dry_run = false;
-  int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0, max_requeues = -1,
-      seeds = 0;
+  int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
+      max_requeues = -1, seeds = 0;
   std::string account, partition, time, name, site, launcher, out;
 };
 
@@ -54,13 +56,16 @@ void override_with(const Options& options, JobRequest& request) {
   count(options.gpus_per_node, request.gpus_per_node);
   count(options.cpus_per_rank, request.cpus_per_rank);
   if (options.max_requeues >= 0) request.max_requeues = options.max_requeues;
-  request.lines.insert(request.lines.end(), options.lines.begin(), options.lines.end());
-  request.setup.insert(request.setup.end(), options.setup.begin(), options.setup.end());
+  request.lines.insert(request.lines.end(), options.lines.begin(),
+                       options.lines.end());
+  request.setup.insert(request.setup.end(), options.setup.begin(),
+                       options.setup.end());
   if (options.slurm) request.scheduler = Scheduler::kSlurm;
   if (options.pbs) request.scheduler = Scheduler::kPbs;
 }
 
-// The points one after another on this machine; the others go on when one fails.
+// The points one after another on this machine; the others go on when one
+// fails.
 int run_here(const JobRequest& request) {
   int failed = 0, worst = 0;
   std::vector<RunSummary> runs;
@@ -69,17 +74,21 @@ int run_here(const JobRequest& request) {
     const auto& point = request.points[i];
     std::vector<std::string> command = request.program;
     command.emplace_back("train");
-    command.insert(command.end(), request.arguments.begin(), request.arguments.end());
+    command.insert(command.end(), request.arguments.begin(),
+                   request.arguments.end());
     for (const auto& assignment : point.assignments)
       command.insert(command.end(), {"--set", assignment});
-    command.insert(command.end(), {"--out", point.run_folder, "--resume", "auto"});
-    log_info("run " + std::to_string(i + 1) + " of " + std::to_string(request.points.size()) +
-             ": " + point.run_folder);
+    command.insert(command.end(),
+                   {"--out", point.run_folder, "--resume", "auto"});
+    log_info("run " + std::to_string(i + 1) + " of " +
+             std::to_string(request.points.size()) + ": " + point.run_folder);
     if (signals.stop_within(0)) return static_cast<int>(ExitCode::kRequeue);
     const int code = run_as_parent(command, signals);
-    if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop()) return code;
+    if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop())
+      return code;
     if (code != 0) {
-      log_error("[submit] " + point.run_folder + " ended with exit code " + std::to_string(code));
+      log_error("[submit] " + point.run_folder + " ended with exit code " +
+                std::to_string(code));
       ++failed;
       worst = std::max(worst, code);
       continue;
@@ -90,7 +99,8 @@ int run_here(const JobRequest& request) {
   if (failed > 0)
     log_error("[submit] " + std::to_string(failed) + " of " +
               std::to_string(request.points.size()) +
-              " runs failed. Hint: the same command goes on with those that are not complete");
+              " runs failed. Hint: the same command goes on with those that "
+              "are not complete");
   return worst;
 }
 
@@ -101,8 +111,9 @@ class PrivateScript {
     std::error_code error;
     const auto folder = std::filesystem::temp_directory_path(error);
     if (error)
-      throw ConfigError("[submit] " + error.message() +
-                        ": there is no folder for the script. Hint: TMPDIR names one");
+      throw ConfigError(
+          "[submit] " + error.message() +
+          ": there is no folder for the script. Hint: TMPDIR names one");
     path_ = unforeseeable_name(folder / "chexnet-job");
     constexpr unsigned kOwnersAlone = 0600;
     write_atomically(path_, text, kOwnersAlone);
@@ -128,7 +139,8 @@ int hand_over(const JobRequest& request, const std::string& text) {
   const ChildOutput result = output_of(command, kTimeout_s);
   if (result.exit_code != 0)
     throw DeviceError("[submit] " + command.front() +
-                      " refused the job, see above. Hint: --dry-run shows the script; account, "
+                      " refused the job, see above. Hint: --dry-run shows the "
+                      "script; account, "
                       "partition and the like belong into $CHEXNET_SITE");
   std::cout << result.output << std::flush;
   return 0;
@@ -139,8 +151,10 @@ void check_job(const Config& config, const JobRequest& request) {
   check_run(config);
   if (!config.train.batch) return;  // chosen by the ranks
   auto ranks = static_cast<int>(config.launch.ranks);
-  if (ranks == 0) ranks = request.nodes * static_cast<int>(config.launch.ranks_per_node);
-  check_batch(config.train, *config.train.batch, ranks > 0 ? ranks : total_ranks(request));
+  if (ranks == 0)
+    ranks = request.nodes * static_cast<int>(config.launch.ranks_per_node);
+  check_batch(config.train, *config.train.batch,
+              ranks > 0 ? ranks : total_ranks(request));
 }
 
 std::string site_file_of(const Options& options) {
@@ -150,7 +164,8 @@ std::string site_file_of(const Options& options) {
 }
 
 int run(const Options& options, Invocation& invocation) {
-  const Config config = load_config({options.files.begin(), options.files.end()}, options.set);
+  const Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set);
   check_run(config);
   JobRequest request;
   request.program = invocation.command;
@@ -159,27 +174,33 @@ int run(const Options& options, Invocation& invocation) {
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;
   const auto job_s = duration_s(request.time);
-  if (!job_s) throw ConfigError("[submit] --time " + request.time + " is no time. Hint: 24:00:00");
+  if (!job_s)
+    throw ConfigError("[submit] --time " + request.time +
+                      " is no time. Hint: 24:00:00");
   request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
   if (!options.local) check_job(config, request);
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
-  request.run_folder = options.out.empty() ? run_folder_of(config).string() : options.out;
+  request.run_folder =
+      options.out.empty() ? run_folder_of(config).string() : options.out;
   if (!options.sweep.empty() || options.seeds > 0) {
-    request.points = sweep_points(options.sweep, options.seeds, request.run_folder);
+    request.points =
+        sweep_points(options.sweep, options.seeds, request.run_folder);
     // A value that no run would take is found here and not by each job.
     for (const auto& point : request.points) {
       auto set = options.set;
       set.insert(set.end(), point.assignments.begin(), point.assignments.end());
-      const Config of_point = load_config({options.files.begin(), options.files.end()}, set);
+      const Config of_point =
+          load_config({options.files.begin(), options.files.end()}, set);
       if (options.local)
         check_run(of_point);
       else
         check_job(of_point, request);
     }
   } else if (options.local) {
-    throw ConfigError("[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
+    throw ConfigError(
+        "[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
   }
   if (options.local && !options.dry_run) return run_here(request);
   const std::string script = job_script(request);
@@ -194,17 +215,23 @@ int run(const Options& options, Invocation& invocation) {
 
 void add_submit(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "submit", "train as a batch job of Slurm or PBS, or a sweep of runs as an array");
+      "submit",
+      "train as a batch job of Slurm or PBS, or a sweep of runs as an array");
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files, as for train")->required();
+  command->add_option("config", options->files, "YAML files, as for train")
+      ->required();
   add_set_option(*command, options->set, "the files");
-  auto* slurm = command->add_flag("--slurm", options->slurm, "a Slurm job (the default)");
-  auto* pbs = command->add_flag("--pbs", options->pbs, "a PBS job")->excludes(slurm);
+  auto* slurm =
+      command->add_flag("--slurm", options->slurm, "a Slurm job (the default)");
+  auto* pbs =
+      command->add_flag("--pbs", options->pbs, "a PBS job")->excludes(slurm);
   command
-      ->add_flag("--local", options->local, "the runs of a sweep one after another on this machine")
+      ->add_flag("--local", options->local,
+                 "the runs of a sweep one after another on this machine")
       ->excludes(slurm)
       ->excludes(pbs);
-  command->add_flag("--dry-run", options->dry_run, "print the script and submit nothing");
+  command->add_flag("--dry-run", options->dry_run,
+                    "print the script and submit nothing");
   const auto count = [&](const char* name, int& into, const char* text) {
     command->add_option(name, into, text)->check(CLI::Range(1, 100000));
   };
@@ -215,32 +242,47 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   count("--cpus-per-rank", options->cpus_per_rank,
         "cores per rank, for compute and loader threads");
   count("--seeds", options->seeds, "runs per setting, with run.seed 1, 2, …");
-  command->add_option("--max-requeues", options->max_requeues,
-                      "more starts after exit codes that may pass (see --help); default 20");
+  command->add_option(
+      "--max-requeues", options->max_requeues,
+      "more starts after exit codes that may pass (see --help); default 20");
   command
       ->add_option("--sweep", options->sweep,
                    "key=value,value,…: one run per value; may be repeated")
       ->expected(1)
       ->take_all();
-  command->add_option("--time", options->time, "time limit of the job, e.g. 24:00:00");
-  command->add_option("--account", options->account, "account or project to charge");
-  command->add_option("--partition,--queue", options->partition, "partition or queue");
-  command->add_option("--name", options->name, "name of the job; default: run.name");
-  command->add_option("--out", options->out, "run folder; of a sweep the folder of its runs")
+  command->add_option("--time", options->time,
+                      "time limit of the job, e.g. 24:00:00");
+  command->add_option("--account", options->account,
+                      "account or project to charge");
+  command->add_option("--partition,--queue", options->partition,
+                      "partition or queue");
+  command->add_option("--name", options->name,
+                      "name of the job; default: run.name");
+  command
+      ->add_option("--out", options->out,
+                   "run folder; of a sweep the folder of its runs")
       ->check(in_file_system());
-  command->add_option("--launcher", options->launcher, "mpirun (the program starts it) or srun")
+  command
+      ->add_option("--launcher", options->launcher,
+                   "mpirun (the program starts it) or srun")
       ->check(CLI::IsMember(choice_names<JobLauncher>()));
   command
-      ->add_option("--line", options->lines,
-                   "additional line for the head of the script; may be repeated")
+      ->add_option(
+          "--line", options->lines,
+          "additional line for the head of the script; may be repeated")
       ->expected(1)
       ->take_all();
-  command->add_option("--setup", options->setup, "shell line before the program; may be repeated")
+  command
+      ->add_option("--setup", options->setup,
+                   "shell line before the program; may be repeated")
       ->expected(1)
       ->take_all();
-  command->add_option("--site", options->site, "site file; default: $CHEXNET_SITE");
+  command->add_option("--site", options->site,
+                      "site file; default: $CHEXNET_SITE");
   command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return run(*options, invocation); };
+    invocation.run = [&invocation, options] {
+      return run(*options, invocation);
+    };
   });
 }
 

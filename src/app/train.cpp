@@ -1,6 +1,6 @@
-// train: everything that can be refused by looking at the command line and the config is refused
-// before any rank exists, so that it is told once and at once; what needs the data follows in
-// train/trainer.cpp on every rank.
+// train: everything that can be refused by looking at the command line and the
+// config is refused before any rank exists, so that it is told once and at
+// once; what needs the data follows in train/trainer.cpp on every rank.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -37,13 +37,14 @@ Resume resume_of(const std::string& text) {
   if (text == "auto") return Resume::kAuto;
   if (text == "yes") return Resume::kYes;
   throw ConfigError("[train] --resume " + text +
-                    " is not known. Hint: --resume yes, or --resume auto (starts afresh where "
+                    " is not known. Hint: --resume yes, or --resume auto "
+                    "(starts afresh where "
                     "there is no checkpoint)");
 }
 
 int run(const Options& options, Invocation& invocation) {
-  Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set, &invocation.variables);
+  Config config = load_config({options.files.begin(), options.files.end()},
+                              options.set, &invocation.variables);
   if (!options.out.empty()) config.run.dir = options.out;
   options.launch.apply_to(config.launch);
   if (options.print_config) {
@@ -68,7 +69,8 @@ int run(const Options& options, Invocation& invocation) {
   request.resume_command = resume_command(invocation, world.comm().size());
   request.timeline = options.timeline;
   request.folder_taken = [&invocation](const std::filesystem::path& folder) {
-    invocation.on_failure.note_error = [folder](int code, const std::string& text) {
+    invocation.on_failure.note_error = [folder](int code,
+                                                const std::string& text) {
       write_error_event(folder, code, text);
     };
   };
@@ -76,14 +78,18 @@ int run(const Options& options, Invocation& invocation) {
   if (!first) return static_cast<int>(outcome.code);
   for (const auto& result : outcome.results) log_info(scores_text(result));
   if (outcome.was_complete)
-    log_info("run " + outcome.run_folder + " is complete at step " + std::to_string(outcome.step) +
-             ": nothing is left to do. A larger train.epochs or train.max_steps goes on with it; "
+    log_info("run " + outcome.run_folder + " is complete at step " +
+             std::to_string(outcome.step) +
+             ": nothing is left to do. A larger train.epochs or "
+             "train.max_steps goes on with it; "
              "`evaluate` scores other splits");
   else if (outcome.train_s > 0)
-    log_info("run folder " + outcome.run_folder + "  " + fixed(outcome.images_per_s, 1) +
+    log_info("run folder " + outcome.run_folder + "  " +
+             fixed(outcome.images_per_s, 1) +
              " images/s  peak memory of a rank " +
-             readable_bytes(static_cast<double>(outcome.peak_bytes)) + "  training " +
-             readable_s(outcome.train_s) + ", evaluation " + readable_s(outcome.evaluate_s));
+             readable_bytes(static_cast<double>(outcome.peak_bytes)) +
+             "  training " + readable_s(outcome.train_s) + ", evaluation " +
+             readable_s(outcome.evaluate_s));
   if (options.json) {
     nlohmann::json json = {{"run_folder", outcome.run_folder},
                            {"step", outcome.step},
@@ -93,7 +99,8 @@ int run(const Options& options, Invocation& invocation) {
                            {"evaluate_s", outcome.evaluate_s},
                            {"complete", outcome.code == ExitCode::kDone}};
     for (const auto& result : outcome.results)
-      json["results"][result.split] = nlohmann::json::parse(scores_json(result, ""));
+      json["results"][result.split] =
+          nlohmann::json::parse(scores_json(result, ""));
     std::cout << json_text(json) << std::endl;
   }
   return static_cast<int>(outcome.code);
@@ -102,30 +109,40 @@ int run(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_train(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "train",
-      "train a network; by itself it starts its ranks, under mpirun or srun it is one of them");
+  auto* command =
+      app.add_subcommand("train",
+                         "train a network; by itself it starts its ranks, "
+                         "under mpirun or srun it is one of them");
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files, later ones override earlier ones")
+  command
+      ->add_option("config", options->files,
+                   "YAML files, later ones override earlier ones")
       ->required();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--out", options->out, "run folder (run.dir)")->check(in_file_system());
+  command->add_option("--out", options->out, "run folder (run.dir)")
+      ->check(in_file_system());
   options->launch.add_to(*command);
   command
       ->add_option("--resume", options->resume,
-                   "continue from the last complete checkpoint: yes, or auto (start anew where "
+                   "continue from the last complete checkpoint: yes, or auto "
+                   "(start anew where "
                    "there is none)")
       ->expected(0, 1)
       ->default_str("yes");
   command
       ->add_option("--timeline", options->timeline,
-                   "write what every rank did and when (Chrome trace, also for Perfetto)")
+                   "write what every rank did and when (Chrome trace, also for "
+                   "Perfetto)")
       ->check(in_file_system());
-  command->add_flag("--print-config", options->print_config, "print the resolved config and stop");
-  command->add_flag("--json", options->json, "one JSON object on stdout (docs/json.md)");
+  command->add_flag("--print-config", options->print_config,
+                    "print the resolved config and stop");
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
   command->footer("Config keys:\n" + options_help());
   command->callback([&invocation, options] {
-    invocation.run = [&invocation, options] { return run(*options, invocation); };
+    invocation.run = [&invocation, options] {
+      return run(*options, invocation);
+    };
   });
 }
 

@@ -20,19 +20,22 @@ namespace {
 // A save, and what a crash behind each step leaves:
 //
 //   .step-00000007.tmp/ with files        removed at the next start
-//   .step-00000007.tmp/state.json         the same: the name says that it is not done
-//   step-00000007/                        whole; fsync of files and folder came before the rename
-//   last -> step-00000007                 mended by recover_newest()
-//   older folders removed                 done at the next save
+//   .step-00000007.tmp/state.json         the same: the name says that it is
+//   not done step-00000007/                        whole; fsync of files and
+//   folder came before the rename last -> step-00000007                 mended
+//   by recover_newest() older folders removed                 done at the next
+//   save
 //
-// So step-N/ without a dot is whole unless the disk or a person changed it, which the checksums of
-// its state.json tell.
+// So step-N/ without a dot is whole unless the disk or a person changed it,
+// which the checksums of its state.json tell.
 
 [[noreturn]] void refused(const fs::path& path, const std::error_code& error,
                           const std::string& hint) {
-  const std::string text = "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
+  const std::string text =
+      "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
   if (may_pass(error.value()))
-    throw OutageError(text + "the storage does not answer; start again when it does");
+    throw OutageError(text +
+                      "the storage does not answer; start again when it does");
   throw CheckpointError(text + hint);
 }
 
@@ -46,7 +49,8 @@ bool is_there(const fs::path& path) {
 std::string step_name(std::int64_t step) {
   assert(step >= 0);  // names sort as steps do
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "step-%08lld", static_cast<long long>(step));
+  std::snprintf(text.data(), text.size(), "step-%08lld",
+                static_cast<long long>(step));
   return text.data();
 }
 
@@ -75,13 +79,15 @@ std::vector<fs::path> steps_newest_first(const fs::path& folder) {
 void move_aside(const fs::path& path) {
   fs::path to = path;
   for (int i = 1;; ++i) {
-    to.replace_filename(path.filename().string() + ".broken-" + std::to_string(i));
+    to.replace_filename(path.filename().string() + ".broken-" +
+                        std::to_string(i));
     if (!is_there(to)) break;
   }
   std::error_code error;
   fs::rename(path, to, error);
   if (error) refused(path, error, "check the permissions of the run folder");
-  log_warning("[checkpoint] " + path.string() + " is broken and was moved to " + to.string());
+  log_warning("[checkpoint] " + path.string() + " is broken and was moved to " +
+              to.string());
 }
 
 // `state`, a JSON object, with size and SHA-256 of all that is in `folder`.
@@ -90,8 +96,8 @@ std::string with_files(const std::string& state, const fs::path& folder) {
   assert(json.is_object());
   json["files"] = nlohmann::json::object();
   for (const auto& entry : fs::directory_iterator(folder))
-    json["files"][entry.path().filename().string()] = {{"bytes", entry.file_size()},
-                                                       {"sha256", sha256_file(entry.path())}};
+    json["files"][entry.path().filename().string()] = {
+        {"bytes", entry.file_size()}, {"sha256", sha256_file(entry.path())}};
   return json_text(json, 1) + "\n";
 }
 
@@ -105,8 +111,10 @@ CheckpointStore::CheckpointStore(fs::path folder, int keep)
   if (error) refused(folder_, error, "is the run folder writable?");
 }
 
-// Only what state.json names is looked at: file systems leave files of their own (.nfs…).
-std::string CheckpointStore::problem(const fs::path& checkpoint, const std::string& only) {
+// Only what state.json names is looked at: file systems leave files of their
+// own (.nfs…).
+std::string CheckpointStore::problem(const fs::path& checkpoint,
+                                     const std::string& only) {
   if (!is_there(checkpoint / "state.json")) return "state.json is missing";
   const std::string text = read_state(checkpoint);
   try {
@@ -140,11 +148,14 @@ std::string CheckpointStore::read_state(const fs::path& checkpoint) {
   }
 }
 
-void CheckpointStore::save(std::int64_t step, const std::string& state,
-                           const std::function<void(const fs::path&)>& write_files) {
+void CheckpointStore::save(
+    std::int64_t step, const std::string& state,
+    const std::function<void(const fs::path&)>& write_files) {
   const std::string name = step_name(step);
-  const fs::path final_folder = folder_ / name, partial = folder_ / ("." + name + ".tmp");
-  if (is_there(final_folder) && !problem(final_folder).empty()) move_aside(final_folder);
+  const fs::path final_folder = folder_ / name,
+                 partial = folder_ / ("." + name + ".tmp");
+  if (is_there(final_folder) && !problem(final_folder).empty())
+    move_aside(final_folder);
   if (is_there(final_folder)) {
     replace_state(step, state);
   } else {
@@ -173,7 +184,8 @@ void CheckpointStore::save(std::int64_t step, const std::string& state,
   remove_old();
 }
 
-void CheckpointStore::replace_state(std::int64_t step, const std::string& state) {
+void CheckpointStore::replace_state(std::int64_t step,
+                                    const std::string& state) {
   const fs::path folder = folder_ / step_name(step);
   auto json = nlohmann::json::parse(state);
   json["files"] = nlohmann::json::parse(read_state(folder)).at("files");
@@ -191,15 +203,18 @@ bool CheckpointStore::has_whole(std::int64_t step) const {
 }
 
 void CheckpointStore::point(const char* link, const std::string& target) const {
-  // A new link and a rename: a reader finds the old target or the new one, never none.
-  const fs::path path = folder_ / link, partial = folder_ / ("." + std::string(link) + ".tmp");
+  // A new link and a rename: a reader finds the old target or the new one,
+  // never none.
+  const fs::path path = folder_ / link,
+                 partial = folder_ / ("." + std::string(link) + ".tmp");
   std::error_code error;
   if (fs::read_symlink(path, error) == target) return;
   fs::remove(partial, error);
   fs::create_symlink(target, partial, error);
   if (error)
     refused(path, error,
-            "a run folder needs a file system with symbolic links and free inodes: choose another "
+            "a run folder needs a file system with symbolic links and free "
+            "inodes: choose another "
             "with --out; the checkpoint " +
                 target + " itself is written");
   fs::rename(partial, path, error);
@@ -207,7 +222,8 @@ void CheckpointStore::point(const char* link, const std::string& target) const {
   sync_folder(folder_);
 }
 
-// Errors are passed over: an old checkpoint that stays costs space and nothing else.
+// Errors are passed over: an old checkpoint that stays costs space and nothing
+// else.
 void CheckpointStore::remove_old() const {
   std::error_code error;
   const auto best = fs::read_symlink(folder_ / "best", error).filename();
@@ -220,7 +236,8 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
   const auto names = names_in(folder_);
   for (const auto& name : names) {
     std::error_code error;
-    if (name.starts_with(".step-")) fs::remove_all(folder_ / name, error);  // was cut short
+    if (name.starts_with(".step-"))
+      fs::remove_all(folder_ / name, error);  // was cut short
   }
   std::vector<fs::path> broken;
   for (const auto& step : steps_newest_first(folder_)) {
@@ -234,33 +251,41 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
     log_warning("[checkpoint] " + step.string() + ": " + wrong);
     broken.push_back(step);
   }
-  const auto is_step = [](const std::string& name) { return name.starts_with("step-"); };
+  const auto is_step = [](const std::string& name) {
+    return name.starts_with("step-");
+  };
   const auto count = std::ranges::count_if(names, is_step);
   if (count == 0) return std::nullopt;
-  throw CheckpointError("[checkpoint] " + folder_.string() + ": none of the checkpoints here (" +
-                        std::to_string(count) +
-                        ") is whole; nothing was changed. Hint: is the file system mounted and "
-                        "whole? Restore a checkpoint from a backup, or start a new run with --out");
+  throw CheckpointError(
+      "[checkpoint] " + folder_.string() + ": none of the checkpoints here (" +
+      std::to_string(count) +
+      ") is whole; nothing was changed. Hint: is the file system mounted and "
+      "whole? Restore a checkpoint from a backup, or start a new run with "
+      "--out");
 }
 
 fs::path resolve_model(const fs::path& named) {
   constexpr const char* kModel = "model.safetensors";
-  if (fs::is_regular_file(named) && named.filename() != kModel) return fs::canonical(named);
-  const fs::path folder = named.filename() == kModel ? named.parent_path() : named;
-  for (const auto& candidate :
-       {folder, folder / "checkpoints" / "best", folder / "checkpoints" / "last"}) {
+  if (fs::is_regular_file(named) && named.filename() != kModel)
+    return fs::canonical(named);
+  const fs::path folder =
+      named.filename() == kModel ? named.parent_path() : named;
+  for (const auto& candidate : {folder, folder / "checkpoints" / "best",
+                                folder / "checkpoints" / "last"}) {
     if (!is_there(candidate / kModel)) continue;
     if (is_there(candidate / "state.json")) {
       const std::string wrong = CheckpointStore::problem(candidate, kModel);
       if (!wrong.empty())
-        throw CheckpointError("[checkpoint] " + candidate.string() + ": " + wrong +
+        throw CheckpointError("[checkpoint] " + candidate.string() + ": " +
+                              wrong +
                               ". Hint: choose another checkpoint of that run");
     }
     return fs::canonical(candidate / kModel);
   }
-  throw CheckpointError("[checkpoint] " + named.string() +
-                        ": no checkpoint here. Hint: name a run folder, "
-                        "runs/<name>/checkpoints/step-… or a model's .safetensors file");
+  throw CheckpointError(
+      "[checkpoint] " + named.string() +
+      ": no checkpoint here. Hint: name a run folder, "
+      "runs/<name>/checkpoints/step-… or a model's .safetensors file");
 }
 
 }  // namespace chexnet

@@ -4,8 +4,9 @@
 
 namespace chexnet {
 
-std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
-                                 std::size_t element_size, std::size_t bucket_bytes,
+std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
+                                 std::size_t total, std::size_t element_size,
+                                 std::size_t bucket_bytes,
                                  GradientCompression compression) {
   constexpr std::size_t kLastShare = 8;
   std::vector<Bucket> buckets;
@@ -13,8 +14,9 @@ std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
   for (const std::size_t end : parameter_ends) {
     const bool full = (end - begin) * element_size >= bucket_bytes;
     const std::size_t rest = (total - end) * element_size;
-    const bool only_little_follows = rest <= bucket_bytes / kLastShare &&
-                                     (total - begin) * element_size > bucket_bytes / kLastShare;
+    const bool only_little_follows =
+        rest <= bucket_bytes / kLastShare &&
+        (total - begin) * element_size > bucket_bytes / kLastShare;
     if (!full && !only_little_follows && end != parameter_ends.back()) continue;
     buckets.push_back({begin, end, false});
     begin = end;
@@ -28,7 +30,8 @@ std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
   return buckets;
 }
 
-BucketedReducer::BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat,
+BucketedReducer::BucketedReducer(Communicator& comm,
+                                 std::vector<Bucket> buckets, void* flat,
                                  ElementType type)
     : comm_(comm),
       buckets_(std::move(buckets)),
@@ -45,8 +48,8 @@ void BucketedReducer::begin() {
 void BucketedReducer::start_ready(std::size_t end) {
   for (; next_ < buckets_.size() && buckets_[next_].end <= end; ++next_) {
     const Bucket& bucket = buckets_[next_];
-    comm_.start({flat_ + bucket.begin * element_bytes(type_), bucket.end - bucket.begin, type_,
-                 bucket.exact});
+    comm_.start({flat_ + bucket.begin * element_bytes(type_),
+                 bucket.end - bucket.begin, type_, bucket.exact});
   }
 }
 

@@ -11,7 +11,8 @@ namespace chexnet {
 
 Cluster read_cluster(const std::filesystem::path& path) {
   Cluster cluster;
-  using Take = std::function<bool(const std::string&)>;  // false: not such a value
+  using Take =
+      std::function<bool(const std::string&)>;  // false: not such a value
   const auto number = [](double& into) -> Take {
     return [&into](const std::string& text) {
       std::size_t used = 0;
@@ -48,26 +49,31 @@ Cluster read_cluster(const std::filesystem::path& path) {
       {"batch", number(cluster.batch)},
       {"gradient_bytes", number(cluster.gradient_bytes)},
       {"loader.images_per_s", number(cluster.loader.images_per_s)},
-      {"loader.every_rank_decodes_all", flag(cluster.loader.every_rank_decodes_all)},
+      {"loader.every_rank_decodes_all",
+       flag(cluster.loader.every_rank_decodes_all)},
       {"loader.shares_cores", flag(cluster.loader.shares_cores)},
       {"loader.storage_gb_per_s", number(cluster.loader.storage_gb_per_s)},
       {"loader.bytes_per_image", number(cluster.loader.bytes_per_image)}};
   std::vector<std::string> names;
   for (const auto& [name, take] : keys) names.push_back(name);
-  for (const auto& [key, value] : read_strict_yaml(path.string(), read_text(path))) {
+  for (const auto& [key, value] :
+       read_strict_yaml(path.string(), read_text(path))) {
     const auto found = keys.find(key);
     if (found == keys.end())
       throw ConfigError("[plan] " + value.place + ": unknown key '" + key +
                         "'. Hint: nearest are " + nearest_names(key, names));
-    if (value.is_list || value.items.size() != 1 || !found->second(value.items.front()))
-      throw ConfigError("[plan] " + value.place + ": '" + key +
-                        "' is no such value. Hint: a number, or true and false");
+    if (value.is_list || value.items.size() != 1 ||
+        !found->second(value.items.front()))
+      throw ConfigError(
+          "[plan] " + value.place + ": '" + key +
+          "' is no such value. Hint: a number, or true and false");
   }
   cluster.fabric.gpus_per_node = static_cast<int>(gpus);
   if (cluster.fabric.gpus_per_node < 1 || cluster.fabric.intra_gb_per_s <= 0 ||
       cluster.fabric.inter_gb_per_s <= 0)
     throw ConfigError("[plan] " + path.string() +
-                      ": a cluster needs GPUs and bandwidth. Hint: gpus_per_node, intra_gb_per_s "
+                      ": a cluster needs GPUs and bandwidth. Hint: "
+                      "gpus_per_node, intra_gb_per_s "
                       "and inter_gb_per_s above 0");
   return cluster;
 }

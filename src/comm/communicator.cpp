@@ -18,11 +18,14 @@ class SoloCommunicator final : public Communicator {
   void set_compression(GradientCompression) override {}
   void all_reduce(std::span<double>, ReduceOp) override {}
   void broadcast(std::span<std::byte>, int) override {}
-  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) override {
     return {{bytes.begin(), bytes.end()}};
   }
   void barrier() override {}
-  std::string description() const override { return "one rank, no communication"; }
+  std::string description() const override {
+    return "one rank, no communication";
+  }
 
  private:
   World world_;
@@ -35,35 +38,44 @@ const Plugin& mpi_plugin() {
 
 }  // namespace
 
-std::unique_ptr<Communicator> solo_communicator() { return std::make_unique<SoloCommunicator>(); }
+std::unique_ptr<Communicator> solo_communicator() {
+  return std::make_unique<SoloCommunicator>();
+}
 
 std::unique_ptr<Communicator> open_mpi(const MpiOptions& options) {
   using Open = Communicator* (*)(const MpiOptions*);
-  const auto open = reinterpret_cast<Open>(mpi_plugin().symbol("chexnet_open_mpi"));
+  const auto open =
+      reinterpret_cast<Open>(mpi_plugin().symbol("chexnet_open_mpi"));
   return std::unique_ptr<Communicator>(open(&options));
 }
 
 std::string loaded_mpi_library() {
   using Name = void (*)(char*, std::size_t);
   std::string text(1024, 0);
-  reinterpret_cast<Name>(mpi_plugin().symbol("chexnet_mpi_library"))(text.data(), text.size());
+  reinterpret_cast<Name>(mpi_plugin().symbol("chexnet_mpi_library"))(
+      text.data(), text.size());
   return text.c_str();
 }
 
 void abort_mpi(int exit_code) {
-  reinterpret_cast<void (*)(int)>(mpi_plugin().symbol("chexnet_abort_mpi"))(exit_code);
+  reinterpret_cast<void (*)(int)>(mpi_plugin().symbol("chexnet_abort_mpi"))(
+      exit_code);
 }
 
 std::string broadcast_text(Communicator& comm, std::string text, int root) {
   text.resize(broadcast_value(comm, std::uint64_t{text.size()}, root));
-  comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())), root);
+  comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())),
+                 root);
   return text;
 }
 
-std::vector<std::string> gather_text(Communicator& comm, const std::string& text) {
+std::vector<std::string> gather_text(Communicator& comm,
+                                     const std::string& text) {
   std::vector<std::string> texts;
-  for (const auto& bytes : comm.all_gather(std::as_bytes(std::span(text.data(), text.size()))))
-    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const auto& bytes :
+       comm.all_gather(std::as_bytes(std::span(text.data(), text.size()))))
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()),
+                       bytes.size());
   return texts;
 }
 

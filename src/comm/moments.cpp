@@ -6,8 +6,8 @@
 
 namespace chexnet {
 
-void combine_moments(Communicator& comm, std::span<double> mean, std::span<double> deviations,
-                     double& count) {
+void combine_moments(Communicator& comm, std::span<double> mean,
+                     std::span<double> deviations, double& count) {
   const std::size_t channels = mean.size();
   std::vector<double> own(mean.begin(), mean.end());
   own.insert(own.end(), deviations.begin(), deviations.end());
@@ -21,7 +21,8 @@ void combine_moments(Communicator& comm, std::span<double> mean, std::span<doubl
     const double more = own.back(), total = count + more;
     for (std::size_t c = 0; c < channels; ++c) {
       const double delta = own[c] - mean[c];
-      deviations[c] += own[channels + c] + delta * delta * (count * more / total);
+      deviations[c] +=
+          own[channels + c] + delta * delta * (count * more / total);
       mean[c] += delta * (more / total);
     }
     count = total;

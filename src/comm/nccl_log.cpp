@@ -30,15 +30,18 @@ std::string concern_of(const NcclPair& pair) {
       case LinkKind::kP2p:
         return "";
       case LinkKind::kSharedMemory:
-        return "through host memory instead of NVLink or PCIe: NCCL_P2P_DISABLE set, IOMMU or ACS "
+        return "through host memory instead of NVLink or PCIe: "
+               "NCCL_P2P_DISABLE set, IOMMU or ACS "
                "on, or the GPUs are hidden from each other by cgroups";
       default:
-        return "over the network inside one host: NCCL_P2P_DISABLE and NCCL_SHM_DISABLE set, or "
+        return "over the network inside one host: NCCL_P2P_DISABLE and "
+               "NCCL_SHM_DISABLE set, or "
                "/dev/shm too small";
     }
   }
   if (pair.kind == LinkKind::kSocket)
-    return "over TCP sockets: is InfiniBand there (ibstat), NCCL_IB_DISABLE set, or the verbs "
+    return "over TCP sockets: is InfiniBand there (ibstat), NCCL_IB_DISABLE "
+           "set, or the verbs "
            "library missing in the container?";
   if (pair.kind == LinkKind::kInfiniBand && !pair.gpu_direct)
     return "InfiniBand without GPUDirect RDMA: nvidia-peermem loaded?";
@@ -47,9 +50,11 @@ std::string concern_of(const NcclPair& pair) {
 
 }  // namespace
 
-std::optional<NcclLink> parse_nccl_line(const std::string& line, bool& unknown) {
+std::optional<NcclLink> parse_nccl_line(const std::string& line,
+                                        bool& unknown) {
   unknown = false;
-  if (line.find("NCCL INFO") == std::string::npos || line.find(" via ") == std::string::npos)
+  if (line.find("NCCL INFO") == std::string::npos ||
+      line.find(" via ") == std::string::npos)
     return std::nullopt;
   // The patterns take a step of the stack for each character.
   constexpr std::size_t kLongestLine = 2048;
@@ -65,7 +70,8 @@ std::optional<NcclLink> parse_nccl_line(const std::string& line, bool& unknown) 
       R"((?:/read)?(?:/CE)?|SHM/(?:direct|CE)(?:/(?:direct|CE))?|direct shared memory)"
       R"(|NET/([^/]+)/\d+(?:\(\d+\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?)\s*$)");
   static const std::regex kConnection(R"((Ring|Channel) \d+.* -> )");
-  static const std::regex kHost(R"(([A-Za-z0-9_.-]+):\d+:\d+ (?:\[\d+\] )?NCCL INFO)");
+  static const std::regex kHost(
+      R"(([A-Za-z0-9_.-]+):\d+:\d+ (?:\[\d+\] )?NCCL INFO)");
   std::smatch match;
   if (!std::regex_search(line, match, kForm)) {
     unknown = std::regex_search(line, kConnection);
@@ -99,8 +105,10 @@ NcclReport read_nccl_log(const std::vector<std::string>& lines) {
   for (const auto& line : lines) {
     bool unknown = false;
     if (auto link = parse_nccl_line(line, unknown)) {
-      // The line of a connection is written by the rank that sends, unless it says otherwise.
-      host_of[link->side == NcclLink::Side::kReceive ? link->to : link->from] = link->host;
+      // The line of a connection is written by the rank that sends, unless it
+      // says otherwise.
+      host_of[link->side == NcclLink::Side::kReceive ? link->to : link->from] =
+          link->host;
       links.push_back(std::move(*link));
     }
     report.unknown += unknown ? 1 : 0;
@@ -112,12 +120,16 @@ NcclReport read_nccl_log(const std::vector<std::string>& lines) {
     if (!fresh && rank_of(link) > rank_of(at->second)) at->second = link;
   }
   for (const auto& [ranks, link] : worst) {
-    NcclPair pair{ranks.first, ranks.second, false, link.kind, link.gpu_direct, link.via, ""};
-    const auto from = host_of.find(ranks.first), to = host_of.find(ranks.second);
-    // P2P and shared memory exist inside a host only (MNNVL between hosts of one NVLink domain).
+    NcclPair pair{ranks.first,     ranks.second, false, link.kind,
+                  link.gpu_direct, link.via,     ""};
+    const auto from = host_of.find(ranks.first),
+               to = host_of.find(ranks.second);
+    // P2P and shared memory exist inside a host only (MNNVL between hosts of
+    // one NVLink domain).
     pair.same_host = from != host_of.end() && to != host_of.end()
                          ? from->second == to->second
-                         : link.kind == LinkKind::kP2p || link.kind == LinkKind::kSharedMemory;
+                         : link.kind == LinkKind::kP2p ||
+                               link.kind == LinkKind::kSharedMemory;
     pair.concern = concern_of(pair);
     report.pairs.push_back(pair);
   }

@@ -20,15 +20,17 @@ namespace {
 using nlohmann::json;
 
 // Processes on this rank's GPU that are no ranks of ours on this host.
-std::vector<std::string> strangers(const std::vector<GpuState>& gpus, const std::string& uuid,
+std::vector<std::string> strangers(const std::vector<GpuState>& gpus,
+                                   const std::string& uuid,
                                    const std::set<unsigned>& ours) {
   std::vector<std::string> found;
   for (const auto& gpu : gpus) {
     if (gpu.uuid != uuid) continue;
     for (const auto& process : gpu.processes)
       if (!ours.contains(process.pid))
-        found.push_back("process " + std::to_string(process.pid) + " also uses GPU " + gpu.uuid +
-                        " on " + host_name() + " (" + readable_bytes(process.bytes) +
+        found.push_back("process " + std::to_string(process.pid) +
+                        " also uses GPU " + gpu.uuid + " on " + host_name() +
+                        " (" + readable_bytes(process.bytes) +
                         "): it takes time and memory from this run");
   }
   return found;
@@ -36,30 +38,33 @@ std::vector<std::string> strangers(const std::vector<GpuState>& gpus, const std:
 
 }  // namespace
 
-RankPlacement place_ranks(Communicator& comm, BindPolicy bind, const RankGpu& gpu,
-                          bool started_by_launcher) {
+RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
+                          const RankGpu& gpu, bool started_by_launcher) {
   const auto nvml = gpu.uuid.empty() ? nullptr : Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
   const Machine machine = read_machine(gpus);
 
   const std::string host = host_name();
-  const auto everyone = gather_json(comm, json{{"host", host},
-                                               {"cpus", allowed_cpus()},
-                                               {"gpu", gpu.uuid},
-                                               {"pid", static_cast<unsigned>(getpid())}});
+  const auto everyone =
+      gather_json(comm, json{{"host", host},
+                             {"cpus", allowed_cpus()},
+                             {"gpu", gpu.uuid},
+                             {"pid", static_cast<unsigned>(getpid())}});
   std::vector<RankAffinity> neighbors;
   std::set<unsigned> pids;
   std::size_t me = 0;
   for (std::size_t r = 0; r < everyone.size(); ++r) {
     if (everyone[r]["host"] != host) continue;
     if (static_cast<int>(r) == comm.rank()) me = neighbors.size();
-    neighbors.push_back({everyone[r]["cpus"].get<std::vector<int>>(), everyone[r]["gpu"]});
+    neighbors.push_back(
+        {everyone[r]["cpus"].get<std::vector<int>>(), everyone[r]["gpu"]});
     pids.insert(everyone[r]["pid"].get<unsigned>());
   }
   const BatchJob job = batch_job(process_environment());
   const bool whole_host =
       started_by_launcher &&
-      (job.kind == BatchJob::Kind::kNone || job.host_cpus >= static_cast<int>(machine.cpus.size()));
+      (job.kind == BatchJob::Kind::kNone ||
+       job.host_cpus >= static_cast<int>(machine.cpus.size()));
   const Placement wanted = decide_placement(machine, neighbors, whole_host)[me];
 
   RankPlacement placed;
@@ -76,13 +81,15 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind, const RankGpu& gp
                      : ": could not be moved to " + cpu_list_text(wanted.cpus);
     }
     if (placed.cpus != wanted.cpus)
-      placed.warnings.push_back("[binding] " + host + ": " + binding + ". Hint: " +
-                                (bind == BindPolicy::kFix ? "the batch system holds this rank there"
-                                                          : "launch.bind=fix moves it"));
+      placed.warnings.push_back(
+          "[binding] " + host + ": " + binding + ". Hint: " +
+          (bind == BindPolicy::kFix ? "the batch system holds this rank there"
+                                    : "launch.bind=fix moves it"));
   }
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus)
-    if (std::ranges::binary_search(placed.cpus, cpu.id)) cores.insert({cpu.package, cpu.core});
+    if (std::ranges::binary_search(placed.cpus, cpu.id))
+      cores.insert({cpu.package, cpu.core});
   const auto after = gather_json(comm, json{{"cpus", placed.cpus},
                                             {"numa", wanted.numa},
                                             {"gpu", gpu.name},
@@ -92,16 +99,20 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind, const RankGpu& gp
   int sharers = 0;
   for (std::size_t r = 0; r < after.size(); ++r) {
     if (everyone[r]["host"] == host &&
-        after[r]["cpus"] == after[static_cast<std::size_t>(comm.rank())]["cpus"])
+        after[r]["cpus"] ==
+            after[static_cast<std::size_t>(comm.rank())]["cpus"])
       ++sharers;
     const int numa = after[r]["numa"];
-    placed.table.push_back({static_cast<int>(r), everyone[r]["host"],
-                            cpu_list_text(after[r]["cpus"].get<std::vector<int>>()),
-                            numa < 0 ? "-" : std::to_string(numa), after[r]["gpu"], after[r]["hca"],
-                            after[r]["binding"], after[r]["good"]});
+    placed.table.push_back(
+        {static_cast<int>(r), everyone[r]["host"],
+         cpu_list_text(after[r]["cpus"].get<std::vector<int>>()),
+         numa < 0 ? "-" : std::to_string(numa), after[r]["gpu"],
+         after[r]["hca"], after[r]["binding"], after[r]["good"]});
   }
-  placed.cores = threads_for(cores.empty() ? placed.cpus.size() : cores.size(), sharers);
-  for (auto& text : strangers(gpus, gpu.uuid, pids)) placed.warnings.push_back("[gpu] " + text);
+  placed.cores =
+      threads_for(cores.empty() ? placed.cpus.size() : cores.size(), sharers);
+  for (auto& text : strangers(gpus, gpu.uuid, pids))
+    placed.warnings.push_back("[gpu] " + text);
   return placed;
 }
 
@@ -110,8 +121,8 @@ std::string placement_table(const std::vector<PlacementRow>& rows) {
       {"rank", "host", "cores", "NUMA node", "GPU", "HCA", "binding"}};
   for (const auto& row : rows)
     lines.push_back({std::to_string(row.rank), row.host, row.cores, row.numa,
-                     row.gpu.empty() ? "-" : row.gpu, row.hca.empty() ? "-" : row.hca,
-                     row.binding});
+                     row.gpu.empty() ? "-" : row.gpu,
+                     row.hca.empty() ? "-" : row.hca, row.binding});
   return columns(lines);
 }
 

@@ -1,6 +1,7 @@
-// The invariant: every rank enters the same collectives in the same order, whatever its own work
-// does. So a rank never leaves the loop of meet() alone: an error, a stop or a lack of progress is
-// first told to all in the next meeting, and ends the call on all of them.
+// The invariant: every rank enters the same collectives in the same order,
+// whatever its own work does. So a rank never leaves the loop of meet() alone:
+// an error, a stop or a lack of progress is first told to all in the next
+// meeting, and ends the call on all of them.
 #include "chexnet/comm/shared_work.hpp"
 
 #include <algorithm>
@@ -38,7 +39,8 @@ void run(Job& job, const std::function<void(WorkProgress&)>& work) {
   std::exception_ptr failure;
   try {
     work(job.progress);
-  } catch (const Stopped&) {  // a stop on request, or another rank's error is reported
+  } catch (const Stopped&) {  // a stop on request, or another rank's error is
+                              // reported
   } catch (...) {
     failure = std::current_exception();
   }
@@ -85,7 +87,8 @@ class SharedWork {
   }
   ~SharedWork() {
     if (!thread_.joinable()) return;
-    job_->progress.stop_ = true;  // an exception passes; the thread may never end
+    job_->progress.stop_ =
+        true;  // an exception passes; the thread may never end
     thread_.detach();
   }
   SharedWork(const SharedWork&) = delete;
@@ -109,7 +112,8 @@ class SharedWork {
     const bool works = !done && !stuck_;
     failed_ = stuck_ || (done && job_->failure != nullptr);
     const bool asked = options_.stop && options_.stop();
-    double state[] = {works ? 1.0 : 0.0, failed_ ? 1.0 : 0.0, asked ? 1.0 : 0.0};
+    double state[] = {works ? 1.0 : 0.0, failed_ ? 1.0 : 0.0,
+                      asked ? 1.0 : 0.0};
     comm_.all_reduce(state, ReduceOp::kMax);
     const bool any_works = state[0] > 0;
     // After the last work nothing is left to be stopped.
@@ -124,7 +128,8 @@ class SharedWork {
     const double begin = now_s();
     SuspensionMeter suspension(begin);
     const std::chrono::duration<double> pause(meet_every_s_);
-    if (job_->ended.wait_for(lock, pause, [&] { return job_->done; })) return true;
+    if (job_->ended.wait_for(lock, pause, [&] { return job_->done; }))
+      return true;
     const double end = now_s();
     look_for_progress(end - begin - suspension.look(end));
     return false;
@@ -147,17 +152,21 @@ class SharedWork {
   }
 
   Failure stuck() const {
-    return {ExitCode::kHang, "[work] rank " + std::to_string(comm_.rank()) + " on " + host_name() +
-                                 ": " + options_.what + " made no progress for " +
-                                 fixed(options_.timeout_s, 0) +
-                                 " s. Hint: does the storage answer? Else raise launch.timeout_s"};
+    return {
+        ExitCode::kHang,
+        "[work] rank " + std::to_string(comm_.rank()) + " on " + host_name() +
+            ": " + options_.what + " made no progress for " +
+            fixed(options_.timeout_s, 0) +
+            " s. Hint: does the storage answer? Else raise launch.timeout_s"};
   }
 
   Failure first_of_all(const Failure& own) {
-    const std::string line = std::to_string(static_cast<int>(own.code)) + " " + own.text;
+    const std::string line =
+        std::to_string(static_cast<int>(own.code)) + " " + own.text;
     for (const auto& text : gather_text(comm_, line)) {
       const auto code = static_cast<ExitCode>(std::stoi(text));
-      if (code != ExitCode::kDone) return {code, text.substr(text.find(' ') + 1)};
+      if (code != ExitCode::kDone)
+        return {code, text.substr(text.find(' ') + 1)};
     }
     return own;
   }
@@ -174,7 +183,8 @@ class SharedWork {
 
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work) {
-  if (comm.size() > 1 || options.stop) return SharedWork(comm, options, work).wait();
+  if (comm.size() > 1 || options.stop)
+    return SharedWork(comm, options, work).wait();
   WorkProgress progress;
   if (work) work(progress);
   return true;

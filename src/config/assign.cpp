@@ -16,8 +16,10 @@ namespace {
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size() && !text.empty();
+  const auto result =
+      std::from_chars(text.data(), text.data() + text.size(), out);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() &&
+         !text.empty();
 }
 
 // "1e3" and "64_000_000" are integers to people.
@@ -29,7 +31,8 @@ bool parse_integer(const std::string& text, std::int64_t& out) {
 
   constexpr double kExact = 9e15;  // doubles hold every integer below
   double number = 0;
-  if (!parse_number(digits, number) || number != std::floor(number) || std::abs(number) > kExact)
+  if (!parse_number(digits, number) || number != std::floor(number) ||
+      std::abs(number) > kExact)
     return false;
   out = static_cast<std::int64_t>(number);
   return true;
@@ -45,7 +48,9 @@ std::string range_text(const ConfigOption::Limits& limits) {
 class Assignment {
  public:
   Assignment(const ConfigOption& option, const YamlValue& value)
-      : option_(option), value_(value), first_(value.items.empty() ? "" : value.items.front()) {}
+      : option_(option),
+        value_(value),
+        first_(value.items.empty() ? "" : value.items.front()) {}
 
   void operator()(bool* flag) const {
     const std::string text = scalar();
@@ -109,12 +114,15 @@ class Assignment {
  private:
   [[noreturn]] void wrong(const std::string& given) const {
     config_error(value_.place,
-                 "'" + option_.key + "' wants " + option_type(option_) + ", not '" + given + "'",
+                 "'" + option_.key + "' wants " + option_type(option_) +
+                     ", not '" + given + "'",
                  option_.help);
   }
 
-  [[noreturn]] void unknown(const std::string& given, const std::string& hint) const {
-    config_error(value_.place, "'" + option_.key + "' = '" + given + "' is not known", hint);
+  [[noreturn]] void unknown(const std::string& given,
+                            const std::string& hint) const {
+    config_error(value_.place,
+                 "'" + option_.key + "' = '" + given + "' is not known", hint);
   }
 
   std::string scalar() const {
@@ -130,13 +138,18 @@ class Assignment {
 
   void check_range(double number) const {
     const auto& limits = option_.limits;
-    const bool inside = !limits || (number >= limits->min && number <= limits->max);
+    const bool inside =
+        !limits || (number >= limits->min && number <= limits->max);
     if (std::isfinite(number) && inside) return;
-    const std::string hint = limits ? range_text(*limits) + "; " + option_.help : option_.help;
-    config_error(value_.place, "'" + option_.key + "' = " + first_ + " is out of range", hint);
+    const std::string hint =
+        limits ? range_text(*limits) + "; " + option_.help : option_.help;
+    config_error(value_.place,
+                 "'" + option_.key + "' = " + first_ + " is out of range",
+                 hint);
   }
 
-  // One of the choices where there are some; a path with its variables replaced.
+  // One of the choices where there are some; a path with its variables
+  // replaced.
   std::string resolved(const std::string& item) const {
     const Strings& choices = option_.choices;
     if (!choices.empty() && std::ranges::find(choices, item) == choices.end())
@@ -145,10 +158,12 @@ class Assignment {
     try {
       std::string path = expanded_path(item);
       const std::string problem = object_store_problem(path);
-      if (!problem.empty() && option_.key != "data.images") throw ConfigError(problem);
+      if (!problem.empty() && option_.key != "data.images")
+        throw ConfigError(problem);
       return path;
     } catch (const ConfigError& e) {
-      throw ConfigError("[config] " + value_.place + ": '" + option_.key + "': " + e.what());
+      throw ConfigError("[config] " + value_.place + ": '" + option_.key +
+                        "': " + e.what());
     }
   }
 
@@ -159,11 +174,13 @@ class Assignment {
 
 }  // namespace
 
-void config_error(const std::string& place, const std::string& what, const std::string& hint) {
+void config_error(const std::string& place, const std::string& what,
+                  const std::string& hint) {
   throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
 }
 
-void assign(Config& config, const ConfigOption& option, const YamlValue& value) {
+void assign(Config& config, const ConfigOption& option,
+            const YamlValue& value) {
   std::visit(Assignment(option, value), option.field(config));
 }
 

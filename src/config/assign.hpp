@@ -10,7 +10,8 @@ namespace chexnet {
 void assign(Config& config, const ConfigOption& option, const YamlValue& value);
 
 // "[config] place: what. Hint: hint".
-[[noreturn]] void config_error(const std::string& place, const std::string& what,
+[[noreturn]] void config_error(const std::string& place,
+                               const std::string& what,
                                const std::string& hint);
 
 }  // namespace chexnet

@@ -1,4 +1,5 @@
-// What no single value shows: required keys, and keys that contradict each other.
+// What no single value shows: required keys, and keys that contradict each
+// other.
 #include <algorithm>
 
 #include "assign.hpp"
@@ -7,34 +8,45 @@
 namespace chexnet {
 
 void check_for_training(const Config& config) {
-  const auto require = [](bool present, const std::string& key, const std::string& hint) {
+  const auto require = [](bool present, const std::string& key,
+                          const std::string& hint) {
     if (!present) config_error(key, "this key is required and missing", hint);
   };
   require(!config.data.manifest.path.empty(), "data.manifest.path",
           "name the table of images and labels, e.g. Data_Entry_2017.csv");
-  require(!config.data.images.empty(), "data.images", "name the folder(s) with the images");
+  require(!config.data.images.empty(), "data.images",
+          "name the folder(s) with the images");
   require(!config.model.weights.empty(), "model.weights",
           "a .safetensors file, or 'none' for a random start");
   if (config.data.crop > config.data.resize)
-    config_error("data.crop", "larger than data.resize", "choose crop <= resize");
-  if (config.data.eval_resize != 0 && config.data.crop > config.data.eval_resize)
-    config_error("data.crop", "larger than data.eval_resize", "choose crop <= eval_resize");
+    config_error("data.crop", "larger than data.resize",
+                 "choose crop <= resize");
+  if (config.data.eval_resize != 0 &&
+      config.data.crop > config.data.eval_resize)
+    config_error("data.crop", "larger than data.eval_resize",
+                 "choose crop <= eval_resize");
   if (config.data.random_crop && config.data.random_resized_crop)
-    config_error("data.random_crop", "set together with data.random_resized_crop", "choose one");
+    config_error("data.random_crop",
+                 "set together with data.random_resized_crop", "choose one");
   if (config.data.mean.size() != 3 || config.data.std.size() != 3)
     config_error("data.mean", "data.mean and data.std need three numbers each",
                  "one per input channel");
   if (std::ranges::any_of(config.data.std, [](double s) { return s <= 0; }))
-    config_error("data.std", "must be positive", "ImageNet's are 0.229, 0.224, 0.225");
+    config_error("data.std", "must be positive",
+                 "ImageNet's are 0.229, 0.224, 0.225");
   if (config.train.epochs <= 0 && config.train.max_steps <= 0)
-    config_error("train.epochs", "0 without train.max_steps: there is nothing to do",
+    config_error("train.epochs",
+                 "0 without train.max_steps: there is nothing to do",
                  "set one of the two");
-  if (config.train.epochs > 0 && config.train.warmup_epochs >= config.train.epochs)
-    config_error("train.warmup_epochs", "not less than train.epochs: the rate never arrives",
+  if (config.train.epochs > 0 &&
+      config.train.warmup_epochs >= config.train.epochs)
+    config_error("train.warmup_epochs",
+                 "not less than train.epochs: the rate never arrives",
                  "choose a shorter warm-up");
   if (config.launch.gradient_compression != GradientCompression::kNone &&
       config.train.precision == Precision::kFp64)
-    config_error("launch.gradient_compression", "16-bit gradients with fp64 training",
+    config_error("launch.gradient_compression",
+                 "16-bit gradients with fp64 training",
                  "set launch.gradient_compression=none");
 }
 

@@ -34,7 +34,8 @@ std::string StageChoice::text() const {
 std::optional<NetworkChoice> NetworkChoice::parse(const std::string& text) {
   const auto colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  const std::string device = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const std::string device =
+      colon == std::string::npos ? "" : text.substr(colon + 1);
 
   for (const auto& network : kNetworks) {
     if (network.name != name) continue;
@@ -50,7 +51,8 @@ const char* NetworkChoice::known() {
 
 std::string NetworkChoice::text() const {
   for (const auto& network : kNetworks)
-    if (network.value == kind) return network.name + (device.empty() ? "" : ":" + device);
+    if (network.value == kind)
+      return network.name + (device.empty() ? "" : ":" + device);
   assert(false && "a network without a name");
   return "";
 }

@@ -1,4 +1,5 @@
-// A Config as the text that runs and models keep, and what is compared with it on a resume.
+// A Config as the text that runs and models keep, and what is compared with it
+// on a resume.
 #include <sstream>
 
 #include "chexnet/config/load.hpp"
@@ -14,7 +15,9 @@ std::string config_yaml(const Config& config) {
     std::istringstream key(option.key);
     for (std::string part; std::getline(key, part, '.');) parts.push_back(part);
     std::size_t same = 0;
-    while (same < open.size() && same + 1 < parts.size() && open[same] == parts[same]) ++same;
+    while (same < open.size() && same + 1 < parts.size() &&
+           open[same] == parts[same])
+      ++same;
     open.resize(same);
     for (std::size_t i = same; i + 1 < parts.size(); ++i) {
       text += std::string(2 * i, ' ') + parts[i] + ":\n";
@@ -34,15 +37,18 @@ Config without_places(Config config) {
   for (const auto& option : config_options()) {
     if (!option.is_path) continue;
     const FieldRef to = option.field(config), from = option.field(unset);
-    if (auto* const* path = std::get_if<std::string*>(&to)) **path = *std::get<std::string*>(from);
-    if (auto* const* paths = std::get_if<Strings*>(&to)) **paths = *std::get<Strings*>(from);
+    if (auto* const* path = std::get_if<std::string*>(&to))
+      **path = *std::get<std::string*>(from);
+    if (auto* const* paths = std::get_if<Strings*>(&to))
+      **paths = *std::get<Strings*>(from);
     if (const auto* named = std::get_if<NamedValue>(&to))
       named->set(std::get<NamedValue>(from).get());
   }
   return config;
 }
 
-std::vector<std::string> resume_conflicts(const Config& before, const Config& now) {
+std::vector<std::string> resume_conflicts(const Config& before,
+                                          const Config& now) {
   std::vector<std::string> lines;
   for (const auto& option : config_options()) {
     const auto was = option_text(option, before);

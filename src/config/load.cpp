@@ -13,9 +13,11 @@ namespace {
 
 // Names in ${NAME} and ${NAME:-default}.
 void note_variables(const std::string& text, Strings& names) {
-  for (auto at = text.find("${"); at != std::string::npos; at = text.find("${", at + 2)) {
+  for (auto at = text.find("${"); at != std::string::npos;
+       at = text.find("${", at + 2)) {
     const auto end = text.find_first_of("}:", at);
-    names.push_back(text.substr(at + 2, end == std::string::npos ? end : end - at - 2));
+    names.push_back(
+        text.substr(at + 2, end == std::string::npos ? end : end - at - 2));
   }
 }
 
@@ -32,7 +34,8 @@ void assign_all(Config& config, const std::map<std::string, YamlValue>& values,
   }
 }
 
-void set_all(Config& config, const std::vector<std::string>& assignments, Strings* variables) {
+void set_all(Config& config, const std::vector<std::string>& assignments,
+             Strings* variables) {
   for (const auto& assignment : assignments) {
     const auto equals = assignment.find('=');
     if (equals == std::string::npos)
@@ -41,7 +44,8 @@ void set_all(Config& config, const std::vector<std::string>& assignments, String
     const std::string key = assignment.substr(0, equals);
     const std::string place = "--set " + key;
     // The text after '=' is YAML too, so lists work: --set data.images=[a,b].
-    auto values = read_strict_yaml(place, "value: " + assignment.substr(equals + 1));
+    auto values =
+        read_strict_yaml(place, "value: " + assignment.substr(equals + 1));
     YamlValue value = values["value"];
     value.place = place;
     assign_all(config, {{key, value}}, variables);
@@ -51,7 +55,8 @@ void set_all(Config& config, const std::vector<std::string>& assignments, String
 }  // namespace
 
 Config load_config_text(const std::string& origin, const std::string& text,
-                        const std::vector<std::string>& assignments, Strings* variables) {
+                        const std::vector<std::string>& assignments,
+                        Strings* variables) {
   Config config;
   assign_all(config, read_strict_yaml(origin, text), variables);
   set_all(config, assignments, variables);
@@ -59,7 +64,8 @@ Config load_config_text(const std::string& origin, const std::string& text,
 }
 
 Config load_config(const std::vector<std::filesystem::path>& files,
-                   const std::vector<std::string>& assignments, Strings* variables) {
+                   const std::vector<std::string>& assignments,
+                   Strings* variables) {
   Config config;
   for (const auto& file : files) {
     std::string text;

@@ -13,36 +13,43 @@ namespace {
 
 std::vector<ConfigOption> all_tables() {
   std::vector<ConfigOption> all;
-  for (const auto& table : {run_table(), data_table(), train_table(), eval_table(), launch_table()})
+  for (const auto& table :
+       {run_table(), data_table(), train_table(), eval_table(), launch_table()})
     all.insert(all.end(), table.begin(), table.end());
 
   // An enum's names are said once, beside the enum.
   Config scratch;
   for (auto& option : all) {
     const FieldRef field = option.field(scratch);
-    if (const auto* value = std::get_if<NamedValue>(&field)) option.choices = value->names;
-    if (const auto* list = std::get_if<NamedList>(&field)) option.choices = list->names;
+    if (const auto* value = std::get_if<NamedValue>(&field))
+      option.choices = value->names;
+    if (const auto* list = std::get_if<NamedList>(&field))
+      option.choices = list->names;
   }
   return all;
 }
 
 std::string number_text(double value) {
   std::array<char, 40> text{};
-  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  const auto result =
+      std::to_chars(text.data(), text.data() + text.size(), value);
   assert(result.ec == std::errc());
   return {text.data(), result.ptr};
 }
 
 // Text that YAML would read as something else stands in quotes.
 std::string quoted(const std::string& text) {
-  static const Strings kReserved = {"null", "~", "true", "false", "yes", "no", "on", "off"};
-  const bool plain = !text.empty() &&
-                     text.find_first_of(":#,[]{}&*!|>'\"%@`\\ \t\n") == std::string::npos &&
-                     text.find_first_of("-?0123456789.+") != 0 &&
-                     std::ranges::find(kReserved, text) == kReserved.end();
-  const bool path = !text.empty() && (text[0] == '.' || text[0] == '/') &&
-                    text.find_first_of(":#,[]{}'\" \t\n\\") == std::string::npos &&
-                    text.find('/') != std::string::npos;
+  static const Strings kReserved = {"null", "~",  "true", "false",
+                                    "yes",  "no", "on",   "off"};
+  const bool plain =
+      !text.empty() &&
+      text.find_first_of(":#,[]{}&*!|>'\"%@`\\ \t\n") == std::string::npos &&
+      text.find_first_of("-?0123456789.+") != 0 &&
+      std::ranges::find(kReserved, text) == kReserved.end();
+  const bool path =
+      !text.empty() && (text[0] == '.' || text[0] == '/') &&
+      text.find_first_of(":#,[]{}'\" \t\n\\") == std::string::npos &&
+      text.find('/') != std::string::npos;
   if (plain || path) return text;
   std::string out = "\"";
   for (const char c : text) {
@@ -55,7 +62,8 @@ std::string quoted(const std::string& text) {
 template <class List, class Text>
 std::string flow_list(const List& list, Text text) {
   std::string out = "[";
-  for (std::size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + text(list[i]);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    out += (i ? ", " : "") + text(list[i]);
   return out + "]";
 }
 
@@ -91,7 +99,8 @@ const std::vector<ConfigOption>& config_options() {
 }
 
 const ConfigOption* find_option(const std::string& key) {
-  const auto found = std::ranges::find(config_options(), key, &ConfigOption::key);
+  const auto found =
+      std::ranges::find(config_options(), key, &ConfigOption::key);
   return found == config_options().end() ? nullptr : &*found;
 }
 
@@ -103,41 +112,47 @@ std::vector<std::string> option_keys() {
 
 bool holds_text(const ConfigOption& option) {
   const FieldRef field = scratch_field(option);
-  return std::holds_alternative<std::string*>(field) || std::holds_alternative<Strings*>(field) ||
-         std::holds_alternative<NamedValue>(field) || std::holds_alternative<NamedList>(field);
+  return std::holds_alternative<std::string*>(field) ||
+         std::holds_alternative<Strings*>(field) ||
+         std::holds_alternative<NamedValue>(field) ||
+         std::holds_alternative<NamedList>(field);
 }
 
 std::string option_text(const ConfigOption& option, const Config& config) {
   Config copy = config;  // `field` wants to write
-  return std::visit(Overloaded{[](const bool* v) { return std::string(*v ? "true" : "false"); },
-                               [](const std::int64_t* v) { return std::to_string(*v); },
-                               [](const double* v) { return number_text(*v); },
-                               [](const std::optional<std::int64_t>* v) {
-                                 return *v ? std::to_string(**v) : std::string("auto");
-                               },
-                               [](const std::optional<double>* v) {
-                                 return *v ? number_text(**v) : std::string("auto");
-                               },
-                               [](const std::string* v) { return quoted(*v); },
-                               [](const Strings* v) { return flow_list(*v, quoted); },
-                               [](const Doubles* v) { return flow_list(*v, number_text); },
-                               [](const NamedValue& v) { return quoted(v.get()); },
-                               [](const NamedList& v) { return flow_list(v.get(), quoted); }},
-                    option.field(copy));
+  return std::visit(
+      Overloaded{
+          [](const bool* v) { return std::string(*v ? "true" : "false"); },
+          [](const std::int64_t* v) { return std::to_string(*v); },
+          [](const double* v) { return number_text(*v); },
+          [](const std::optional<std::int64_t>* v) {
+            return *v ? std::to_string(**v) : std::string("auto");
+          },
+          [](const std::optional<double>* v) {
+            return *v ? number_text(**v) : std::string("auto");
+          },
+          [](const std::string* v) { return quoted(*v); },
+          [](const Strings* v) { return flow_list(*v, quoted); },
+          [](const Doubles* v) { return flow_list(*v, number_text); },
+          [](const NamedValue& v) { return quoted(v.get()); },
+          [](const NamedList& v) { return flow_list(v.get(), quoted); }},
+      option.field(copy));
 }
 
 std::string option_type(const ConfigOption& option) {
-  return std::visit(Overloaded{[](const bool*) { return "true/false"; },
-                               [](const std::int64_t*) { return "integer"; },
-                               [](const double*) { return "number"; },
-                               [](const std::optional<std::int64_t>*) { return "integer or auto"; },
-                               [](const std::optional<double>*) { return "number or auto"; },
-                               [](const std::string*) { return "text"; },
-                               [](const Strings*) { return "list of text"; },
-                               [](const Doubles*) { return "list of numbers"; },
-                               [](const NamedValue&) { return "text"; },
-                               [](const NamedList&) { return "list of text"; }},
-                    scratch_field(option));
+  return std::visit(
+      Overloaded{
+          [](const bool*) { return "true/false"; },
+          [](const std::int64_t*) { return "integer"; },
+          [](const double*) { return "number"; },
+          [](const std::optional<std::int64_t>*) { return "integer or auto"; },
+          [](const std::optional<double>*) { return "number or auto"; },
+          [](const std::string*) { return "text"; },
+          [](const Strings*) { return "list of text"; },
+          [](const Doubles*) { return "list of numbers"; },
+          [](const NamedValue&) { return "text"; },
+          [](const NamedList&) { return "list of text"; }},
+      scratch_field(option));
 }
 
 }  // namespace chexnet

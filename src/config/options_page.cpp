@@ -14,18 +14,24 @@ std::string meaning_of(const ConfigOption& option) {
 
 // A bar would end the cell of a table.
 std::string in_cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos;
+       at += 2)
     text.insert(at, "\\");
   return text;
 }
 
 constexpr const char* kIntroduction =
     "# Config keys\n\n"
-    "Printed by `chexnet-train config --markdown`; a test keeps this page equal to the program.\n\n"
-    "Files are strict YAML: an unknown or doubled key, an alias or a wrong type is refused with\n"
-    "file and line. Later files override earlier ones (`train base.yaml site.yaml exp.yaml`), and\n"
-    "`--set key=value` overrides all. Paths may use `~` and `${VAR}` or `${VAR:-default}`; a\n"
-    "relative path is relative to the working folder. A key marked with * may differ when a run "
+    "Printed by `chexnet-train config --markdown`; a test keeps this page "
+    "equal to the program.\n\n"
+    "Files are strict YAML: an unknown or doubled key, an alias or a wrong "
+    "type is refused with\n"
+    "file and line. Later files override earlier ones (`train base.yaml "
+    "site.yaml exp.yaml`), and\n"
+    "`--set key=value` overrides all. Paths may use `~` and `${VAR}` or "
+    "`${VAR:-default}`; a\n"
+    "relative path is relative to the working folder. A key marked with * may "
+    "differ when a run "
     "is\n"
     "resumed.\n\n";
 
@@ -36,9 +42,10 @@ std::string options_markdown() {
   text += "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;
   for (const auto& option : config_options())
-    text += "| `" + option.key + "`" + (option.may_change_on_resume ? "*" : "") + " | " +
-            option_type(option) + " | `" + option_text(option, defaults) + "` | " +
-            in_cell(meaning_of(option)) + " |\n";
+    text += "| `" + option.key + "`" +
+            (option.may_change_on_resume ? "*" : "") + " | " +
+            option_type(option) + " | `" + option_text(option, defaults) +
+            "` | " + in_cell(meaning_of(option)) + " |\n";
   return text;
 }
 
@@ -47,8 +54,9 @@ std::string options_help(const std::string& prefix) {
   const Config defaults;
   for (const auto& option : config_options())
     if (option.key.starts_with(prefix))
-      text += "  " + option.key + " = " + option_text(option, defaults) + "  (" +
-              option_type(option) + ")\n      " + meaning_of(option) + "\n";
+      text += "  " + option.key + " = " + option_text(option, defaults) +
+              "  (" + option_type(option) + ")\n      " + meaning_of(option) +
+              "\n";
   return text;
 }
 

@@ -8,6 +8,7 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 template <class... F>
-Overloaded(F...) -> Overloaded<F...>;  // clang before 17 does not find it by itself
+Overloaded(F...)
+    -> Overloaded<F...>;  // clang before 17 does not find it by itself
 
 }  // namespace chexnet

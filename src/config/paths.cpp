@@ -1,4 +1,5 @@
-// Paths of a config: ~ and variables of the environment, and what is not a path at all.
+// Paths of a config: ~ and variables of the environment, and what is not a path
+// at all.
 #include <cstdlib>
 
 #include "chexnet/config/load.hpp"
@@ -9,9 +10,11 @@ namespace chexnet {
 std::string expanded_path(const std::string& text) {
   std::string out;
   std::size_t at = 0;
-  for (auto open = text.find("${"); open != std::string::npos; open = text.find("${", at)) {
+  for (auto open = text.find("${"); open != std::string::npos;
+       open = text.find("${", at)) {
     const auto close = text.find('}', open);
-    if (close == std::string::npos) throw ConfigError("'${' without '}' in '" + text + "'");
+    if (close == std::string::npos)
+      throw ConfigError("'${' without '}' in '" + text + "'");
     out += text.substr(at, open - at);
     const std::string inside = text.substr(open + 2, close - open - 2);
     const auto fallback = inside.find(":-");
@@ -23,13 +26,15 @@ std::string expanded_path(const std::string& text) {
       out += inside.substr(fallback + 2);
     else
       throw ConfigError("environment variable " + name +
-                        " is not set. Hint: export it, or write ${" + name + ":-default}");
+                        " is not set. Hint: export it, or write ${" + name +
+                        ":-default}");
     at = close + 1;
   }
   out += text.substr(at);
   if (out != "~" && !out.starts_with("~/")) return out;
   const char* home = std::getenv("HOME");
-  if (home == nullptr) throw ConfigError("HOME is not set, so '~' has no meaning");
+  if (home == nullptr)
+    throw ConfigError("HOME is not set, so '~' has no meaning");
   return home + out.substr(1);
 }
 
@@ -37,7 +42,8 @@ std::string object_store_problem(const std::string& path) {
   const auto scheme = path.find("://");
   if (scheme == std::string::npos || path.find('/') < scheme) return {};
   return "'" + path +
-         "' is in an object store, and only data.images may be. Hint: tables, lists, weights and "
+         "' is in an object store, and only data.images may be. Hint: tables, "
+         "lists, weights and "
          "everything that is written must be in a file system";
 }
 

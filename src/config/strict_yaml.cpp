@@ -14,25 +14,30 @@ namespace {
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
 constexpr int kMaxDepth = 32;
 
-[[noreturn]] void fail(const std::string& place, const std::string& what, const std::string& hint) {
+[[noreturn]] void fail(const std::string& place, const std::string& what,
+                       const std::string& hint) {
   throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
 }
 
-// Refuses aliases and depth while parsing: yaml-cpp would otherwise build a self-referencing node.
+// Refuses aliases and depth while parsing: yaml-cpp would otherwise build a
+// self-referencing node.
 class StructureGuard : public YAML::EventHandler {
  public:
   explicit StructureGuard(std::string file) : file_(std::move(file)) {}
-  std::string place() const { return place(document_); }  // where the last document begins
+  std::string place() const {
+    return place(document_);
+  }  // where the last document begins
   void OnDocumentStart(const YAML::Mark& mark) override { document_ = mark; }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    fail(place(mark), "aliases (*name) are not accepted", "write the value out");
+    fail(place(mark), "aliases (*name) are not accepted",
+         "write the value out");
   }
   void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
                 const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&,
+                       YAML::anchor_t, YAML::EmitterStyle::value) override {
     deeper(mark);
   }
   void OnSequenceEnd() override { --depth_; }
@@ -48,7 +53,8 @@ class StructureGuard : public YAML::EventHandler {
   }
   void deeper(const YAML::Mark& mark) {
     if (++depth_ > kMaxDepth)
-      fail(place(mark), "nested too deeply", "keys are at most four levels deep");
+      fail(place(mark), "nested too deeply",
+           "keys are at most four levels deep");
   }
   std::string file_;
   YAML::Mark document_;
@@ -59,12 +65,14 @@ std::string place_of(const std::string& file, const YAML::Node& node) {
   return file + ":" + std::to_string(node.Mark().line + 1);
 }
 
-void flatten(const std::string& file, const YAML::Node& node, const std::string& prefix,
+void flatten(const std::string& file, const YAML::Node& node,
+             const std::string& prefix,
              std::map<std::string, YamlValue>& into) {
   std::set<std::string> seen;
   for (const auto& entry : node) {
     if (!entry.first.IsScalar())
-      fail(place_of(file, entry.first), "a key must be a word", "see docs/config.md");
+      fail(place_of(file, entry.first), "a key must be a word",
+           "see docs/config.md");
     const std::string key = prefix + entry.first.Scalar();
     const std::string place = place_of(file, entry.first);
     // Also under another form: `data.resize: 64` beside `data: {resize: 72}`.
@@ -93,7 +101,8 @@ void flatten(const std::string& file, const YAML::Node& node, const std::string&
 
 std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
                                                   const std::string& text) {
-  if (text.size() > kMaxConfigBytes) fail(file, "larger than 1 MiB", "this is no config file");
+  if (text.size() > kMaxConfigBytes)
+    fail(file, "larger than 1 MiB", "this is no config file");
   std::map<std::string, YamlValue> values;
   try {
     std::istringstream stream(text);
@@ -101,14 +110,16 @@ std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
     StructureGuard guard(file);
     if (!parser.HandleNextDocument(guard)) return values;
     if (parser.HandleNextDocument(guard))
-      fail(guard.place(), "a second document (---) begins", "one file holds one config");
+      fail(guard.place(), "a second document (---) begins",
+           "one file holds one config");
     const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return values;
-    if (!root.IsMap()) fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");
+    if (!root.IsMap())
+      fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");
     flatten(file, root, "", values);
   } catch (const YAML::Exception& e) {
-    fail(file + ":" + std::to_string(e.mark.line + 1), "not valid YAML: " + e.msg,
-         "check indentation and quotes there");
+    fail(file + ":" + std::to_string(e.mark.line + 1),
+         "not valid YAML: " + e.msg, "check indentation and quotes there");
   }
   return values;
 }

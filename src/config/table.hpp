@@ -1,5 +1,5 @@
-// The rows of the table of options, by section. A row names its member and says what cannot be
-// read off the member's type.
+// The rows of the table of options, by section. A row names its member and says
+// what cannot be read off the member's type.
 #pragma once
 
 #include "chexnet/config/options.hpp"
@@ -22,7 +22,8 @@ FieldRef field_ref(Plain& member) {
 
 template <class Choice>
 requires std::is_enum_v<Choice> FieldRef field_ref(Choice& member) {
-  return NamedValue{choice_names<Choice>(), [&member] { return std::string(choice_name(member)); },
+  return NamedValue{choice_names<Choice>(),
+                    [&member] { return std::string(choice_name(member)); },
                     [&member](const std::string& text) {
                       const auto found = find_choice<Choice>(text);
                       if (found) member = *found;
@@ -31,8 +32,10 @@ requires std::is_enum_v<Choice> FieldRef field_ref(Choice& member) {
 }
 
 template <class Choice>
-requires std::is_enum_v<Choice> FieldRef field_ref(std::optional<Choice>& member) {
-  return NamedValue{names_or_auto<Choice>(), [&member] { return std::string(choice_name(member)); },
+requires std::is_enum_v<Choice> FieldRef
+field_ref(std::optional<Choice>& member) {
+  return NamedValue{names_or_auto<Choice>(),
+                    [&member] { return std::string(choice_name(member)); },
                     [&member](const std::string& text) {
                       const auto found = find_choice<Choice>(text);
                       if (found || text == "auto") member = found;
@@ -41,17 +44,20 @@ requires std::is_enum_v<Choice> FieldRef field_ref(std::optional<Choice>& member
 }
 
 template <class Choice>
-requires std::is_enum_v<Choice> FieldRef field_ref(std::vector<Choice>& member) {
+requires std::is_enum_v<Choice> FieldRef
+field_ref(std::vector<Choice>& member) {
   return NamedList{choice_names<Choice>(),
                    [&member] {
                      Strings names;
-                     for (const Choice value : member) names.emplace_back(choice_name(value));
+                     for (const Choice value : member)
+                       names.emplace_back(choice_name(value));
                      return names;
                    },
                    [&member](const Strings& names) {
                      std::vector<Choice> values;
                      for (const auto& name : names)
-                       if (const auto found = find_choice<Choice>(name)) values.push_back(*found);
+                       if (const auto found = find_choice<Choice>(name))
+                         values.push_back(*found);
                      const bool all_known = values.size() == names.size();
                      if (all_known) member = std::move(values);
                      return all_known;
@@ -63,6 +69,7 @@ FieldRef field_ref(NetworkChoice& member);
 
 // The key is the member's path.
 #define MEMBER(member) \
-  .key = #member, .field = [](Config& config) { return field_ref(config.member); }
+  .key = #member,      \
+  .field = [](Config& config) { return field_ref(config.member); }
 
 }  // namespace chexnet

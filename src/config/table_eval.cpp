@@ -4,35 +4,44 @@ namespace chexnet {
 
 std::vector<ConfigOption> eval_table() {
   return {
-      {MEMBER(eval.batch), .help = "images per forward pass; the last pass is padded",
+      {MEMBER(eval.batch),
+       .help = "images per forward pass; the last pass is padded",
        .limits = {{1, 1e5}}, .may_change_on_resume = true},
       {MEMBER(eval.threads),
-       .help = "compute threads per rank in evaluation: with a fixed number, scores are equal to "
+       .help = "compute threads per rank in evaluation: with a fixed number, "
+               "scores are equal to "
                "the last bit on any number of ranks; 0 = as in training",
        .limits = {{0, 1024}}, .may_change_on_resume = true},
       {MEMBER(eval.every_epochs),
-       .help = "epochs between two evaluations of the validation split, each after a checkpoint; "
+       .help = "epochs between two evaluations of the validation split, each "
+               "after a checkpoint; "
                "0 = only at the end",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
       {MEMBER(eval.splits), .help = "splits scored at the end of training",
        .may_change_on_resume = true},
-      {MEMBER(eval.findings), .help = "findings to score; empty = all that the network knows",
+      {MEMBER(eval.findings),
+       .help = "findings to score; empty = all that the network knows",
        .may_change_on_resume = true},
       {MEMBER(eval.blank),
-       .help = "what a blank label counts as in scoring: ignore, zero or one; auto: as data.blank",
+       .help = "what a blank label counts as in scoring: ignore, zero or one; "
+               "auto: as data.blank",
        .may_change_on_resume = true},
-      {MEMBER(eval.uncertain), .help = "what an uncertain label (-1) counts as in scoring",
+      {MEMBER(eval.uncertain),
+       .help = "what an uncertain label (-1) counts as in scoring",
        .may_change_on_resume = true},
       {MEMBER(checkpoint.every_steps),
        .help = "steps between two checkpoints; 0 = only at the ends of epochs",
        .limits = {{0, kNoMaximum}}, .may_change_on_resume = true},
       {MEMBER(checkpoint.every_epochs),
-       .help = "epochs between two checkpoints; 0 = only before evaluations and at the end",
+       .help = "epochs between two checkpoints; 0 = only before evaluations "
+               "and at the end",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(checkpoint.keep), .help = "newest checkpoints that are kept, besides the best one",
+      {MEMBER(checkpoint.keep),
+       .help = "newest checkpoints that are kept, besides the best one",
        .limits = {{1, 1e6}}, .may_change_on_resume = true},
       {MEMBER(checkpoint.best),
-       .help = "what makes a checkpoint the best: its AUROC or its loss on the validation split"},
+       .help = "what makes a checkpoint the best: its AUROC or its loss on the "
+               "validation split"},
   };
 }
 

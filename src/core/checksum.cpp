@@ -1,6 +1,7 @@
-// SHA-256 and HMAC by OpenSSL. CRC-32C by ISA-L where the build found it, else by a table of the
-// reflected polynomial 0x82F63B78: a sum over a whole equals one continued from piece to piece, as
-// `before` takes off the final inversion that every call puts on.
+// SHA-256 and HMAC by OpenSSL. CRC-32C by ISA-L where the build found it, else
+// by a table of the reflected polynomial 0x82F63B78: a sum over a whole equals
+// one continued from piece to piece, as `before` takes off the final inversion
+// that every call puts on.
 #include "chexnet/core/checksum.hpp"
 
 #include <fcntl.h>
@@ -25,11 +26,13 @@ Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
 }
 Sha256::~Sha256() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
 void Sha256::update(std::span<const std::byte> bytes) {
-  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(), bytes.size());
+  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(),
+                   bytes.size());
 }
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
-  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_), digest.data(), nullptr);
+  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_), digest.data(),
+                     nullptr);
   return hex_text(std::as_bytes(std::span(digest)));
 }
 
@@ -81,9 +84,9 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
   std::uint32_t crc = ~before;
   while (!bytes.empty()) {  // its length is an int
     const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 1 << 30));
-    crc =
-        crc32_iscsi(const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data())),
-                    static_cast<int>(part.size()), crc);
+    crc = crc32_iscsi(const_cast<unsigned char*>(
+                          reinterpret_cast<const unsigned char*>(part.data())),
+                      static_cast<int>(part.size()), crc);
     bytes = bytes.subspan(part.size());
   }
   return ~crc;

@@ -1,6 +1,7 @@
-// RFC 4180, with the freedoms of tables in the wild: a byte order mark, CRLF or LF, empty lines,
-// line breaks inside quotes. Fields are views of the text. Only quoted ones are copied, as ""
-// becomes "; they are set into `fields` at the end, when no copy moves any more.
+// RFC 4180, with the freedoms of tables in the wild: a byte order mark, CRLF or
+// LF, empty lines, line breaks inside quotes. Fields are views of the text.
+// Only quoted ones are copied, as "" becomes "; they are set into `fields` at
+// the end, when no copy moves any more.
 #include "chexnet/core/csv.hpp"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   if (rest_.empty()) return false;
   record_line_ = line_;
   unquoted_.clear();
-  std::vector<std::pair<std::size_t, std::size_t>> quoted;  // (field, index into unquoted_)
+  std::vector<std::pair<std::size_t, std::size_t>>
+      quoted;  // (field, index into unquoted_)
   for (;;) {
     if (!rest_.empty() && rest_.front() == '"') {
       rest_.remove_prefix(1);
@@ -63,7 +65,8 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
 }
 
 std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos)
+    return std::string(text);
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"') quoted += '"';
@@ -91,10 +94,12 @@ std::vector<std::string> list_lines(std::string_view text) {
 
 namespace {
 
-// Bytes of the UTF-8 character at the front of `text`; 0 when there is none (RFC 3629: no overlong
-// form, no surrogate, nothing above U+10FFFF).
+// Bytes of the UTF-8 character at the front of `text`; 0 when there is none
+// (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF).
 std::size_t utf8_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto byte = [&](std::size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
   std::size_t size = 2;
@@ -104,8 +109,10 @@ std::size_t utf8_character(std::string_view text) {
   for (std::size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
   const unsigned char second = byte(1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
-  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F))
+    return 0;
+  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F))
+    return 0;
   return size;
 }
 

@@ -1,5 +1,6 @@
-// Edit distance by Wagner and Fischer with one row: row[j] is the distance of the first i letters
-// of a to the first j of b, and `diagonal` that of i - 1 to j - 1.
+// Edit distance by Wagner and Fischer with one row: row[j] is the distance of
+// the first i letters of a to the first j of b, and `diagonal` that of i - 1 to
+// j - 1.
 #include "chexnet/core/error.hpp"
 
 #include <algorithm>
@@ -25,14 +26,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest_names(std::string_view name, const std::vector<std::string>& known,
+std::string nearest_names(std::string_view name,
+                          const std::vector<std::string>& known,
                           std::size_t count) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   ranked.reserve(known.size());
   for (const auto& candidate : known)
     ranked.emplace_back(edit_distance(name, candidate), candidate);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(
+      ranked.begin(), ranked.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;
   for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i)
     text += (i ? ", '" : "'") + ranked[i].second + "'";

@@ -8,20 +8,24 @@ namespace {
 
 constexpr auto kMeanings = std::to_array<ExitMeaning>({
     {ExitCode::kDone, "done", "", AfterExit::kNobody},
-    {ExitCode::kUsage, "usage or config", "correct the command or the config", AfterExit::kNobody},
+    {ExitCode::kUsage, "usage or config", "correct the command or the config",
+     AfterExit::kNobody},
     {ExitCode::kData, "data", "correct the data", AfterExit::kNobody},
     {ExitCode::kCheckpoint, "checkpoint, weights or run folder",
      "see the message; nothing was overwritten", AfterExit::kNobody},
     {ExitCode::kDevice, "device, communication or start of ranks",
-     "correct the start command, or repair the node; restarted and requeued", AfterExit::kAnyone},
-    {ExitCode::kNumeric, "numeric", "look at the learning rate and the data", AfterExit::kNobody},
-    {ExitCode::kHang, "a rank that hangs", "restarted and requeued", AfterExit::kAnyone},
-    {ExitCode::kAbsent, "data that is not there", "correct the path or the permission",
+     "correct the start command, or repair the node; restarted and requeued",
+     AfterExit::kAnyone},
+    {ExitCode::kNumeric, "numeric", "look at the learning rate and the data",
      AfterExit::kNobody},
+    {ExitCode::kHang, "a rank that hangs", "restarted and requeued",
+     AfterExit::kAnyone},
+    {ExitCode::kAbsent, "data that is not there",
+     "correct the path or the permission", AfterExit::kNobody},
     {ExitCode::kOutage, "storage that does not answer",
      "may pass by itself; restarted and requeued", AfterExit::kAnyone},
-    {ExitCode::kRequeue, "stopped with a checkpoint", "continue with `--resume auto`; requeued",
-     AfterExit::kJobScript},
+    {ExitCode::kRequeue, "stopped with a checkpoint",
+     "continue with `--resume auto`; requeued", AfterExit::kJobScript},
 });
 static_assert(std::ranges::is_sorted(kMeanings, {}, &ExitMeaning::code));
 
@@ -34,8 +38,8 @@ std::string number(const ExitMeaning& meaning) {
 std::span<const ExitMeaning> exit_meanings() { return kMeanings; }
 
 const ExitMeaning* find_exit_meaning(int exit_code) {
-  const auto found =
-      std::ranges::find(kMeanings, static_cast<ExitCode>(exit_code), &ExitMeaning::code);
+  const auto found = std::ranges::find(
+      kMeanings, static_cast<ExitCode>(exit_code), &ExitMeaning::code);
   return found == kMeanings.end() ? nullptr : &*found;
 }
 

@@ -1,6 +1,6 @@
-// A lock is flock(2) on a file that the holder removes at the end. So who gets the lock of a file
-// that has just been removed holds nothing: it looks whether the name still means its file, and
-// starts again where it does not.
+// A lock is flock(2) on a file that the holder removes at the end. So who gets
+// the lock of a file that has just been removed holds nothing: it looks whether
+// the name still means its file, and starts again where it does not.
 #include "chexnet/core/file_lock.hpp"
 
 #include <fcntl.h>
@@ -33,16 +33,18 @@ std::optional<FileLock> FileLock::try_take(const std::filesystem::path& path) {
   for (;;) {
     const int fd = open_lock_file(path);
     if (fd < 0)
-      throw CheckpointError("[files] " + path.string() + ": cannot be locked: " +
-                            std::strerror(errno) + ". Hint: check the folder and its permissions");
+      throw CheckpointError("[files] " + path.string() +
+                            ": cannot be locked: " + std::strerror(errno) +
+                            ". Hint: check the folder and its permissions");
     const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (!locked && errno == EWOULDBLOCK) {
       ::close(fd);
       return {};
     }
     if (!locked)
-      log_warning("[files] " + path.string() + ": this file system has no locks (" +
-                  std::strerror(errno) + "); take care that no other job writes there");
+      log_warning("[files] " + path.string() +
+                  ": this file system has no locks (" + std::strerror(errno) +
+                  "); take care that no other job writes there");
     if (is_still_there(path, fd)) return FileLock(path, fd);
     ::close(fd);
   }

@@ -1,6 +1,7 @@
-// A file appears under its name only when it is whole: it is written without a name (O_TMPFILE), or
-// under one that nobody can foresee where the file system has no such files, synced, and renamed.
-// Nothing here follows a link that was planted, or waits for the partner of a pipe that was.
+// A file appears under its name only when it is whole: it is written without a
+// name (O_TMPFILE), or under one that nobody can foresee where the file system
+// has no such files, synced, and renamed. Nothing here follows a link that was
+// planted, or waits for the partner of a pipe that was.
 #include "chexnet/core/files.hpp"
 
 #include <fcntl.h>
@@ -26,22 +27,27 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-[[noreturn]] void write_failed(const fs::path& path, const char* what, int error) {
+[[noreturn]] void write_failed(const fs::path& path, const char* what,
+                               int error) {
   std::string hint = "check the path and its permissions";
-  if (error == ENOSPC) hint = "free space on that file system, or write elsewhere with --out";
-  if (error == EDQUOT) hint = "your quota is used up: remove files or write elsewhere with --out";
+  if (error == ENOSPC)
+    hint = "free space on that file system, or write elsewhere with --out";
+  if (error == EDQUOT)
+    hint = "your quota is used up: remove files or write elsewhere with --out";
   if (error == EROFS || error == EACCES)
     hint = "the folder is not writable: choose another with --out";
-  throw CheckpointError("[files] " + path.string() + ": " + what + ": " + std::strerror(error) +
-                        ". Hint: " + hint);
+  throw CheckpointError("[files] " + path.string() + ": " + what + ": " +
+                        std::strerror(error) + ". Hint: " + hint);
 }
 
-// Pipes and devices that a person gives on purpose: /dev/stdin, <(command), /dev/null. Any other
-// may have been planted, and opening or reading it would wait for a partner forever.
+// Pipes and devices that a person gives on purpose: /dev/stdin, <(command),
+// /dev/null. Any other may have been planted, and opening or reading it would
+// wait for a partner forever.
 bool is_given_stream(const fs::path& path) {
   const std::string name = path.lexically_normal().string();
-  return name.starts_with("/dev/fd/") || name.starts_with("/dev/std") || name == "/dev/null" ||
-         name == "/dev/full" || name.starts_with("/proc/");
+  return name.starts_with("/dev/fd/") || name.starts_with("/dev/std") ||
+         name == "/dev/null" || name == "/dev/full" ||
+         name.starts_with("/proc/");
 }
 
 // Open for reading, never waiting for a pipe's partner.
@@ -49,7 +55,8 @@ class Readable {
  public:
   explicit Readable(const fs::path& path) {
     const bool given = is_given_stream(path);
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (given ? 0 : O_NONBLOCK));
+    fd_ = ::open(path.c_str(),
+                 O_RDONLY | O_CLOEXEC | O_NOCTTY | (given ? 0 : O_NONBLOCK));
     const int error = fd_ < 0 || ::fstat(fd_, &info_) != 0 ? errno : 0;
     std::error_code ignored;
     if (error == ENXIO && fs::is_socket(path, ignored)) refuse(path);
@@ -77,30 +84,35 @@ class Readable {
   [[noreturn]] void refuse(const fs::path& path) {
     close();
     throw AbsentError("[files] " + path.string() +
-                      ": is no regular file. Hint: a pipe is given as /dev/stdin or <(command)");
+                      ": is no regular file. Hint: a pipe is given as "
+                      "/dev/stdin or <(command)");
   }
 
   int fd_ = -1;
   struct stat info_ {};
 };
 
-constexpr std::size_t kLargestTable = std::size_t{1} << 30;  // unpacked; NIH's has 7 MB
+constexpr std::size_t kLargestTable = std::size_t{1}
+                                      << 30;  // unpacked; NIH's has 7 MB
 
 std::string read_gzip(const fs::path& path) {
   Readable readable(path);
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzdopen(readable.fd(), "rb"), gzclose);
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(
+      gzdopen(readable.fd(), "rb"), gzclose);
   if (!file) throw_unreadable("files", path.string(), errno);
   readable.release();  // gzclose closes it
   std::string text;
   std::vector<char> buffer(1 << 18);
   for (;;) {
-    const int count = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    const int count =
+        gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
     // A stream that was cut off reads as a shorter one; only gzerror knows.
     int state = Z_OK;
     gzerror(file.get(), &state);
     if (count < 0 || (count == 0 && state != Z_OK))
-      throw DataError("[files] " + path.string() +
-                      ": damaged gzip data, or cut off. Hint: download it again");
+      throw DataError(
+          "[files] " + path.string() +
+          ": damaged gzip data, or cut off. Hint: download it again");
     if (count == 0) return text;
     if (text.size() + static_cast<std::size_t>(count) > kLargestTable)
       throw DataError("[files] " + path.string() + ": unpacks to more than " +
@@ -126,11 +138,12 @@ std::ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
 
 }  // namespace
 
-std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
+std::ptrdiff_t read_at(int fd, std::uint64_t offset,
+                       std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
-    const auto count =
-        ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    const auto count = ::pread(fd, into.data() + done, into.size() - done,
+                               static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -1;
     if (count == 0) break;
@@ -149,7 +162,8 @@ void read_bytes(const std::string& path, std::vector<std::byte>& into) {
     got = read_stream(file.fd(), into);
   }
   if (got < 0) throw_unreadable("files", path, errno);
-  into.resize(static_cast<std::size_t>(got));  // it may have shrunk while it was read
+  into.resize(
+      static_cast<std::size_t>(got));  // it may have shrunk while it was read
 }
 
 std::string read_text(const fs::path& path) {
@@ -165,22 +179,27 @@ void sync_file(const fs::path& path) {
   const int rc = ::fsync(fd);
   const int error = errno;
   ::close(fd);
-  // Some network file systems refuse fsync on folders; the data itself was synced before.
-  if (rc != 0 && error != EINVAL && error != ENOTSUP) write_failed(path, "fsync failed", error);
+  // Some network file systems refuse fsync on folders; the data itself was
+  // synced before.
+  if (rc != 0 && error != EINVAL && error != ENOTSUP)
+    write_failed(path, "fsync failed", error);
 }
 
 void sync_folder(const fs::path& path) { sync_file(path); }
 
 fs::path unforeseeable_name(const fs::path& path) {
   std::array<unsigned char, 8> random{};
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-    throw CheckpointError("[files] no random numbers from the kernel. Hint: getrandom(2)");
+  if (::getrandom(random.data(), random.size(), 0) !=
+      static_cast<ssize_t>(random.size()))
+    throw CheckpointError(
+        "[files] no random numbers from the kernel. Hint: getrandom(2)");
   const fs::path name = "." + path.filename().string() + "." +
                         hex_text(std::as_bytes(std::span(random))) + ".partial";
   return path.parent_path() / name;
 }
 
-OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode) : path_(std::move(path)) {
+OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
+    : path_(std::move(path)) {
   struct stat info {};
   direct_ = is_given_stream(path_) && ::stat(path_.c_str(), &info) == 0 &&
             (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
@@ -194,10 +213,12 @@ OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode) : path_(std:
   fd_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, first);
   if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
     temporary_ = unforeseeable_name(path_);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, first);
+    fd_ = ::open(temporary_.c_str(),
+                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, first);
   }
   if (fd_ < 0) write_failed(path_, "cannot be created", errno);
-  if (mode && ::fchmod(fd_, *mode) != 0) write_failed(path_, "its mode cannot be set", errno);
+  if (mode && ::fchmod(fd_, *mode) != 0)
+    write_failed(path_, "its mode cannot be set", errno);
 }
 
 OutputFile::~OutputFile() {
@@ -221,7 +242,8 @@ void OutputFile::commit() {
     if (temporary_.empty()) {
       const std::string self = "/proc/self/fd/" + std::to_string(fd_);
       const auto name_it = [&](const fs::path& name) {
-        return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
+        return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(),
+                        AT_SYMLINK_FOLLOW);
       };
       // A link cannot replace a file, a rename can.
       const fs::path name = unforeseeable_name(path_);
@@ -236,7 +258,8 @@ void OutputFile::commit() {
   if (::close(fd) != 0) write_failed(path_, "close failed", errno);
 }
 
-void write_atomically(const fs::path& path, std::string_view text, std::optional<unsigned> mode) {
+void write_atomically(const fs::path& path, std::string_view text,
+                      std::optional<unsigned> mode) {
   OutputFile out(path, mode);
   out.write(text);
   out.commit();
@@ -247,26 +270,33 @@ void make_private_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     write_failed(path, "cannot be created", errno);
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) write_failed(path, "cannot be looked at", errno);
-  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0)
+  if (::lstat(path.c_str(), &info) != 0)
+    write_failed(path, "cannot be looked at", errno);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() ||
+      (info.st_mode & 077) != 0)
     throw CheckpointError(
         "[files] " + path.string() +
-        ": is not a folder of this user alone, so its contents cannot be trusted. "
+        ": is not a folder of this user alone, so its contents cannot be "
+        "trusted. "
         "Hint: remove it, chmod 700, or choose another place");
 }
 
 AppendName::AppendName(const fs::path& path)
-    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                 0666)) {
+    : fd_(::open(
+          path.c_str(),
+          O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+          0666)) {
   struct stat info {};
   // ENXIO: a pipe that nobody reads.
   const int error = fd_ < 0 || ::fstat(fd_, &info) != 0 ? errno : 0;
   if (error == 0 && S_ISREG(info.st_mode)) return;
 
   if (fd_ >= 0) ::close(fd_);
-  if (error != 0 && error != ENXIO) write_failed(path, "cannot be opened", error);
-  throw CheckpointError("[files] " + path.string() +
-                        ": is no regular file. Hint: remove it; was it put there by others?");
+  if (error != 0 && error != ENXIO)
+    write_failed(path, "cannot be opened", error);
+  throw CheckpointError(
+      "[files] " + path.string() +
+      ": is no regular file. Hint: remove it; was it put there by others?");
 }
 
 AppendName::~AppendName() { ::close(fd_); }

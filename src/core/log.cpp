@@ -13,10 +13,11 @@
 namespace chexnet {
 namespace {
 
-// Where the program's words go: one place for a process, as they come from every thread and library
-// folder. The other objects of a process are the flags that signal handlers set (launch/signals),
-// the plug-ins for MPI and CUDA that stay loaded (comm, cuda), and the mapped files that SIGBUS is
-// explained by (data/mapped_file).
+// Where the program's words go: one place for a process, as they come from
+// every thread and library folder. The other objects of a process are the flags
+// that signal handlers set (launch/signals), the plug-ins for MPI and CUDA that
+// stay loaded (comm, cuda), and the mapped files that SIGBUS is explained by
+// (data/mapped_file).
 struct Logs {
   std::mutex mutex;  // guards everything below
   std::shared_ptr<spdlog::logger> console = [] {
@@ -35,7 +36,8 @@ Logs& logs() {
   return instance;
 }
 
-void write(spdlog::level::level_enum level, const std::string& raw, const char* label) {
+void write(spdlog::level::level_enum level, const std::string& raw,
+           const char* label) {
   // Names of files and of what archives hold are part of many messages.
   const std::string text = printable(raw, "\n\t");
   Logs& l = logs();
@@ -53,13 +55,18 @@ void write(spdlog::level::level_enum level, const std::string& raw, const char* 
 }  // namespace
 
 void log_info(const std::string& text) { write(spdlog::level::info, text, ""); }
-void log_warning(const std::string& text) { write(spdlog::level::warn, text, "warning: "); }
-void log_error(const std::string& text) { write(spdlog::level::err, text, "error: "); }
+void log_warning(const std::string& text) {
+  write(spdlog::level::warn, text, "warning: ");
+}
+void log_error(const std::string& text) {
+  write(spdlog::level::err, text, "error: ");
+}
 
 void set_log_rank(int rank, int world_size) {
   Logs& l = logs();
   const std::lock_guard lock(l.mutex);
-  l.prefix = world_size > 1 && rank > 0 ? "rank " + std::to_string(rank) + ": " : "";
+  l.prefix =
+      world_size > 1 && rank > 0 ? "rank " + std::to_string(rank) + ": " : "";
   l.informs = rank == 0;
 }
 

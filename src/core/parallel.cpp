@@ -1,5 +1,6 @@
-// Indices are handed out one by one, as work on one may take long: `next` is the first that nobody
-// took. A failure sets it to `count`, so that every thread ends with the index it has.
+// Indices are handed out one by one, as work on one may take long: `next` is
+// the first that nobody took. A failure sets it to `count`, so that every
+// thread ends with the index it has.
 #include "chexnet/core/parallel.hpp"
 
 #include <algorithm>
@@ -12,15 +13,17 @@
 
 namespace chexnet {
 
-void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work,
+void parallel_for(std::size_t count, int threads,
+                  const std::function<void(std::size_t)>& work,
                   const std::function<void()>& tick) {
   const auto any_thread = [&](std::size_t i, std::size_t) { work(i); };
   parallel_for_by_thread(count, threads, any_thread, tick);
 }
 
-void parallel_for_by_thread(std::size_t count, int threads,
-                            const std::function<void(std::size_t, std::size_t)>& work,
-                            const std::function<void()>& tick) {
+void parallel_for_by_thread(
+    std::size_t count, int threads,
+    const std::function<void(std::size_t, std::size_t)>& work,
+    const std::function<void()>& tick) {
   const int started = std::max(1, threads);
   std::atomic<std::size_t> next = 0;
   std::atomic<int> live = started;

@@ -1,6 +1,6 @@
-// Two ways of writing bytes that a terminal or a line of a table must not see: printable() is for
-// people and need not come back; escaped() writes the backslash too, so unescaped() gets any name
-// back.
+// Two ways of writing bytes that a terminal or a line of a table must not see:
+// printable() is for people and need not come back; escaped() writes the
+// backslash too, so unescaped() gets any name back.
 #include "chexnet/core/plain_text.hpp"
 
 #include <charconv>
@@ -59,8 +59,10 @@ std::string unescaped(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     unsigned value = 0;
     const char* digits = text.data() + i + 2;
-    const bool may_be = text.substr(i).starts_with("\\x") && i + 4 <= text.size();
-    if (may_be && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+    const bool may_be =
+        text.substr(i).starts_with("\\x") && i + 4 <= text.size();
+    if (may_be &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
       plain += static_cast<char>(value);
       i += 3;
     } else {

@@ -1,6 +1,7 @@
-// Linux's own files say more than its calls: the age of a process stands in /proc/self/stat, free
-// memory in /proc/meminfo, and what a container or batch job leaves of it in the cgroup's files, of
-// version 2 or 1, whichever is there.
+// Linux's own files say more than its calls: the age of a process stands in
+// /proc/self/stat, free memory in /proc/meminfo, and what a container or batch
+// job leaves of it in the cgroup's files, of version 2 or 1, whichever is
+// there.
 #include "chexnet/core/process_usage.hpp"
 
 #include <sys/resource.h>
@@ -18,17 +19,20 @@
 namespace chexnet {
 
 double process_age_s() {
-  // Field 22 of /proc/self/stat, counted behind the name in brackets: clock ticks since boot.
+  // Field 22 of /proc/self/stat, counted behind the name in brackets: clock
+  // ticks since boot.
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::istringstream fields(
+      text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string skipped;
   for (int i = 3; i < 22; ++i) fields >> skipped;
   double ticks = 0;
   fields >> ticks;
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+  return static_cast<double>(now.tv_sec) +
+         1e-9 * static_cast<double>(now.tv_nsec) -
          ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
@@ -36,7 +40,8 @@ double cpu_s() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    return static_cast<double>(t.tv_sec) +
+           1e-6 * static_cast<double>(t.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
@@ -61,14 +66,17 @@ std::uint64_t available_memory_bytes() {
   std::uint64_t available = 0;
   std::ifstream meminfo("/proc/meminfo");
   std::string key, unit;
-  for (std::uint64_t kib = 0; meminfo >> key >> kib && std::getline(meminfo, unit);)
+  for (std::uint64_t kib = 0;
+       meminfo >> key >> kib && std::getline(meminfo, unit);)
     if (key == "MemAvailable:") available = kib * 1024;
   for (const auto& [limit, used] :
        {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
         std::pair{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
                   "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
-    const auto most = number_in(limit), now = number_in(used);  // "max" is no number
-    if (most && now) available = std::min(available, *most - std::min(*most, *now));
+    const auto most = number_in(limit),
+               now = number_in(used);  // "max" is no number
+    if (most && now)
+      available = std::min(available, *most - std::min(*most, *now));
   }
   return available;
 }

@@ -1,6 +1,6 @@
-// Time belongs to one phase at every moment: change() books the stretch since the last change to
-// the phase that ends, so all seconds add up to the time since the start. A span keeps the phase it
-// interrupts and goes back to it.
+// Time belongs to one phase at every moment: change() books the stretch since
+// the last change to the phase that ends, so all seconds add up to the time
+// since the start. A span keeps the phase it interrupts and goes back to it.
 #include "chexnet/core/profiler.hpp"
 
 #include "chexnet/core/clock.hpp"
@@ -33,7 +33,8 @@ double Profiler::change(Phase to, double now) {
   since_s_ = now;
   if (slot_ != nullptr) {
     slot_->since_s.store(now, std::memory_order_relaxed);
-    slot_->phase.store(static_cast<std::uint32_t>(to), std::memory_order_release);
+    slot_->phase.store(static_cast<std::uint32_t>(to),
+                       std::memory_order_release);
   }
   return now;
 }
@@ -54,7 +55,8 @@ void Profiler::set_step(std::int64_t step) {
 }
 
 void Profiler::entered_collective(std::uint64_t sequence) {
-  if (slot_ != nullptr) slot_->sequence.store(sequence, std::memory_order_relaxed);
+  if (slot_ != nullptr)
+    slot_->sequence.store(sequence, std::memory_order_relaxed);
 }
 
 void Profiler::start_timeline(std::size_t events) {
@@ -69,7 +71,8 @@ void Profiler::add(const TimelineEvent& event) {
     ++dropped_;
 }
 
-Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name, std::int32_t number)
+Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name,
+                     std::int32_t number)
     : profiler_(profiler) {
   if (profiler_ == nullptr) return;
   event_.name = name != nullptr ? name : phase_name(phase);

@@ -1,5 +1,5 @@
-// On a terminal one line is written over and over; `width_` is what of it must be blanked next
-// time. In a log file lines stay, so they come rarely.
+// On a terminal one line is written over and over; `width_` is what of it must
+// be blanked next time. In a log file lines stay, so they come rarely.
 #include "chexnet/core/progress.hpp"
 
 #include <unistd.h>
@@ -17,11 +17,15 @@ constexpr double kTerminalInterval_s = 0.2, kLineInterval_s = 5;
 
 std::string percent_and_time_left(double fraction, double seconds) {
   return fixed(100 * fraction, 0) + " %" +
-         (fraction > 0 ? ", " + readable_s(seconds * (1 - fraction) / fraction) + " left" : "");
+         (fraction > 0
+              ? ", " + readable_s(seconds * (1 - fraction) / fraction) + " left"
+              : "");
 }
 
 Progress::Progress(bool enabled)
-    : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1), last_(now_s()) {}
+    : enabled_(enabled),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      last_(now_s()) {}
 
 void Progress::show(const std::string& text) {
   if (!enabled_) return;
@@ -32,7 +36,8 @@ void Progress::show(const std::string& text) {
     log_info(text);
     return;
   }
-  const std::string padding(width_ > text.size() ? width_ - text.size() : 0, ' ');
+  const std::string padding(width_ > text.size() ? width_ - text.size() : 0,
+                            ' ');
   std::fprintf(stderr, "\r%s%s", text.c_str(), padding.c_str());
   std::fflush(stderr);
   width_ = text.size();

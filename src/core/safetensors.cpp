@@ -1,7 +1,7 @@
-// safetensors: uint64 length of the header, a JSON header, the tensors' bytes. A file is taken only
-// when its tensors cover the data exactly, in any order, without a hole or an overlap: then a
-// header that was changed does not go unnoticed. Every product of extents is checked for overflow
-// first.
+// safetensors: uint64 length of the header, a JSON header, the tensors' bytes.
+// A file is taken only when its tensors cover the data exactly, in any order,
+// without a hole or an overlap: then a header that was changed does not go
+// unnoticed. Every product of extents is checked for overflow first.
 #include "chexnet/core/safetensors.hpp"
 
 #include <algorithm>
@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;
 constexpr std::pair<ElementType, const char*> kTypeNames[] = {
-    {ElementType::kF64, "F64"},   {ElementType::kF32, "F32"}, {ElementType::kF16, "F16"},
-    {ElementType::kBF16, "BF16"}, {ElementType::kI64, "I64"}, {ElementType::kU8, "U8"}};
+    {ElementType::kF64, "F64"}, {ElementType::kF32, "F32"},
+    {ElementType::kF16, "F16"}, {ElementType::kBF16, "BF16"},
+    {ElementType::kI64, "I64"}, {ElementType::kU8, "U8"}};
 
 const char* type_name(ElementType type) {
   for (const auto& [known, name] : kTypeNames)
@@ -26,17 +27,20 @@ const char* type_name(ElementType type) {
   return "";
 }
 
-// nlohmann-json keeps the last of two equal keys; the format forbids them, so keys are watched
-// while parsing.
+// nlohmann-json keeps the last of two equal keys; the format forbids them, so
+// keys are watched while parsing.
 nlohmann::json parse_without_duplicates(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   return nlohmann::json::parse(
-      text, [&keys](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+      text,
+      [&keys](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
         using Event = nlohmann::json::parse_event_t;
         if (event == Event::object_start) keys.emplace_back();
         if (event == Event::object_end) keys.pop_back();
-        if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
-          throw std::runtime_error("key '" + value.get<std::string>() + "' appears twice");
+        if (event == Event::key &&
+            !keys.back().insert(value.get<std::string>()).second)
+          throw std::runtime_error("key '" + value.get<std::string>() +
+                                   "' appears twice");
         return true;
       });
 }
@@ -59,15 +63,17 @@ std::size_t element_bytes(ElementType type) {
   return 0;
 }
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedArray>& arrays,
+void write_safetensors(const std::filesystem::path& path,
+                       const std::vector<NamedArray>& arrays,
                        const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const auto& array : arrays) {
-    header[array.name] = {{"dtype", type_name(array.type)},
-                          {"shape", array.shape},
-                          {"data_offsets", {offset, offset + array.data.size()}}};
+    header[array.name] = {
+        {"dtype", type_name(array.type)},
+        {"shape", array.shape},
+        {"data_offsets", {offset, offset + array.data.size()}}};
     offset += array.data.size();
   }
   std::string text = header.dump();
@@ -80,7 +86,8 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   out.commit();
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : origin_(path.string()) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : origin_(path.string()) {
   try {
     read_bytes(path, bytes_);
   } catch (const OutageError&) {
@@ -90,23 +97,26 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : origin_(pa
   }
   parse();
 }
-SafetensorsFile::SafetensorsFile(std::string origin, std::vector<std::byte> bytes)
+SafetensorsFile::SafetensorsFile(std::string origin,
+                                 std::vector<std::byte> bytes)
     : origin_(std::move(origin)), bytes_(std::move(bytes)) {
   parse();
 }
 
 void SafetensorsFile::parse() {
   const auto refuse = [this](const std::string& what) {
-    throw CheckpointError("[safetensors] " + origin_ + ": " + what +
-                          ". Hint: the file is damaged or of another format (a .pth file is "
-                          "converted by scripts/reference/convert_weights.py)");
+    throw CheckpointError(
+        "[safetensors] " + origin_ + ": " + what +
+        ". Hint: the file is damaged or of another format (a .pth file is "
+        "converted by scripts/reference/convert_weights.py)");
   };
   if (bytes_.size() < 10) refuse("too short for a safetensors file");
   std::uint64_t length = 0;
   std::memcpy(&length, bytes_.data(), 8);
   if (length > kMaxHeader || length > bytes_.size() - 8)
     refuse("header length " + std::to_string(length) + " is impossible");
-  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + 8, length);
+  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + 8,
+                              length);
   if (!text.starts_with('{')) refuse("header does not start with '{'");
   const std::span<const std::byte> data = std::span(bytes_).subspan(8 + length);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
@@ -118,17 +128,21 @@ void SafetensorsFile::parse() {
         continue;
       }
       const auto dtype = entry.at("dtype").get<std::string>();
-      const auto* known =
-          std::ranges::find_if(kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
-      if (known == std::end(kTypeNames)) refuse("tensor " + name + " has unknown type " + dtype);
+      const auto* known = std::ranges::find_if(
+          kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
+      if (known == std::end(kTypeNames))
+        refuse("tensor " + name + " has unknown type " + dtype);
       const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
       std::uint64_t count = 1;
       for (const auto extent : shape) {
-        if (extent < 0 || __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count))
+        if (extent < 0 ||
+            __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent),
+                                   &count))
           refuse("tensor " + name + " has an impossible shape");
       }
       std::uint64_t size = 0;
-      if (__builtin_mul_overflow(count, std::uint64_t{element_bytes(known->first)}, &size))
+      if (__builtin_mul_overflow(
+              count, std::uint64_t{element_bytes(known->first)}, &size))
         refuse("tensor " + name + " has an impossible shape");
       const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
       const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
@@ -145,12 +159,14 @@ void SafetensorsFile::parse() {
   std::ranges::sort(ranges);
   std::uint64_t at = 0;
   for (const auto& [begin, end] : ranges) {
-    if (begin != at) refuse("tensor data has a hole or an overlap at byte " + std::to_string(at));
+    if (begin != at)
+      refuse("tensor data has a hole or an overlap at byte " +
+             std::to_string(at));
     at = end;
   }
   if (at != data.size())
-    refuse("file has " + std::to_string(data.size()) + " data bytes, its tensors " +
-           std::to_string(at));
+    refuse("file has " + std::to_string(data.size()) +
+           " data bytes, its tensors " + std::to_string(at));
   for (std::size_t i = 0; i < arrays_.size(); ++i) index_[arrays_[i].name] = i;
 }
 

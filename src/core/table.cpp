@@ -1,4 +1,5 @@
-// Columns are as wide as their widest cell, counted in bytes. A column whose cells are numbers, or
+// Columns are as wide as their widest cell, counted in bytes. A column whose
+// cells are numbers, or
 // "-", stands to the right.
 #include "chexnet/core/table.hpp"
 
@@ -11,14 +12,16 @@ std::string aligned(const Rows& rows) {
   for (const auto& [name, value] : rows) width = std::max(width, name.size());
   std::string text;
   for (const auto& [name, value] : rows)
-    text += "  " + name + std::string(width - name.size() + 2, ' ') + value + "\n";
+    text +=
+        "  " + name + std::string(width - name.size() + 2, ' ') + value + "\n";
   if (!text.empty()) text.pop_back();
   return text;
 }
 
 namespace {
 bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789.,+-e% ") == std::string::npos &&
+  return !text.empty() &&
+         text.find_first_not_of("0123456789.,+-e% ") == std::string::npos &&
          text.find_first_of("0123456789") != std::string::npos;
 }
 }  // namespace
@@ -27,7 +30,8 @@ std::string columns(const std::vector<std::vector<std::string>>& lines) {
   std::vector<std::size_t> widths;
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+    for (std::size_t c = 0; c < line.size(); ++c)
+      widths[c] = std::max(widths[c], line[c].size());
   }
   // A column of numbers has its heading to the right too.
   std::vector<bool> right(widths.size(), lines.size() > 1);
@@ -39,7 +43,8 @@ std::string columns(const std::vector<std::vector<std::string>>& lines) {
     std::string row;
     for (std::size_t c = 0; c < line.size(); ++c) {
       const std::string padding(widths[c] - line[c].size(), ' ');
-      row += (c == 0 ? "" : "  ") + (right[c] ? padding + line[c] : line[c] + padding);
+      row += (c == 0 ? "" : "  ") +
+             (right[c] ? padding + line[c] : line[c] + padding);
     }
     row.resize(row.find_last_not_of(' ') + 1);
     text += row + "\n";

@@ -1,4 +1,5 @@
-// snprintf and not streams: no locale of the user changes a number that other programs read.
+// snprintf and not streams: no locale of the user changes a number that other
+// programs read.
 #include "chexnet/core/text_format.hpp"
 
 #include <array>
@@ -26,7 +27,8 @@ std::string readable_s(double seconds) {
   const auto s = static_cast<long long>(seconds + 0.5);
   std::array<char, 48> text{};
   if (s >= 3600)
-    std::snprintf(text.data(), text.size(), "%lldh%02lldm", s / 3600, s / 60 % 60);
+    std::snprintf(text.data(), text.size(), "%lldh%02lldm", s / 3600,
+                  s / 60 % 60);
   else if (s >= 60)
     std::snprintf(text.data(), text.size(), "%lldm%02llds", s / 60, s % 60);
   else

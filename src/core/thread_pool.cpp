@@ -1,7 +1,7 @@
-// One pass: thread 0 writes what is to be done, raises pass_ (release), and takes tasks itself;
-// each helper that sees the new number (acquire) takes tasks from next_ until there are none, then
-// lowers busy_. Thread 0 returns when busy_ is 0, so no helper reads call_ or work_ of a pass that
-// is over.
+// One pass: thread 0 writes what is to be done, raises pass_ (release), and
+// takes tasks itself; each helper that sees the new number (acquire) takes
+// tasks from next_ until there are none, then lowers busy_. Thread 0 returns
+// when busy_ is 0, so no helper reads call_ or work_ of a pass that is over.
 #include "chexnet/core/thread_pool.hpp"
 
 #include <cassert>
@@ -10,7 +10,8 @@
 namespace chexnet {
 namespace {
 
-// Longer than the serial work between two passes, far shorter than a time slice.
+// Longer than the serial work between two passes, far shorter than a time
+// slice.
 constexpr int kSpins = 20'000;
 constexpr int kSpinsWhenCrowded = 50;
 
@@ -24,9 +25,12 @@ void pause_briefly() {
 
 ThreadPool::ThreadPool(int threads) {
   const int spins_before_sleep =
-      threads > static_cast<int>(std::thread::hardware_concurrency()) ? kSpinsWhenCrowded : kSpins;
+      threads > static_cast<int>(std::thread::hardware_concurrency())
+          ? kSpinsWhenCrowded
+          : kSpins;
   for (int t = 1; t < threads; ++t)
-    helpers_.emplace_back([this, t, spins_before_sleep] { help(t, spins_before_sleep); });
+    helpers_.emplace_back(
+        [this, t, spins_before_sleep] { help(t, spins_before_sleep); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -36,7 +40,9 @@ ThreadPool::~ThreadPool() {
   for (auto& helper : helpers_) helper.join();
 }
 
-int ThreadPool::next_task() { return next_.fetch_add(1, std::memory_order_relaxed); }
+int ThreadPool::next_task() {
+  return next_.fetch_add(1, std::memory_order_relaxed);
+}
 
 void ThreadPool::run_erased(int tasks, Call call, const void* work) {
   assert(busy_.load(std::memory_order_relaxed) == 0);  // never nested
@@ -74,7 +80,8 @@ void ThreadPool::run_erased(int tasks, Call call, const void* work) {
 void ThreadPool::help(int thread, int spins_before_sleep) {
   std::uint32_t seen = 0;
   for (;;) {
-    for (int spins = 0; pass_.load(std::memory_order_acquire) == seen; ++spins) {
+    for (int spins = 0; pass_.load(std::memory_order_acquire) == seen;
+         ++spins) {
       if (spins < spins_before_sleep)
         pause_briefly();
       else
@@ -82,7 +89,8 @@ void ThreadPool::help(int thread, int spins_before_sleep) {
     }
     ++seen;
     if (stop_.load(std::memory_order_relaxed)) return;
-    for (int task = 0; (task = next_task()) < tasks_;) call_(work_, task, thread);
+    for (int task = 0; (task = next_task()) < tasks_;)
+      call_(work_, task, thread);
     busy_.fetch_sub(1, std::memory_order_release);
   }
 }

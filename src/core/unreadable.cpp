@@ -1,5 +1,6 @@
-// Two kinds of reasons not to read: those that storage brings about and that may pass (OutageError:
-// start again), and those of the file itself (AbsentError: mend the path).
+// Two kinds of reasons not to read: those that storage brings about and that
+// may pass (OutageError: start again), and those of the file itself
+// (AbsentError: mend the path).
 #include <cerrno>
 #include <cstring>
 
@@ -38,15 +39,18 @@ bool may_pass(int error) {
   }
 }
 
-void throw_unreadable(const std::string& origin, const std::string& path, int error) {
-  const std::string text =
-      "[" + origin + "] " + path + ": cannot be read: " + std::strerror(error) + ". Hint: ";
+void throw_unreadable(const std::string& origin, const std::string& path,
+                      int error) {
+  const std::string text = "[" + origin + "] " + path +
+                           ": cannot be read: " + std::strerror(error) +
+                           ". Hint: ";
   if (error == EMFILE || error == ENFILE)
     throw OutageError(text + "too many open files: raise ulimit -n");
   if (may_pass(error))
-    throw OutageError(text +
-                      "the storage does not answer: see dmesg and the file server; start "
-                      "again when it does");
+    throw OutageError(
+        text +
+        "the storage does not answer: see dmesg and the file server; start "
+        "again when it does");
   throw AbsentError(text + "check the path and its permissions");
 }
 

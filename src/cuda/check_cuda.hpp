@@ -10,10 +10,13 @@
 
 namespace chexnet {
 
-inline void check_cuda(cudaError_t rc, std::source_location at = std::source_location::current()) {
+inline void check_cuda(
+    cudaError_t rc, std::source_location at = std::source_location::current()) {
   if (rc == cudaSuccess) return;
-  throw DeviceError(std::string("[cuda] ") + cudaGetErrorString(rc) + " (" + at.function_name() +
-                    "). Hint: nvidia-smi shows the GPU's state; dmesg shows Xid errors");
+  throw DeviceError(
+      std::string("[cuda] ") + cudaGetErrorString(rc) + " (" +
+      at.function_name() +
+      "). Hint: nvidia-smi shows the GPU's state; dmesg shows Xid errors");
 }
 
 }  // namespace chexnet

@@ -1,4 +1,5 @@
-// The CUDA side of the program: devices and pinned memory. Gradients over NCCL are beside.
+// The CUDA side of the program: devices and pinned memory. Gradients over NCCL
+// are beside.
 #include "chexnet/comm/cuda_library.hpp"
 
 #include <ATen/ATen.h>
@@ -21,8 +22,12 @@ class PinnedMemory final : public std::pmr::memory_resource {
     check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
     return memory;
   }
-  void do_deallocate(void* memory, std::size_t, std::size_t) override { cudaFreeHost(memory); }
-  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+  void do_deallocate(void* memory, std::size_t, std::size_t) override {
+    cudaFreeHost(memory);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
 };
 
 class Library final : public CudaLibrary {
@@ -42,27 +47,33 @@ class Library final : public CudaLibrary {
       uuid += digits;
       if (i == 3 || i == 5 || i == 7 || i == 9) uuid += "-";
     }
-    return {properties.name, uuid, properties.major, properties.minor, properties.totalGlobalMem};
+    return {properties.name, uuid, properties.major, properties.minor,
+            properties.totalGlobalMem};
   }
   void select(int device) override { check_cuda(cudaSetDevice(device)); }
-  std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host, int device,
+  std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host,
+                                          int device,
                                           double timeout_s) override {
     return make_nccl_communicator(std::move(host), device, timeout_s);
   }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   void mark_ranges(Profiler& profiler) override {
     profiler.set_markers(
-        [](const char* name) { torch::profiler::impl::cudaStubs()->rangePush(name); },
+        [](const char* name) {
+          torch::profiler::impl::cudaStubs()->rangePush(name);
+        },
         [] { torch::profiler::impl::cudaStubs()->rangePop(); });
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize()); }
   std::size_t peak_bytes() const override {
     int device = 0;
     check_cuda(cudaGetDevice(&device));
-    const auto stats =
-        c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(
+        static_cast<c10::DeviceIndex>(device));
     return static_cast<std::size_t>(
-        stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+        stats
+            .allocated_bytes[static_cast<std::size_t>(
+                c10::CachingAllocator::StatType::AGGREGATE)]
             .peak);
   }
   std::string versions() const override {
@@ -70,8 +81,9 @@ class Library final : public CudaLibrary {
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     ncclGetVersion(&nccl);
-    return "CUDA driver " + std::to_string(driver) + ", runtime " + std::to_string(runtime) +
-           " (built with " + std::to_string(CUDART_VERSION) + "), NCCL " + std::to_string(nccl) +
+    return "CUDA driver " + std::to_string(driver) + ", runtime " +
+           std::to_string(runtime) + " (built with " +
+           std::to_string(CUDART_VERSION) + "), NCCL " + std::to_string(nccl) +
            " (built with " + std::to_string(NCCL_VERSION_CODE) + ")";
   }
 

@@ -25,33 +25,39 @@ namespace {
 void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
                 std::source_location at = std::source_location::current()) {
   if (rc == ncclSuccess || rc == ncclInProgress) return;
-  throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " + ncclGetErrorString(rc) + " (" +
-                    at.function_name() + "): " + ncclGetLastError(comm) +
+  throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " +
+                    ncclGetErrorString(rc) + " (" + at.function_name() +
+                    "): " + ncclGetLastError(comm) +
                     ". Hint: NCCL_DEBUG=INFO shows more");
 }
 
 // Gradients travel on a stream of their own:
 //
-//   compute stream  ..backward.. ready ..backward.. ready .......... waits for done -> optimizer
+//   compute stream  ..backward.. ready ..backward.. ready .......... waits for
+//   done -> optimizer
 //                                  |                  |                    ^
 //   NCCL stream                    +-> all-reduce ... +-> all-reduce ... done
 //
-// The order on the device is kept by events alone. The host waits in two places, because a
-// collective that a dead rank never joins would hang in silence: settle(), until NCCL has taken a
-// call in, and finish(), which polls `done` until it has happened or the deadline has passed.
+// The order on the device is kept by events alone. The host waits in two
+// places, because a collective that a dead rank never joins would hang in
+// silence: settle(), until NCCL has taken a call in, and finish(), which polls
+// `done` until it has happened or the deadline has passed.
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::unique_ptr<Communicator> host, int device, double timeout_s)
+  NcclCommunicator(std::unique_ptr<Communicator> host, int device,
+                   double timeout_s)
       : host_(std::move(host)),
         device_(device),
         timeout_s_(timeout_s),
-        stream_(c10::cuda::getStreamFromPool(true, static_cast<c10::DeviceIndex>(device))) {
+        stream_(c10::cuda::getStreamFromPool(
+            true, static_cast<c10::DeviceIndex>(device))) {
     ncclUniqueId id{};
     if (rank() == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank());
     host_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    check_nccl(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), comm_, rank());
+    check_nccl(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config),
+               comm_, rank());
     settle("initialization");
     check_cuda(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming));
     check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
@@ -63,14 +69,16 @@ class NcclCommunicator final : public Communicator {
     ncclCommFinalize(comm_);
     ncclResult_t state = ncclInProgress;
     const double start = now_s();
-    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state == ncclInProgress &&
-           now_s() - start < 10)
+    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess &&
+           state == ncclInProgress && now_s() - start < 10)
       sched_yield();
     ncclCommDestroy(comm_);
   }
 
   const World& world() const override { return host_->world(); }
-  void set_compression(GradientCompression compression) override { compression_ = compression; }
+  void set_compression(GradientCompression compression) override {
+    compression_ = compression;
+  }
   void set_profiler(Profiler* profiler) override {
     Communicator::set_profiler(profiler);
     host_->set_profiler(profiler);
@@ -83,26 +91,30 @@ class NcclCommunicator final : public Communicator {
     check_cuda(cudaStreamWaitEvent(stream_.stream(), ready_, 0));
     if (compression_ == GradientCompression::kNone || buffer.exact ||
         buffer.type == ElementType::kF64) {
-      const auto type = buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32;
-      check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type, ncclAvg, comm_,
-                               stream_.stream()),
+      const auto type =
+          buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32;
+      check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type,
+                               ncclAvg, comm_, stream_.stream()),
                  comm_, rank());
     } else {
-      // Divided before the 16-bit sum, so that it cannot overflow where the mean does not.
+      // Divided before the 16-bit sum, so that it cannot overflow where the
+      // mean does not.
       const c10::cuda::CUDAStreamGuard guard(stream_);
-      const at::Tensor flat =
-          at::from_blob(buffer.data, {static_cast<std::int64_t>(buffer.count)},
-                        at::TensorOptions()
-                            .dtype(at::kFloat)
-                            .device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
+      const at::Tensor flat = at::from_blob(
+          buffer.data, {static_cast<std::int64_t>(buffer.count)},
+          at::TensorOptions()
+              .dtype(at::kFloat)
+              .device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
       at::Tensor half =
           (flat * (1.0 / size()))
-              .to(compression_ == GradientCompression::kBf16 ? at::kBFloat16 : at::kHalf);
-      check_nccl(
-          ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
-                        compression_ == GradientCompression::kBf16 ? ncclBfloat16 : ncclFloat16,
-                        ncclSum, comm_, stream_.stream()),
-          comm_, rank());
+              .to(compression_ == GradientCompression::kBf16 ? at::kBFloat16
+                                                             : at::kHalf);
+      check_nccl(ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
+                               compression_ == GradientCompression::kBf16
+                                   ? ncclBfloat16
+                                   : ncclFloat16,
+                               ncclSum, comm_, stream_.stream()),
+                 comm_, rank());
       settle("all-reduce");
       flat.copy_(half);
     }
@@ -112,10 +124,11 @@ class NcclCommunicator final : public Communicator {
   void finish() override {
     check_cuda(cudaEventRecord(done_, stream_.stream()));
     check_cuda(cudaStreamWaitEvent(
-        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_)).stream(), done_,
-        0));
-    // The next step's first read of a result waits on the device; here the host looks whether that
-    // can ever end.
+        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_))
+            .stream(),
+        done_, 0));
+    // The next step's first read of a result waits on the device; here the host
+    // looks whether that can ever end.
     CollectiveDeadline deadline(timeout_s_, now_s());
     while (cudaEventQuery(done_) == cudaErrorNotReady) {
       ncclResult_t state = ncclSuccess;
@@ -123,30 +136,39 @@ class NcclCommunicator final : public Communicator {
       check_nccl(state, comm_, rank());
       if (deadline.is_over(deadline.waited_s(now_s()))) {
         ncclCommAbort(comm_);
-        throw HangError(
-            "[nccl] rank " + std::to_string(rank()) + ": gradient all-reduce did not finish in " +
-            fixed(timeout_s_, 0) +
-            " s. Hint: another rank has stopped or a link is down; see the other ranks' logs");
+        throw HangError("[nccl] rank " + std::to_string(rank()) +
+                        ": gradient all-reduce did not finish in " +
+                        fixed(timeout_s_, 0) +
+                        " s. Hint: another rank has stopped or a link is down; "
+                        "see the other ranks' logs");
       }
       sched_yield();
     }
   }
 
-  void all_reduce(std::span<double> values, ReduceOp op) override { host_->all_reduce(values, op); }
-  void broadcast(std::span<std::byte> bytes, int root) override { host_->broadcast(bytes, root); }
-  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+  void all_reduce(std::span<double> values, ReduceOp op) override {
+    host_->all_reduce(values, op);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    host_->broadcast(bytes, root);
+  }
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) override {
     return host_->all_gather(bytes);
   }
   void barrier() override { host_->barrier(); }
   std::string description() const override {
     int version = 0;
     ncclGetVersion(&version);
-    return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
-           "." + std::to_string(version % 100) + " for gradients; control: " + host_->description();
+    return "NCCL " + std::to_string(version / 10000) + "." +
+           std::to_string(version / 100 % 100) + "." +
+           std::to_string(version % 100) +
+           " for gradients; control: " + host_->description();
   }
 
  private:
-  // A non-blocking communicator returns ncclInProgress until the call has been taken in.
+  // A non-blocking communicator returns ncclInProgress until the call has been
+  // taken in.
   void settle(const char* what) {
     ncclResult_t state = ncclInProgress;
     CollectiveDeadline deadline(timeout_s_, now_s());
@@ -157,7 +179,8 @@ class NcclCommunicator final : public Communicator {
         ncclCommAbort(comm_);
         throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what +
                         " did not finish in " + fixed(timeout_s_, 0) +
-                        " s. Hint: can the hosts reach each other? NCCL_DEBUG=INFO shows more");
+                        " s. Hint: can the hosts reach each other? "
+                        "NCCL_DEBUG=INFO shows more");
       }
       sched_yield();
     }
@@ -175,8 +198,8 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> host, int device,
-                                                     double timeout_s) {
+std::unique_ptr<Communicator> make_nccl_communicator(
+    std::unique_ptr<Communicator> host, int device, double timeout_s) {
   return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s);
 }
 

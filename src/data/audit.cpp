@@ -1,6 +1,7 @@
-// The order of the steps is the order of the report: counts of the splits, the published numbers,
-// what is missing, what decoding shows, what stands twice, and patients in two splits. `leaks`
-// collects from three of them and is sorted at the end.
+// The order of the steps is the order of the report: counts of the splits, the
+// published numbers, what is missing, what decoding shows, what stands twice,
+// and patients in two splits. `leaks` collects from three of them and is sorted
+// at the end.
 #include "chexnet/data/audit.hpp"
 
 #include <algorithm>
@@ -28,8 +29,8 @@ struct Seen {
   bool flat = false;
 };
 
-Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixels,
-             FetchedImage& fetched, GrayImage& image) {
+Seen look_at(const ImageSource& source, std::uint32_t row,
+             std::int64_t max_pixels, FetchedImage& fetched, GrayImage& image) {
   Seen seen;
   try {
     source.fetch(row, fetched);
@@ -38,14 +39,16 @@ Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixe
     seen.error = e.what();
     return seen;
   }
-  seen.size = std::to_string(image.width()) + " x " + std::to_string(image.height());
+  seen.size =
+      std::to_string(image.width()) + " x " + std::to_string(image.height());
   Sha256 sum;
   sum.update(seen.size);
   const std::uint8_t first = *image.row(0);
   seen.flat = true;
   for (int y = 0; y < image.height(); ++y) {
     const std::span line(image.row(y), static_cast<std::size_t>(image.width()));
-    seen.flat = seen.flat && std::ranges::all_of(line, [&](auto p) { return p == first; });
+    seen.flat = seen.flat &&
+                std::ranges::all_of(line, [&](auto p) { return p == first; });
     sum.update(std::as_bytes(line));
   }
   seen.pixels_sha256 = sum.hex();
@@ -53,10 +56,12 @@ Seen look_at(const ImageSource& source, std::uint32_t row, std::int64_t max_pixe
   return seen;
 }
 
-// Every picture of the splits decoded once; what was seen is kept by its place in `present`.
+// Every picture of the splits decoded once; what was seen is kept by its place
+// in `present`.
 class Auditor {
  public:
-  Auditor(const Manifest& manifest, const Splits& splits) : m_(manifest), splits_(splits) {
+  Auditor(const Manifest& manifest, const Splits& splits)
+      : m_(manifest), splits_(splits) {
     for (const Split* split : {&splits.train, &splits.val, &splits.test})
       for (const auto row : split->rows) split_of_[row] = split->name.c_str();
   }
@@ -68,7 +73,8 @@ class Auditor {
     }
   }
 
-  // Which images are there: fills missing and unlisted. Rows not in a split are nobody's concern.
+  // Which images are there: fills missing and unlisted. Rows not in a split are
+  // nobody's concern.
   ImageSource find(const std::vector<std::string>& folders, Stores& stores) {
     std::vector<Container> containers;
     const auto found = find_images(folders, stores, containers);
@@ -78,18 +84,21 @@ class Auditor {
       names.emplace(last_part(m_.images[row]));
       if (split_of_.contains(row)) wanted.push_back(row);
     }
-    ImageSource source(ImageIndex::match(m_, wanted, found, containers, missing), stores);
+    ImageSource source(
+        ImageIndex::match(m_, wanted, found, containers, missing), stores);
 
     for (const auto row : missing) audit.missing.push_back(m_.images[row]);
     for (const auto row : wanted)
       if (source.index().has(row)) present_.push_back(row);
     for (const auto& image : found)
-      if (!names.contains(std::string(last_part(image.name)))) audit.unlisted.push_back(image.name);
+      if (!names.contains(std::string(last_part(image.name))))
+        audit.unlisted.push_back(image.name);
     return source;
   }
 
-  void look_at_all(const ImageSource& source, std::int64_t max_pixels, int threads,
-                   const std::function<void(std::size_t, std::size_t)>& progress) {
+  void look_at_all(
+      const ImageSource& source, std::int64_t max_pixels, int threads,
+      const std::function<void(std::size_t, std::size_t)>& progress) {
     struct Scratch {
       FetchedImage fetched;
       GrayImage image;
@@ -97,7 +106,8 @@ class Auditor {
     seen_.resize(present_.size());
     std::atomic<std::size_t> done = 0;
     const auto look = [&](std::size_t i, Scratch& scratch) {
-      seen_[i] = look_at(source, present_[i], max_pixels, scratch.fetched, scratch.image);
+      seen_[i] = look_at(source, present_[i], max_pixels, scratch.fetched,
+                         scratch.image);
       ++done;
     };
     parallel_for_with<Scratch>(present_.size(), threads, look,
@@ -116,22 +126,25 @@ class Auditor {
       if (seen.flat) audit.flat.push_back(m_.images[present_[i]]);
       same_[seen.pixels_sha256].push_back(present_[i]);
     }
-    const auto usual =
-        std::ranges::max_element(audit.sizes, {}, [](const auto& s) { return s.second; });
+    const auto usual = std::ranges::max_element(
+        audit.sizes, {}, [](const auto& s) { return s.second; });
     for (std::size_t i = 0; i < present_.size(); ++i) {
       const Seen& seen = seen_[i];
       if (seen.error.empty() && seen.size != usual->first)
-        audit.odd_sized.push_back(m_.images[present_[i]] + " (" + seen.size + ")");
+        audit.odd_sized.push_back(m_.images[present_[i]] + " (" + seen.size +
+                                  ")");
     }
   }
 
   void find_duplicates() {
     for (const auto& [sum, rows] : same_)
-      if (rows.size() > 1) audit.duplicates.push_back(alike(rows, "the same picture"));
+      if (rows.size() > 1)
+        audit.duplicates.push_back(alike(rows, "the same picture"));
     std::ranges::sort(audit.duplicates);
   }
 
-  // Of pictures that are the same only one is compared, so they are not nearly the same too.
+  // Of pictures that are the same only one is compared, so they are not nearly
+  // the same too.
   void find_near_duplicates() {
     std::vector<PictureSketch> sketches;
     std::vector<const std::vector<std::uint32_t>*> pictures;
@@ -145,15 +158,18 @@ class Auditor {
     }
     for (const auto& group : nearly_same_groups(sketches)) {
       std::vector<std::uint32_t> rows;
-      for (const auto i : group) rows.insert(rows.end(), pictures[i]->begin(), pictures[i]->end());
+      for (const auto i : group)
+        rows.insert(rows.end(), pictures[i]->begin(), pictures[i]->end());
       audit.near_duplicates.push_back(alike(rows, "nearly the same picture"));
     }
     std::ranges::sort(audit.near_duplicates);
   }
 
   void find_patients_in_two_splits() {
-    std::unordered_map<std::string, std::set<std::string>> splits_of;  // [patient]
-    for (const auto& [row, name] : split_of_) splits_of[m_.patients[row]].insert(name);
+    std::unordered_map<std::string, std::set<std::string>>
+        splits_of;  // [patient]
+    for (const auto& [row, name] : split_of_)
+      splits_of[m_.patients[row]].insert(name);
     for (const auto& [patient, in] : splits_of) {
       if (in.size() < 2) continue;
       std::string both;
@@ -167,7 +183,8 @@ class Auditor {
 
  private:
   // The names of pictures that are `what`; a leak where they are in two splits.
-  std::vector<std::string> alike(const std::vector<std::uint32_t>& rows, const std::string& what) {
+  std::vector<std::string> alike(const std::vector<std::uint32_t>& rows,
+                                 const std::string& what) {
     assert(!rows.empty());
     std::vector<std::string> names;
     for (const auto row : rows) names.push_back(m_.images[row]);
@@ -175,8 +192,8 @@ class Auditor {
     for (std::size_t i = 1; i < rows.size(); ++i) {
       const std::string other = split_of_.at(rows[i]);
       if (other == first) continue;
-      audit.leaks.push_back(names[0] + " (" + first + ") and " + names[i] + " (" + other +
-                            ") are " + what);
+      audit.leaks.push_back(names[0] + " (" + first + ") and " + names[i] +
+                            " (" + other + ") are " + what);
       break;
     }
     return names;
@@ -184,19 +201,22 @@ class Auditor {
 
   const Manifest& m_;
   const Splits& splits_;
-  std::unordered_map<std::uint32_t, const char*> split_of_;           // [row]
-  std::vector<std::uint32_t> present_;                                // rows whose image is there
-  std::vector<Seen> seen_;                                            // of present_
-  std::unordered_map<std::string, std::vector<std::uint32_t>> same_;  // rows by their pixels' sum
+  std::unordered_map<std::uint32_t, const char*> split_of_;  // [row]
+  std::vector<std::uint32_t> present_;  // rows whose image is there
+  std::vector<Seen> seen_;              // of present_
+  std::unordered_map<std::string, std::vector<std::uint32_t>>
+      same_;  // rows by their pixels' sum
 };
 
 }  // namespace
 
-Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits, Stores& stores,
-            int threads, const std::function<void(std::size_t, std::size_t)>& progress) {
+Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits,
+            Stores& stores, int threads,
+            const std::function<void(std::size_t, std::size_t)>& progress) {
   Auditor auditor(m, splits);
   auditor.count_splits();
-  if (config.manifest.format == ManifestFormat::kNih) compare_with_nih(m, splits, auditor.audit);
+  if (config.manifest.format == ManifestFormat::kNih)
+    compare_with_nih(m, splits, auditor.audit);
 
   const ImageSource source = auditor.find(config.images, stores);
   auditor.look_at_all(source, config.max_pixels, threads, progress);

@@ -11,26 +11,27 @@
 namespace chexnet {
 namespace {
 
-// Official lists of ChestX-ray14, v2020 table; the 2017 table differs in the test list, by which it
-// is known (Pneumonia 1,353 of all instead of 1,431).
+// Official lists of ChestX-ray14, v2020 table; the 2017 table differs in the
+// test list, by which it is known (Pneumonia 1,353 of all instead of 1,431).
 struct Published {
   const char* name;
   std::size_t images, patients, no_finding;
   std::array<std::size_t, 14> positives;
 };
-constexpr Published kTrainVal{
-    "train_val",
-    86524,
-    28008,
-    50500,
-    {8280, 1707, 8659, 13782, 4034, 4708, 876, 2637, 2852, 1378, 1423, 1251, 2242, 141}};
-constexpr Published kTest{
-    "test",
-    25596,
-    2797,
-    9861,
-    {3279, 1069, 4658, 6112, 1748, 1623, 555, 2665, 1815, 925, 1093, 435, 1143, 86}};
-constexpr std::size_t kAllImages = 112120, kPneumonia2017 = 1353, kPneumonia2020 = 1431;
+constexpr Published kTrainVal{"train_val",
+                              86524,
+                              28008,
+                              50500,
+                              {8280, 1707, 8659, 13782, 4034, 4708, 876, 2637,
+                               2852, 1378, 1423, 1251, 2242, 141}};
+constexpr Published kTest{"test",
+                          25596,
+                          2797,
+                          9861,
+                          {3279, 1069, 4658, 6112, 1748, 1623, 555, 2665, 1815,
+                           925, 1093, 435, 1143, 86}};
+constexpr std::size_t kAllImages = 112120, kPneumonia2017 = 1353,
+                      kPneumonia2020 = 1431;
 
 bool is_positive(float label) { return label > 0.5f; }  // NaN is not
 
@@ -73,7 +74,8 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
   for (const auto row : rows) {
     ++c.images;
     patients.insert(m.patients[row]);
-    const float* labels = name == "train" ? m.label_row(row) : m.scored_row(row);
+    const float* labels =
+        name == "train" ? m.label_row(row) : m.scored_row(row);
     bool any = false, unknown = false;
     for (std::size_t k = 0; k < m.finding_count(); ++k) {
       any = any || is_positive(labels[k]);
@@ -96,41 +98,49 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
 
 namespace {
 
-void compare(const Manifest& m, const std::vector<std::uint32_t>& rows, const Published& known,
-             Audit& audit) {
+void compare(const Manifest& m, const std::vector<std::uint32_t>& rows,
+             const Published& known, Audit& audit) {
   const auto c = count_split(m, known.name, rows);
-  const auto differs = [&](const std::string& what, std::size_t got, std::size_t wanted) {
+  const auto differs = [&](const std::string& what, std::size_t got,
+                           std::size_t wanted) {
     if (got == wanted) return;
     audit.known_differs = true;
-    audit.known.push_back(std::string(known.name) + ": " + what + " " + std::to_string(got) +
-                          ", published " + std::to_string(wanted));
+    audit.known.push_back(std::string(known.name) + ": " + what + " " +
+                          std::to_string(got) + ", published " +
+                          std::to_string(wanted));
   };
   differs("images", c.images, known.images);
   differs("patients", c.patients, known.patients);
-  const bool v2017 = known.name == std::string("test") && c.positives[6] < known.positives[6];
+  const bool v2017 =
+      known.name == std::string("test") && c.positives[6] < known.positives[6];
   if (v2017) return;  // its 181 other labels are all in this list
   differs("no finding", c.no_finding, known.no_finding);
-  for (std::size_t k = 0; k < 14; ++k) differs(m.findings[k], c.positives[k], known.positives[k]);
+  for (std::size_t k = 0; k < 14; ++k)
+    differs(m.findings[k], c.positives[k], known.positives[k]);
 }
 
 }  // namespace
 
 void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
   if (m.size() != kAllImages || m.findings != nih_findings()) {
-    audit.known.push_back("the table has " + std::to_string(m.size()) +
-                          " images, not the 112,120 of ChestX-ray14: nothing to compare with");
+    audit.known.push_back(
+        "the table has " + std::to_string(m.size()) +
+        " images, not the 112,120 of ChestX-ray14: nothing to compare with");
     return;
   }
   std::size_t pneumonia = 0;
-  for (std::uint32_t row = 0; row < m.size(); ++row) pneumonia += positive(m, row, 6) ? 1 : 0;
+  for (std::uint32_t row = 0; row < m.size(); ++row)
+    pneumonia += positive(m, row, 6) ? 1 : 0;
   audit.known.push_back(release_of(pneumonia));
-  audit.known_differs = pneumonia != kPneumonia2020 && pneumonia != kPneumonia2017;
+  audit.known_differs =
+      pneumonia != kPneumonia2020 && pneumonia != kPneumonia2017;
   if (splits.test.rows.size() != kTest.images) {
     audit.known.push_back("the test list is not the official one");
     return;
   }
   auto train_val = splits.train.rows;
-  train_val.insert(train_val.end(), splits.val.rows.begin(), splits.val.rows.end());
+  train_val.insert(train_val.end(), splits.val.rows.begin(),
+                   splits.val.rows.end());
   compare(m, train_val, kTrainVal, audit);
   compare(m, splits.test.rows, kTest, audit);
   if (!audit.known_differs) audit.known.push_back("all counts as published");

@@ -1,9 +1,10 @@
 // A resized picture on its way to the network:
 //
-//   square [side, side] -> rotated and zoomed -> crop [crop, crop] -> mirrored -> contrast
+//   square [side, side] -> rotated and zoomed -> crop [crop, crop] -> mirrored
+//   -> contrast
 //
-// A random crop begins at 0 .. side - crop, each place equally often: at * (slack + 1), rounded
-// down, as `at` is in [0, 1).
+// A random crop begins at 0 .. side - crop, each place equally often: at *
+// (slack + 1), rounded down, as `at` is in [0, 1).
 #include "chexnet/data/augment.hpp"
 
 #include <algorithm>
@@ -18,18 +19,23 @@
 namespace chexnet {
 namespace {
 
-// Rotation and zoom in one resampling; the border is repeated, as black wedges would be a cue.
+// Rotation and zoom in one resampling; the border is repeated, as black wedges
+// would be a cue.
 Square rotate_and_zoom(Square square, double degrees, double zoom,
                        std::vector<std::uint8_t>& memory) {
   const int side = square.side;
-  memory.resize(static_cast<std::size_t>(side) * static_cast<std::size_t>(side));
+  memory.resize(static_cast<std::size_t>(side) *
+                static_cast<std::size_t>(side));
 
-  const cv::Mat from(side, side, CV_8UC1, const_cast<std::uint8_t*>(square.pixels));
+  const cv::Mat from(side, side, CV_8UC1,
+                     const_cast<std::uint8_t*>(square.pixels));
   cv::Mat to(side, side, CV_8UC1, memory.data());
   const auto center = static_cast<float>(side - 1) / 2;
-  const cv::Mat matrix = cv::getRotationMatrix2D({center, center}, degrees, zoom);
+  const cv::Mat matrix =
+      cv::getRotationMatrix2D({center, center}, degrees, zoom);
 
-  cv::warpAffine(from, to, matrix, to.size(), cv::INTER_LINEAR, cv::BORDER_REPLICATE);
+  cv::warpAffine(from, to, matrix, to.size(), cv::INTER_LINEAR,
+                 cv::BORDER_REPLICATE);
   return {memory.data(), side};
 }
 
@@ -40,11 +46,14 @@ int crop_begin(const DrawnAugmentation& drawn, double at, int side, int crop) {
   return static_cast<int>(at * (slack + 1));
 }
 
-void cut(Square square, const DrawnAugmentation& drawn, int crop, std::uint8_t* into) {
+void cut(Square square, const DrawnAugmentation& drawn, int crop,
+         std::uint8_t* into) {
   const auto stride = static_cast<std::size_t>(square.side);
   const auto width = static_cast<std::size_t>(crop);
-  const auto x = static_cast<std::size_t>(crop_begin(drawn, drawn.at_x, square.side, crop));
-  const auto y = static_cast<std::size_t>(crop_begin(drawn, drawn.at_y, square.side, crop));
+  const auto x = static_cast<std::size_t>(
+      crop_begin(drawn, drawn.at_x, square.side, crop));
+  const auto y = static_cast<std::size_t>(
+      crop_begin(drawn, drawn.at_y, square.side, crop));
   assert(x + width <= stride && y + width <= stride);
 
   const std::uint8_t* corner = square.pixels + y * stride + x;
@@ -66,10 +75,11 @@ void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
 
 }  // namespace
 
-DrawnAugmentation draw_augmentation(const Augmentation& augmentation, std::uint64_t seed,
+DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
+                                    std::uint64_t seed,
                                     std::uint64_t position) {
-  // Draws happen in a fixed order whatever is switched on, so switching one off leaves the others
-  // as they were.
+  // Draws happen in a fixed order whatever is switched on, so switching one off
+  // leaves the others as they were.
   Random random(seed, Purpose::kAugment, position);
   DrawnAugmentation drawn;
   drawn.random_crop = augmentation.random_crop;
@@ -97,13 +107,15 @@ Region drawn_region(const DrawnAugmentation& drawn, int width, int height) {
   return region;
 }
 
-void augment(Square square, const DrawnAugmentation& drawn, int crop, std::uint8_t* into,
-             std::vector<std::uint8_t>& scratch) {
+void augment(Square square, const DrawnAugmentation& drawn, int crop,
+             std::uint8_t* into, std::vector<std::uint8_t>& scratch) {
   assert(crop > 0 && crop <= square.side);
-  if (drawn.warps()) square = rotate_and_zoom(square, drawn.degrees, drawn.zoom, scratch);
+  if (drawn.warps())
+    square = rotate_and_zoom(square, drawn.degrees, drawn.zoom, scratch);
   cut(square, drawn, crop, into);
 
-  const auto pixels = static_cast<std::size_t>(crop) * static_cast<std::size_t>(crop);
+  const auto pixels =
+      static_cast<std::size_t>(crop) * static_cast<std::size_t>(crop);
   if (drawn.contrast != 1) change_contrast(into, pixels, drawn.contrast);
 }
 

@@ -1,5 +1,5 @@
-// Every rank hears of every damaged image before anybody throws, so all ranks come to the same end
-// with the same message.
+// Every rank hears of every damaged image before anybody throws, so all ranks
+// come to the same end with the same message.
 #include "chexnet/data/damage.hpp"
 
 #include <algorithm>
@@ -18,24 +18,29 @@ std::string first_lines(const DamageByRank& damage) {
   for (const auto& of_rank : damage)
     for (const auto& text : of_rank)
       if (++seen <= kShown) shown += "\n  " + text;
-  if (seen > kShown) shown += "\n  and " + std::to_string(seen - kShown) + " more";
+  if (seen > kShown)
+    shown += "\n  and " + std::to_string(seen - kShown) + " more";
   return shown;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+  for (std::size_t at = 0, end = 0;
+       (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     lines.push_back(text.substr(at, end - at));
   return lines;
 }
 
-// After an archive was replaced its old index makes every image look damaged; their messages name
-// the index.
+// After an archive was replaced its old index makes every image look damaged;
+// their messages name the index.
 std::string hint_for(const DamageByRank& damage, const DamagePolicy& policy) {
-  const auto first = std::ranges::find_if(damage, [](const auto& own) { return !own.empty(); });
-  const bool by_index = first->front().find(" .index file") != std::string::npos;
+  const auto first = std::ranges::find_if(
+      damage, [](const auto& own) { return !own.empty(); });
+  const bool by_index =
+      first->front().find(" .index file") != std::string::npos;
   if (!by_index) return policy.hint();
-  return "was an archive or shard replaced? Delete its .index file to index it again; else " +
+  return "was an archive or shard replaced? Delete its .index file to index it "
+         "again; else " +
          policy.hint();
 }
 
@@ -47,13 +52,14 @@ DamagePolicy DamagePolicy::of(const DataConfig& config) {
 
 std::uint64_t DamagePolicy::allowed(std::uint64_t images) const {
   if (!skip || limit == 0) return 0;
-  return std::max<std::uint64_t>(1,
-                                 static_cast<std::uint64_t>(limit * static_cast<double>(images)));
+  return std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(limit * static_cast<double>(images)));
 }
 
-std::string DamagePolicy::text(std::uint64_t damaged, std::uint64_t images) const {
-  std::string what =
-      std::to_string(damaged) + " of " + std::to_string(images) + " images are damaged";
+std::string DamagePolicy::text(std::uint64_t damaged,
+                               std::uint64_t images) const {
+  std::string what = std::to_string(damaged) + " of " + std::to_string(images) +
+                     " images are damaged";
   if (skip)
     what += ", data.corrupt_limit (" + fixed(100 * limit, 1) + " %) allows " +
             std::to_string(allowed(images));
@@ -61,8 +67,11 @@ std::string DamagePolicy::text(std::uint64_t damaged, std::uint64_t images) cons
 }
 
 std::string DamagePolicy::hint() const {
-  if (skip) return "fetch them again, leave them out of the lists, or raise data.corrupt_limit";
-  return "fetch them again, or leave them out of the lists; data.corrupt=skip goes on without a "
+  if (skip)
+    return "fetch them again, leave them out of the lists, or raise "
+           "data.corrupt_limit";
+  return "fetch them again, or leave them out of the lists; data.corrupt=skip "
+         "goes on without a "
          "few";
 }
 
@@ -72,20 +81,23 @@ std::uint64_t count(const DamageByRank& damage) {
   return all;
 }
 
-DamageByRank accept_damage(const DamagePolicy& policy, const std::vector<std::string>& own,
-                           std::uint64_t images, const std::string& origin, const std::string& more,
-                           Communicator& comm) {
+DamageByRank accept_damage(const DamagePolicy& policy,
+                           const std::vector<std::string>& own,
+                           std::uint64_t images, const std::string& origin,
+                           const std::string& more, Communicator& comm) {
   std::string lines;
   for (std::string text : own) {
     std::ranges::replace(text, '\n', ' ');
     lines += text + "\n";
   }
   DamageByRank damage;
-  for (const auto& text : gather_text(comm, lines)) damage.push_back(lines_of(text));
+  for (const auto& text : gather_text(comm, lines))
+    damage.push_back(lines_of(text));
   const std::uint64_t damaged = count(damage);
   if (damaged > policy.allowed(images))
     throw DataError("[" + origin + "] " + policy.text(damaged, images) + more +
-                    ". Hint: " + hint_for(damage, policy) + ":" + first_lines(damage));
+                    ". Hint: " + hint_for(damage, policy) + ":" +
+                    first_lines(damage));
   return damage;
 }
 

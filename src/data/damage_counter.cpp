@@ -1,5 +1,5 @@
-// A step may hold the end of one epoch and the beginning of the next: damage is counted for both,
-// and when the epoch changes what was "next" becomes "this".
+// A step may hold the end of one epoch and the beginning of the next: damage is
+// counted for both, and when the epoch changes what was "next" becomes "this".
 #include "chexnet/data/damage_counter.hpp"
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace chexnet {
 
-DamageCounter::Count DamageCounter::in(const Batch& batch, std::uint64_t position) const {
+DamageCounter::Count DamageCounter::in(const Batch& batch,
+                                       std::uint64_t position) const {
   Count count;
   if (batch.damaged == 0) return count;
   for (std::size_t i = 0; i < batch.errors.size(); ++i) {
@@ -29,9 +30,10 @@ void DamageCounter::add(const Count& damaged, std::uint64_t position) {
 
   const char* look = ". Hint: chexnet-train inspect lists damaged images; ";
   if (damaged.all() >= static_cast<double>(batch_))
-    throw DataError("[images] all " + std::to_string(batch_) + " images of a step are damaged" +
-                    look + policy_.hint());
-  const auto most = static_cast<std::uint64_t>(std::max(so_far_.this_epoch, so_far_.next_epoch));
+    throw DataError("[images] all " + std::to_string(batch_) +
+                    " images of a step are damaged" + look + policy_.hint());
+  const auto most = static_cast<std::uint64_t>(
+      std::max(so_far_.this_epoch, so_far_.next_epoch));
   if (most > policy_.allowed(images_))
     throw DataError("[images] epoch " + std::to_string(epoch + 1) + ": " +
                     policy_.text(most, images_) + look + policy_.hint());

@@ -18,10 +18,12 @@ std::string plain(const std::string& name) {
   return text;
 }
 
-// Names of one finding in different data sets. CheXpert and MIMIC-CXR write "Pleural Effusion"
-// (Irvin et al., AAAI 2019), ChestX-ray14 "Effusion" (Wang et al., CVPR 2017), which its authors
-// define as pleural; TorchXRayVision (Cohen et al., MIDL 2022) joins the two in the same way.
-// Names that only overlap (Lung Lesion and Mass, Lung Opacity and Infiltration) do not belong here.
+// Names of one finding in different data sets. CheXpert and MIMIC-CXR write
+// "Pleural Effusion" (Irvin et al., AAAI 2019), ChestX-ray14 "Effusion" (Wang
+// et al., CVPR 2017), which its authors define as pleural; TorchXRayVision
+// (Cohen et al., MIDL 2022) joins the two in the same way. Names that only
+// overlap (Lung Lesion and Mass, Lung Opacity and Infiltration) do not belong
+// here.
 std::string canonical(const std::string& name) {
   const std::string text = plain(name);
   return text == "pleural effusion" ? "effusion" : text;
@@ -37,23 +39,28 @@ std::optional<std::size_t> find_finding(const std::vector<std::string>& names,
                                         const std::string& wanted) {
   auto found = std::ranges::find(names, wanted);
   if (found == names.end())
-    found = std::ranges::find_if(names, [&](const auto& n) { return same_finding(n, wanted); });
+    found = std::ranges::find_if(
+        names, [&](const auto& n) { return same_finding(n, wanted); });
   if (found == names.end()) return std::nullopt;
   return static_cast<std::size_t>(found - names.begin());
 }
 
 std::string doubled_finding(const std::vector<std::string>& names) {
   for (auto name = names.begin(); name != names.end(); ++name) {
-    const auto first =
-        std::find_if(names.begin(), name, [&](const auto& n) { return same_finding(n, *name); });
+    const auto first = std::find_if(names.begin(), name, [&](const auto& n) {
+      return same_finding(n, *name);
+    });
     if (first == name) continue;
-    const std::string other = *first == *name ? "" : ", also as '" + *first + "'";
+    const std::string other =
+        *first == *name ? "" : ", also as '" + *first + "'";
     return "'" + *name + "' appears twice" + other;
   }
   return "";
 }
 
-bool is_no_finding(const std::string& name) { return plain(name) == "no finding"; }
+bool is_no_finding(const std::string& name) {
+  return plain(name) == "no finding";
+}
 
 bool is_disease(const std::string& name) {
   return !is_no_finding(name) && plain(name) != "support devices";
@@ -62,14 +69,18 @@ bool is_disease(const std::string& name) {
 std::string listed(const std::vector<std::string>& names, std::size_t shown) {
   std::string text;
   const std::size_t count = std::min(shown, names.size());
-  for (std::size_t i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + names[i];
-  if (count < names.size()) text += " and " + std::to_string(names.size() - count) + " more";
+  for (std::size_t i = 0; i < count; ++i)
+    text += (i > 0 ? ", " : "") + names[i];
+  if (count < names.size())
+    text += " and " + std::to_string(names.size() - count) + " more";
   return text;
 }
 
-void refuse_doubled(const std::vector<std::string>& names, const std::string& key) {
+void refuse_doubled(const std::vector<std::string>& names,
+                    const std::string& key) {
   if (const auto doubled = doubled_finding(names); !doubled.empty())
-    throw ConfigError("[config] " + key + ": " + doubled + ". Hint: remove one");
+    throw ConfigError("[config] " + key + ": " + doubled +
+                      ". Hint: remove one");
 }
 
 }  // namespace chexnet

@@ -1,8 +1,8 @@
-// Two names meet: that of a row in the table ("a/1.png", "1.png") and that of an image that was
-// found
-// ("/data/set/a/1.png", or a member of an archive). NameTable says which rows an image may be for;
-// choose() wants exactly one image for a row and one row for an image, and names both places where
-// it is not so.
+// Two names meet: that of a row in the table ("a/1.png", "1.png") and that of
+// an image that was found
+// ("/data/set/a/1.png", or a member of an archive). NameTable says which rows
+// an image may be for; choose() wants exactly one image for a row and one row
+// for an image, and names both places where it is not so.
 #include "chexnet/data/image_index.hpp"
 
 #include <algorithm>
@@ -22,23 +22,26 @@
 namespace chexnet {
 namespace {
 
-std::vector<Entry> parts_of(Container& container, Stores& stores, const ShowProgress& progress) {
+std::vector<Entry> parts_of(Container& container, Stores& stores,
+                            const ShowProgress& progress) {
   Store& store = stores.of(container.path);
   if (container.kind != ContainerKind::kPack)
-    return container_entries(store,
-                             {container.path, container.size, container.version, container.inode},
-                             container.kind, progress);
+    return container_entries(
+        store,
+        {container.path, container.size, container.version, container.inode},
+        container.kind, progress);
   std::vector<Entry> entries;
   const PackReader pack(container.path, store);
   container.head_crc32c = pack.head_crc32c();
-  for (const auto& name : pack.shape().names) entries.push_back({.name = name, .window = {}});
+  for (const auto& name : pack.shape().names)
+    entries.push_back({.name = name, .window = {}});
   return entries;
 }
 
-// The parts of all containers that are no plain files, read by as many threads as there are cores:
-// inflating an archive is work.
-std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers, Stores& stores,
-                                          const Tick& tick) {
+// The parts of all containers that are no plain files, read by as many threads
+// as there are cores: inflating an archive is work.
+std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers,
+                                          Stores& stores, const Tick& tick) {
   std::vector<std::vector<Entry>> parts(containers.size());
   std::vector<std::size_t> wanted;
   std::uint64_t total = 0;
@@ -53,18 +56,22 @@ std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers, St
   const double start = now_s();
   parallel_for(
       wanted.size(),
-      static_cast<int>(std::min<std::size_t>(wanted.size(), std::thread::hardware_concurrency())),
+      static_cast<int>(std::min<std::size_t>(
+          wanted.size(), std::thread::hardware_concurrency())),
       [&](std::size_t i) {
-        parts[wanted[i]] = parts_of(containers[wanted[i]], stores, [&](std::uint64_t bytes) {
-          done[i] = bytes;
-          tick();
-        });
+        parts[wanted[i]] =
+            parts_of(containers[wanted[i]], stores, [&](std::uint64_t bytes) {
+              done[i] = bytes;
+              tick();
+            });
       },
       [&] {
         std::uint64_t bytes = 0;
         for (const auto& d : done) bytes += d;
-        progress.show("indexing " + std::to_string(wanted.size()) + " archives, once: " +
-                      percent_and_time_left(static_cast<double>(bytes) / static_cast<double>(total),
+        progress.show("indexing " + std::to_string(wanted.size()) +
+                      " archives, once: " +
+                      percent_and_time_left(static_cast<double>(bytes) /
+                                                static_cast<double>(total),
                                             now_s() - start));
       });
   progress.clear();
@@ -72,31 +79,36 @@ std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers, St
 }
 
 // Where an image is, for messages.
-std::string where(const FoundImage& image, const std::vector<Container>& containers) {
+std::string where(const FoundImage& image,
+                  const std::vector<Container>& containers) {
   const Container& container = containers[image.location.container];
   if (container.kind == ContainerKind::kFile) return printable(container.path);
   return printable(container.path + " (" + image.name + ", number " +
                    std::to_string(image.location.number) + ")");
 }
 
-// The same bytes: found twice because a folder is named twice, or through links.
+// The same bytes: found twice because a folder is named twice, or through
+// links.
 bool is_same_location(const FoundImage& a, const FoundImage& b,
                       const std::vector<Container>& containers) {
   const Container& in_a = containers[a.location.container];
   const Container& in_b = containers[b.location.container];
   const bool linked = !in_a.inode.empty() && in_a.inode == in_b.inode;
-  return a.location.number == b.location.number && (in_a.path == in_b.path || linked);
+  return a.location.number == b.location.number &&
+         (in_a.path == in_b.path || linked);
 }
 
-// The rows a found image may be for. The name of a file is the path by which data.images reached
-// it, however that was spelled, and its absolute path.
-std::vector<std::uint32_t> rows_for(const FoundImage& image, const Container& container,
+// The rows a found image may be for. The name of a file is the path by which
+// data.images reached it, however that was spelled, and its absolute path.
+std::vector<std::uint32_t> rows_for(const FoundImage& image,
+                                    const Container& container,
                                     NameTable& names) {
   auto rows = names.rows_for(image.name);
-  const bool is_local =
-      container.kind == ContainerKind::kFile && image.name.find("://") == std::string::npos;
+  const bool is_local = container.kind == ContainerKind::kFile &&
+                        image.name.find("://") == std::string::npos;
   if (is_local) {
-    const auto absolute = std::filesystem::absolute(image.name).lexically_normal().string();
+    const auto absolute =
+        std::filesystem::absolute(image.name).lexically_normal().string();
     if (absolute != image.name)
       std::ranges::copy(names.rows_for(absolute), std::back_inserter(rows));
   }
@@ -107,25 +119,28 @@ std::vector<std::uint32_t> rows_for(const FoundImage& image, const Container& co
 }
 
 // For each row of the manifest the image that is for it, or null.
-std::vector<const FoundImage*> choose(const Manifest& manifest,
-                                      const std::vector<std::uint32_t>& rows,
-                                      const std::vector<FoundImage>& found,
-                                      const std::vector<Container>& containers) {
+std::vector<const FoundImage*> choose(
+    const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+    const std::vector<FoundImage>& found,
+    const std::vector<Container>& containers) {
   std::vector<const FoundImage*> chosen(manifest.size());
   NameTable names(manifest, rows);
   for (const FoundImage& image : found) {
-    const auto fitting = rows_for(image, containers[image.location.container], names);
+    const auto fitting =
+        rows_for(image, containers[image.location.container], names);
     if (fitting.size() > 1)
       throw DataError("[images] " + where(image, containers) +
                       " is the place of two images of the table, those of " +
-                      manifest.place(fitting[0]) + " and " + manifest.place(fitting[1]) +
+                      manifest.place(fitting[0]) + " and " +
+                      manifest.place(fitting[1]) +
                       ". Hint: name both in the table with their folders");
     for (const auto row : fitting) {
       const FoundImage*& place = chosen[row];
       if (place != nullptr && !is_same_location(*place, image, containers))
         throw DataError("[images] " + printable(manifest.images[row]) +
-                        " is in two places: " + where(*place, containers) + " and " +
-                        where(image, containers) + ". Hint: name only one of them in data.images");
+                        " is in two places: " + where(*place, containers) +
+                        " and " + where(image, containers) +
+                        ". Hint: name only one of them in data.images");
       if (place == nullptr) place = &image;
     }
   }
@@ -140,8 +155,10 @@ std::string joined(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Stores& stores,
-                                    std::vector<Container>& containers, const Tick& tick) {
+std::vector<FoundImage> find_images(const std::vector<std::string>& sources,
+                                    Stores& stores,
+                                    std::vector<Container>& containers,
+                                    const Tick& tick) {
   containers.clear();
   for (const auto& source : sources) {
     auto files = stores.of(source).list(source, tick);
@@ -149,8 +166,8 @@ std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Sto
     for (auto& file : files) {
       const ContainerKind kind = container_kind(file.path);
       if (is_index_file(file.path)) continue;
-      containers.push_back(
-          {kind, std::move(file.path), file.size, std::move(file.version), std::move(file.inode)});
+      containers.push_back({kind, std::move(file.path), file.size,
+                            std::move(file.version), std::move(file.inode)});
     }
   }
   auto parts = all_parts(containers, stores, tick);
@@ -170,9 +187,10 @@ std::vector<FoundImage> find_images(const std::vector<std::string>& sources, Sto
   return found;
 }
 
-ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-                            const std::vector<std::string>& sources, Stores& stores,
-                            const Tick& tick) {
+ImageIndex ImageIndex::scan(const Manifest& manifest,
+                            const std::vector<std::uint32_t>& rows,
+                            const std::vector<std::string>& sources,
+                            Stores& stores, const Tick& tick) {
   std::vector<Container> containers;
   const auto found = find_images(sources, stores, containers, tick);
   std::vector<std::uint32_t> missing;
@@ -181,24 +199,31 @@ ImageIndex ImageIndex::scan(const Manifest& manifest, const std::vector<std::uin
   std::string examples;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, missing.size()); ++i)
     examples += (i > 0 ? ", " : "") + manifest.place(missing[i]);
-  const auto folders = std::ranges::count(manifest.images[missing.front()], '/');
+  const auto folders =
+      std::ranges::count(manifest.images[missing.front()], '/');
   throw AbsentError(
-      "[images] " + std::to_string(missing.size()) + " of " + std::to_string(rows.size()) +
-      " images are missing below " + joined(sources) + ", e.g. those of " + examples +
-      ". Hint: unpack all archives, check data.images, or train on lists of what is there. A path "
+      "[images] " + std::to_string(missing.size()) + " of " +
+      std::to_string(rows.size()) + " images are missing below " +
+      joined(sources) + ", e.g. those of " + examples +
+      ". Hint: unpack all archives, check data.images, or train on lists of "
+      "what is there. A path "
       "must end with the whole name in the table (the first has " +
       std::to_string(folders) +
-      " folders); a name stored without its folders counts only where no other image has the same");
+      " folders); a name stored without its folders counts only where no other "
+      "image has the same");
 }
 
-ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+ImageIndex ImageIndex::match(const Manifest& manifest,
+                             const std::vector<std::uint32_t>& rows,
                              const std::vector<FoundImage>& found,
                              const std::vector<Container>& containers,
                              std::vector<std::uint32_t>& missing) {
-  const std::vector<const FoundImage*> chosen = choose(manifest, rows, found, containers);
+  const std::vector<const FoundImage*> chosen =
+      choose(manifest, rows, found, containers);
   ImageIndex index;
   index.locations_.resize(manifest.size());
-  std::vector<std::uint32_t> kept(containers.size(), ImageLocation::kNowhere);  // old -> new number
+  std::vector<std::uint32_t> kept(
+      containers.size(), ImageLocation::kNowhere);  // old -> new number
   missing.clear();
   for (const auto row : rows) {
     if (chosen[row] == nullptr) {
@@ -209,8 +234,10 @@ ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::ui
     std::uint32_t& number = kept[location.container];
     if (number == ImageLocation::kNowhere) {
       number = static_cast<std::uint32_t>(index.containers_.size());
-      Container& container = index.containers_.emplace_back(containers[location.container]);
-      if (container.kind == ContainerKind::kFile) container.version = container.inode = "";
+      Container& container =
+          index.containers_.emplace_back(containers[location.container]);
+      if (container.kind == ContainerKind::kFile)
+        container.version = container.inode = "";
     }
     location.container = number;
     index.locations_[row] = std::move(location);
@@ -218,14 +245,17 @@ ImageIndex ImageIndex::match(const Manifest& manifest, const std::vector<std::ui
   return index;
 }
 
-ImageIndex ImageIndex::of_found(std::vector<FoundImage> found, std::vector<Container> containers) {
+ImageIndex ImageIndex::of_found(std::vector<FoundImage> found,
+                                std::vector<Container> containers) {
   ImageIndex index;
   index.containers_ = std::move(containers);
-  for (auto& image : found) index.locations_.push_back(std::move(image.location));
+  for (auto& image : found)
+    index.locations_.push_back(std::move(image.location));
   return index;
 }
 
-void ImageIndex::move_container(const std::string& from, const std::string& to) {
+void ImageIndex::move_container(const std::string& from,
+                                const std::string& to) {
   for (auto& c : containers_)
     if (c.path == from) c.path = to;
 }

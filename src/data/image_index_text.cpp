@@ -1,8 +1,9 @@
 // The image index as rank 0 sends it to the others:
 //
 //   rows, number of containers
-//   kind, size, CRC32C of the head, version, inode, path      a line a container, tabs between
-//   the entries in the form of an index file, each named "row container number"
+//   kind, size, CRC32C of the head, version, inode, path      a line a
+//   container, tabs between the entries in the form of an index file, each
+//   named "row container number"
 #include <charconv>
 #include <string_view>
 
@@ -19,7 +20,8 @@ constexpr auto kLastKind = static_cast<std::uint64_t>(ContainerKind::kLast);
 
 [[noreturn]] void damaged() {
   throw DataError(std::string("[index] ") + kOrigin +
-                  ": a number that cannot be. Hint: is the network between the ranks sound?");
+                  ": a number that cannot be. Hint: is the network between the "
+                  "ranks sound?");
 }
 
 // Numbers and words of a text, one after the other.
@@ -37,8 +39,10 @@ class Fields {
   std::uint64_t number(char mark, std::uint64_t most) {
     const auto text = until(mark);
     std::uint64_t value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size() || value > most)
+    const auto result =
+        std::from_chars(text.data(), text.data() + text.size(), value);
+    if (result.ec != std::errc() || result.ptr != text.data() + text.size() ||
+        value > most)
       damaged();
     return value;
   }
@@ -51,18 +55,20 @@ class Fields {
 }  // namespace
 
 std::string ImageIndex::to_text() const {
-  std::string text =
-      std::to_string(locations_.size()) + "\t" + std::to_string(containers_.size()) + "\n";
+  std::string text = std::to_string(locations_.size()) + "\t" +
+                     std::to_string(containers_.size()) + "\n";
   for (const auto& c : containers_)
-    text += std::to_string(static_cast<int>(c.kind)) + "\t" + std::to_string(c.size) + "\t" +
-            std::to_string(c.head_crc32c) + "\t" + escaped(c.version) + "\t" + escaped(c.inode) +
-            "\t" + escaped(c.path) + "\n";
+    text += std::to_string(static_cast<int>(c.kind)) + "\t" +
+            std::to_string(c.size) + "\t" + std::to_string(c.head_crc32c) +
+            "\t" + escaped(c.version) + "\t" + escaped(c.inode) + "\t" +
+            escaped(c.path) + "\n";
   std::vector<Entry> entries;
   for (std::size_t row = 0; row < locations_.size(); ++row) {
     if (locations_[row].container == ImageLocation::kNowhere) continue;
     entries.push_back(locations_[row].entry);
-    entries.back().name = std::to_string(row) + " " + std::to_string(locations_[row].container) +
-                          " " + std::to_string(locations_[row].number) + " ";
+    entries.back().name = std::to_string(row) + " " +
+                          std::to_string(locations_[row].container) + " " +
+                          std::to_string(locations_[row].number) + " ";
   }
   return text + all_fields_text(entries);
 }

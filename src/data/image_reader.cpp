@@ -1,5 +1,5 @@
-// Fetch, decode and resize in one pass, augment. A pack saves the first two: its pixels are used
-// where they lie.
+// Fetch, decode and resize in one pass, augment. A pack saves the first two:
+// its pixels are used where they lie.
 #include "chexnet/data/image_reader.hpp"
 
 #include <cassert>
@@ -10,19 +10,22 @@
 
 namespace chexnet {
 Preprocessing training_preprocessing(const DataConfig& config) {
-  return {static_cast<int>(config.resize), static_cast<int>(config.crop), config.resize_kind,
-          config.max_pixels, config.jpeg_scale == JpegScale::kAuto};
+  return {static_cast<int>(config.resize), static_cast<int>(config.crop),
+          config.resize_kind, config.max_pixels,
+          config.jpeg_scale == JpegScale::kAuto};
 }
 
 Preprocessing evaluation_preprocessing(const DataConfig& config) {
   Preprocessing preprocessing = training_preprocessing(config);
-  if (config.eval_resize > 0) preprocessing.resize = static_cast<int>(config.eval_resize);
+  if (config.eval_resize > 0)
+    preprocessing.resize = static_cast<int>(config.eval_resize);
   return preprocessing;
 }
 
 Augmentation augmentation_of(const DataConfig& config) {
-  return {config.random_crop,    config.random_resized_crop, config.flip,
-          config.crop_area_min,  config.rotate_deg,          config.scale_jitter,
+  return {config.random_crop,    config.random_resized_crop,
+          config.flip,           config.crop_area_min,
+          config.rotate_deg,     config.scale_jitter,
           config.contrast_jitter};
 }
 
@@ -30,55 +33,70 @@ void check_packs(const ImageSource& source, const Preprocessing& wanted) {
   for (const PackReader* pack : source.packs()) {
     const PackShape& shape = pack->shape();
     if (shape.scaled_jpeg != wanted.scale_jpeg)
-      throw ConfigError(std::string("[pack] the pack's JPEGs were decoded with data.jpeg_scale ") +
-                        choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff) +
-                        ", the run asks for another. Hint: set it to the pack's, or pack again");
+      throw ConfigError(
+          std::string(
+              "[pack] the pack's JPEGs were decoded with data.jpeg_scale ") +
+          choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff) +
+          ", the run asks for another. Hint: set it to the pack's, or pack "
+          "again");
     if (shape.side == wanted.resize && shape.kind == wanted.kind) continue;
-    throw ConfigError("[pack] the pack holds images of " + std::to_string(shape.side) +
-                      " pixels (" + choice_name(shape.kind) + "), the run asks for " +
-                      std::to_string(wanted.resize) + " (" + choice_name(wanted.kind) +
-                      "). Hint: set data.resize, data.eval_resize and data.resize_kind to the "
-                      "pack's, or pack again");
+    throw ConfigError(
+        "[pack] the pack holds images of " + std::to_string(shape.side) +
+        " pixels (" + choice_name(shape.kind) + "), the run asks for " +
+        std::to_string(wanted.resize) + " (" + choice_name(wanted.kind) +
+        "). Hint: set data.resize, data.eval_resize and data.resize_kind to "
+        "the "
+        "pack's, or pack again");
   }
 }
 
 void check_crops(const ImageSource& source, const Augmentation& augmentation) {
   if (!augmentation.random_resized_crop || source.packs().empty()) return;
   throw ConfigError(
-      "[pack] data.random_resized_crop cuts from the original picture, a pack holds resized ones: "
-      "the pixels would be others than from the files. Hint: data.random_crop, or name the files, "
+      "[pack] data.random_resized_crop cuts from the original picture, a pack "
+      "holds resized ones: "
+      "the pixels would be others than from the files. Hint: data.random_crop, "
+      "or name the files, "
       "archives or records in data.images");
 }
 
 ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
                          Augmentation augmentation, std::uint64_t seed)
-    : source_(source), preprocessing_(preprocessing), augmentation_(augmentation), seed_(seed) {
+    : source_(source),
+      preprocessing_(preprocessing),
+      augmentation_(augmentation),
+      seed_(seed) {
   cv::setNumThreads(0);  // the loader's workers are the parallelism
   check_packs(source, preprocessing);
   check_crops(source, augmentation);
 }
 
-void ImageReader::read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
-                       const std::stop_token& stop) const {
+void ImageReader::read(const Sample& sample, std::uint8_t* into,
+                       Scratch& scratch, const std::stop_token& stop) const {
   source_.fetch(sample.row, scratch.fetched, stop);
   decode(sample, scratch.fetched, into, scratch);
 }
 
-void ImageReader::decode(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
-                         Scratch& scratch) const {
-  within_memory(fetched.origin, [&] { decode_within_memory(sample, fetched, into, scratch); });
+void ImageReader::decode(const Sample& sample, const FetchedImage& fetched,
+                         std::uint8_t* into, Scratch& scratch) const {
+  within_memory(fetched.origin,
+                [&] { decode_within_memory(sample, fetched, into, scratch); });
 }
 
-void ImageReader::decode_within_memory(const Sample& sample, const FetchedImage& fetched,
-                                       std::uint8_t* into, Scratch& scratch) const {
-  const DrawnAugmentation drawn = draw_augmentation(augmentation_, seed_, sample.position);
+void ImageReader::decode_within_memory(const Sample& sample,
+                                       const FetchedImage& fetched,
+                                       std::uint8_t* into,
+                                       Scratch& scratch) const {
+  const DrawnAugmentation drawn =
+      draw_augmentation(augmentation_, seed_, sample.position);
   const Square square = resized(fetched, drawn, scratch);
   augment(square, drawn, preprocessing_.crop, into, scratch.warped);
 }
 
-// The picture at the size that crops are cut from. A pack holds it ready; of a random resized crop
-// it is the crop itself.
-Square ImageReader::resized(const FetchedImage& fetched, const DrawnAugmentation& drawn,
+// The picture at the size that crops are cut from. A pack holds it ready; of a
+// random resized crop it is the crop itself.
+Square ImageReader::resized(const FetchedImage& fetched,
+                            const DrawnAugmentation& drawn,
                             Scratch& scratch) const {
   if (fetched.holds_pixels()) {
     assert(fetched.side == preprocessing_.resize);  // check_packs()
@@ -97,16 +115,18 @@ Square ImageReader::resized(const FetchedImage& fetched, const DrawnAugmentation
     const Region region = drawn_region(drawn, image.width(), image.height());
     resize(image, region, size, preprocessing_.kind, into);
   } else {
-    decode_resized(fetched.bytes, limits(drawn), fetched.origin, size, preprocessing_.kind, image,
-                   into);
+    decode_resized(fetched.bytes, limits(drawn), fetched.origin, size,
+                   preprocessing_.kind, image, into);
   }
   return {into, size};
 }
 
-// A JPEG may be decoded at a fraction of its size as long as nothing is enlarged afterwards.
+// A JPEG may be decoded at a fraction of its size as long as nothing is
+// enlarged afterwards.
 DecodeLimits ImageReader::limits(const DrawnAugmentation& drawn) const {
   if (!preprocessing_.scale_jpeg) return {preprocessing_.max_pixels, 0};
-  if (!drawn.random_resized_crop) return {preprocessing_.max_pixels, preprocessing_.resize};
+  if (!drawn.random_resized_crop)
+    return {preprocessing_.max_pixels, preprocessing_.resize};
   const double fraction = std::sqrt(drawn.area);  // of a side
   const int side = static_cast<int>(std::ceil(preprocessing_.crop / fraction));
   return {preprocessing_.max_pixels, side};

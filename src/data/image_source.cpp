@@ -1,6 +1,6 @@
-// One read for one image, whatever holds it: a whole file, a range of a tar, a range of deflate, a
-// record, or pixels of a mapped pack. The bytes are then compared with the index, as archives may
-// be written again under a run.
+// One read for one image, whatever holds it: a whole file, a range of a tar, a
+// range of deflate, a record, or pixels of a mapped pack. The bytes are then
+// compared with the index, as archives may be written again under a run.
 #include "chexnet/data/image_source.hpp"
 
 #include <algorithm>
@@ -17,18 +17,24 @@ namespace {
 constexpr int kObjectStoreReaders = 32;
 
 // Another record may be as sound as the one that was indexed.
-void check_record(std::span<const std::byte> data, const std::string& origin, const Entry& entry) {
+void check_record(std::span<const std::byte> data, const std::string& origin,
+                  const Entry& entry) {
   if (data.size() != entry.length || stored_crc32c(data) != entry.crc32c)
-    throw DataError("[tfrecord] " + origin + " at byte " + std::to_string(entry.offset) +
-                    ": is another record than when the file was indexed. Hint: the file was "
+    throw DataError("[tfrecord] " + origin + " at byte " +
+                    std::to_string(entry.offset) +
+                    ": is another record than when the file was indexed. Hint: "
+                    "the file was "
                     "written again; delete its .index file to index it again");
 }
 
 void check_member(const FetchedImage& fetched, const Entry& entry) {
-  if (fetched.bytes.size() != entry.length || crc32c(fetched.bytes) != entry.crc32c)
-    throw DataError("[tar] " + fetched.origin + " at byte " + std::to_string(entry.offset) +
-                    ": its checksum differs from when the archive was indexed. Hint: the archive "
-                    "changed or is damaged; delete its .index file to index it again");
+  if (fetched.bytes.size() != entry.length ||
+      crc32c(fetched.bytes) != entry.crc32c)
+    throw DataError(
+        "[tar] " + fetched.origin + " at byte " + std::to_string(entry.offset) +
+        ": its checksum differs from when the archive was indexed. Hint: the "
+        "archive "
+        "changed or is damaged; delete its .index file to index it again");
 }
 
 }  // namespace
@@ -38,42 +44,54 @@ const std::uint8_t* FetchedImage::pixels() const {
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
-void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits, GrayImage& into) {
-  if (!fetched.holds_pixels()) return decode_image(fetched.bytes, limits, fetched.origin, into);
-  within_memory(fetched.origin, [&] { into.assign(fetched.pixels(), fetched.side, fetched.side); });
+void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits,
+                    GrayImage& into) {
+  if (!fetched.holds_pixels())
+    return decode_image(fetched.bytes, limits, fetched.origin, into);
+  within_memory(fetched.origin, [&] {
+    into.assign(fetched.pixels(), fetched.side, fetched.side);
+  });
 }
 
 ImageSource::ImageSource(ImageIndex index, Stores& stores)
-    : index_(std::move(index)), stores_(stores), packs_(index_.containers().size()) {
+    : index_(std::move(index)),
+      stores_(stores),
+      packs_(index_.containers().size()) {
   for (std::size_t c = 0; c < packs_.size(); ++c) {
     const Container& container = index_.containers()[c];
     if (container.kind != ContainerKind::kPack) continue;
-    packs_[c] = std::make_unique<PackReader>(container.path, stores_.of(container.path));
+    packs_[c] = std::make_unique<PackReader>(container.path,
+                                             stores_.of(container.path));
     if (packs_[c]->head_crc32c() != container.head_crc32c)
       throw DataError("[pack] " + container.path +
-                      ": was written again since it was indexed. Hint: start again once nobody "
+                      ": was written again since it was indexed. Hint: start "
+                      "again once nobody "
                       "writes to it");
   }
 }
 
-void ImageSource::fetch(std::uint32_t row, FetchedImage& into, const std::stop_token& stop) const {
+void ImageSource::fetch(std::uint32_t row, FetchedImage& into,
+                        const std::stop_token& stop) const {
   assert(index_.has(row));
   const ImageLocation& location = index_.location(row);
   const Container& container = index_.containers()[location.container];
-  within_memory(container.path,
-                [&] { fetch_from(container, location, into, {.stop = stop, .was_there = true}); });
+  within_memory(container.path, [&] {
+    fetch_from(container, location, into, {.stop = stop, .was_there = true});
+  });
 }
 
-void ImageSource::fetch_from(const Container& container, const ImageLocation& location,
-                             FetchedImage& into, const ReadOptions& options) const {
+void ImageSource::fetch_from(const Container& container,
+                             const ImageLocation& location, FetchedImage& into,
+                             const ReadOptions& options) const {
   const Entry& entry = location.entry;
   Store& store = stores_.of(container.path);
   into.side = 0;
   into.origin.assign(container.path);
   const auto part = [&](const char* what) {
     char number[24];
-    const int length = std::snprintf(number, sizeof number, "%llu",
-                                     static_cast<unsigned long long>(location.number));
+    const int length =
+        std::snprintf(number, sizeof number, "%llu",
+                      static_cast<unsigned long long>(location.number));
     into.origin.append(what).append(number, static_cast<std::size_t>(length));
   };
   switch (container.kind) {
@@ -83,22 +101,26 @@ void ImageSource::fetch_from(const Container& container, const ImageLocation& lo
       break;
     case ContainerKind::kTfrecord: {
       part(" record ");
-      store.read(container.path, entry.offset, kRecordHead + entry.length + kRecordTail,
-                 into.memory, options);
-      const auto data = record_data(into.memory, container.path, entry.offset, location.number);
+      store.read(container.path, entry.offset,
+                 kRecordHead + entry.length + kRecordTail, into.memory,
+                 options);
+      const auto data = record_data(into.memory, container.path, entry.offset,
+                                    location.number);
       check_record(data, into.origin, entry);
       into.bytes = example_image(data, into.origin);
       break;
     }
     case ContainerKind::kTar:
       part(" member ");
-      store.read(container.path, entry.offset, entry.length, into.memory, options);
+      store.read(container.path, entry.offset, entry.length, into.memory,
+                 options);
       into.bytes = into.memory;
       check_member(into, entry);
       break;
     case ContainerKind::kTarGz:
       part(" member ");
-      store.read(container.path, entry.offset, entry.stored, into.compressed, options);
+      store.read(container.path, entry.offset, entry.stored, into.compressed,
+                 options);
       inflate_member(into.compressed, entry, container.path, into.memory);
       into.bytes = into.memory;
       check_member(into, entry);
@@ -121,16 +143,19 @@ std::vector<const PackReader*> ImageSource::packs() const {
 }
 
 int ImageSource::wanted_readers() const {
-  const bool remote =
-      std::ranges::any_of(index_.containers(), [](const Container& c) { return is_s3(c.path); });
+  const bool remote = std::ranges::any_of(
+      index_.containers(), [](const Container& c) { return is_s3(c.path); });
   return remote ? kObjectStoreReaders : 0;
 }
 
 std::unique_ptr<Stores> open_stores(const DataConfig& config) {
   const S3Config& s3 = config.s3;
-  const S3Options options{
-      s3.endpoint, s3.region, s3.profile, s3.instance_metadata, static_cast<int>(s3.attempts),
-      s3.timeout_s};
+  const S3Options options{s3.endpoint,
+                          s3.region,
+                          s3.profile,
+                          s3.instance_metadata,
+                          static_cast<int>(s3.attempts),
+                          s3.timeout_s};
   return std::make_unique<Stores>(options, config.retry_s);
 }
 

@@ -1,4 +1,5 @@
-// Counted once for a split, at the start: which findings have both classes, and so a score.
+// Counted once for a split, at the start: which findings have both classes, and
+// so a score.
 #include "chexnet/data/label_counts.hpp"
 
 #include <algorithm>
@@ -7,13 +8,14 @@
 
 namespace chexnet {
 
-LabelCounts count_labels(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-                         Labels which) {
+LabelCounts count_labels(const Manifest& manifest,
+                         const std::vector<std::uint32_t>& rows, Labels which) {
   const std::size_t findings = manifest.finding_count();
-  LabelCounts counts{std::vector<std::size_t>(findings), std::vector<std::size_t>(findings)};
+  LabelCounts counts{std::vector<std::size_t>(findings),
+                     std::vector<std::size_t>(findings)};
   for (const auto row : rows) {
-    const float* labels =
-        which == Labels::kTraining ? manifest.label_row(row) : manifest.scored_row(row);
+    const float* labels = which == Labels::kTraining ? manifest.label_row(row)
+                                                     : manifest.scored_row(row);
     for (std::size_t k = 0; k < findings; ++k) {
       if (labels[k] == 1) ++counts.positives[k];
       if (labels[k] == 0) ++counts.negatives[k];
@@ -32,9 +34,11 @@ std::string one_sided_text(const Manifest& manifest, const LabelCounts& counts,
     if (counts.negatives[k] == 0) without_negative.push_back(name);
   }
   std::string text;
-  if (!without_positive.empty()) text = "no positive of " + listed(without_positive);
+  if (!without_positive.empty())
+    text = "no positive of " + listed(without_positive);
   if (!without_negative.empty())
-    text += (text.empty() ? "" : "; ") + ("no negative of " + listed(without_negative));
+    text += (text.empty() ? "" : "; ") +
+            ("no negative of " + listed(without_negative));
   return text;
 }
 

@@ -1,5 +1,6 @@
-// What a cell of a table means: 1, 0, blank or uncertain, by the policy of its finding. Training
-// and scoring may differ in it, and so have arrays of their own.
+// What a cell of a table means: 1, 0, blank or uncertain, by the policy of its
+// finding. Training and scoring may differ in it, and so have arrays of their
+// own.
 #include "labels.hpp"
 
 #include <algorithm>
@@ -25,15 +26,18 @@ struct Policy {
     return cell == kUncertain ? uncertain : cell;
   }
   bool operator==(const Policy& other) const {
-    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    const auto same = [](float a, float b) {
+      return a == b || (std::isnan(a) && std::isnan(b));
+    };
     return same(blank, other.blank) && same(uncertain, other.uncertain);
   }
 };
 
-std::vector<Policy> training_policies(const Manifest& m, const DataConfig& config,
+std::vector<Policy> training_policies(const Manifest& m,
+                                      const DataConfig& config,
                                       LabelPolicy blank) {
-  std::vector<Policy> policies(m.finding_count(),
-                               {policy_value(blank), policy_value(config.uncertain)});
+  std::vector<Policy> policies(
+      m.finding_count(), {policy_value(blank), policy_value(config.uncertain)});
   std::vector<std::string> named;
   for (const auto& entry : config.uncertain_by_finding) {
     const auto equals = entry.rfind('=');
@@ -42,11 +46,13 @@ std::vector<Policy> training_policies(const Manifest& m, const DataConfig& confi
         equals == std::string::npos ? std::string() : entry.substr(equals + 1));
     const std::string place = "[config] data.uncertain_by_finding: ";
     if (!policy)
-      throw ConfigError(place + "'" + entry +
-                        "' is not known. Hint: finding=ignore, finding=zero or finding=one");
+      throw ConfigError(
+          place + "'" + entry +
+          "' is not known. Hint: finding=ignore, finding=zero or finding=one");
     const auto found = find_finding(m.findings, name);
     if (!found)
-      throw ConfigError(place + "no finding '" + name + "'. Hint: nearest are " +
+      throw ConfigError(place + "no finding '" + name +
+                        "'. Hint: nearest are " +
                         nearest_names(name, m.findings));
     policies[*found].uncertain = policy_value(*policy);
     named.push_back(name);
@@ -55,7 +61,8 @@ std::vector<Policy> training_policies(const Manifest& m, const DataConfig& confi
   return policies;
 }
 
-std::vector<float> with_policies(std::vector<float> entries, const std::vector<Policy>& policies) {
+std::vector<float> with_policies(std::vector<float> entries,
+                                 const std::vector<Policy>& policies) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     entries[i] = policies[i % policies.size()](entries[i]);
   return entries;
@@ -63,36 +70,49 @@ std::vector<float> with_policies(std::vector<float> entries, const std::vector<P
 
 }  // namespace
 
-std::vector<float> columns_of(const std::vector<float>& labels, std::size_t width,
+std::vector<float> columns_of(const std::vector<float>& labels,
+                              std::size_t width,
                               const std::vector<std::size_t>& from) {
   std::vector<float> taken;
   taken.reserve(labels.size() / width * from.size());
   for (std::size_t at = 0; at < labels.size(); at += width)
-    for (const std::size_t k : from) taken.push_back(k == kNoColumn ? kUnlabeled : labels[at + k]);
+    for (const std::size_t k : from)
+      taken.push_back(k == kNoColumn ? kUnlabeled : labels[at + k]);
   return taken;
 }
 
-void apply_policies(Manifest& m, const DataConfig& config, const EvalConfig& eval) {
+void apply_policies(Manifest& m, const DataConfig& config,
+                    const EvalConfig& eval) {
   // Irvin et al. (2019) count what a report does not mention as negative.
-  const bool unmentioned_is_absent = config.manifest.format == ManifestFormat::kChexpert;
-  const LabelPolicy usual = unmentioned_is_absent ? LabelPolicy::kZero : LabelPolicy::kIgnore;
+  const bool unmentioned_is_absent =
+      config.manifest.format == ManifestFormat::kChexpert;
+  const LabelPolicy usual =
+      unmentioned_is_absent ? LabelPolicy::kZero : LabelPolicy::kIgnore;
   const LabelPolicy blank = config.blank.value_or(usual);
   const auto training = training_policies(m, config, blank);
-  const Policy scoring = {policy_value(eval.blank.value_or(blank)), policy_value(eval.uncertain)};
-  const auto open = [](float cell) { return std::isnan(cell) || cell == kUncertain; };
+  const Policy scoring = {policy_value(eval.blank.value_or(blank)),
+                          policy_value(eval.uncertain)};
+  const auto open = [](float cell) {
+    return std::isnan(cell) || cell == kUncertain;
+  };
   if (std::ranges::none_of(m.labels, open)) return;
-  const bool differ = std::ranges::any_of(training, [&](const auto& p) { return !(p == scoring); });
-  if (differ) m.scored = with_policies(m.labels, std::vector<Policy>(m.finding_count(), scoring));
+  const bool differ = std::ranges::any_of(
+      training, [&](const auto& p) { return !(p == scoring); });
+  if (differ)
+    m.scored = with_policies(m.labels,
+                             std::vector<Policy>(m.finding_count(), scoring));
   m.labels = with_policies(std::move(m.labels), training);
 }
 
-std::vector<std::string> match_findings(Manifest& m, const std::vector<std::string>& findings) {
+std::vector<std::string> match_findings(
+    Manifest& m, const std::vector<std::string>& findings) {
   std::vector<std::size_t> from;
   for (const auto& name : findings)
     from.push_back(find_finding(m.findings, name).value_or(kNoColumn));
   std::vector<std::string> left_out;
   for (std::size_t k = 0; k < m.finding_count(); ++k)
-    if (std::ranges::find(from, k) == from.end()) left_out.push_back(m.findings[k]);
+    if (std::ranges::find(from, k) == from.end())
+      left_out.push_back(m.findings[k]);
   m.labels = columns_of(m.labels, m.finding_count(), from);
   m.scored = columns_of(m.scored, m.finding_count(), from);
   m.findings = findings;

@@ -1,4 +1,5 @@
-// Cells of a manifest: what they say, and what training and scoring make of them.
+// Cells of a manifest: what they say, and what training and scoring make of
+// them.
 #pragma once
 
 #include <limits>
@@ -14,13 +15,16 @@ namespace chexnet {
 constexpr float kUnlabeled = std::numeric_limits<float>::quiet_NaN();
 constexpr float kUncertain = -1;
 
-// [N, from.size()]: columns `from` of entries [N, width], not labeled for kNoColumn.
+// [N, from.size()]: columns `from` of entries [N, width], not labeled for
+// kNoColumn.
 constexpr std::size_t kNoColumn = std::string::npos;
-std::vector<float> columns_of(const std::vector<float>& entries, std::size_t width,
+std::vector<float> columns_of(const std::vector<float>& entries,
+                              std::size_t width,
                               const std::vector<std::size_t>& from);
 
-// From what the entries in manifest.labels say to labels for training and, where these differ, for
-// scoring.
-void apply_policies(Manifest& manifest, const DataConfig& config, const EvalConfig& eval);
+// From what the entries in manifest.labels say to labels for training and,
+// where these differ, for scoring.
+void apply_policies(Manifest& manifest, const DataConfig& config,
+                    const EvalConfig& eval);
 
 }  // namespace chexnet

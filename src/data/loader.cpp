@@ -1,18 +1,22 @@
-// The ring. With n = samples a batch and R slots, ticket t is sample t mod n of batch b = t / n,
-// which is made in slot b mod R. Batches go through their slots in this order:
+// The ring. With n = samples a batch and R slots, ticket t is sample t mod n of
+// batch b = t / n, which is made in slot b mod R. Batches go through their
+// slots in this order:
 //
-//        freed_batches_      taken_batches_                     freed_batches_ + depth_ + 1
-//             |  in use            |  ready, or filling                   |  free: no ticket is
-//             v  (at most one)     v                                      v  handed out for it
+//        freed_batches_      taken_batches_                     freed_batches_
+//        + depth_ + 1
+//             |  in use            |  ready, or filling                   |
+//             free: no ticket is v  (at most one)     v v  handed out for it
 //   … free | consumer's slot |  workers' slots, `missing` > 0 or = 0  | free …
 //
-// Who owns a slot: from the first ticket of its batch on, each worker owns the parts of the samples
-// whose tickets it took (disjoint, so without the lock); the worker that brings `missing` to 0
-// hands the slot to the consumer; the consumer has it from next() to the following next(), which
-// prepares it and frees it by ++freed_batches_. `missing`, `damaged` and the counters change under
-// the lock.
+// Who owns a slot: from the first ticket of its batch on, each worker owns the
+// parts of the samples whose tickets it took (disjoint, so without the lock);
+// the worker that brings `missing` to 0 hands the slot to the consumer; the
+// consumer has it from next() to the following next(), which prepares it and
+// frees it by ++freed_batches_. `missing`, `damaged` and the counters change
+// under the lock.
 //
-// depth_ + 1 <= R, so a ticket's slot is never one that the consumer still reads.
+// depth_ + 1 <= R, so a ticket's slot is never one that the consumer still
+// reads.
 #include "chexnet/data/loader.hpp"
 
 #include <algorithm>
@@ -29,7 +33,8 @@ namespace {
 constexpr std::uint64_t kFirstPrefetch = 3;  // when it adapts
 constexpr double kStallSeconds = 1e-3;
 constexpr int kWindowBatches = 16;
-constexpr double kWaitFractionForMore = 0.02;  // of the time spent waiting, for one more worker
+constexpr double kWaitFractionForMore =
+    0.02;  // of the time spent waiting, for one more worker
 
 // One is with the consumer, the others are ahead of it.
 std::size_t slots_for(const Loader::Options& options) {
@@ -38,18 +43,21 @@ std::size_t slots_for(const Loader::Options& options) {
 }
 
 std::uint64_t first_depth(const Loader::Options& options) {
-  return options.prefetch ? static_cast<std::uint64_t>(*options.prefetch) : kFirstPrefetch;
+  return options.prefetch ? static_cast<std::uint64_t>(*options.prefetch)
+                          : kFirstPrefetch;
 }
 
 }  // namespace
 
 std::string Batch::first_error() const {
-  const auto found = std::ranges::find_if(errors, [](const auto& e) { return !e.empty(); });
+  const auto found =
+      std::ranges::find_if(errors, [](const auto& e) { return !e.empty(); });
   return found == errors.end() ? std::string() : *found;
 }
 
-Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sampler& sampler,
-               Options options, std::pmr::memory_resource* memory)
+Loader::Loader(const Manifest& manifest, const ImageReader& reader,
+               const Sampler& sampler, Options options,
+               std::pmr::memory_resource* memory)
     : manifest_(manifest),
       reader_(reader),
       sampler_(sampler),
@@ -62,7 +70,8 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
   const auto side = static_cast<std::size_t>(reader.crop());
   const auto count = static_cast<std::size_t>(options.batch);
   const std::size_t bytes = count * side * side;
-  // Written here first, so the pages are on the NUMA node this rank is bound to.
+  // Written here first, so the pages are on the NUMA node this rank is bound
+  // to.
   pixels_.resize(bytes * slots_.size());
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     Batch& batch = slots_[s].batch;
@@ -76,7 +85,8 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader, const Sample
   if (options.readers > 0)
     read_ahead_ = std::make_unique<ReadAhead>(
         reader.source(), sampler, options.readers,
-        2 * options.readers + std::max(options.workers.value_or(1), options.max_workers));
+        2 * options.readers +
+            std::max(options.workers.value_or(1), options.max_workers));
   for (int w = 0; w < options.workers.value_or(1); ++w) start_worker();
 }
 
@@ -95,9 +105,11 @@ void Loader::prepare(Slot& slot) const {
   std::ranges::fill(slot.batch.errors, std::string());
 }
 
-// Image and bytes of one sample. False when a stop came before them; DataError: it is damaged.
-bool Loader::read_sample(const Sample& sample, std::uint64_t ticket, std::uint8_t* image,
-                         Scratch& scratch, const std::stop_token& stop) {
+// Image and bytes of one sample. False when a stop came before them; DataError:
+// it is damaged.
+bool Loader::read_sample(const Sample& sample, std::uint64_t ticket,
+                         std::uint8_t* image, Scratch& scratch,
+                         const std::stop_token& stop) {
   if (!read_ahead_) {
     if (!sample.padding) reader_.read(sample, image, scratch.reader, stop);
     return true;
@@ -108,7 +120,8 @@ bool Loader::read_sample(const Sample& sample, std::uint64_t ticket, std::uint8_
   return true;
 }
 
-void Loader::fill(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop) {
+void Loader::fill(std::uint64_t ticket, Scratch& scratch,
+                  const std::stop_token& stop) {
   const auto count = static_cast<std::uint64_t>(options_.batch);
   Slot& slot = slot_of(ticket / count);
   Batch& batch = slot.batch;
@@ -123,7 +136,8 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch, const std::stop_token&
   batch.samples[i] = sample;
   try {
     if (!read_sample(sample, ticket, image, scratch, stop)) return;
-    if (!sample.padding) std::copy_n(manifest_.label_row(sample.row), findings, labels);
+    if (!sample.padding)
+      std::copy_n(manifest_.label_row(sample.row), findings, labels);
   } catch (const DataError& e) {
     error = e.what();
   }
@@ -143,7 +157,8 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch, const std::stop_token&
 }
 
 // Images that data.pipeline old decodes and does not train on.
-void Loader::discard(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop) const {
+void Loader::discard(std::uint64_t ticket, Scratch& scratch,
+                     const std::stop_token& stop) const {
   sampler_.discarded(ticket, scratch.discarded);
   const auto side = static_cast<std::size_t>(reader_.crop());
   for (const auto row : scratch.discarded) {
@@ -166,7 +181,9 @@ void Loader::work(const std::stop_token& stop) {
         const auto has_free_slot = [&] {
           return next_ticket_ / count < freed_batches_ + depth_ + 1;
         };
-        if (!slot_freed_.wait(lock, stop, has_free_slot) || stop.stop_requested()) return;
+        if (!slot_freed_.wait(lock, stop, has_free_slot) ||
+            stop.stop_requested())
+          return;
         ticket = next_ticket_++;
         if (ticket % count == 0) slot_of(ticket / count).begun_s = now_s();
       }
@@ -191,7 +208,8 @@ const Batch& Loader::next() {
   if (options_.workers == 0) {
     lock.unlock();
     const auto count = static_cast<std::uint64_t>(options_.batch);
-    for (std::uint64_t i = 0; i < count; ++i) fill(taken_batches_ * count + i, own_scratch_, {});
+    for (std::uint64_t i = 0; i < count; ++i)
+      fill(taken_batches_ * count + i, own_scratch_, {});
   } else {
     batch_ready_.wait(lock, [&] { return slot.missing == 0 || failure_; });
     if (failure_) std::rethrow_exception(failure_);
@@ -207,8 +225,8 @@ const Batch& Loader::next() {
   return slot.batch;
 }
 
-// Called with the lock held, after each batch. Jitter wants depth; a lack of throughput wants
-// workers.
+// Called with the lock held, after each batch. Jitter wants depth; a lack of
+// throughput wants workers.
 void Loader::adapt(double now, double waited) {
   window_.waited_s += waited;
   if (++window_.batches < kWindowBatches) return;
@@ -216,30 +234,35 @@ void Loader::adapt(double now, double waited) {
   if (window_.begun_s > 0) {  // the first window holds the start of the workers
     if (!options_.prefetch) adapt_depth(elapsed);
     const bool may_grow =
-        !options_.workers && static_cast<int>(threads_.size()) < options_.max_workers;
-    if (may_grow && window_.waited_s > kWaitFractionForMore * elapsed) start_worker();
+        !options_.workers &&
+        static_cast<int>(threads_.size()) < options_.max_workers;
+    if (may_grow && window_.waited_s > kWaitFractionForMore * elapsed)
+      start_worker();
   }
   window_ = {now, 0, 0, 0};
 }
 
-// While the slowest batch is being made, training takes slowest / interval others.
+// While the slowest batch is being made, training takes slowest / interval
+// others.
 void Loader::adapt_depth(double elapsed) {
   const double interval = elapsed / kWindowBatches;
   const double wanted = 2 + std::ceil(window_.slowest_s / interval);
-  const double depth =
-      std::clamp(wanted, static_cast<double>(kFirstPrefetch), static_cast<double>(kMostPrefetch));
+  const double depth = std::clamp(wanted, static_cast<double>(kFirstPrefetch),
+                                  static_cast<double>(kMostPrefetch));
   depth_ = static_cast<std::uint64_t>(depth);
   assert(depth_ < slots_.size());
   slot_freed_.notify_all();
 }
 
 Loader::Stats Loader::stats() const {
-  return {wait_s_, stalls_, static_cast<int>(threads_.size()), static_cast<int>(depth_)};
+  return {wait_s_, stalls_, static_cast<int>(threads_.size()),
+          static_cast<int>(depth_)};
 }
 
-Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source,
-                               int cores) {
-  const auto number = [](const std::optional<std::int64_t>& given) -> std::optional<int> {
+Loader::Options loader_options(const DataConfig& config, int batch,
+                               const ImageSource& source, int cores) {
+  const auto number =
+      [](const std::optional<std::int64_t>& given) -> std::optional<int> {
     if (!given) return std::nullopt;
     return static_cast<int>(*given);
   };

@@ -1,5 +1,5 @@
-// A table is read once from top to bottom; what a row lacks is refused with its line. Columns are
-// found by name, so extra ones are no matter.
+// A table is read once from top to bottom; what a row lacks is refused with its
+// line. Columns are found by name, so extra ones are no matter.
 #include "chexnet/data/manifest.hpp"
 
 #include <algorithm>
@@ -21,14 +21,16 @@ namespace {
 struct Table {
   const std::string& path;
   int line = 0;
-  [[noreturn]] void fail(const std::string& what, const std::string& hint) const {
+  [[noreturn]] void fail(const std::string& what,
+                         const std::string& hint) const {
     throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
                     printable(what + ". Hint: " + hint));
   }
 };
 
 bool parse_float(std::string_view text, float& value) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto result =
+      std::from_chars(text.data(), text.data() + text.size(), value);
   return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
@@ -36,7 +38,8 @@ bool parse_float(std::string_view text, float& value) {
 float parse_age(std::string_view text) {
   text = trimmed(text);
   float unit = 1;
-  if (!text.empty() && std::string_view("YMDW").find(text.back()) != std::string_view::npos) {
+  if (!text.empty() &&
+      std::string_view("YMDW").find(text.back()) != std::string_view::npos) {
     if (text.back() == 'M') unit = 1.0f / 12;
     if (text.back() == 'W') unit = 1.0f / 52;
     if (text.back() == 'D') unit = 1.0f / 365;
@@ -47,18 +50,21 @@ float parse_age(std::string_view text) {
 }
 
 // A label cell of CheXpert or a plain table.
-float parse_label(std::string_view cell, const Table& table, const std::string& finding) {
+float parse_label(std::string_view cell, const Table& table,
+                  const std::string& finding) {
   cell = trimmed(cell);
   if (cell.empty()) return kUnlabeled;
   float value = 0;
-  if (!parse_float(cell, value) || (value != 0 && value != 1 && value != kUncertain))
-    table.fail("label '" + std::string(cell) + "' of " + finding + " is not 1, 0, -1 or blank",
+  if (!parse_float(cell, value) ||
+      (value != 0 && value != 1 && value != kUncertain))
+    table.fail("label '" + std::string(cell) + "' of " + finding +
+                   " is not 1, 0, -1 or blank",
                "is the column list right?");
   return value;
 }
 
-std::size_t column(const std::vector<std::string>& header, const std::string& name,
-                   const Table& table) {
+std::size_t column(const std::vector<std::string>& header,
+                   const std::string& name, const Table& table) {
   const auto found = std::ranges::find(header, name);
   if (found == header.end())
     table.fail("no column '" + name + "'",
@@ -66,13 +72,17 @@ std::size_t column(const std::vector<std::string>& header, const std::string& na
   return static_cast<std::size_t>(found - header.begin());
 }
 
-void add_row(Manifest& m, const Table& table, std::string_view image, std::string_view patient) {
+void add_row(Manifest& m, const Table& table, std::string_view image,
+             std::string_view patient) {
   image = trimmed(image);
   patient = trimmed(patient);
-  if (image.empty()) table.fail("image name is empty", "is this the right table?");
+  if (image.empty())
+    table.fail("image name is empty", "is this the right table?");
   if (patient.empty())
-    table.fail("patient id is empty", "splits are made by patient, so each row needs one");
-  const auto [first, is_new] = m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size()));
+    table.fail("patient id is empty",
+               "splits are made by patient, so each row needs one");
+  const auto [first, is_new] =
+      m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size()));
   if (!is_new)
     table.fail("the image of this row appears twice, first on line " +
                    std::to_string(m.lines[first->second]),
@@ -87,7 +97,8 @@ void read_nih(const std::string& text, Manifest& m) {
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   Table table{m.path};
-  if (!csv.next(fields)) table.fail("the file is empty", "this should be Data_Entry_2017.csv");
+  if (!csv.next(fields))
+    table.fail("the file is empty", "this should be Data_Entry_2017.csv");
   std::vector<std::string> header;
   for (const auto f : fields) header.emplace_back(trimmed(f));
   table.line = 1;
@@ -95,25 +106,31 @@ void read_nih(const std::string& text, Manifest& m) {
   const std::size_t labels = column(header, "Finding Labels", table);
   const std::size_t patient = column(header, "Patient ID", table);
   const std::size_t age = column(header, "Patient Age", table);
-  const bool says_sex = std::ranges::find(header, "Patient Sex") != header.end();
-  const std::size_t sex = column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
+  const bool says_sex =
+      std::ranges::find(header, "Patient Sex") != header.end();
+  const std::size_t sex =
+      column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
   const std::size_t view = column(header, "View Position", table);
-  const std::size_t needed = std::max({image, labels, patient, age, sex, view}) + 1;
+  const std::size_t needed =
+      std::max({image, labels, patient, age, sex, view}) + 1;
   std::unordered_map<std::string_view, std::size_t> index;
-  for (std::size_t k = 0; k < m.findings.size(); ++k) index.emplace(m.findings[k], k);
+  for (std::size_t k = 0; k < m.findings.size(); ++k)
+    index.emplace(m.findings[k], k);
   while (csv.next(fields)) {
     table.line = csv.line();
-    // The two bracket names of the header contain commas, so rows have 11 fields (12 with the 2017
-    // file's last comma).
+    // The two bracket names of the header contain commas, so rows have 11
+    // fields (12 with the 2017 file's last comma).
     if (fields.size() < needed || fields.size() > 12)
-      table.fail("row has " + std::to_string(fields.size()) + " fields, expected 11",
-                 "the row is damaged or cut off");
+      table.fail(
+          "row has " + std::to_string(fields.size()) + " fields, expected 11",
+          "the row is damaged or cut off");
     add_row(m, table, fields[image], fields[patient]);
     const std::size_t at = m.labels.size();
     m.labels.resize(at + m.findings.size(), 0.0f);
     std::string_view list = trimmed(fields[labels]);
     if (list.empty())
-      table.fail("finding labels are empty", "NIH writes 'No Finding' where there is none");
+      table.fail("finding labels are empty",
+                 "NIH writes 'No Finding' where there is none");
     while (!list.empty()) {
       const auto bar = list.find('|');
       const auto name = trimmed(list.substr(0, bar));
@@ -135,7 +152,8 @@ void read_nih(const std::string& text, Manifest& m) {
 bool is_patient_folder(std::string_view part) {
   constexpr std::string_view kStart = "patient";
   if (!part.starts_with(kStart) || part.size() == kStart.size()) return false;
-  return part.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
+  return part.find_first_not_of("0123456789", kStart.size()) ==
+         std::string_view::npos;
 }
 
 // "…/patient00001/study1/view1_frontal.jpg" -> "patient00001"
@@ -144,19 +162,23 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
     const auto slash = rest.find('/');
     const auto part = rest.substr(0, slash);
     if (is_patient_folder(part)) return std::string(part);
-    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+    rest.remove_prefix(slash == std::string_view::npos ? rest.size()
+                                                       : slash + 1);
   }
-  table.fail("no folder 'patient<number>' in its path", "CheXpert paths hold .../patient00001/...");
+  table.fail("no folder 'patient<number>' in its path",
+             "CheXpert paths hold .../patient00001/...");
 }
 
-void read_columns(const std::string& text, const DataConfig& config, Manifest& m) {
+void read_columns(const std::string& text, const DataConfig& config,
+                  Manifest& m) {
   const bool chexpert = config.manifest.format == ManifestFormat::kChexpert;
   ColumnsConfig columns = config.manifest.columns;
   if (chexpert) columns = {"Path", "", {}, "Age", "Sex", "AP/PA"};
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   Table table{m.path};
-  if (!csv.next(fields)) table.fail("the file is empty", "a table with a header line is needed");
+  if (!csv.next(fields))
+    table.fail("the file is empty", "a table with a header line is needed");
   table.line = 1;
   std::vector<std::string> header;
   for (const auto f : fields) header.emplace_back(trimmed(f));
@@ -173,7 +195,9 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
   std::vector<std::size_t> label_columns;
   if (columns.findings.empty()) {
     for (std::size_t c = 0; c < header.size(); ++c) {
-      if (c == image || c == patient || c == age || c == sex || c == view || c == lateral) continue;
+      if (c == image || c == patient || c == age || c == sex || c == view ||
+          c == lateral)
+        continue;
       m.findings.push_back(header[c]);
       label_columns.push_back(c);
     }
@@ -184,15 +208,16 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
     }
   }
   if (label_columns.empty())
-    table.fail("no column with findings", "name them in data.manifest.columns.findings");
+    table.fail("no column with findings",
+               "name them in data.manifest.columns.findings");
   if (const auto doubled = doubled_finding(m.findings); !doubled.empty())
     table.fail("finding " + doubled, "each finding has one column");
   m.knows_patients = chexpert || patient != std::string::npos;
   while (csv.next(fields)) {
     table.line = csv.line();
     if (fields.size() != header.size())
-      table.fail("row has " + std::to_string(fields.size()) + " fields, the header " +
-                     std::to_string(header.size()),
+      table.fail("row has " + std::to_string(fields.size()) +
+                     " fields, the header " + std::to_string(header.size()),
                  "the row is damaged or cut off");
     const auto name = trimmed(fields[image]);
     std::string of_patient(name);
@@ -202,9 +227,11 @@ void read_columns(const std::string& text, const DataConfig& config, Manifest& m
       of_patient = fields[patient];
     add_row(m, table, name, of_patient);
     for (std::size_t k = 0; k < label_columns.size(); ++k)
-      m.labels.push_back(parse_label(fields[label_columns[k]], table, m.findings[k]));
+      m.labels.push_back(
+          parse_label(fields[label_columns[k]], table, m.findings[k]));
     const auto cell = [&](std::size_t c) {
-      return std::string(c == std::string::npos ? std::string_view{} : trimmed(fields[c]));
+      return std::string(c == std::string::npos ? std::string_view{}
+                                                : trimmed(fields[c]));
     };
     m.ages.push_back(parse_age(cell(age)));
     m.sexes.push_back(cell(sex));
@@ -220,7 +247,8 @@ void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
   for (const auto& name : wanted) {
     const auto found = find_finding(m.findings, name);
     if (!found)
-      throw DataError("[manifest] " + m.path + ": no finding '" + name + "'. Hint: nearest are " +
+      throw DataError("[manifest] " + m.path + ": no finding '" + name +
+                      "'. Hint: nearest are " +
                       nearest_names(name, m.findings));
     from.push_back(*found);
   }
@@ -231,10 +259,20 @@ void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
 }  // namespace
 
 const std::vector<std::string>& nih_findings() {
-  static const std::vector<std::string> names = {
-      "Atelectasis", "Cardiomegaly", "Effusion",           "Infiltration",  "Mass",
-      "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
-      "Emphysema",   "Fibrosis",     "Pleural_Thickening", "Hernia"};
+  static const std::vector<std::string> names = {"Atelectasis",
+                                                 "Cardiomegaly",
+                                                 "Effusion",
+                                                 "Infiltration",
+                                                 "Mass",
+                                                 "Nodule",
+                                                 "Pneumonia",
+                                                 "Pneumothorax",
+                                                 "Consolidation",
+                                                 "Edema",
+                                                 "Emphysema",
+                                                 "Fibrosis",
+                                                 "Pleural_Thickening",
+                                                 "Hernia"};
   return names;
 }
 
@@ -245,8 +283,10 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   const std::string text = read_text(m.path);
   m.sha256 = sha256_hex(text);
   if (const std::size_t line = line_not_utf8(text); line > 0)
-    Table{m.path, static_cast<int>(line)}.fail("is not UTF-8", "save the table as UTF-8");
-  const auto rows = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
+    Table{m.path, static_cast<int>(line)}.fail("is not UTF-8",
+                                               "save the table as UTF-8");
+  const auto rows =
+      static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
   m.rows.reserve(rows);
   m.lines.reserve(rows);
   m.images.reserve(rows);

@@ -1,6 +1,7 @@
-// A mapped file that is cut off, or whose disk fails, ends the process by SIGBUS at the next
-// access. The handler can name the file, as mapped ranges are kept in an array of atomics: in a
-// signal handler neither locks nor memory may be taken.
+// A mapped file that is cut off, or whose disk fails, ends the process by
+// SIGBUS at the next access. The handler can name the file, as mapped ranges
+// are kept in an array of atomics: in a signal handler neither locks nor memory
+// may be taken.
 #include "chexnet/data/mapped_file.hpp"
 
 #include <signal.h>
@@ -17,7 +18,8 @@
 namespace chexnet {
 namespace {
 
-// What the signal handler knows: nothing but atomics may be touched there. `begin` is written last.
+// What the signal handler knows: nothing but atomics may be touched there.
+// `begin` is written last.
 struct Range {
   std::atomic<std::uintptr_t> begin = 0;  // 0: free
   std::atomic<std::uint64_t> size = 0;
@@ -25,11 +27,13 @@ struct Range {
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
 
-std::array<Range, 256> ranges;  // more files than that are mapped, but not named
+std::array<Range, 256>
+    ranges;  // more files than that are mapped, but not named
 struct sigaction before {};
 
 void say(const char* text) {
-  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // nobody listens
+  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0)
+    return;  // nobody listens
 }
 
 void on_bus_error(int, siginfo_t* info, void*) {
@@ -39,12 +43,14 @@ void on_bus_error(int, siginfo_t* info, void*) {
     if (begin == 0 || at < begin || at - begin >= range.size.load()) continue;
     say("error: [pack] ");
     say(range.path.load());
-    say(": was cut off while it was in use, or its storage failed. Hint: look at the file, at "
+    say(": was cut off while it was in use, or its storage failed. Hint: look "
+        "at the file, at "
         "dmesg "
         "and the file server; start again when it is whole\n");
     ::_exit(static_cast<int>(ExitCode::kOutage));
   }
-  ::sigaction(SIGBUS, &before, nullptr);  // of somebody else: the access is made again
+  ::sigaction(SIGBUS, &before,
+              nullptr);  // of somebody else: the access is made again
 }
 
 // After MPI's own handler, which would only print a stack.
@@ -74,12 +80,14 @@ void enter(std::span<const std::byte> bytes, const char* path) {
 void remove(std::span<const std::byte> bytes) {
   const std::lock_guard lock(ranges_mutex);
   for (Range& range : ranges)
-    if (range.begin.load() == reinterpret_cast<std::uintptr_t>(bytes.data())) range.begin = 0;
+    if (range.begin.load() == reinterpret_cast<std::uintptr_t>(bytes.data()))
+      range.begin = 0;
 }
 
 }  // namespace
 
-MappedFile::MappedFile(std::string path, int fd, std::uint64_t size) : path_(std::move(path)) {
+MappedFile::MappedFile(std::string path, int fd, std::uint64_t size)
+    : path_(std::move(path)) {
   void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   if (map == MAP_FAILED) return;
   bytes_ = {static_cast<const std::byte*>(map), size};

@@ -1,13 +1,17 @@
-// A stored name is looked up whole, then without its first folder, and so on: as many look-ups as
-// it has folders, however many images share its last part. A bare name also serves a row that has
-// folders, if it is the only row with that last part.
+// A stored name is looked up whole, then without its first folder, and so on:
+// as many look-ups as it has folders, however many images share its last part.
+// A bare name also serves a row that has folders, if it is the only row with
+// that last part.
 #include "chexnet/data/name_table.hpp"
 
 namespace chexnet {
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view last_part(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
-NameTable::NameTable(const Manifest& manifest, const std::vector<std::uint32_t>& rows) {
+NameTable::NameTable(const Manifest& manifest,
+                     const std::vector<std::uint32_t>& rows) {
   by_name_.reserve(rows.size());
   by_last_part_.reserve(rows.size());
   for (const auto row : rows) {
@@ -32,7 +36,8 @@ std::vector<std::uint32_t> NameTable::rows_for(std::string_view stored) {
   if (has_folders || !rows.empty()) return rows;
   ++lookups_;
   const auto found = by_last_part_.find(stored);
-  if (found != by_last_part_.end() && found->second != kSeveral) rows.push_back(found->second);
+  if (found != by_last_part_.end() && found->second != kSeveral)
+    rows.push_back(found->second);
   return rows;
 }
 

@@ -1,9 +1,11 @@
-// Two pictures with at most five different signs of 64 agree wholly in one of six disjoint parts of
-// the signs (five differences cannot spoil six parts). So for each part the pictures are sorted by
-// it, and only those within one run of equal parts are compared:
+// Two pictures with at most five different signs of 64 agree wholly in one of
+// six disjoint parts of the signs (five differences cannot spoil six parts). So
+// for each part the pictures are sorted by it, and only those within one run of
+// equal parts are compared:
 //
 //   signs    |part 0|part 1|part 2|part 3|part 4|part 5|
-//   copy       ==     x      ==     x      xx     x         equal in parts 0 and 2: found twice
+//   copy       ==     x      ==     x      xx     x         equal in parts 0
+//   and 2: found twice
 #include "chexnet/data/near_duplicates.hpp"
 
 #include <algorithm>
@@ -36,23 +38,27 @@ Cosines make_cosines() {
   for (std::size_t f = 0; f < cosines.size(); ++f)
     for (std::size_t x = 0; x < kSide; ++x)
       cosines[f][x] =
-          std::cos(std::numbers::pi * static_cast<double>((2 * x + 1) * f) / (2 * kSide));
+          std::cos(std::numbers::pi * static_cast<double>((2 * x + 1) * f) /
+                   (2 * kSide));
   return cosines;
 }
 
 // Of the discrete cosine transform (DCT-II), [vertical][horizontal].
-double frequency(const Pixels& pixels, std::size_t vertical, std::size_t horizontal) {
+double frequency(const Pixels& pixels, std::size_t vertical,
+                 std::size_t horizontal) {
   static const Cosines kCosines = make_cosines();
   double sum = 0;
   for (std::size_t y = 0; y < kSide; ++y) {
     double row = 0;
-    for (std::size_t x = 0; x < kSide; ++x) row += kCosines[horizontal][x] * pixels[y * kSide + x];
+    for (std::size_t x = 0; x < kSide; ++x)
+      row += kCosines[horizontal][x] * pixels[y * kSide + x];
     sum += kCosines[vertical][y] * row;
   }
   return sum;
 }
 
-// The 8 x 8 lowest, with one more in place of the mean, which is the picture's brightness.
+// The 8 x 8 lowest, with one more in place of the mean, which is the picture's
+// brightness.
 std::uint64_t hash_of(const Pixels& pixels) {
   std::uint64_t hash = 0;
   for (std::size_t v = 0; v < 8; ++v)
@@ -63,20 +69,22 @@ std::uint64_t hash_of(const Pixels& pixels) {
   return hash;
 }
 
-// Frequencies of every kind in each: chests are so alike that many signs are nearly always the
-// same. Of nih352's pairs 3 % have a part in common, so ChestX-ray14 takes 2e8 comparisons of
-// hashes.
+// Frequencies of every kind in each: chests are so alike that many signs are
+// nearly always the same. Of nih352's pairs 3 % have a part in common, so
+// ChestX-ray14 takes 2e8 comparisons of hashes.
 std::uint64_t signs_of_part(int part) {
   std::uint64_t signs = 0;
   for (int v = 0; v < 8; ++v)
     for (int h = 0; h < 8; ++h)
-      if ((v + 2 * h) % kParts == part) signs |= std::uint64_t{1} << (8 * v + h);
+      if ((v + 2 * h) % kParts == part)
+        signs |= std::uint64_t{1} << (8 * v + h);
   return signs;
 }
 
 int levels_between(const PictureSketch& a, const PictureSketch& b) {
   int sum = 0;
-  for (std::size_t i = 0; i < a.tiny.size(); ++i) sum += std::abs(a.tiny[i] - b.tiny[i]);
+  for (std::size_t i = 0; i < a.tiny.size(); ++i)
+    sum += std::abs(a.tiny[i] - b.tiny[i]);
   return sum;
 }
 
@@ -100,8 +108,8 @@ class Sets {
 };
 
 // `members` have one part of the hash in common; equal hashes are neighbors.
-void join_alike(std::span<const PictureSketch> pictures, std::span<const std::size_t> members,
-                Sets& sets) {
+void join_alike(std::span<const PictureSketch> pictures,
+                std::span<const std::size_t> members, Sets& sets) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::size_t end = std::min(members.size(), i + 1 + kWindow);
     for (std::size_t j = i + 1; j < end; ++j)
@@ -114,15 +122,16 @@ void join_alike(std::span<const PictureSketch> pictures, std::span<const std::si
 
 PictureSketch sketch_of(const GrayImage& image) {
   Pixels pixels;
-  resize(image, {0, 0, image.width(), image.height()}, kSide, ResizeKind::kAntialias,
-         pixels.data());
+  resize(image, {0, 0, image.width(), image.height()}, kSide,
+         ResizeKind::kAntialias, pixels.data());
   PictureSketch sketch;
   sketch.hash = hash_of(pixels);
   for (std::size_t y = 0; y < PictureSketch::kSide; ++y)
     for (std::size_t x = 0; x < PictureSketch::kSide; ++x) {
       const std::uint8_t* corner = &pixels[2 * y * kSide + 2 * x];
       const int sum = corner[0] + corner[1] + corner[kSide] + corner[kSide + 1];
-      sketch.tiny[y * PictureSketch::kSide + x] = static_cast<std::uint8_t>((sum + 2) / 4);
+      sketch.tiny[y * PictureSketch::kSide + x] =
+          static_cast<std::uint8_t>((sum + 2) / 4);
     }
   return sketch;
 }
@@ -132,15 +141,17 @@ bool nearly_same(const PictureSketch& a, const PictureSketch& b) {
   return levels_between(a, b) <= kMostLevels * static_cast<int>(a.tiny.size());
 }
 
-std::vector<std::vector<std::size_t>> nearly_same_groups(std::span<const PictureSketch> pictures) {
+std::vector<std::vector<std::size_t>> nearly_same_groups(
+    std::span<const PictureSketch> pictures) {
   Sets sets(pictures.size());
   std::vector<std::size_t> order(pictures.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (int part = 0; part < kParts; ++part) {
     const std::uint64_t signs = signs_of_part(part);
     const auto key = [&](std::size_t i) { return pictures[i].hash & signs; };
-    std::ranges::sort(order, {},
-                      [&](std::size_t i) { return std::tuple(key(i), pictures[i].hash, i); });
+    std::ranges::sort(order, {}, [&](std::size_t i) {
+      return std::tuple(key(i), pictures[i].hash, i);
+    });
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       while (end < order.size() && key(order[end]) == key(order[begin])) ++end;
       join_alike(pictures, std::span(order).subspan(begin, end - begin), sets);
@@ -148,7 +159,8 @@ std::vector<std::vector<std::size_t>> nearly_same_groups(std::span<const Picture
   }
 
   std::map<std::size_t, std::vector<std::size_t>> members;
-  for (std::size_t i = 0; i < pictures.size(); ++i) members[sets.of(i)].push_back(i);
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    members[sets.of(i)].push_back(i);
   std::vector<std::vector<std::size_t>> groups;
   for (auto& [first, group] : members)
     if (group.size() > 1) groups.push_back(std::move(group));

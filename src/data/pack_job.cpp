@@ -1,6 +1,7 @@
-// A pack is written in three steps: rank 0 makes (or takes up) OUT.partial, every rank's threads
-// write the pixels of every size-th image at its place, and rank 0 renames it when nothing is
-// missing. An image has its place from its number alone, so the order of writing changes nothing.
+// A pack is written in three steps: rank 0 makes (or takes up) OUT.partial,
+// every rank's threads write the pixels of every size-th image at its place,
+// and rank 0 renames it when nothing is missing. An image has its place from
+// its number alone, so the order of writing changes nothing.
 #include "chexnet/data/pack_job.hpp"
 
 #include <cassert>
@@ -20,20 +21,23 @@ bool same_images(const PackShape& a, const PackShape& b) {
          a.scaled_jpeg == b.scaled_jpeg;
 }
 
-// The checksum of the finished pack that is there already. CheckpointError: it holds others.
+// The checksum of the finished pack that is there already. CheckpointError: it
+// holds others.
 std::string finished_pack(const std::string& path, const PackShape& shape) {
   const auto store = local_store();
   const PackReader reader(path, *store);
   if (!same_images(reader.shape(), shape))
-    throw CheckpointError("[pack] " + path +
-                          " exists and holds other images. Hint: choose another --out");
+    throw CheckpointError(
+        "[pack] " + path +
+        " exists and holds other images. Hint: choose another --out");
   return reader.source_sha256();
 }
 
 }  // namespace
 
-PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const ImageSource& source,
-                            Communicator& comm, const PackProgress& progress) {
+PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest,
+                            const ImageSource& source, Communicator& comm,
+                            const PackProgress& progress) {
   assert(job.threads >= 0 && !job.out.empty());
   Preprocessing whole = job.preprocessing;
   whole.crop = whole.resize;
@@ -73,7 +77,8 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest, const 
     }
     ++counts.done;
   };
-  on_every_rank(comm, job, counts, own, pack_one, [&] { progress(counts.done, own); });
+  on_every_rank(comm, job, counts, own, pack_one,
+                [&] { progress(counts.done, own); });
 
   PackResult result = total(job, comm, counts);
   on_rank_0(comm, job, "finishing the pack", [&](WorkProgress& finishing) {

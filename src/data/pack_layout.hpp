@@ -12,7 +12,8 @@
 namespace chexnet {
 
 inline constexpr std::size_t kPackPage = 4096, kPackHead = 16;  // bytes
-inline constexpr std::string_view kPackMagic = "CHXPACK1", kPartialPackMagic = "CHXPART1";
+inline constexpr std::string_view kPackMagic = "CHXPACK1",
+                                  kPartialPackMagic = "CHXPART1";
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -23,12 +24,15 @@ struct PackLayout {
   std::uint64_t names_bytes, table_offset, data_offset, stride, size;
 };
 inline PackLayout pack_layout(const PackShape& shape, std::size_t names_bytes) {
-  const auto up = [](std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; };
+  const auto up = [](std::uint64_t n, std::uint64_t to) {
+    return (n + to - 1) / to * to;
+  };
   PackLayout l{};
   const auto side = static_cast<std::uint64_t>(shape.side);
   l.names_bytes = names_bytes;
   l.table_offset = up(kPackPage + names_bytes, 64);
-  l.data_offset = up(l.table_offset + shape.names.size() * sizeof(PackEntry), kPackPage);
+  l.data_offset =
+      up(l.table_offset + shape.names.size() * sizeof(PackEntry), kPackPage);
   l.stride = side * side;
   l.size = l.data_offset + l.stride * shape.names.size();
   return l;

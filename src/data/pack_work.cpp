@@ -11,8 +11,8 @@ std::uint64_t items_of_rank(std::uint64_t all, const Communicator& comm) {
   return (all + ranks - 1 - rank) / ranks;
 }
 
-bool read_image(const ImageReader& reader, std::uint32_t row, PackCounts& counts,
-                PackScratch& scratch) {
+bool read_image(const ImageReader& reader, std::uint32_t row,
+                PackCounts& counts, PackScratch& scratch) {
   const auto side = static_cast<std::size_t>(reader.crop());
   scratch.pixels.resize(side * side);
   try {
@@ -25,9 +25,11 @@ bool read_image(const ImageReader& reader, std::uint32_t row, PackCounts& counts
   }
 }
 
-PackResult total(const PackJob& job, Communicator& comm, const PackCounts& counts) {
-  const auto damaged = count(accept_damage(job.damage, counts.damaged, job.rows.size(), "pack",
-                                           "; the rest is done and kept", comm));
+PackResult total(const PackJob& job, Communicator& comm,
+                 const PackCounts& counts) {
+  const auto damaged =
+      count(accept_damage(job.damage, counts.damaged, job.rows.size(), "pack",
+                          "; the rest is done and kept", comm));
   double sums[] = {static_cast<double>(counts.written.load()),
                    static_cast<double>(counts.kept.load())};
   comm.all_reduce(sums, ReduceOp::kSum);
@@ -42,16 +44,19 @@ PackResult total(const PackJob& job, Communicator& comm, const PackCounts& count
 void on_rank_0(Communicator& comm, const PackJob& job, const char* what,
                const std::function<void(WorkProgress&)>& action) {
   const bool acts = comm.rank() == 0;
-  share_work(comm, {what, job.timeout_s}, acts ? action : std::function<void(WorkProgress&)>());
+  share_work(comm, {what, job.timeout_s},
+             acts ? action : std::function<void(WorkProgress&)>());
 }
 
 FileLock lock_output(const fs::path& hidden, const std::string& out) {
-  if (const auto folder = hidden.parent_path(); !folder.empty()) fs::create_directories(folder);
+  if (const auto folder = hidden.parent_path(); !folder.empty())
+    fs::create_directories(folder);
   auto lock = FileLock::try_take(hidden);
   if (!lock)
-    throw CheckpointError("[pack] " + out +
-                          ": another pack writes there now. Hint: wait for it, or choose another "
-                          "--out");
+    throw CheckpointError(
+        "[pack] " + out +
+        ": another pack writes there now. Hint: wait for it, or choose another "
+        "--out");
   return std::move(*lock);
 }
 

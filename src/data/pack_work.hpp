@@ -1,5 +1,5 @@
-// What writing a pack and writing record shards have in common: who locks the place, which items a
-// rank has, and what its threads count.
+// What writing a pack and writing record shards have in common: who locks the
+// place, which items a rank has, and what its threads count.
 #pragma once
 
 #include <atomic>
@@ -36,24 +36,31 @@ struct PackScratch {
 // How many of `all` items a rank has that takes every size-th.
 std::uint64_t items_of_rank(std::uint64_t all, const Communicator& comm);
 
-// The image's bytes and pixels in `scratch`; false, and noted, when it is damaged.
-bool read_image(const ImageReader& reader, std::uint32_t row, PackCounts& counts,
-                PackScratch& scratch);
+// The image's bytes and pixels in `scratch`; false, and noted, when it is
+// damaged.
+bool read_image(const ImageReader& reader, std::uint32_t row,
+                PackCounts& counts, PackScratch& scratch);
 
-// What all ranks did; DataError when more was damaged than allowed. All ranks call.
-PackResult total(const PackJob& job, Communicator& comm, const PackCounts& counts);
+// What all ranks did; DataError when more was damaged than allowed. All ranks
+// call.
+PackResult total(const PackJob& job, Communicator& comm,
+                 const PackCounts& counts);
 
-// Runs `action` on rank 0 while the others wait; every rank throws when it throws.
+// Runs `action` on rank 0 while the others wait; every rank throws when it
+// throws.
 void on_rank_0(Communicator& comm, const PackJob& job, const char* what,
                const std::function<void(WorkProgress&)>& action);
 
 // Held by rank 0 while it and the others write. `out` is what --out named.
-FileLock lock_output(const std::filesystem::path& hidden, const std::string& out);
+FileLock lock_output(const std::filesystem::path& hidden,
+                     const std::string& out);
 
-// work(item, scratch) for each of `count` items, by all threads of this rank. All ranks call.
+// work(item, scratch) for each of `count` items, by all threads of this rank.
+// All ranks call.
 template <class Work>
-void on_every_rank(Communicator& comm, const PackJob& job, const PackCounts& counts,
-                   std::uint64_t count, const Work& work, const std::function<void()>& show) {
+void on_every_rank(Communicator& comm, const PackJob& job,
+                   const PackCounts& counts, std::uint64_t count,
+                   const Work& work, const std::function<void()>& show) {
   share_work(comm, {"packing", job.timeout_s}, [&](WorkProgress& progress) {
     std::uint64_t seen = 0;
     const auto tick = [&] {

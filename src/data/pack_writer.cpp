@@ -1,6 +1,7 @@
-// What lies where in .NAME.partial is decided before the first image (PackLayout), and space is
-// taken at once. An image's table entry is written after its pixels, with their checksum: entries
-// that are there and whose pixels agree are done, whatever became of the process that wrote them.
+// What lies where in .NAME.partial is decided before the first image
+// (PackLayout), and space is taken at once. An image's table entry is written
+// after its pixels, with their checksum: entries that are there and whose
+// pixels agree are done, whatever became of the process that wrote them.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,7 +27,8 @@ std::string names_text(const PackShape& shape) {
   for (std::size_t i = 0; i < shape.names.size(); ++i) {
     if (shape.names[i].find('\n') != std::string::npos)
       throw DataError("[pack] the name of image " + std::to_string(i) +
-                      " has a line break, which no pack can hold. Hint: rename it in the table");
+                      " has a line break, which no pack can hold. Hint: rename "
+                      "it in the table");
     text += shape.names[i] + "\n";
   }
   return text;
@@ -42,18 +44,20 @@ std::string head_text(std::string_view magic, const std::string& json) {
 }
 
 [[noreturn]] void write_failed(const std::string& path, int error) {
-  throw CheckpointError("[pack] " + path + ": cannot be written: " + std::strerror(error) +
-                        ". Hint: " +
-                        (error == ENOSPC || error == EDQUOT
-                             ? "free space there or choose another --out; the pack goes on where "
-                               "it stopped when started again"
-                             : "check the folder and its permissions"));
+  throw CheckpointError(
+      "[pack] " + path + ": cannot be written: " + std::strerror(error) +
+      ". Hint: " +
+      (error == ENOSPC || error == EDQUOT
+           ? "free space there or choose another --out; the pack goes on where "
+             "it stopped when started again"
+           : "check the folder and its permissions"));
 }
 
 void write_at(int fd, const std::string& path, std::uint64_t offset,
               std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const auto count =
+        ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) write_failed(path, errno);
     offset += static_cast<std::uint64_t>(count);
@@ -81,19 +85,23 @@ void PackWriter::prepare(const std::string& path, const PackShape& shape) {
       kPartialPackMagic,
       Json{{"side", shape.side},
            {"resize_kind", choice_name(shape.kind)},
-           {"jpeg_scale", choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff)},
+           {"jpeg_scale", choice_name(shape.scaled_jpeg ? JpegScale::kAuto
+                                                        : JpegScale::kOff)},
            {"images", shape.names.size()},
            {"names_sha256", sha256_hex(names)}}
           .dump());
   const std::string partial = partial_path(path);
-  const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  const int fd =
+      ::open(partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd < 0) write_failed(partial, errno);
   struct Closer {
     int fd;
     ~Closer() { ::close(fd); }
   } closer{fd};
   std::vector<std::byte> kept(plan.size());
-  if (read_all(fd, 0, kept) && std::memcmp(kept.data(), plan.data(), plan.size()) == 0) return;
+  if (read_all(fd, 0, kept) &&
+      std::memcmp(kept.data(), plan.data(), plan.size()) == 0)
+    return;
   if (::ftruncate(fd, 0) != 0) write_failed(partial, errno);
   // Space is taken now, so that a full disk shows at once and not after hours.
   if (::fallocate(fd, 0, 0, static_cast<off_t>(layout.size)) != 0) {
@@ -102,10 +110,12 @@ void PackWriter::prepare(const std::string& path, const PackShape& shape) {
       ::unlink(partial.c_str());
       write_failed(partial, error);
     }
-    if (::ftruncate(fd, static_cast<off_t>(layout.size)) != 0) write_failed(partial, errno);
+    if (::ftruncate(fd, static_cast<off_t>(layout.size)) != 0)
+      write_failed(partial, errno);
   }
   write_at(fd, partial, kPackPage, bytes_of(names));
-  write_at(fd, partial, 0, bytes_of(plan));  // last: with it the file can be taken up
+  write_at(fd, partial, 0,
+           bytes_of(plan));  // last: with it the file can be taken up
 }
 
 PackWriter::PackWriter(std::string path, const PackShape& shape)
@@ -122,7 +132,8 @@ PackWriter::~PackWriter() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool PackWriter::has(std::uint64_t image, std::vector<std::byte>& scratch) const {
+bool PackWriter::has(std::uint64_t image,
+                     std::vector<std::byte>& scratch) const {
   assert(image < shape_.names.size());
   PackEntry entry;
   if (!read_all(fd_, table_offset_ + image * sizeof entry,
@@ -134,28 +145,34 @@ bool PackWriter::has(std::uint64_t image, std::vector<std::byte>& scratch) const
          crc32c(scratch) == entry.pixels_crc32c;
 }
 
-void PackWriter::write(std::uint64_t image, std::span<const std::uint8_t> pixels,
+void PackWriter::write(std::uint64_t image,
+                       std::span<const std::uint8_t> pixels,
                        std::span<const std::byte> source) {
   assert(image < shape_.names.size() && pixels.size() <= stride_);
-  const PackEntry entry{crc32c(std::as_bytes(pixels)), crc32c(source), source.size(), kPackDone};
+  const PackEntry entry{crc32c(std::as_bytes(pixels)), crc32c(source),
+                        source.size(), kPackDone};
   write_at(fd_, path_, data_offset_ + image * stride_, std::as_bytes(pixels));
-  write_at(fd_, path_, table_offset_ + image * sizeof entry, std::as_bytes(std::span(&entry, 1)));
+  write_at(fd_, path_, table_offset_ + image * sizeof entry,
+           std::as_bytes(std::span(&entry, 1)));
 }
 
 void PackWriter::leave_out(std::uint64_t image) {
   assert(image < shape_.names.size());
   const PackEntry entry{0, 0, 0, kPackDamaged};
-  write_at(fd_, path_, table_offset_ + image * sizeof entry, std::as_bytes(std::span(&entry, 1)));
+  write_at(fd_, path_, table_offset_ + image * sizeof entry,
+           std::as_bytes(std::span(&entry, 1)));
 }
 
 void PackWriter::sync(const std::function<void()>& tick) const {
   constexpr std::uint64_t kPiece = 64 << 20;
   const std::uint64_t size = data_offset_ + stride_ * shape_.names.size();
-  constexpr unsigned kOut =
-      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  constexpr unsigned kOut = SYNC_FILE_RANGE_WAIT_BEFORE |
+                            SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   for (std::uint64_t at = 0; at < size; at += kPiece) {
-    // Errors come again from fsync, which also has the disk's own memory written.
-    ::sync_file_range(fd_, static_cast<off_t>(at), static_cast<off_t>(kPiece), kOut);
+    // Errors come again from fsync, which also has the disk's own memory
+    // written.
+    ::sync_file_range(fd_, static_cast<off_t>(at), static_cast<off_t>(kPiece),
+                      kOut);
     tick();
   }
   if (::fsync(fd_) != 0) write_failed(path_, errno);
@@ -167,13 +184,15 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
   std::vector<PackEntry> table(shape_.names.size());
   const auto bytes = std::as_writable_bytes(std::span(table));
   if (!read_all(fd_, layout.table_offset, bytes)) write_failed(path_, EIO);
-  // What the pack was made of: names, sizes and checksums of the sources, in order.
+  // What the pack was made of: names, sizes and checksums of the sources, in
+  // order.
   Sha256 source;
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].done != kPackDone && table[i].done != kPackDamaged)
       throw CheckpointError("[pack] " + path_ + ": " + shape_.names[i] +
                             " is missing. Hint: start the same command again");
-    source.update(shape_.names[i] + "\t" + std::to_string(table[i].source_bytes) + "\t" +
+    source.update(shape_.names[i] + "\t" +
+                  std::to_string(table[i].source_bytes) + "\t" +
                   std::to_string(table[i].source_crc32c) + "\n");
   }
   std::string sha256 = source.hex();
@@ -182,7 +201,8 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
       Json{{"images", shape_.names.size()},
            {"side", shape_.side},
            {"resize_kind", choice_name(shape_.kind)},
-           {"jpeg_scale", choice_name(shape_.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff)},
+           {"jpeg_scale", choice_name(shape_.scaled_jpeg ? JpegScale::kAuto
+                                                         : JpegScale::kOff)},
            {"stride", layout.stride},
            {"names_bytes", layout.names_bytes},
            {"table_offset", layout.table_offset},
@@ -196,7 +216,8 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
   page.resize(kPackPage);  // over the plan, to its end
   write_at(fd_, path_, 0, bytes_of(page));
   if (::fsync(fd_) != 0) write_failed(path_, errno);
-  if (::rename(partial_path(path_).c_str(), path_.c_str()) != 0) write_failed(path_, errno);
+  if (::rename(partial_path(path_).c_str(), path_.c_str()) != 0)
+    write_failed(path_, errno);
   const auto slash = path_.rfind('/');
   sync_folder(slash == std::string::npos ? "." : path_.substr(0, slash + 1));
   return sha256;

@@ -1,5 +1,6 @@
-// Workers draw and describe; the tables are put together afterwards in the order of the plan, so
-// the number of threads changes nothing. The table comes last: with it the set is whole.
+// Workers draw and describe; the tables are put together afterwards in the
+// order of the plan, so the number of threads changes nothing. The table comes
+// last: with it the set is whole.
 #include "chexnet/data/phantom.hpp"
 
 #include <array>
@@ -33,14 +34,15 @@ std::string image_name(std::uint32_t patient, std::uint32_t follow_up) {
 // Patients with one to four images each, a quarter of them for test.
 std::vector<Entry> plan(const PhantomOptions& options) {
   std::vector<Entry> entries;
-  for (std::uint32_t patient = 1; entries.size() < static_cast<std::size_t>(options.images);
-       ++patient) {
+  for (std::uint32_t patient = 1;
+       entries.size() < static_cast<std::size_t>(options.images); ++patient) {
     Random random(options.seed, Purpose::kPhantom,
                   std::uint64_t{patient} | (std::uint64_t{1} << 60));
     const bool test = random.chance(options.test_fraction);
     const std::uint32_t count = 1 + random.below(4);
     for (std::uint32_t f = 0;
-         f < count && entries.size() < static_cast<std::size_t>(options.images); ++f)
+         f < count && entries.size() < static_cast<std::size_t>(options.images);
+         ++f)
       entries.push_back({patient, f, test, image_name(patient, f), "", ""});
   }
   return entries;
@@ -53,27 +55,31 @@ void describe(Entry& entry, const PhantomImage& image) {
     if (image.findings[k]) labels += (labels.empty() ? "" : "|") + names[k];
   if (labels.empty()) labels = "No Finding";
   const std::string side = std::to_string(image.size);
-  entry.rows = entry.name + "," + labels + "," + std::to_string(entry.follow_up) + "," +
-               std::to_string(entry.patient) + "," + std::to_string(image.age) + "," + image.sex +
-               "," + image.view + "," + side + "," + side + ",0.143,0.143\n";
+  entry.rows =
+      entry.name + "," + labels + "," + std::to_string(entry.follow_up) + "," +
+      std::to_string(entry.patient) + "," + std::to_string(image.age) + "," +
+      image.sex + "," + image.view + "," + side + "," + side + ",0.143,0.143\n";
   for (const auto& box : image.boxes)
     entry.boxes += entry.name + "," +
-                   (names[box.finding] == "Infiltration" ? "Infiltrate" : names[box.finding]) +
-                   "," + fixed(box.x, 3) + "," + fixed(box.y, 3) + "," + fixed(box.width, 3) + "," +
-                   fixed(box.height, 3) + ",,,\n";
+                   (names[box.finding] == "Infiltration" ? "Infiltrate"
+                                                         : names[box.finding]) +
+                   "," + fixed(box.x, 3) + "," + fixed(box.y, 3) + "," +
+                   fixed(box.width, 3) + "," + fixed(box.height, 3) + ",,,\n";
 }
 
 }  // namespace
 
-void write_phantom_set(const PhantomOptions& options, const std::function<void(int)>& progress) {
+void write_phantom_set(const PhantomOptions& options,
+                       const std::function<void(int)>& progress) {
   std::error_code error;
   std::filesystem::create_directories(options.out / "images", error);
   if (error)
-    throw CheckpointError("[phantom] " + options.out.string() + ": " + error.message() +
-                          ". Hint: choose a writable folder");
+    throw CheckpointError("[phantom] " + options.out.string() + ": " +
+                          error.message() + ". Hint: choose a writable folder");
   if (std::filesystem::exists(options.out / "Data_Entry_2017.csv"))
     throw CheckpointError("[phantom] " + options.out.string() +
-                          ": holds a data set already. Hint: choose another folder, or remove it");
+                          ": holds a data set already. Hint: choose another "
+                          "folder, or remove it");
   auto entries = plan(options);
 
   std::atomic<int> done = 0;
@@ -81,9 +87,11 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
       entries.size(), options.threads,
       [&](std::size_t i) {
         const PhantomImage image =
-            draw_phantom(options.seed, entries[i].patient, entries[i].follow_up, options.size);
+            draw_phantom(options.seed, entries[i].patient, entries[i].follow_up,
+                         options.size);
         OutputFile file(options.out / "images" / entries[i].name);
-        file.write(encode_gray_png(image.pixels.data(), image.size, image.size));
+        file.write(
+            encode_gray_png(image.pixels.data(), image.size, image.size));
         file.commit();
         describe(entries[i], image);
         ++done;
@@ -91,9 +99,11 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
       [&] { progress(done); });
 
   std::string table =
-      "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View "
+      "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient "
+      "Gender,View "
       "Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]\n";
-  std::string boxes = "Image Index,Finding Label,Bbox [x,y,w,h],,,\n", train, test;
+  std::string boxes = "Image Index,Finding Label,Bbox [x,y,w,h],,,\n", train,
+              test;
   for (const auto& entry : entries) {
     table += entry.rows;
     boxes += entry.boxes;
@@ -104,9 +114,11 @@ void write_phantom_set(const PhantomOptions& options, const std::function<void(i
   write_atomically(options.out / "BBox_List_2017.csv", boxes);
   write_atomically(options.out / "README.txt",
                    "Synthetic drawings made by `chexnet-train phantom --seed " +
-                       std::to_string(options.seed) + " --size " + std::to_string(options.size) +
+                       std::to_string(options.seed) + " --size " +
+                       std::to_string(options.size) +
                        "`.\n"
-                       "They show no patient and say nothing about medicine; scores on them say "
+                       "They show no patient and say nothing about medicine; "
+                       "scores on them say "
                        "only that the program learns.\n"
                        "Boxes are in pixels of these images.\n");
   write_atomically(options.out / "Data_Entry_2017.csv", table);

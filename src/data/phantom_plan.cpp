@@ -1,5 +1,5 @@
-// Draws follow each other in a fixed order, and each is made whether it is used or not: the seed
-// means the same picture for ever.
+// Draws follow each other in a fixed order, and each is made whether it is used
+// or not: the seed means the same picture for ever.
 #include "phantom_plan.hpp"
 
 #include <algorithm>
@@ -37,19 +37,23 @@ void draw_person(Random& person, Random& picture, PhantomPlan& plan) {
   plan.findings.resize(kPhantomFindings);
   for (std::size_t k = 0; k < kPhantomFindings; ++k) {
     const bool chronic = person.chance(kPrevalence);
-    plan.findings[k] = picture.chance(kChronic) ? chronic : picture.chance(kPrevalence);
+    plan.findings[k] =
+        picture.chance(kChronic) ? chronic : picture.chance(kPrevalence);
   }
 }
 
 // Emphysema: long, wide lungs over a small heart.
 void draw_anatomy(Random& person, Random& picture, PhantomPlan& plan) {
-  const bool emphysema = plan.has(kEmphysema), large_heart = plan.has(kCardiomegaly);
+  const bool emphysema = plan.has(kEmphysema),
+             large_heart = plan.has(kCardiomegaly);
   Anatomy& a = plan.anatomy;
   a.lung_u = person.uniform(0.36, 0.42);
   a.lung_width = person.uniform(0.25, 0.3) * (emphysema ? 1.12 : 1);
   a.lung_top = person.uniform(-0.78, -0.68);
-  a.lung_bottom = person.uniform(0.42, 0.52) - (plan.ap ? 0.08 : 0) + (emphysema ? 0.22 : 0);
-  a.heart_width = person.uniform(0.27, 0.32) * (plan.ap ? 1.08 : 1) * (large_heart ? 1.5 : 1) *
+  a.lung_bottom = person.uniform(0.42, 0.52) - (plan.ap ? 0.08 : 0) +
+                  (emphysema ? 0.22 : 0);
+  a.heart_width = person.uniform(0.27, 0.32) * (plan.ap ? 1.08 : 1) *
+                  (large_heart ? 1.5 : 1) *
                   (emphysema && !large_heart ? 0.8 : 1);
   a.heart_v = a.lung_bottom - 0.2;
   a.spine_u = picture.uniform(-0.04, 0.04);
@@ -90,7 +94,8 @@ class Boxes {
   void add(PhantomFinding finding, double u0, double v0, double u1, double v1) {
     if (!plan_.has(finding)) return;
     const double x = (clip(u0) + 1) * half_, y = (clip(v0) + 1) * half_;
-    const double width = (clip(u1) - clip(u0)) * half_, height = (clip(v1) - clip(v0)) * half_;
+    const double width = (clip(u1) - clip(u0)) * half_,
+                 height = (clip(v1) - clip(v0)) * half_;
     boxes.push_back({finding, x, y, width, height});
   }
   void add_spot(PhantomFinding finding, const Spot& s, double reach) {
@@ -129,7 +134,8 @@ double Noise::at(double x, double y) const {
     return lattice_[(a % kSide) * kSide + b % kSide];
   };
   const double top = value(fx, fy) * (1 - tx) + value(fx + 1, fy) * tx;
-  const double bottom = value(fx, fy + 1) * (1 - tx) + value(fx + 1, fy + 1) * tx;
+  const double bottom =
+      value(fx, fy + 1) * (1 - tx) + value(fx + 1, fy + 1) * tx;
   return top * (1 - ty) + bottom * ty;
 }
 
@@ -153,10 +159,12 @@ std::vector<PhantomBox> boxes_of(const PhantomPlan& plan, int size) {
   const Anatomy& a = plan.anatomy;
   const double heart_u = a.spine_u + 0.13 * a.heart_width / 0.3;
   Boxes b(plan, size);
-  b.add_lung(kAtelectasis, plan.band_side, plan.band_v - 0.1, plan.band_v + 0.1);
-  b.add(kCardiomegaly, heart_u - a.heart_width, a.heart_v - 0.3, heart_u + a.heart_width,
-        a.heart_v + 0.3);
-  b.add_lung(kEffusion, plan.effusion_side, plan.effusion_level - 0.2, a.lung_bottom + 0.1);
+  b.add_lung(kAtelectasis, plan.band_side, plan.band_v - 0.1,
+             plan.band_v + 0.1);
+  b.add(kCardiomegaly, heart_u - a.heart_width, a.heart_v - 0.3,
+        heart_u + a.heart_width, a.heart_v + 0.3);
+  b.add_lung(kEffusion, plan.effusion_side, plan.effusion_level - 0.2,
+             a.lung_bottom + 0.1);
   b.add_spot(kInfiltration, plan.infiltration, 1.2);
   b.add_spot(kMass, plan.mass, 1.05);
   b.add_spot(kNodule, plan.nodule, 1.1);

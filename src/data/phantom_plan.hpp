@@ -1,6 +1,7 @@
-// What one phantom is to show, drawn before any pixel. Coordinates: u to the right, v down, both in
-// [-1, 1]. The patient's left side is on the right of the picture, as radiographs are read; a side
-// is -1 = left of the picture or +1 = right.
+// What one phantom is to show, drawn before any pixel. Coordinates: u to the
+// right, v down, both in
+// [-1, 1]. The patient's left side is on the right of the picture, as
+// radiographs are read; a side is -1 = left of the picture or +1 = right.
 #pragma once
 
 #include <array>
@@ -62,7 +63,8 @@ struct PhantomPlan {
   std::vector<bool> findings;  // [kPhantomFindings]
   int age = 0;                 // years
   char sex = 'F';
-  bool ap = false;  // lying, from the front: a larger heart, shoulder blades over the lungs
+  bool ap = false;  // lying, from the front: a larger heart, shoulder blades
+                    // over the lungs
   Anatomy anatomy{};
 
   Spot mass, nodule, pneumonia, consolidation, infiltration;
@@ -77,8 +79,9 @@ struct PhantomPlan {
   bool has(PhantomFinding finding) const { return findings[finding]; }
 };
 
-// `person`: what stays the same between a patient's pictures; `picture`: what does not. The noise
-// of the tissue is drawn in the middle, as its place in the sequence is part of the format.
+// `person`: what stays the same between a patient's pictures; `picture`: what
+// does not. The noise of the tissue is drawn in the middle, as its place in the
+// sequence is part of the format.
 struct PlannedPhantom {
   PhantomPlan plan;
   Noise noise;

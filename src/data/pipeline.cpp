@@ -1,5 +1,6 @@
-// Everything here is a function of seed, rank and epoch: the order of an epoch is made whole when
-// its first ticket is asked for, and two epochs are kept, as workers may be in both.
+// Everything here is a function of seed, rank and epoch: the order of an epoch
+// is made whole when its first ticket is asked for, and two epochs are kept, as
+// workers may be in both.
 #include "chexnet/data/pipeline.hpp"
 
 #include <algorithm>
@@ -16,21 +17,25 @@ void require_shards(std::size_t shards, int world_size) {
   if (shards < static_cast<std::size_t>(world_size))
     throw ConfigError("[pipeline] " + std::to_string(shards) + " shards for " +
                       std::to_string(world_size) +
-                      " ranks: data.pipeline new gives each rank its own files. Hint: write more "
+                      " ranks: data.pipeline new gives each rank its own "
+                      "files. Hint: write more "
                       "shards (pack --per-shard), or data.pipeline global");
 }
 
 }  // namespace
 
-Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows) {
-  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint32_t>>> by_path;
+Shards shards_of(const ImageIndex& index,
+                 const std::vector<std::uint32_t>& rows) {
+  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint32_t>>>
+      by_path;
   for (const auto row : rows) {
     const ImageLocation& location = index.location(row);
     const Container& container = index.containers()[location.container];
     if (container.kind != ContainerKind::kTfrecord)
-      throw ConfigError("[pipeline] " + container.path +
-                        " is no TFRecord shard, which data.pipeline old and new read. Hint: "
-                        "chexnet-train pack --format tfrecord, or data.pipeline global");
+      throw ConfigError(
+          "[pipeline] " + container.path +
+          " is no TFRecord shard, which data.pipeline old and new read. Hint: "
+          "chexnet-train pack --format tfrecord, or data.pipeline global");
     by_path[container.path].emplace_back(location.number, row);
   }
   Shards shards;
@@ -42,7 +47,8 @@ Shards shards_of(const ImageIndex& index, const std::vector<std::uint32_t>& rows
   return shards;
 }
 
-std::vector<std::uint32_t> interleave(const Shards& files, std::size_t cycle_length) {
+std::vector<std::uint32_t> interleave(const Shards& files,
+                                      std::size_t cycle_length) {
   assert(cycle_length > 0);
   struct Open {
     std::size_t file, next;
@@ -54,7 +60,8 @@ std::vector<std::uint32_t> interleave(const Shards& files, std::size_t cycle_len
     while (next_file < files.size() && files[next_file].empty()) ++next_file;
     return next_file < files.size();
   };
-  while (open.size() < cycle_length && skip_empty()) open.push_back({next_file++, 0});
+  while (open.size() < cycle_length && skip_empty())
+    open.push_back({next_file++, 0});
   while (!open.empty()) {
     for (std::size_t slot = 0; slot < open.size();) {
       Open& o = open[slot];
@@ -72,8 +79,8 @@ std::vector<std::uint32_t> interleave(const Shards& files, std::size_t cycle_len
   return out;
 }
 
-std::vector<std::uint32_t> shuffle_in_buffer(const std::vector<std::uint32_t>& items,
-                                             std::size_t size, Random& random) {
+std::vector<std::uint32_t> shuffle_in_buffer(
+    const std::vector<std::uint32_t>& items, std::size_t size, Random& random) {
   if (size <= 1) return items;
   std::vector<std::uint32_t> buffer, out;
   for (const auto item : items) {
@@ -86,7 +93,8 @@ std::vector<std::uint32_t> shuffle_in_buffer(const std::vector<std::uint32_t>& i
     taken = item;
   }
   while (!buffer.empty()) {
-    auto& taken = buffer[random.below(static_cast<std::uint32_t>(buffer.size()))];
+    auto& taken =
+        buffer[random.below(static_cast<std::uint32_t>(buffer.size()))];
     out.push_back(taken);
     taken = buffer.back();
     buffer.pop_back();
@@ -94,15 +102,18 @@ std::vector<std::uint32_t> shuffle_in_buffer(const std::vector<std::uint32_t>& i
   return out;
 }
 
-PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, const StreamPart& part)
+PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options,
+                                 const StreamPart& part)
     : options_(options),
       seed_(part.seed),
-      first_ticket_(part.first_position / static_cast<std::uint64_t>(part.world_size)),
+      first_ticket_(part.first_position /
+                    static_cast<std::uint64_t>(part.world_size)),
       rank_(static_cast<std::uint64_t>(part.rank)),
       world_size_(static_cast<std::uint64_t>(part.world_size)) {
   assert(part.world_size > 0 && part.rank >= 0 && part.rank < part.world_size);
   if (options.old) {
-    for (const auto& shard : shards) all_.insert(all_.end(), shard.begin(), shard.end());
+    for (const auto& shard : shards)
+      all_.insert(all_.end(), shard.begin(), shard.end());
     per_epoch_ = (all_.size() + world_size_ - 1 - rank_) / world_size_;
   } else {
     require_shards(shards.size(), part.world_size);
@@ -110,10 +121,12 @@ PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options, const S
     for (const auto& shard : shards_) per_epoch_ += shard.size();
   }
   if (per_epoch_ == 0)
-    throw ConfigError("[pipeline] rank " + std::to_string(part.rank) + " has no images");
+    throw ConfigError("[pipeline] rank " + std::to_string(part.rank) +
+                      " has no images");
 }
 
-std::vector<std::uint32_t> PipelineSampler::epoch_order(std::uint64_t epoch) const {
+std::vector<std::uint32_t> PipelineSampler::epoch_order(
+    std::uint64_t epoch) const {
   Random random(seed_, Purpose::kOrder, epoch * world_size_ + rank_);
   std::vector<std::uint32_t> items;
   if (options_.old) {  // map(parse) over all, then shard
@@ -130,21 +143,25 @@ std::vector<std::uint32_t> PipelineSampler::epoch_order(std::uint64_t epoch) con
 
 std::uint32_t PipelineSampler::item(std::uint64_t ticket) const {
   const std::uint64_t own = first_ticket_ + ticket, epoch = own / per_epoch_;
-  return orders_.item(epoch, own % per_epoch_, [this](std::uint64_t e) { return epoch_order(e); });
+  return orders_.item(epoch, own % per_epoch_,
+                      [this](std::uint64_t e) { return epoch_order(e); });
 }
 
 Sample PipelineSampler::at(std::uint64_t ticket) const {
   const std::uint32_t chosen = item(ticket);
-  return {options_.old ? all_[chosen] : chosen, (first_ticket_ + ticket) * world_size_ + rank_,
-          false};
+  return {options_.old ? all_[chosen] : chosen,
+          (first_ticket_ + ticket) * world_size_ + rank_, false};
 }
 
-void PipelineSampler::discarded(std::uint64_t ticket, std::vector<std::uint32_t>& rows) const {
+void PipelineSampler::discarded(std::uint64_t ticket,
+                                std::vector<std::uint32_t>& rows) const {
   rows.clear();
   if (!options_.old) return;
-  // The records between this one and the rank's next: parsed here, trained elsewhere.
+  // The records between this one and the rank's next: parsed here, trained
+  // elsewhere.
   const std::size_t begin = item(ticket) / world_size_ * world_size_;
-  for (std::size_t i = begin; i < std::min<std::size_t>(begin + world_size_, all_.size()); ++i)
+  for (std::size_t i = begin;
+       i < std::min<std::size_t>(begin + world_size_, all_.size()); ++i)
     if (i % world_size_ != rank_) rows.push_back(all_[i]);
 }
 
@@ -152,18 +169,21 @@ void check_pipeline(const DataConfig& config, const ImageIndex& index,
                     const std::vector<std::uint32_t>& rows, int world_size) {
   if (config.pipeline == PipelineKind::kGlobal) return;
   const Shards shards = shards_of(index, rows);
-  if (config.pipeline == PipelineKind::kNew) require_shards(shards.size(), world_size);
+  if (config.pipeline == PipelineKind::kNew)
+    require_shards(shards.size(), world_size);
 }
 
-std::unique_ptr<Sampler> training_sampler(const DataConfig& config, const ImageIndex& index,
-                                          const std::vector<std::uint32_t>& rows,
-                                          const StreamPart& part) {
+std::unique_ptr<Sampler> training_sampler(
+    const DataConfig& config, const ImageIndex& index,
+    const std::vector<std::uint32_t>& rows, const StreamPart& part) {
   if (config.pipeline == PipelineKind::kGlobal || part.keep_order)
     return std::make_unique<TrainSampler>(rows, part);
   const PipelineOptions options{
-      config.pipeline == PipelineKind::kOld, static_cast<std::size_t>(config.cycle_length),
+      config.pipeline == PipelineKind::kOld,
+      static_cast<std::size_t>(config.cycle_length),
       static_cast<std::size_t>(config.shuffle_records), config.shuffle_files};
-  return std::make_unique<PipelineSampler>(shards_of(index, rows), options, part);
+  return std::make_unique<PipelineSampler>(shards_of(index, rows), options,
+                                           part);
 }
 
 }  // namespace chexnet

@@ -1,18 +1,23 @@
 // Ticket t uses slot t mod n, and slots go round for ever:
 //
-//   slot.ticket == t, not ready   a reader owns it: the one that took ticket t from next_
-//   slot.ticket == t, ready       the worker that holds ticket t owns it, from wait() to done()
-//   done(t)                       slot.ticket = t + n: it is the next reader's that comes round
+//   slot.ticket == t, not ready   a reader owns it: the one that took ticket t
+//   from next_ slot.ticket == t, ready       the worker that holds ticket t
+//   owns it, from wait() to done() done(t)                       slot.ticket =
+//   t + n: it is the next reader's that comes round
 //
-// Only ticket and ready change under the lock; bytes and failure belong to the owner.
+// Only ticket and ready change under the lock; bytes and failure belong to the
+// owner.
 #include "chexnet/data/read_ahead.hpp"
 
 #include <cassert>
 
 namespace chexnet {
 
-ReadAhead::ReadAhead(const ImageSource& source, const Sampler& sampler, int threads, int slots)
-    : source_(source), sampler_(sampler), slots_(static_cast<std::size_t>(slots)) {
+ReadAhead::ReadAhead(const ImageSource& source, const Sampler& sampler,
+                     int threads, int slots)
+    : source_(source),
+      sampler_(sampler),
+      slots_(static_cast<std::size_t>(slots)) {
   assert(threads > 0 && slots >= threads);
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].ticket = i;
   for (int t = 0; t < threads; ++t)
@@ -32,7 +37,8 @@ void ReadAhead::work(const std::stop_token& stop) {
       std::unique_lock lock(mutex_);
       ticket = next_++;
       slot = &slots_[ticket % slots_.size()];
-      if (!slot_free_.wait(lock, stop, [&] { return slot->ticket == ticket; })) return;
+      if (!slot_free_.wait(lock, stop, [&] { return slot->ticket == ticket; }))
+        return;
     }
     if (stop.stop_requested()) return;
     slot->failure = nullptr;
@@ -48,11 +54,13 @@ void ReadAhead::work(const std::stop_token& stop) {
   }
 }
 
-const FetchedImage* ReadAhead::wait(std::uint64_t ticket, const std::stop_token& stop) {
+const FetchedImage* ReadAhead::wait(std::uint64_t ticket,
+                                    const std::stop_token& stop) {
   Slot& slot = slots_[ticket % slots_.size()];
   {
     std::unique_lock lock(mutex_);
-    if (!slot_ready_.wait(lock, stop, [&] { return slot.ticket == ticket && slot.ready; }))
+    if (!slot_ready_.wait(lock, stop,
+                          [&] { return slot.ticket == ticket && slot.ready; }))
       return nullptr;
   }
   if (slot.failure) std::rethrow_exception(slot.failure);

@@ -1,6 +1,7 @@
-// Record shards: shard s holds images [s * per_shard, (s + 1) * per_shard) of the shuffled rows,
-// and rank r writes shards r, r + size, … A shard appears under its name only when it is whole and
-// synced, so one that is there is kept, and an interrupted job goes on with the next.
+// Record shards: shard s holds images [s * per_shard, (s + 1) * per_shard) of
+// the shuffled rows, and rank r writes shards r, r + size, … A shard appears
+// under its name only when it is whole and synced, so one that is there is
+// kept, and an interrupted job goes on with the next.
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -39,7 +40,8 @@ std::vector<std::uint32_t> shuffled_rows(const PackJob& job) {
 }
 
 // Of the names and labels, in the order of the records.
-std::string content_sha256(const Manifest& manifest, const std::vector<std::uint32_t>& rows) {
+std::string content_sha256(const Manifest& manifest,
+                           const std::vector<std::uint32_t>& rows) {
   Sha256 content;
   for (const auto row : rows) {
     content.update(manifest.images[row]);
@@ -51,7 +53,8 @@ std::string content_sha256(const Manifest& manifest, const std::vector<std::uint
   return content.hex();
 }
 
-// What the shards of a prefix hold, beside them: a second start must want the same.
+// What the shards of a prefix hold, beside them: a second start must want the
+// same.
 void agree_on_plan(const PackJob& job, const Manifest& manifest,
                    const std::vector<std::uint32_t>& rows) {
   const nlohmann::ordered_json plan = {
@@ -60,15 +63,18 @@ void agree_on_plan(const PackJob& job, const Manifest& manifest,
       {"shuffle_seed", job.shuffle_seed},
       {"findings", manifest.findings},
       {"images_and_labels_sha256", content_sha256(manifest, rows)}};
-  const std::string path = (fs::path(job.out) / ("." + job.prefix + ".plan.json")).string();
+  const std::string path =
+      (fs::path(job.out) / ("." + job.prefix + ".plan.json")).string();
   const std::string text = json_text(plan, 1) + "\n";
   if (!fs::exists(path)) return write_atomically(path, text);
   if (read_text(path) != text)
-    throw CheckpointError("[pack] " + job.out + " holds shards '" + job.prefix +
-                          "' of other images or labels. Hint: choose another --out or --prefix");
+    throw CheckpointError(
+        "[pack] " + job.out + " holds shards '" + job.prefix +
+        "' of other images or labels. Hint: choose another --out or --prefix");
 }
 
-// Decoding proves each image whole; its size is no matter, so a small one, or the pack's own.
+// Decoding proves each image whole; its size is no matter, so a small one, or
+// the pack's own.
 Preprocessing proof_of_decoding(const PackJob& job, const ImageSource& source) {
   Preprocessing small = job.preprocessing;
   small.resize = small.crop = 64;
@@ -80,21 +86,32 @@ Preprocessing proof_of_decoding(const PackJob& job, const ImageSource& source) {
   return small;
 }
 
-// After the shard is complete: its index knows its time of writing. Without one it is read through.
+// After the shard is complete: its index knows its time of writing. Without one
+// it is read through.
 void keep_index(const std::string& shard, const std::vector<Entry>& entries) {
   const StoredFile file = local_store()->list(shard).front();
-  write_atomically(shard + ".index", index_text(entries, ContainerKind::kTfrecord, file));
+  write_atomically(shard + ".index",
+                   index_text(entries, ContainerKind::kTfrecord, file));
 }
 
 // The shards of one job on one rank; any number of threads.
 class ShardWriter {
  public:
-  ShardWriter(const PackJob& job, const Manifest& manifest, const ImageReader& reader,
-              const std::vector<std::uint32_t>& rows, PackCounts& counts)
-      : job_(job), manifest_(manifest), reader_(reader), rows_(rows), counts_(counts) {}
+  ShardWriter(const PackJob& job, const Manifest& manifest,
+              const ImageReader& reader, const std::vector<std::uint32_t>& rows,
+              PackCounts& counts)
+      : job_(job),
+        manifest_(manifest),
+        reader_(reader),
+        rows_(rows),
+        counts_(counts) {}
 
-  std::size_t shards() const { return (rows_.size() + job_.per_shard - 1) / job_.per_shard; }
-  std::size_t images_of(std::size_t shard) const { return end_of(shard) - begin_of(shard); }
+  std::size_t shards() const {
+    return (rows_.size() + job_.per_shard - 1) / job_.per_shard;
+  }
+  std::size_t images_of(std::size_t shard) const {
+    return end_of(shard) - begin_of(shard);
+  }
 
   void write(std::size_t shard, PackScratch& scratch) {
     assert(shard < shards());
@@ -109,11 +126,13 @@ class ShardWriter {
     std::vector<Entry> entries;
     std::uint64_t offset = 0;
     bool whole = true;
-    for (std::size_t r = begin_of(shard); r < end_of(shard); ++r, ++counts_.done) {
+    for (std::size_t r = begin_of(shard); r < end_of(shard);
+         ++r, ++counts_.done) {
       const bool sound = read_image(reader_, rows_[r], counts_, scratch);
       whole = whole && (sound || job_.damage.skip);
       offset +=
-          append_image(rows_[r], sound ? &scratch.reader.fetched : nullptr, offset, out, entries);
+          append_image(rows_[r], sound ? &scratch.reader.fetched : nullptr,
+                       offset, out, entries);
       counts_.written += sound ? 1 : 0;
     }
     if (!whole) return;  // the destructor removes it; total() tells
@@ -123,14 +142,17 @@ class ShardWriter {
   }
 
  private:
-  std::size_t begin_of(std::size_t shard) const { return shard * job_.per_shard; }
+  std::size_t begin_of(std::size_t shard) const {
+    return shard * job_.per_shard;
+  }
   std::size_t end_of(std::size_t shard) const {
     return std::min(rows_.size(), begin_of(shard) + job_.per_shard);
   }
 
   // One record, without a picture when `fetched` is null. Returns its bytes.
-  std::size_t append_image(std::uint32_t row, const FetchedImage* fetched, std::uint64_t offset,
-                           OutputFile& out, std::vector<Entry>& entries) const {
+  std::size_t append_image(std::uint32_t row, const FetchedImage* fetched,
+                           std::uint64_t offset, OutputFile& out,
+                           std::vector<Entry>& entries) const {
     Example example;
     std::vector<std::byte> png;  // what `example` may refer to
     if (fetched != nullptr && fetched->holds_pixels()) {
@@ -168,29 +190,34 @@ class ShardWriter {
 
 }  // namespace
 
-PackResult write_records(const PackJob& job, const Manifest& manifest, const ImageSource& source,
-                         Communicator& comm, const PackProgress& progress) {
+PackResult write_records(const PackJob& job, const Manifest& manifest,
+                         const ImageSource& source, Communicator& comm,
+                         const PackProgress& progress) {
   assert(job.per_shard > 0);
   const std::vector<std::uint32_t> rows = shuffled_rows(job);
   std::optional<FileLock> lock;
   on_rank_0(comm, job, "preparing the shards", [&](WorkProgress&) {
-    lock.emplace(lock_output(fs::path(job.out) / ("." + job.prefix + ".lock"), job.out));
+    lock.emplace(
+        lock_output(fs::path(job.out) / ("." + job.prefix + ".lock"), job.out));
     agree_on_plan(job, manifest, rows);
   });
 
-  const ImageReader reader(source, proof_of_decoding(job, source), Augmentation::none(), 0);
+  const ImageReader reader(source, proof_of_decoding(job, source),
+                           Augmentation::none(), 0);
   PackCounts counts;
   ShardWriter writer(job, manifest, reader, rows, counts);
   const auto ranks = static_cast<std::size_t>(comm.size());
   const auto rank = static_cast<std::size_t>(comm.rank());
   const std::uint64_t own = items_of_rank(writer.shards(), comm);
   std::uint64_t images = 0;
-  for (std::size_t i = 0; i < own; ++i) images += writer.images_of(i * ranks + rank);
+  for (std::size_t i = 0; i < own; ++i)
+    images += writer.images_of(i * ranks + rank);
 
   const auto write_shard = [&](std::uint64_t i, PackScratch& scratch) {
     writer.write(i * ranks + rank, scratch);
   };
-  on_every_rank(comm, job, counts, own, write_shard, [&] { progress(counts.done, images); });
+  on_every_rank(comm, job, counts, own, write_shard,
+                [&] { progress(counts.done, images); });
   return total(job, comm, counts);
 }
 

@@ -1,6 +1,7 @@
-// One rank of each node copies while the others wait; progress of any of them counts as life. What
-// is local here may be remote on another node, so all ranks take part even when nothing is to be
-// done. Another job of the same user is waited for: it may be making the same copy.
+// One rank of each node copies while the others wait; progress of any of them
+// counts as life. What is local here may be remote on another node, so all
+// ranks take part even when nothing is to be done. Another job of the same user
+// is waited for: it may be making the same copy.
 #include "chexnet/data/stage.hpp"
 
 #include <sys/statvfs.h>
@@ -26,11 +27,14 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-bool remote(const Container& c) { return is_s3(c.path) || on_network_file_system(c.path); }
+bool remote(const Container& c) {
+  return is_s3(c.path) || on_network_file_system(c.path);
+}
 
 std::string auto_folder() {
   for (const char* name : {"SLURM_TMPDIR", "TMPDIR"})
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
+    if (const char* value = std::getenv(name);
+        value != nullptr && *value != '\0')
       if (!on_network_file_system(value)) return value;
   return "/tmp";
 }
@@ -43,10 +47,12 @@ fs::path root_in(const std::string& folder) {
 double last_change_s(const fs::path& path) {
   std::error_code error;
   const auto time = fs::last_write_time(path, error);
-  return error ? 0 : std::chrono::duration<double>(time.time_since_epoch()).count();
+  return error ? 0
+               : std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// Two jobs of a user on one node wait for each other; that the other goes on counts as progress.
+// Two jobs of a user on one node wait for each other; that the other goes on
+// counts as progress.
 FileLock take_turn(const fs::path& root, const Tick& tick, Progress& show) {
   const fs::path path = root / "lock";
   double changed_s = 0;
@@ -66,14 +72,16 @@ void need_room(const std::string& folder, std::uint64_t missing) {
   if (::statvfs(folder.c_str(), &space) != 0) return;
   const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
   if (missing + missing / 50 <= free) return;
-  throw DataError("[stage] " + folder + " has " + readable_bytes(static_cast<double>(free)) +
-                  " free, the data needs " + readable_bytes(static_cast<double>(missing)) +
+  throw DataError("[stage] " + folder + " has " +
+                  readable_bytes(static_cast<double>(free)) +
+                  " free, the data needs " +
+                  readable_bytes(static_cast<double>(missing)) +
                   ". Hint: choose another data.stage, or off");
 }
 
 // Copies what is not there yet.
-void fill(const std::vector<Container>& wanted, const std::string& folder, Stores& stores,
-          bool shows, const Tick& tick) {
+void fill(const std::vector<Container>& wanted, const std::string& folder,
+          Stores& stores, bool shows, const Tick& tick) {
   Progress progress(shows);
   const fs::path root = root_in(folder);
   fs::create_directories(folder);
@@ -100,17 +108,20 @@ void fill(const std::vector<Container>& wanted, const std::string& folder, Store
     const std::string name = fs::path(wanted[i].path).filename().string();
     copies[i].complete(stores.of(wanted[i].path), [&](std::uint64_t bytes) {
       done += bytes;
-      const double share = static_cast<double>(done) / static_cast<double>(missing);
-      progress.show("staging: " + percent_and_time_left(share, now_s() - start) + " of " +
-                    readable_bytes(static_cast<double>(missing)) + ", " + name);
+      const double share =
+          static_cast<double>(done) / static_cast<double>(missing);
+      progress.show(
+          "staging: " + percent_and_time_left(share, now_s() - start) + " of " +
+          readable_bytes(static_cast<double>(missing)) + ", " + name);
       goes_on();
     });
   }
   progress.clear();
   if (shows)
     log_info("stage: " + std::to_string(new_files) + " files (" +
-             readable_bytes(static_cast<double>(missing)) + ") copied to " + folder + ", " +
-             std::to_string(wanted.size() - new_files) + " were there");
+             readable_bytes(static_cast<double>(missing)) + ") copied to " +
+             folder + ", " + std::to_string(wanted.size() - new_files) +
+             " were there");
 }
 
 // Why this node cannot stage.
@@ -120,13 +131,16 @@ struct Refusal {
 };
 
 Refusal refusal_of(const Error& e) {
-  // The place cannot be written: data.stage names it, so it is no matter of checkpoints.
-  return {e.code() == ExitCode::kCheckpoint ? ExitCode::kData : e.code(), e.what()};
+  // The place cannot be written: data.stage names it, so it is no matter of
+  // checkpoints.
+  return {e.code() == ExitCode::kCheckpoint ? ExitCode::kData : e.code(),
+          e.what()};
 }
 
 // The first of any node; all ranks call.
 Refusal first_refusal(Communicator& comm, const Refusal& own) {
-  const std::string line = std::to_string(static_cast<int>(own.code)) + " " + own.text;
+  const std::string line =
+      std::to_string(static_cast<int>(own.code)) + " " + own.text;
   for (const auto& text : gather_text(comm, line)) {
     const auto code = static_cast<ExitCode>(std::stoi(text));
     if (code != ExitCode::kDone) return {code, text.substr(text.find(' ') + 1)};
@@ -152,32 +166,40 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
   }
   if (single_files > 0 && !automatic && comm.rank() == 0)
     log_warning("stage: " + std::to_string(single_files) +
-                " images are files of their own and stay where they are; pack them first");
+                " images are files of their own and stay where they are; pack "
+                "them first");
 
   Refusal refusal;
   const auto copy = [&](WorkProgress& progress) {
     try {
-      fill(wanted, folder, stores, comm.rank() == 0, [&] { progress.advance(); });
+      fill(wanted, folder, stores, comm.rank() == 0,
+           [&] { progress.advance(); });
     } catch (const Error& e) {
       refusal = refusal_of(e);
     } catch (const std::exception& e) {
-      refusal = {ExitCode::kData, "[stage] " + folder + ": " + e.what() +
-                                      ". Hint: choose another data.stage, or off"};
+      refusal = {ExitCode::kData,
+                 "[stage] " + folder + ": " + e.what() +
+                     ". Hint: choose another data.stage, or off"};
     }
   };
   using Work = std::function<void(WorkProgress&)>;
   // What is local on one node may be remote on another, so all take part.
   const bool leads = comm.world().local_rank == 0 && !wanted.empty();
-  share_work(comm, {"staging the data", options.timeout_s}, leads ? Work(copy) : Work());
-  if (const Refusal first = first_refusal(comm, refusal); first.code != ExitCode::kDone) {
-    if (!automatic && first.code == ExitCode::kData) throw DataError(first.text);
+  share_work(comm, {"staging the data", options.timeout_s},
+             leads ? Work(copy) : Work());
+  if (const Refusal first = first_refusal(comm, refusal);
+      first.code != ExitCode::kDone) {
+    if (!automatic && first.code == ExitCode::kData)
+      throw DataError(first.text);
     if (!automatic) throw Error(first.code, first.text);
-    if (comm.rank() == 0) log_warning(first.text + "; reading from where the data is");
+    if (comm.rank() == 0)
+      log_warning(first.text + "; reading from where the data is");
     return index;
   }
   // Every rank of a node knows the place by itself.
   for (const Container& c : wanted)
-    index.move_container(c.path, StagedCopy(root_in(folder), c).path().string());
+    index.move_container(c.path,
+                         StagedCopy(root_in(folder), c).path().string());
   return index;
 }
 

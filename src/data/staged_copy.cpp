@@ -1,10 +1,11 @@
 // A copy is made in pieces of 8 MiB, each with its CRC-32C in a file of sums:
 //
-//   X.pack.part   piece 0 | piece 1 | …           renamed to X.pack when all are there
-//   X.pack.sums   8 hex digits and a line end for each
+//   X.pack.part   piece 0 | piece 1 | …           renamed to X.pack when all
+//   are there X.pack.sums   8 hex digits and a line end for each
 //
-// A sum is written after its piece was read back from the disk, so a piece with a good sum is good,
-// and a copy that was killed goes on with the first one that has none.
+// A sum is written after its piece was read back from the disk, so a piece with
+// a good sum is good, and a copy that was killed goes on with the first one
+// that has none.
 #include "chexnet/data/staged_copy.hpp"
 
 #include <fcntl.h>
@@ -29,7 +30,9 @@ constexpr std::uint64_t kPiece = 8 << 20;
 constexpr std::size_t kLine = 9;       // eight hex digits and a line end
 constexpr std::uint64_t kHead = 4096;  // bytes
 
-std::string short_hash(const std::string& text) { return sha256_hex(text).substr(0, 16); }
+std::string short_hash(const std::string& text) {
+  return sha256_hex(text).substr(0, 16);
+}
 
 std::string content_of(const Container& c) {
   return std::to_string(c.size) + "\n" + c.version + "\n" + c.inode + "\n" +
@@ -37,7 +40,8 @@ std::string content_of(const Container& c) {
 }
 
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw DataError("[stage] " + path.string() + ": cannot be written: " + std::strerror(error) +
+  throw DataError("[stage] " + path.string() +
+                  ": cannot be written: " + std::strerror(error) +
                   ". Hint: choose another data.stage, or off");
 }
 
@@ -45,7 +49,9 @@ std::string content_of(const Container& c) {
 class OwnFile {
  public:
   explicit OwnFile(const fs::path& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+      : path_(path),
+        fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                   0600)) {
     if (fd_ < 0) cannot_write(path_, errno);
   }
   ~OwnFile() { ::close(fd_); }
@@ -64,7 +70,8 @@ class OwnFile {
 void write_at(int fd, const fs::path& path, std::uint64_t offset,
               std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const auto count =
+        ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) cannot_write(path, errno);
     offset += static_cast<std::uint64_t>(count);
@@ -87,7 +94,8 @@ std::vector<std::uint32_t> read_sums(const fs::path& path) {
   return sums;
 }
 
-void write_sum(int fd, const fs::path& path, std::uint64_t piece, std::uint32_t sum) {
+void write_sum(int fd, const fs::path& path, std::uint64_t piece,
+               std::uint32_t sum) {
   char line[kLine + 1];
   std::snprintf(line, sizeof line, "%08x\n", sum);
   write_at(fd, path, piece * kLine, std::as_bytes(std::span(line, kLine)));
@@ -97,12 +105,15 @@ void write_sum(int fd, const fs::path& path, std::uint64_t piece, std::uint32_t 
 
 StagedCopy::StagedCopy(const fs::path& root, Container source)
     : source_(std::move(source)),
-      folder_(root / short_hash(source_.path) / short_hash(content_of(source_))),
+      folder_(root / short_hash(source_.path) /
+              short_hash(content_of(source_))),
       path_(folder_ / fs::path(source_.path).filename()),
       part_(path_.string() + ".part"),
       sums_path_(path_.string() + ".sums") {}
 
-std::uint64_t StagedCopy::pieces() const { return (source_.size + kPiece - 1) / kPiece; }
+std::uint64_t StagedCopy::pieces() const {
+  return (source_.size + kPiece - 1) / kPiece;
+}
 
 std::uint64_t StagedCopy::piece_bytes(std::uint64_t piece) const {
   assert(piece < pieces());
@@ -121,7 +132,8 @@ std::uint64_t StagedCopy::check(const Tick& tick) {
   for (std::uint64_t i = 0; i < sums_.size(); ++i) {
     bytes.resize(piece_bytes(i));
     const auto got = read_at(fd, i * kPiece, bytes);
-    good_[i] = got == static_cast<std::ptrdiff_t>(bytes.size()) && crc32c(bytes) == sums_[i];
+    good_[i] = got == static_cast<std::ptrdiff_t>(bytes.size()) &&
+               crc32c(bytes) == sums_[i];
     missing -= good_[i] ? bytes.size() : 0;
     tick();
   }
@@ -129,7 +141,8 @@ std::uint64_t StagedCopy::check(const Tick& tick) {
   return missing;
 }
 
-void StagedCopy::complete(Store& store, const std::function<void(std::uint64_t)>& copied) {
+void StagedCopy::complete(Store& store,
+                          const std::function<void(std::uint64_t)>& copied) {
   const bool whole = fs::exists(path_);
   if (!whole || std::ranges::find(good_, false) != good_.end()) {
     fs::create_directories(folder_);
@@ -138,7 +151,8 @@ void StagedCopy::complete(Store& store, const std::function<void(std::uint64_t)>
       const OwnFile file(whole ? path_ : part_);
       const OwnFile sums(sums_path_);
       copy_missing(store, file.fd(), sums.fd(), copied);
-      if (::ftruncate(file.fd(), static_cast<off_t>(source_.size)) != 0) cannot_write(path_, errno);
+      if (::ftruncate(file.fd(), static_cast<off_t>(source_.size)) != 0)
+        cannot_write(path_, errno);
       sums.sync();
       file.sync();
     }
@@ -148,8 +162,9 @@ void StagedCopy::complete(Store& store, const std::function<void(std::uint64_t)>
   compare_heads(store);
 }
 
-void StagedCopy::copy_missing(Store& store, int file, int sums,
-                              const std::function<void(std::uint64_t)>& copied) {
+void StagedCopy::copy_missing(
+    Store& store, int file, int sums,
+    const std::function<void(std::uint64_t)>& copied) {
   assert(good_.size() == pieces());  // check() comes first
   std::vector<std::byte> bytes;
   sums_.resize(pieces());
@@ -159,14 +174,17 @@ void StagedCopy::copy_missing(Store& store, int file, int sums,
     store.read(source_.path, at, piece_bytes(i), bytes);
     if (bytes.size() != piece_bytes(i))
       throw DataError("[stage] " + source_.path +
-                      ": is shorter than when it was indexed. Hint: somebody writes to it; start "
+                      ": is shorter than when it was indexed. Hint: somebody "
+                      "writes to it; start "
                       "again when it is whole");
     sums_[i] = crc32c(bytes);
     write_at(file, path_, at, bytes);
-    // On the disk before the next piece: no long silence at the end. Errors come again from fsync.
-    ::sync_file_range(
-        file, static_cast<off_t>(at), static_cast<off_t>(bytes.size()),
-        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    // On the disk before the next piece: no long silence at the end. Errors
+    // come again from fsync.
+    ::sync_file_range(file, static_cast<off_t>(at),
+                      static_cast<off_t>(bytes.size()),
+                      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                          SYNC_FILE_RANGE_WAIT_AFTER);
     verify(file, i, bytes);
     write_sum(sums, sums_path_, i, sums_[i]);
     copied(bytes.size());
@@ -174,13 +192,18 @@ void StagedCopy::copy_missing(Store& store, int file, int sums,
 }
 
 // What is on the disk now, against what was read: a bad disk shows here.
-void StagedCopy::verify(int file, std::uint64_t piece, std::vector<std::byte>& bytes) const {
-  const auto at = static_cast<off_t>(piece * kPiece), length = static_cast<off_t>(bytes.size());
-  ::posix_fadvise(file, at, length, POSIX_FADV_DONTNEED);  // from the disk where it obeys
+void StagedCopy::verify(int file, std::uint64_t piece,
+                        std::vector<std::byte>& bytes) const {
+  const auto at = static_cast<off_t>(piece * kPiece),
+             length = static_cast<off_t>(bytes.size());
+  ::posix_fadvise(file, at, length,
+                  POSIX_FADV_DONTNEED);  // from the disk where it obeys
   const auto got = read_at(file, piece * kPiece, bytes);
-  if (got != static_cast<std::ptrdiff_t>(bytes.size()) || crc32c(bytes) != sums_[piece])
+  if (got != static_cast<std::ptrdiff_t>(bytes.size()) ||
+      crc32c(bytes) != sums_[piece])
     throw DataError("[stage] " + path_.string() +
-                    ": the disk returns other bytes than were written. Hint: it is bad; choose "
+                    ": the disk returns other bytes than were written. Hint: "
+                    "it is bad; choose "
                     "another data.stage, or off");
 }
 
@@ -191,7 +214,8 @@ void StagedCopy::compare_heads(Store& store) const {
   local_store()->read(path_.string(), 0, count, of_copy);
   if (of_source == of_copy) return;
   throw DataError("[stage] " + source_.path +
-                  ": was written again since it was indexed. Hint: start again once nobody writes "
+                  ": was written again since it was indexed. Hint: start again "
+                  "once nobody writes "
                   "to it");
 }
 

@@ -1,6 +1,6 @@
-// Position g = first_position + step * batch + rank + i * world_size: the positions of one step are
-// dealt to the ranks in turn, so the samples of a global batch do not depend on how many ranks
-// there are.
+// Position g = first_position + step * batch + rank + i * world_size: the
+// positions of one step are dealt to the ranks in turn, so the samples of a
+// global batch do not depend on how many ranks there are.
 #include "chexnet/data/stream.hpp"
 
 #include <cassert>
@@ -10,7 +10,8 @@
 
 namespace chexnet {
 
-TrainSampler::TrainSampler(std::vector<std::uint32_t> rows, const StreamPart& part)
+TrainSampler::TrainSampler(std::vector<std::uint32_t> rows,
+                           const StreamPart& part)
     : rows_(std::move(rows)),
       keep_order_(part.keep_order),
       seed_(part.seed),
@@ -39,12 +40,13 @@ std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
 
 Sample TrainSampler::at(std::uint64_t ticket) const {
   const std::uint64_t step = ticket / per_rank_;
-  const std::uint64_t position =
-      first_position_ + step * batch_ + rank_ + (ticket % per_rank_) * world_size_;
+  const std::uint64_t position = first_position_ + step * batch_ + rank_ +
+                                 (ticket % per_rank_) * world_size_;
   return {row_at(position), position, false};
 }
 
-EvalSampler::EvalSampler(std::vector<std::uint32_t> rows, int rank, int world_size)
+EvalSampler::EvalSampler(std::vector<std::uint32_t> rows, int rank,
+                         int world_size)
     : rows_(std::move(rows)),
       rank_(static_cast<std::uint64_t>(rank)),
       world_size_(static_cast<std::uint64_t>(world_size)) {}

@@ -13,11 +13,13 @@ namespace {
 // Adds the rows of another table with the same findings.
 void append(Manifest& m, const Manifest& more) {
   for (std::size_t row = 0; row < more.size(); ++row) {
-    const auto [first, is_new] =
-        m.rows.emplace(more.images[row], static_cast<std::uint32_t>(m.size() + row));
+    const auto [first, is_new] = m.rows.emplace(
+        more.images[row], static_cast<std::uint32_t>(m.size() + row));
     if (!is_new)
-      throw DataError("[manifest] " + more.place(row) + ": the image of this row is also in " +
-                      m.place(first->second) + ". Hint: name each image in one table only");
+      throw DataError("[manifest] " + more.place(row) +
+                      ": the image of this row is also in " +
+                      m.place(first->second) +
+                      ". Hint: name each image in one table only");
   }
   m.tables.push_back({more.path, m.size()});
   if (m.scored.empty() && !more.scored.empty()) m.scored = m.labels;
@@ -44,7 +46,8 @@ void append(Manifest& m, const Manifest& more) {
 
 std::string Manifest::place(std::size_t row) const {
   if (lines.empty()) return "row " + std::to_string(row + 1) + " of " + path;
-  const auto next = std::ranges::upper_bound(tables, row, {}, &Table::first_row);
+  const auto next =
+      std::ranges::upper_bound(tables, row, {}, &Table::first_row);
   return std::prev(next)->path + ":" + std::to_string(lines[row]);
 }
 
@@ -59,9 +62,10 @@ Manifest read_tables(DataConfig config, const std::vector<std::string>& paths,
       continue;
     }
     if (m.findings != all.findings)
-      throw DataError("[manifest] " + path + ": its findings are " + listed(m.findings) +
-                      ", those of " + all.path + " " + listed(all.findings) +
-                      ". Hint: tables that are read together have the same columns");
+      throw DataError(
+          "[manifest] " + path + ": its findings are " + listed(m.findings) +
+          ", those of " + all.path + " " + listed(all.findings) +
+          ". Hint: tables that are read together have the same columns");
     append(all, m);
   }
   return all;

@@ -1,4 +1,5 @@
-// DICOM pads texts to even lengths with blanks or NULs and joins several values by backslashes.
+// DICOM pads texts to even lengths with blanks or NULs and joins several values
+// by backslashes.
 #include "attributes.hpp"
 
 #include <cmath>
@@ -17,7 +18,8 @@ std::string trimmed(std::string text) {
 
 }  // namespace
 
-std::string text_of(const gdcm::DataSet& set, std::uint16_t group, std::uint16_t element) {
+std::string text_of(const gdcm::DataSet& set, std::uint16_t group,
+                    std::uint16_t element) {
   const gdcm::Tag tag(group, element);
   if (!set.FindDataElement(tag)) return {};
   const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
@@ -29,12 +31,15 @@ std::string text_of(const gdcm::DataSet& set, std::uint16_t group, std::uint16_t
 bool number_of(const std::string& text, double& into) {
   char* end = nullptr;
   const double parsed = std::strtod(text.c_str(), &end);
-  if (text.empty() || end != text.c_str() + text.size() || !std::isfinite(parsed)) return false;
+  if (text.empty() || end != text.c_str() + text.size() ||
+      !std::isfinite(parsed))
+    return false;
   into = parsed;
   return true;
 }
 
-std::uint16_t short_of(const gdcm::DataSet& set, std::uint16_t group, std::uint16_t element) {
+std::uint16_t short_of(const gdcm::DataSet& set, std::uint16_t group,
+                       std::uint16_t element) {
   const gdcm::Tag tag(group, element);
   if (!set.FindDataElement(tag)) return 0;
   const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();

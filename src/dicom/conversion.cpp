@@ -1,6 +1,7 @@
-// Nothing of the set may lead back to a patient: with pseudonyms its order, numbers and times
-// follow a keyed hash of the file's place and not its name, and what could not be read is told by a
-// number. Names and paths go to the private map alone.
+// Nothing of the set may lead back to a patient: with pseudonyms its order,
+// numbers and times follow a keyed hash of the file's place and not its name,
+// and what could not be read is told by a number. Names and paths go to the
+// private map alone.
 #include "conversion.hpp"
 
 #include <algorithm>
@@ -27,8 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// "058Y" -> 58, months and less -> years rounded down; empty when it is anything else. The few who
-// are older than 89 could be known by their age: they are 90.
+// "058Y" -> 58, months and less -> years rounded down; empty when it is
+// anything else. The few who are older than 89 could be known by their age:
+// they are 90.
 std::string years(const std::string& age) {
   const auto digits = std::min(age.find_first_not_of("0123456789"), age.size());
   if (digits == 0 || digits > 4) return {};
@@ -45,12 +47,15 @@ std::string years(const std::string& age) {
   return std::to_string(std::min(n, 90));
 }
 
-// The attribute when it is one of DICOM's codes (PS3.3 C.7.1.1, C.8.7.1.1.2): a broken file may
-// hold anything there, also a name.
-std::string code(const std::string& text, std::initializer_list<const char*> known) {
+// The attribute when it is one of DICOM's codes (PS3.3 C.7.1.1, C.8.7.1.1.2): a
+// broken file may hold anything there, also a name.
+std::string code(const std::string& text,
+                 std::initializer_list<const char*> known) {
   return std::ranges::find(known, text) == known.end() ? "" : text;
 }
-std::string sex_code(const std::string& text) { return code(text, {"M", "F", "O"}); }
+std::string sex_code(const std::string& text) {
+  return code(text, {"M", "F", "O"});
+}
 std::string view_code(const std::string& text) {
   return code(text, {"AP", "PA", "LL", "RL", "LLD", "RLD", "LLO", "RLO"});
 }
@@ -66,17 +71,22 @@ struct Damaged {
   std::string path, message;
 };
 
-// So that nothing of the set (order, numbers, times of files) follows the order of names.
+// So that nothing of the set (order, numbers, times of files) follows the order
+// of names.
 void order_by_key(std::vector<InputFile>& files, const std::string& key) {
-  const auto place = [&](const InputFile& file) { return hmac_sha256(key, file.below); };
+  const auto place = [&](const InputFile& file) {
+    return hmac_sha256(key, file.below);
+  };
   std::vector<std::pair<std::string, InputFile>> keyed;
   for (auto& file : files) keyed.emplace_back(place(file), std::move(file));
-  std::ranges::stable_sort(keyed, {}, [](const auto& k) -> const std::string& { return k.first; });
+  std::ranges::stable_sort(
+      keyed, {}, [](const auto& k) -> const std::string& { return k.first; });
   files.clear();
   for (auto& [unused, file] : keyed) files.push_back(std::move(file));
 }
 
-// Where the two private files are. CheckpointError: inside the set, or a map is there already.
+// Where the two private files are. CheckpointError: inside the set, or a map is
+// there already.
 struct PrivatePaths {
   fs::path key, map;
 };
@@ -84,15 +94,18 @@ struct PrivatePaths {
 PrivatePaths private_paths(const ConversionOptions& options) {
   const fs::path out = options.out;
   PrivatePaths paths;
-  paths.key = options.key_file.empty() ? beside(out, ".key") : fs::path(options.key_file);
-  paths.map = options.map_file.empty() ? beside(out, ".map.csv") : fs::path(options.map_file);
+  paths.key = options.key_file.empty() ? beside(out, ".key")
+                                       : fs::path(options.key_file);
+  paths.map = options.map_file.empty() ? beside(out, ".map.csv")
+                                       : fs::path(options.map_file);
   if (!options.hides_ids()) return paths;
   require_outside(paths.key, out);
   require_outside(paths.map, out);
   if (fs::exists(fs::symlink_status(paths.map)))
-    throw CheckpointError("[dicom] " + paths.map.string() +
-                          ": is there already, and may lead back to the patients of another "
-                          "set. Hint: move it away or choose another --map-file");
+    throw CheckpointError(
+        "[dicom] " + paths.map.string() +
+        ": is there already, and may lead back to the patients of another "
+        "set. Hint: move it away or choose another --map-file");
   return paths;
 }
 
@@ -100,10 +113,12 @@ void make_output_folder(const fs::path& out) {
   std::error_code error;
   fs::create_directories(out / "images", error);
   if (error)
-    throw CheckpointError("[dicom] " + out.string() +
-                          ": the set's folder cannot be made: " + error.message() +
-                          ". Hint: --out names a folder; is it a file, or in one that you may not "
-                          "write?");
+    throw CheckpointError(
+        "[dicom] " + out.string() +
+        ": the set's folder cannot be made: " + error.message() +
+        ". Hint: --out names a folder; is it a file, or in one that you may "
+        "not "
+        "write?");
 }
 
 // One conversion from its first file to its table.
@@ -117,7 +132,8 @@ class Conversion {
     for (const auto& folder : input.unreadable) {
       damaged_.push_back(
           {"unreadable folder " + std::to_string(damaged_.size() + 1), folder,
-           "[dicom] " + folder + ": this folder cannot be read. Hint: check its permissions"});
+           "[dicom] " + folder +
+               ": this folder cannot be read. Hint: check its permissions"});
       log_warning(damaged_.back().message);
     }
   }
@@ -128,7 +144,8 @@ class Conversion {
     try {
       file = convert_in_worker(path, options_.limits);
     } catch (const DataError& e) {
-      damaged_.push_back({"damaged file " + std::to_string(number), path, e.what()});
+      damaged_.push_back(
+          {"damaged file " + std::to_string(number), path, e.what()});
       log_warning(e.what());
       return;
     }
@@ -139,7 +156,8 @@ class Conversion {
   }
 
   void write_map(const fs::path& map) {
-    for (const auto& one : damaged_) secret_ += one.what + ",,,,," + csv_field(one.path) + "\n";
+    for (const auto& one : damaged_)
+      secret_ += one.what + ",,,,," + csv_field(one.path) + "\n";
     write_atomically(map, secret_, 0600);
   }
 
@@ -151,9 +169,11 @@ class Conversion {
       table += row.line;
       rules.push_back({{"image", row.image}, {"rule", row.rule}});
     }
-    // A path may hold a name; with pseudonyms it stays out of what is passed on.
+    // A path may hold a name; with pseudonyms it stays out of what is passed
+    // on.
     for (const Damaged& one : damaged_)
-      not_read.push_back(options_.hides_ids() ? one.what + " (see the map file)" : one.message);
+      not_read.push_back(options_.hides_ids() ? one.what + " (see the map file)"
+                                              : one.message);
     const Json record = {{"images", rows_.size()},
                          {"skipped", skipped_},
                          {"damaged", not_read},
@@ -168,14 +188,18 @@ class Conversion {
     std::string reasons;
     for (const auto& [name, count] : skipped_) {
       passed += count;
-      reasons += (reasons.empty() ? " (" : ", ") + name + " " + std::to_string(count);
+      reasons +=
+          (reasons.empty() ? " (" : ", ") + name + " " + std::to_string(count);
     }
     if (!reasons.empty()) reasons += ")";
     const std::string about_ids =
-        options_.hides_ids() ? "; ids are pseudonyms, the private map is " + map.string() : "";
-    log_info("dicom: " + std::to_string(rows_.size()) + " images in " + options_.out + ", " +
-             std::to_string(passed) + " skipped" + reasons + ", " +
-             std::to_string(damaged_.size()) + " damaged or not readable" + about_ids);
+        options_.hides_ids()
+            ? "; ids are pseudonyms, the private map is " + map.string()
+            : "";
+    log_info("dicom: " + std::to_string(rows_.size()) + " images in " +
+             options_.out + ", " + std::to_string(passed) + " skipped" +
+             reasons + ", " + std::to_string(damaged_.size()) +
+             " damaged or not readable" + about_ids);
     if (!options_.json) return;
     const Json summary = {{"images", rows_.size()},
                           {"skipped", skipped_},
@@ -194,16 +218,19 @@ class Conversion {
     char number[16];
     std::snprintf(number, sizeof number, "_%03d.png", of_patient_[patient]++);
     const std::string name = patient + number;
-    const std::string_view png(reinterpret_cast<const char*>(file.png.data()), file.png.size());
+    const std::string_view png(reinterpret_cast<const char*>(file.png.data()),
+                               file.png.size());
     write_atomically(out_ / "images" / name, png);
 
-    const std::string image_and_patient = csv_field(name) + "," + csv_field(patient);
-    const std::string line = image_and_patient + "," + view_code(picture.view) + "," +
-                             years(picture.age) + "," + sex_code(picture.sex) + "\n";
+    const std::string image_and_patient =
+        csv_field(name) + "," + csv_field(patient);
+    const std::string line = image_and_patient + "," + view_code(picture.view) +
+                             "," + years(picture.age) + "," +
+                             sex_code(picture.sex) + "\n";
     rows_.push_back({name, line, picture.rule});
     secret_ += image_and_patient + "," + csv_field(picture.patient) + "," +
-               csv_field(picture.study) + "," + csv_field(picture.instance) + "," +
-               csv_field(path) + "\n";
+               csv_field(picture.study) + "," + csv_field(picture.instance) +
+               "," + csv_field(path) + "\n";
   }
 
   const ConversionOptions& options_;
@@ -213,7 +240,8 @@ class Conversion {
   std::map<std::string, std::size_t> skipped_;
   std::vector<Row> rows_;
   std::vector<Damaged> damaged_;
-  std::string secret_ = "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
+  std::string secret_ =
+      "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
 };
 
 }  // namespace
@@ -226,7 +254,8 @@ int convert(const ConversionOptions& options) {
                           " holds a converted set. Hint: choose another --out");
   const PrivatePaths paths = private_paths(options);
   make_output_folder(out);
-  const std::string key = options.hides_ids() ? read_or_make_key(paths.key) : "";
+  const std::string key =
+      options.hides_ids() ? read_or_make_key(paths.key) : "";
   if (options.hides_ids()) order_by_key(input.files, key);
 
   Conversion conversion(options, key);
@@ -234,7 +263,8 @@ int convert(const ConversionOptions& options) {
   Progress progress(true);
   const std::size_t count = input.files.size();
   for (std::size_t i = 0; i < count; ++i) {
-    progress.show("converting: " + std::to_string(i) + " of " + std::to_string(count));
+    progress.show("converting: " + std::to_string(i) + " of " +
+                  std::to_string(count));
     conversion.convert_file(input.files[i].path, i + 1);
   }
   progress.clear();

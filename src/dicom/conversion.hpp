@@ -1,5 +1,6 @@
-// Converts DICOM files into a set: OUT/images/*.png, OUT/images.csv, OUT/conversion.json, and the
-// private map of pseudonyms outside of it. images.csv is written last: with it the set is whole.
+// Converts DICOM files into a set: OUT/images/*.png, OUT/images.csv,
+// OUT/conversion.json, and the private map of pseudonyms outside of it.
+// images.csv is written last: with it the set is whole.
 #pragma once
 
 #include <string>
@@ -18,8 +19,9 @@ struct ConversionOptions {
   bool hides_ids() const { return ids == "pseudonym"; }
 };
 
-// The program's exit code: 0, or that of data when no image was converted. CheckpointError: OUT or
-// the private files cannot be written. One file that is damaged is counted, and no error.
+// The program's exit code: 0, or that of data when no image was converted.
+// CheckpointError: OUT or the private files cannot be written. One file that is
+// damaged is counted, and no error.
 int convert(const ConversionOptions& options);
 
 }  // namespace chexnet

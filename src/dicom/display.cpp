@@ -15,18 +15,20 @@
 namespace chexnet {
 namespace {
 
-// A lookup table of DICOM PS3.3 C.11.1 and C.11.2: entries for inputs from `first` on.
+// A lookup table of DICOM PS3.3 C.11.1 and C.11.2: entries for inputs from
+// `first` on.
 struct Lut {
   double first = 0;
   std::vector<double> entries;
   double at(double x) const {
-    const double i =
-        std::clamp(std::round(x - first), 0.0, static_cast<double>(entries.size() - 1));
+    const double i = std::clamp(std::round(x - first), 0.0,
+                                static_cast<double>(entries.size() - 1));
     return entries[static_cast<std::size_t>(i)];
   }
 };
 
-bool read_lut(const gdcm::DataSet& set, std::uint16_t element, bool is_signed, Lut& lut) {
+bool read_lut(const gdcm::DataSet& set, std::uint16_t element, bool is_signed,
+              Lut& lut) {
   const gdcm::Tag tag(0x0028, element);
   if (!set.FindDataElement(tag)) return false;
   const auto items = set.GetDataElement(tag).GetValueAsSQ();
@@ -46,12 +48,15 @@ bool read_lut(const gdcm::DataSet& set, std::uint16_t element, bool is_signed, L
   if (descriptor.size() < 3) return false;
   const std::size_t count = descriptor[0] == 0 ? 65536 : descriptor[0];
   if (data.size() < count) return false;
-  lut.first = is_signed ? static_cast<std::int16_t>(descriptor[1]) : descriptor[1];
-  lut.entries.assign(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(count));
+  lut.first =
+      is_signed ? static_cast<std::int16_t>(descriptor[1]) : descriptor[1];
+  lut.entries.assign(data.begin(),
+                     data.begin() + static_cast<std::ptrdiff_t>(count));
   return true;
 }
 
-std::string apply_modality(const gdcm::DataSet& set, bool is_signed, std::vector<double>& values) {
+std::string apply_modality(const gdcm::DataSet& set, bool is_signed,
+                           std::vector<double>& values) {
   Lut lut;
   if (read_lut(set, 0x3000, is_signed, lut)) {
     for (double& x : values) x = lut.at(x);
@@ -74,31 +79,37 @@ bool read_window(const gdcm::DataSet& set, Window& window) {
   if (!number_of(text_of(set, 0x0028, 0x1050), window.center)) return false;
   if (!number_of(text_of(set, 0x0028, 0x1051), window.width)) return false;
   window.function = text_of(set, 0x0028, 0x1056);
-  if (window.function != "SIGMOID" && window.function != "LINEAR_EXACT") window.function = "LINEAR";
+  if (window.function != "SIGMOID" && window.function != "LINEAR_EXACT")
+    window.function = "LINEAR";
   return window.width >= 1;
 }
 
 // PS3.3 C.11.2.1.2 and C.11.2.1.3.
 double windowed(const Window& w, double x) {
-  if (w.function == "SIGMOID") return 1 / (1 + std::exp(-4 * (x - w.center) / w.width));
-  if (w.function == "LINEAR_EXACT") return std::clamp((x - w.center) / w.width + 0.5, 0.0, 1.0);
-  if (w.width > 1) return std::clamp((x - (w.center - 0.5)) / (w.width - 1) + 0.5, 0.0, 1.0);
+  if (w.function == "SIGMOID")
+    return 1 / (1 + std::exp(-4 * (x - w.center) / w.width));
+  if (w.function == "LINEAR_EXACT")
+    return std::clamp((x - w.center) / w.width + 0.5, 0.0, 1.0);
+  if (w.width > 1)
+    return std::clamp((x - (w.center - 0.5)) / (w.width - 1) + 0.5, 0.0, 1.0);
   return x <= w.center - 0.5 ? 0.0 : 1.0;
 }
 
 // Values of interest, to 0..1.
-std::string apply_values_of_interest(const gdcm::DataSet& set, const StoredAs& stored,
+std::string apply_values_of_interest(const gdcm::DataSet& set,
+                                     const StoredAs& stored,
                                      std::vector<double>& values) {
   Lut lut;
   if (read_lut(set, 0x3010, stored.is_signed, lut)) {
     const auto [low, high] = std::ranges::minmax(lut.entries);
-    for (double& x : values) x = high > low ? (lut.at(x) - low) / (high - low) : 0;
+    for (double& x : values)
+      x = high > low ? (lut.at(x) - low) / (high - low) : 0;
     return "; VOI LUT of " + std::to_string(lut.entries.size()) + " entries";
   }
   if (Window window; read_window(set, window)) {
     for (double& x : values) x = windowed(window, x);
-    return "; window " + fixed(window.center, 3) + " / " + fixed(window.width, 3) + " " +
-           window.function;
+    return "; window " + fixed(window.center, 3) + " / " +
+           fixed(window.width, 3) + " " + window.function;
   }
   if (stored.bits <= 8) {
     for (double& x : values) x = std::clamp(x / 255, 0.0, 1.0);
@@ -106,11 +117,13 @@ std::string apply_values_of_interest(const gdcm::DataSet& set, const StoredAs& s
   }
   const auto [low, high] = std::ranges::minmax(values);
   for (double& x : values) x = high > low ? (x - low) / (high - low) : 0;
-  return "; smallest to largest value (" + fixed(low, 3) + " to " + fixed(high, 3) + ")";
+  return "; smallest to largest value (" + fixed(low, 3) + " to " +
+         fixed(high, 3) + ")";
 }
 
 // An explicit shape says all; else MONOCHROME1 means that high values are dark.
-std::string apply_presentation(const gdcm::DataSet& set, std::vector<double>& values) {
+std::string apply_presentation(const gdcm::DataSet& set,
+                               std::vector<double>& values) {
   const std::string shape = text_of(set, 0x2050, 0x0020);
   const bool monochrome1 = text_of(set, 0x0028, 0x0004) == "MONOCHROME1";
   const bool invert = shape == "INVERSE" || (shape.empty() && monochrome1);

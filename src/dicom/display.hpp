@@ -17,7 +17,8 @@ struct StoredAs {
   int bits = 16;
 };
 
-// Turns `values` into 0..1 in place and returns the rule it went by, for the record.
+// Turns `values` into 0..1 in place and returns the rule it went by, for the
+// record.
 std::string to_display(const gdcm::DataSet& set, const StoredAs& stored,
                        std::vector<double>& values);
 

@@ -27,12 +27,14 @@ void add_folder(const std::string& root, InputFiles& found) {
     const fs::path folder = folders.back();
     folders.pop_back();
     std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    for (fs::directory_iterator at(folder, error), end; !error && at != end;
+         at.increment(error))
       add_entry(*at, folders, files, found);
     if (error) found.unreadable.push_back(folder.string());
   }
   for (const fs::path& file : files)
-    found.files.push_back({file.string(), file.lexically_relative(root).string()});
+    found.files.push_back(
+        {file.string(), file.lexically_relative(root).string()});
 }
 
 }  // namespace

@@ -15,11 +15,12 @@ struct InputFile {
 struct InputFiles {
   std::vector<InputFile> files;         // sorted by path
   std::vector<std::string> unreadable;  // folders
-  std::size_t broken_links = 0;         // that lead nowhere, or round in circles
+  std::size_t broken_links = 0;  // that lead nowhere, or round in circles
 };
 
-// Each argument that is a folder with all its sub-folders; links to folders are not followed.
-// An argument that cannot be looked at counts as a file: reading it says why.
+// Each argument that is a folder with all its sub-folders; links to folders are
+// not followed. An argument that cannot be looked at counts as a file: reading
+// it says why.
 InputFiles find_input_files(const std::vector<std::string>& arguments);
 
 }  // namespace chexnet

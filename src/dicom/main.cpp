@@ -1,4 +1,5 @@
-// chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before training.
+// chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before
+// training.
 #include <gdcmTrace.h>
 
 #include <CLI/CLI.hpp>
@@ -15,23 +16,30 @@ int main(int argc, char** argv) {
       "data.manifest.format csv. For research use, not a medical device."};
   app.name("chexnet-dicom");
   ConversionOptions options;
-  app.add_option("in", options.in, "DICOM files, or folders of them")->required();
+  app.add_option("in", options.in, "DICOM files, or folders of them")
+      ->required();
   app.add_option("--out", options.out, "folder to write")
       ->required()
       ->check(CLI::Validator(object_store_problem, "", "in a file system"));
-  app.add_option("--ids", options.ids, "pseudonym (keyed, with a private map file) or keep")
+  app.add_option("--ids", options.ids,
+                 "pseudonym (keyed, with a private map file) or keep")
       ->check(CLI::IsMember({"pseudonym", "keep"}))
       ->capture_default_str();
-  app.add_option("--key-file", options.key_file,
-                 "key of the pseudonyms (OUT.key); made when it does not exist");
-  app.add_option("--map-file", options.map_file, "private map of pseudonyms (OUT.map.csv)");
-  app.add_option("--max-pixels", options.limits.max_pixels, "largest width x height")
+  app.add_option(
+      "--key-file", options.key_file,
+      "key of the pseudonyms (OUT.key); made when it does not exist");
+  app.add_option("--map-file", options.map_file,
+                 "private map of pseudonyms (OUT.map.csv)");
+  app.add_option("--max-pixels", options.limits.max_pixels,
+                 "largest width x height")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->capture_default_str();
-  app.add_option("--max-seconds", options.limits.seconds, "longest time per file")
+  app.add_option("--max-seconds", options.limits.seconds,
+                 "longest time per file")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  app.add_flag("--json", options.json, "one JSON object on stdout (docs/json.md)");
+  app.add_flag("--json", options.json,
+               "one JSON object on stdout (docs/json.md)");
   gdcm::Trace::SetWarning(false);
   gdcm::Trace::SetError(false);
   try {

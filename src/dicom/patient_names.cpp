@@ -20,15 +20,21 @@ std::string pseudonym(const std::string& key, const std::string& id) {
 std::string file_safe(const std::string& text) {
   std::string safe = text.substr(0, kLongest);
   for (char& c : safe)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' &&
+        c != '.')
+      c = '_';
   if (safe.empty() || safe[0] == '.') safe.insert(0, "_");
-  return safe == text ? safe : safe.substr(0, kLongest) + "-" + sha256_hex(text).substr(0, 8);
+  return safe == text
+             ? safe
+             : safe.substr(0, kLongest) + "-" + sha256_hex(text).substr(0, 8);
 }
 
 std::string PatientNames::of(const Converted& file) {
-  std::string id = file.picture.patient.empty() ? file.picture.instance : file.picture.patient;
+  std::string id = file.picture.patient.empty() ? file.picture.instance
+                                                : file.picture.patient;
   if (id.empty()) {
-    const std::string_view png(reinterpret_cast<const char*>(file.png.data()), file.png.size());
+    const std::string_view png(reinterpret_cast<const char*>(file.png.data()),
+                               file.png.size());
     const std::string sum = sha256_hex(png).substr(0, 16);
     id = "picture-" + sum + "-" + std::to_string(++seen_[sum]);
   }

@@ -18,8 +18,10 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& hint) {
-  throw CheckpointError("[dicom] " + path.string() + ": " + what + ". Hint: " + hint);
+[[noreturn]] void refuse(const fs::path& path, const std::string& what,
+                         const std::string& hint) {
+  throw CheckpointError("[dicom] " + path.string() + ": " + what +
+                        ". Hint: " + hint);
 }
 
 // A key that somebody else makes at the same time wins.
@@ -36,7 +38,8 @@ void make_key(const fs::path& path) {
     refuse(path, std::string("cannot be made: ") + std::strerror(error),
            "choose another --key-file");
   if (rc == 0)
-    log_info("made a new key for pseudonyms: " + path.string() + " (keep it private, and keep it)");
+    log_info("made a new key for pseudonyms: " + path.string() +
+             " (keep it private, and keep it)");
 }
 
 }  // namespace
@@ -52,9 +55,11 @@ void require_outside(const fs::path& file, const fs::path& set) {
   const fs::path inner = fs::weakly_canonical(fs::absolute(file)),
                  outer = fs::weakly_canonical(fs::absolute(set) / "");
   const fs::path root = outer.filename().empty() ? outer.parent_path() : outer;
-  if (std::mismatch(root.begin(), root.end(), inner.begin(), inner.end()).first == root.end())
+  if (std::mismatch(root.begin(), root.end(), inner.begin(), inner.end())
+          .first == root.end())
     refuse(file, "is inside the set, which is passed on",
-           "name a place outside of " + set.string() + " with --key-file and --map-file");
+           "name a place outside of " + set.string() +
+               " with --key-file and --map-file");
 }
 
 std::string read_or_make_key(const fs::path& path) {
@@ -64,17 +69,21 @@ std::string read_or_make_key(const fs::path& path) {
   struct stat info {};
   std::array<std::byte, 4096> bytes{};
   const bool looked_at = ::fstat(fd, &info) == 0;
-  const bool own =
-      looked_at && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0;
+  const bool own = looked_at && S_ISREG(info.st_mode) &&
+                   info.st_uid == ::geteuid() && (info.st_mode & 077) == 0;
   const auto size = own ? read_at(fd, 0, bytes) : 0;
   ::close(fd);
   if (!own)
-    refuse(path, "is no key of this user alone: who can read it can undo the pseudonyms",
-           "chmod 600 if it is yours, else choose another --key-file");
+    refuse(
+        path,
+        "is no key of this user alone: who can read it can undo the pseudonyms",
+        "chmod 600 if it is yours, else choose another --key-file");
   if (size < 16)
-    throw DataError("[dicom] " + path.string() + " holds only " + std::to_string(size) +
-                    " bytes. Hint: a key has at least 16, e.g. head -c 32 /dev/urandom");
-  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(size)};
+    throw DataError(
+        "[dicom] " + path.string() + " holds only " + std::to_string(size) +
+        " bytes. Hint: a key has at least 16, e.g. head -c 32 /dev/urandom");
+  return {reinterpret_cast<const char*>(bytes.data()),
+          static_cast<std::size_t>(size)};
 }
 
 }  // namespace chexnet

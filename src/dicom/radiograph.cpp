@@ -1,4 +1,5 @@
-// A file is read twice: its attributes alone, which may refuse it, then with its pixels.
+// A file is read twice: its attributes alone, which may refuse it, then with
+// its pixels.
 #include "radiograph.hpp"
 
 #include <gdcmImageReader.h>
@@ -18,7 +19,8 @@
 namespace chexnet {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& what, const char* hint) {
+[[noreturn]] void fail(const std::string& path, const std::string& what,
+                       const char* hint) {
   throw DataError("[dicom] " + path + ": " + what + ". Hint: " + hint);
 }
 
@@ -31,39 +33,43 @@ bool has_magic(const std::string& path) {
 }
 
 // Stored values as doubles.
-std::vector<double> stored_values(const gdcm::Image& image, const std::string& path,
-                                  std::size_t count) {
+std::vector<double> stored_values(const gdcm::Image& image,
+                                  const std::string& path, std::size_t count) {
   std::vector<char> buffer(image.GetBufferLength());
-  if (!image.GetBuffer(buffer.data())) fail(path, "its pixels cannot be decoded", "is it cut off?");
+  if (!image.GetBuffer(buffer.data()))
+    fail(path, "its pixels cannot be decoded", "is it cut off?");
   const gdcm::PixelFormat format = image.GetPixelFormat();
   const int bits = format.GetBitsStored();
   const bool is_signed = format.GetPixelRepresentation() != 0;
   std::vector<double> values(count);
   const auto widen = [&](std::uint32_t raw) {
     if (bits < 32) raw &= (1u << bits) - 1;
-    if (is_signed && bits < 32 && (raw >> (bits - 1) & 1) != 0) raw |= ~0u << bits;
+    if (is_signed && bits < 32 && (raw >> (bits - 1) & 1) != 0)
+      raw |= ~0u << bits;
     return is_signed ? static_cast<double>(static_cast<std::int32_t>(raw))
                      : static_cast<double>(raw);
   };
   const std::size_t bytes = format.GetBitsAllocated() / 8;
   if ((bytes != 1 && bytes != 2 && bytes != 4) || buffer.size() < count * bytes)
-    fail(path, "has " + std::to_string(format.GetBitsAllocated()) + " bits a pixel",
+    fail(path,
+         "has " + std::to_string(format.GetBitsAllocated()) + " bits a pixel",
          "8, 16 and 32 are read");
   for (std::size_t i = 0; i < count; ++i) {
     std::uint32_t raw = 0;
-    std::memcpy(&raw, &buffer[i * bytes], bytes);  // gdcm hands over host byte order
+    std::memcpy(&raw, &buffer[i * bytes],
+                bytes);  // gdcm hands over host byte order
     values[i] = widen(raw);
   }
   return values;
 }
 
 bool lateral(const std::string& view) {
-  return view == "LL" || view == "RL" || view == "LATERAL" || view == "LLO" || view == "RLO" ||
-         view == "LAT";
+  return view == "LL" || view == "RL" || view == "LATERAL" || view == "LLO" ||
+         view == "RLO" || view == "LAT";
 }
 
-// Refused by its attributes alone, so before its pixels are taken into memory. Skip::kNone: to be
-// read.
+// Refused by its attributes alone, so before its pixels are taken into memory.
+// Skip::kNone: to be read.
 Skip look_at_attributes(const std::string& path, std::int64_t max_pixels) {
   gdcm::Reader head;
   head.SetFileName(path.c_str());
@@ -74,16 +80,20 @@ Skip look_at_attributes(const std::string& path, std::int64_t max_pixels) {
   const gdcm::DataSet& set = head.GetFile().GetDataSet();
   const std::int64_t rows = short_of(set, 0x0028, 0x0010);
   const std::int64_t columns = short_of(set, 0x0028, 0x0011);
-  if (rows < 1 || columns < 1) fail(path, "has no picture", "is it a report or a directory?");
+  if (rows < 1 || columns < 1)
+    fail(path, "has no picture", "is it a report or a directory?");
   if (columns > max_pixels / rows)
-    fail(path, "is " + std::to_string(columns) + " x " + std::to_string(rows) + " pixels",
+    fail(path,
+         "is " + std::to_string(columns) + " x " + std::to_string(rows) +
+             " pixels",
          "raise --max-pixels if the file is to be trusted");
   double frames = 1;
   number_of(text_of(set, 0x0028, 0x0008), frames);
   if (frames > 1) return Skip::kMultiFrame;
   if (text_of(set, 0x0028, 0x0301) == "YES") return Skip::kBurnedIn;
   if (lateral(text_of(set, 0x0018, 0x5101))) return Skip::kLateral;
-  if (!text_of(set, 0x0028, 0x0004).starts_with("MONOCHROME")) return Skip::kNotGray;
+  if (!text_of(set, 0x0028, 0x0004).starts_with("MONOCHROME"))
+    return Skip::kNotGray;
   return Skip::kNone;
 }
 
@@ -121,7 +131,8 @@ const char* skip_name(Skip skip) {
   return "";
 }
 
-Skip read_radiograph(const std::string& path, std::int64_t max_pixels, Radiograph& into) {
+Skip read_radiograph(const std::string& path, std::int64_t max_pixels,
+                     Radiograph& into) {
   assert(max_pixels > 0);
   const Skip skip = look_at_attributes(path, max_pixels);
   if (skip != Skip::kNone) return skip;
@@ -139,11 +150,12 @@ Skip read_radiograph(const std::string& path, std::int64_t max_pixels, Radiograp
   into.sex = text_of(set, 0x0010, 0x0040);
   into.age = text_of(set, 0x0010, 0x1010);
 
-  const std::size_t count =
-      static_cast<std::size_t>(into.width) * static_cast<std::size_t>(into.height);
+  const std::size_t count = static_cast<std::size_t>(into.width) *
+                            static_cast<std::size_t>(into.height);
   std::vector<double> values = stored_values(image, path, count);
   const gdcm::PixelFormat format = image.GetPixelFormat();
-  const StoredAs stored{format.GetPixelRepresentation() != 0, format.GetBitsStored()};
+  const StoredAs stored{format.GetPixelRepresentation() != 0,
+                        format.GetBitsStored()};
   into.rule = to_display(set, stored, values);
   into.pixels.resize(count);
   for (std::size_t i = 0; i < count; ++i)

@@ -1,5 +1,6 @@
-// One DICOM file as an 8-bit gray picture, by the display pipeline of DICOM PS3.4 annex N: modality
-// LUT (rescale) -> VOI LUT (or window) -> presentation LUT -> 8 bits.
+// One DICOM file as an 8-bit gray picture, by the display pipeline of DICOM
+// PS3.4 annex N: modality LUT (rescale) -> VOI LUT (or window) -> presentation
+// LUT -> 8 bits.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,25 @@ namespace chexnet {
 
 struct Radiograph {
   int width = 0, height = 0;
-  std::vector<std::uint8_t> pixels;  // [height, width], bright = dense, as in MONOCHROME2
+  std::vector<std::uint8_t>
+      pixels;  // [height, width], bright = dense, as in MONOCHROME2
   std::string patient, study, instance, view, sex, age;  // as in the file
-  std::string rule;                                      // how stored values became 8 bits
+  std::string rule;  // how stored values became 8 bits
 };
 
 // Why a file is skipped; not an error.
-enum class Skip { kNone, kLateral, kMultiFrame, kBurnedIn, kNotGray, kNotDicom };
+enum class Skip {
+  kNone,
+  kLateral,
+  kMultiFrame,
+  kBurnedIn,
+  kNotGray,
+  kNotDicom
+};
 const char* skip_name(Skip skip);
 
 // DataError naming the file: damaged, no pixels, or more than `max_pixels`.
-Skip read_radiograph(const std::string& path, std::int64_t max_pixels, Radiograph& into);
+Skip read_radiograph(const std::string& path, std::int64_t max_pixels,
+                     Radiograph& into);
 
 }  // namespace chexnet

@@ -25,7 +25,8 @@ constexpr std::int64_t kBytesOfPixel = 32;
 constexpr std::int64_t kOtherBytes = std::int64_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw DataError("[dicom] " + path + ": " + what + ". Hint: is it damaged? Fetch it again");
+  throw DataError("[dicom] " + path + ": " + what +
+                  ". Hint: is it damaged? Fetch it again");
 }
 
 // What a worker sends: its result and then texts, each behind its length.
@@ -37,7 +38,8 @@ void put(std::string& message, std::string_view text) {
   message.append(text);
 }
 
-// The text at `at`, which moves behind it. Throws std::out_of_range when the message was cut off.
+// The text at `at`, which moves behind it. Throws std::out_of_range when the
+// message was cut off.
 std::string take(const std::string& message, std::size_t& at) {
   std::uint64_t size = 0;
   if (message.size() - at < sizeof size) throw std::out_of_range("length");
@@ -49,8 +51,9 @@ std::string take(const std::string& message, std::size_t& at) {
 }
 
 std::vector<std::string Radiograph::*> texts_of_radiograph() {
-  return {&Radiograph::patient, &Radiograph::study, &Radiograph::instance, &Radiograph::view,
-          &Radiograph::sex,     &Radiograph::age,   &Radiograph::rule};
+  return {&Radiograph::patient, &Radiograph::study, &Radiograph::instance,
+          &Radiograph::view,    &Radiograph::sex,   &Radiograph::age,
+          &Radiograph::rule};
 }
 
 std::string message_of(const std::string& path, std::int64_t max_pixels) {
@@ -63,7 +66,8 @@ std::string message_of(const std::string& path, std::int64_t max_pixels) {
     for (const auto text : texts_of_radiograph()) put(message, picture.*text);
     std::vector<std::byte> png;
     if (skip == Skip::kNone)
-      png = encode_gray_png(picture.pixels.data(), picture.width, picture.height);
+      png =
+          encode_gray_png(picture.pixels.data(), picture.width, picture.height);
     put(message, {reinterpret_cast<const char*>(png.data()), png.size()});
   } catch (const DataError& e) {
     message = static_cast<char>(Result::kFailed);
@@ -78,7 +82,8 @@ void work(int out, const std::string& path, const WorkerLimits& limits) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const auto bytes = static_cast<rlim_t>(kOtherBytes + kBytesOfPixel * limits.max_pixels);
+  const auto bytes =
+      static_cast<rlim_t>(kOtherBytes + kBytesOfPixel * limits.max_pixels);
   const rlimit memory{bytes, bytes};
   ::setrlimit(RLIMIT_AS, &memory);
 #endif
@@ -93,12 +98,14 @@ void work(int out, const std::string& path, const WorkerLimits& limits) {
   } catch (const std::bad_alloc&) {
     message = static_cast<char>(Result::kFailed);
     put(message, "[dicom] " + path +
-                     ": needs more memory than a picture of --max-pixels. Hint: is it damaged? "
+                     ": needs more memory than a picture of --max-pixels. "
+                     "Hint: is it damaged? "
                      "Fetch it again");
   } catch (...) {  // the parent says that this worker died
   }
   for (std::size_t done = 0; done < message.size();) {
-    const auto count = ::write(out, message.data() + done, message.size() - done);
+    const auto count =
+        ::write(out, message.data() + done, message.size() - done);
     if (count < 0) break;
     done += static_cast<std::size_t>(count);
   }
@@ -112,7 +119,8 @@ std::string read_until(int from, double deadline) {
   for (;;) {
     const double left_ms = (deadline - now_s()) * 1000;
     pollfd ready{from, POLLIN, 0};
-    const int rc = left_ms > 0 ? ::poll(&ready, 1, static_cast<int>(left_ms) + 1) : 0;
+    const int rc =
+        left_ms > 0 ? ::poll(&ready, 1, static_cast<int>(left_ms) + 1) : 0;
     if (rc < 0 && errno == EINTR) continue;
     if (rc <= 0) return {};
     const auto count = ::read(from, piece.data(), piece.size());
@@ -124,7 +132,8 @@ std::string read_until(int from, double deadline) {
 
 }  // namespace
 
-Converted convert_in_worker(const std::string& path, const WorkerLimits& limits) {
+Converted convert_in_worker(const std::string& path,
+                            const WorkerLimits& limits) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw OutageError(std::string("[dicom] no pipe: ") + std::strerror(errno) +
@@ -136,8 +145,8 @@ Converted convert_in_worker(const std::string& path, const WorkerLimits& limits)
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);
-    throw OutageError(std::string("[dicom] no further process: ") + std::strerror(error) +
-                      ". Hint: raise ulimit -u");
+    throw OutageError(std::string("[dicom] no further process: ") +
+                      std::strerror(error) + ". Hint: raise ulimit -u");
   }
   const std::string message = read_until(ends[0], deadline);
   const bool late = message.empty() && now_s() >= deadline;
@@ -147,19 +156,23 @@ Converted convert_in_worker(const std::string& path, const WorkerLimits& limits)
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
 
-  if (late) fail(path, "takes longer than " + std::to_string(limits.seconds) + " s");
+  if (late)
+    fail(path, "takes longer than " + std::to_string(limits.seconds) + " s");
   Converted converted;
   try {
     std::size_t at = 1;
-    if (static_cast<Result>(message.at(0)) == Result::kFailed) throw DataError(take(message, at));
+    if (static_cast<Result>(message.at(0)) == Result::kFailed)
+      throw DataError(take(message, at));
     converted.skip = static_cast<Skip>(message.at(at++));
-    for (const auto text : texts_of_radiograph()) converted.picture.*text = take(message, at);
+    for (const auto text : texts_of_radiograph())
+      converted.picture.*text = take(message, at);
     const std::string png = take(message, at);
     const auto* bytes = reinterpret_cast<const std::byte*>(png.data());
     converted.png.assign(bytes, bytes + png.size());
   } catch (const std::out_of_range&) {
     fail(path, std::string("its reader died: ") +
-                   (WIFSIGNALED(status) ? ::strsignal(WTERMSIG(status)) : "no answer"));
+                   (WIFSIGNALED(status) ? ::strsignal(WTERMSIG(status))
+                                        : "no answer"));
   }
   return converted;
 }

@@ -1,5 +1,6 @@
-// A file is read in a process of its own: GDCM ends the process on many a damaged file (failed
-// assertions, endless tables), and nobody wants to lose a night's conversion to one of them.
+// A file is read in a process of its own: GDCM ends the process on many a
+// damaged file (failed assertions, endless tables), and nobody wants to lose a
+// night's conversion to one of them.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,9 @@ struct Converted {
   std::vector<std::byte> png;  // empty when skipped
 };
 
-// DataError as read_radiograph(), and for a file at which the worker died, or needed more memory or
-// time than the limits give. For a process of one thread.
-Converted convert_in_worker(const std::string& path, const WorkerLimits& limits);
+// DataError as read_radiograph(), and for a file at which the worker died, or
+// needed more memory or time than the limits give. For a process of one thread.
+Converted convert_in_worker(const std::string& path,
+                            const WorkerLimits& limits);
 
 }  // namespace chexnet

@@ -2,13 +2,15 @@
 
 #include <cassert>
 
-// map [image][pixel][channel] -> mean over pixels -> features [image][channel] -> logits. One task
-// an image; features are kept for the weights' gradient. Both backward halves write nothing that
-// the other reads but dfeatures, so a frozen backbone stops after the first.
+// map [image][pixel][channel] -> mean over pixels -> features [image][channel]
+// -> logits. One task an image; features are kept for the weights' gradient.
+// Both backward halves write nothing that the other reads but dfeatures, so a
+// frozen backbone stops after the first.
 namespace chexnet {
 namespace {
 
-// In a fixed order; four sums, so that the additions do not wait for each other.
+// In a fixed order; four sums, so that the additions do not wait for each
+// other.
 template <class A>
 double dot(const A* a, const A* b, int n) {
   assert(n % 4 == 0);
@@ -22,14 +24,16 @@ double dot(const A* a, const A* b, int n) {
 }  // namespace
 
 template <class S>
-ClassifierHead<S>::ClassifierHead(Build<S>& build, const std::string& classifier, int channels,
+ClassifierHead<S>::ClassifierHead(Build<S>& build,
+                                  const std::string& classifier, int channels,
                                   int findings, MapShape shape)
     : channels_(channels),
       findings_(findings),
       shape_(shape),
       features_(build.template keep<A>(shape.images * channels)),
       dfeatures_(build.template keep<A>(shape.images * channels)) {
-  const std::int64_t weight = build.parameters.parameter(classifier + ".weight"),
+  const std::int64_t weight =
+                         build.parameters.parameter(classifier + ".weight"),
                      bias = build.parameters.parameter(classifier + ".bias");
   weight_ = static_cast<const A*>(build.parameters.values) + weight;
   bias_ = static_cast<const A*>(build.parameters.values) + bias;
@@ -38,32 +42,40 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build, const std::string& classifier
   weight_end_ = weight + static_cast<std::int64_t>(findings) * channels;
   bias_end_ = bias + findings;
   LinearAllocator allocator;
-  allocator.take<double>(PartSums::size(std::min(shape.images, kForwardParts), channels));
+  allocator.take<double>(
+      PartSums::size(std::min(shape.images, kForwardParts), channels));
   build.need_workspace(allocator.used());
 }
 
 template <class S>
-void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const {
+void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in,
+                                A* logits) const {
   assert(in.channels == channels_);
-  const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
-                        static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
+  const PassTimer timer(
+      run.layer_times, PassKind::kClassifierHead, 0,
+      static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   A* features = run.template kept_at<A>(features_);
   const int pixels = shape_.height * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
     A* own = features + static_cast<std::int64_t>(image) * channels_;
-    run.kernels.mean(in, static_cast<std::int64_t>(image) * pixels, pixels, own);
+    run.kernels.mean(in, static_cast<std::int64_t>(image) * pixels, pixels,
+                     own);
     for (int k = 0; k < findings_; ++k)
-      logits[image * findings_ + k] = static_cast<A>(static_cast<double>(bias_[k]) +
-                                                     dot(own, weight_ + k * channels_, channels_));
+      logits[image * findings_ + k] =
+          static_cast<A>(static_cast<double>(bias_[k]) +
+                         dot(own, weight_ + k * channels_, channels_));
   });
 }
 
 template <class S>
-void ClassifierHead<S>::backward_weights(const Run<S>& run, const A* dlogits) const {
+void ClassifierHead<S>::backward_weights(const Run<S>& run,
+                                         const A* dlogits) const {
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0, 0);
   const A* features = run.template kept_at<A>(features_);
   A* dfeatures = run.template kept_at<A>(dfeatures_);
-  const auto store = [&](A& to, A value) { to = run.micro_batch.first() ? value : to + value; };
+  const auto store = [&](A& to, A value) {
+    to = run.micro_batch.first() ? value : to + value;
+  };
   run.thread_pool.run(findings_ + shape_.images, [&](int task, int) {
     if (task >= findings_) {  // dfeatures = dlogits x weight
       const int image = task - findings_;
@@ -75,13 +87,14 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run, const A* dlogits) co
       return;
     }
     A bias = 0;
-    for (int i = 0; i < shape_.images; ++i) bias += dlogits[i * findings_ + task];
+    for (int i = 0; i < shape_.images; ++i)
+      bias += dlogits[i * findings_ + task];
     store(bias_gradient_[task], bias);
     for (int c = 0; c < channels_; ++c) {
       A sum = 0;
       for (int i = 0; i < shape_.images; ++i)
-        sum +=
-            dlogits[i * findings_ + task] * features[static_cast<std::int64_t>(i) * channels_ + c];
+        sum += dlogits[i * findings_ + task] *
+               features[static_cast<std::int64_t>(i) * channels_ + c];
       store(weight_gradient_[task * channels_ + c], sum);
     }
   });
@@ -93,13 +106,16 @@ template <class S>
 PartSums ClassifierHead<S>::sums(std::byte* region) const {
   LinearAllocator allocator(region);
   const int parts = std::min(shape_.images, kForwardParts);
-  return {allocator.take<double>(PartSums::size(parts, channels_)), parts, channels_};
+  return {allocator.take<double>(PartSums::size(parts, channels_)), parts,
+          channels_};
 }
 
 template <class S>
-PartSums ClassifierHead<S>::backward_map(const Run<S>& run, GradientEpilogue<S> epilogue) const {
-  const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0,
-                        2.0 * static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
+PartSums ClassifierHead<S>::backward_map(const Run<S>& run,
+                                         GradientEpilogue<S> epilogue) const {
+  const PassTimer timer(
+      run.layer_times, PassKind::kClassifierHead, 0,
+      2.0 * static_cast<double>(shape_.pixels()) * channels_ * sizeof(S));
   const PartSums sums = this->sums(run.workspace);
   const A* dfeatures = run.template kept_at<A>(dfeatures_);
   const Cut cut{shape_.images, sums.parts};

@@ -12,14 +12,15 @@ template <class S>
 class ClassifierHead {
  public:
   using A = Accumulator<S>;
-  ClassifierHead(Build<S>& build, const std::string& classifier, int channels, int findings,
-                 MapShape shape);
+  ClassifierHead(Build<S>& build, const std::string& classifier, int channels,
+                 int findings, MapShape shape);
 
   // logits [images][findings]
   void forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const;
   // Gradients of weight and bias.
   void backward_weights(const Run<S>& run, const A* dlogits) const;
-  // Then the map's gradient into the epilogue. Its sums stay valid until the next pass.
+  // Then the map's gradient into the epilogue. Its sums stay valid until the
+  // next pass.
   PartSums backward_map(const Run<S>& run, GradientEpilogue<S> epilogue) const;
 
  private:

@@ -12,15 +12,16 @@ template <class S>
 class Convolution3x3 {
  public:
   // stride 1 or 2
-  Convolution3x3(Build<S>& build, const std::string& name, int in, int out, MapShape shape,
-                 int stride)
+  Convolution3x3(Build<S>& build, const std::string& name, int in, int out,
+                 MapShape shape, int stride)
       : shape_(build, name, in, out, shape, stride),
         forward_(build, shape_),
         backward_(build, shape_) {}
 
   MapShape output_shape() const { return shape_.output; }
   // As PointwiseConvolution's.
-  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out, std::int64_t pitch) const {
+  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
+                   std::int64_t pitch) const {
     return forward_(run, in, out, pitch);
   }
   PartSums backward(const Run<S>& run, const GradientMap<S>& dy,

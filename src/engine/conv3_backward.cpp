@@ -4,27 +4,36 @@
 
 #include "weight_packing.hpp"
 
-// Two things are made of the gradient dy of the outputs, image by image, while both are in L2:
+// Two things are made of the gradient dy of the outputs, image by image, while
+// both are in L2:
 //
-//     dy (padded panel) --- w turned by 180 degrees ---> dx, through the epilogue to memory
-//                      \                                |  (the epilogue also gives the normalized
-//                       \                               v   input y back, which goes into a panel)
+//     dy (padded panel) --- w turned by 180 degrees ---> dx, through the
+//     epilogue to memory
+//                      \                                |  (the epilogue also
+//                      gives the normalized
+//                       \                               v   input y back, which
+//                       goes into a panel)
 //                        +------------------------------> dw += dy x y
 //
-// Invariant of `summed` in the loops below: dw holds the products of all output rows (direct) or
-// tiles (Winograd) below it, and all input rows those need are in y. The last rows of an image wait
-// for its last input row.
+// Invariant of `summed` in the loops below: dw holds the products of all output
+// rows (direct) or tiles (Winograd) below it, and all input rows those need are
+// in y. The last rows of an image wait for its last input row.
 //
-// With stride 2 an input pixel is read by 1, 2 or 4 taps, by the parity of its row and column:
+// With stride 2 an input pixel is read by 1, 2 or 4 taps, by the parity of its
+// row and column:
 //
-//     parity  (0,0): tap 4       (0,1): taps 3 5      (1,0): taps 1 7      (1,1): taps 0 2 6 8
+//     parity  (0,0): tap 4       (0,1): taps 3 5      (1,0): taps 1 7 (1,1):
+//     taps 0 2 6 8
 //
-// so there are four classes of input pixels, each with its own list of taps (`classes_`).
+// so there are four classes of input pixels, each with its own list of taps
+// (`classes_`).
 namespace chexnet {
 
 template <class S>
-Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape) : shape_(shape) {
-  // Output o reads input stride * o + tap - 1, so input i is read by output (i + 1 - tap) / stride.
+Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape)
+    : shape_(shape) {
+  // Output o reads input stride * o + tap - 1, so input i is read by output (i
+  // + 1 - tap) / stride.
   const int stride = shape.stride;
   for (int parity = 0; parity < stride * stride; ++parity) {
     const int y = parity / stride, x = parity % stride;
@@ -33,13 +42,14 @@ Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape) : s
       const int oy = y + 1 - tap / 3, ox = x + 1 - tap % 3;
       if (oy % stride != 0 || ox % stride != 0) continue;
       add_block_offsets(c.offsets, shape.out / kBlock / shape.pair,
-                        shape.group * shape.padded_output.rows(), shape.padded_output, oy / stride,
-                        ox / stride);
+                        shape.group * shape.padded_output.rows(),
+                        shape.padded_output, oy / stride, ox / stride);
       taps_.push_back(tap);
     }
     classes_.push_back(std::move(c));
   }
-  if (build.training) build.need_workspace(space_in(nullptr, build.threads).bytes);
+  if (build.training)
+    build.need_workspace(space_in(nullptr, build.threads).bytes);
 }
 
 template <class S>
@@ -47,19 +57,25 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   const BackwardCut cut(shape_.groups, shape_.in, threads);
   LinearAllocator allocator(region);
   Space s;
-  const std::int64_t weights = static_cast<std::int64_t>(shape_.in) * shape_.out;
-  s.packed = allocator.take<A>(weights / shape_.pair * (shape_.winograd ? 16 : 9));
+  const std::int64_t weights =
+      static_cast<std::int64_t>(shape_.in) * shape_.out;
+  s.packed =
+      allocator.take<A>(weights / shape_.pair * (shape_.winograd ? 16 : 9));
   s.weight_size = weights * (shape_.winograd ? 16 : 9);
   s.weights = allocator.take<A>(s.weight_size * cut.items.parts);
-  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)), cut.items.parts,
-            shape_.in};
+  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)),
+            cut.items.parts, shape_.in};
   const std::int64_t rows = shape_.group * shape_.padded.rows();
   const std::int64_t output_rows = shape_.group * shape_.padded_output.rows();
-  s.by_channels = output_rows * shape_.out / shape_.pair + 2 * Conv3Shape<S>::kSlack;
-  s.by_pixels = shape_.pair == 1 ? 0 : output_rows * shape_.out + 2 * Conv3Shape<S>::kSlack;
+  s.by_channels =
+      output_rows * shape_.out / shape_.pair + 2 * Conv3Shape<S>::kSlack;
+  s.by_pixels = shape_.pair == 1
+                    ? 0
+                    : output_rows * shape_.out + 2 * Conv3Shape<S>::kSlack;
   s.y = rows * cut.widest() + 2 * Conv3Shape<S>::kSlack;
   if (shape_.winograd) {
-    s.v = std::int64_t{16} * std::max(shape_.out, cut.widest()) * kWinogradTiles;
+    s.v =
+        std::int64_t{16} * std::max(shape_.out, cut.widest()) * kWinogradTiles;
     s.m = std::int64_t{16} * cut.widest() * kWinogradTiles;
     s.q = std::int64_t{16} * shape_.out * kWinogradTiles;
   }
@@ -69,17 +85,22 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
 }
 
 template <class S>
-void Conv3Backward<S>::fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image,
-                                     int in_group, Panel<A> by_channels, Panel<A> by_pixels) const {
+void Conv3Backward<S>::fill_gradient(const Run<S>& run,
+                                     const GradientMap<S>& dy, int image,
+                                     int in_group, Panel<A> by_channels,
+                                     Panel<A> by_pixels) const {
   for (int y = 0; y < shape_.output.height; ++y)
     run.kernels.gradient_row(
-        dy, (static_cast<std::int64_t>(image) * shape_.output.height + y) * shape_.output.width,
-        shape_.output.width, by_channels, by_pixels, shape_.padded_output.at(in_group, y, 0));
+        dy,
+        (static_cast<std::int64_t>(image) * shape_.output.height + y) *
+            shape_.output.width,
+        shape_.output.width, by_channels, by_pixels,
+        shape_.padded_output.at(in_group, y, 0));
 }
 
 template <class S>
-auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut, int number,
-                               int thread) const -> Task {
+auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut,
+                               int number, int thread) const -> Task {
   constexpr std::int64_t kSlack = Conv3Shape<S>::kSlack;
   const int part = cut.part(number);
   const std::int64_t output_rows = shape_.group * shape_.padded_output.rows();
@@ -101,37 +122,50 @@ auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut, int n
 }
 
 template <class S>
-PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& dy,
+PartSums Conv3Backward<S>::operator()(const Run<S>& run,
+                                      const GradientMap<S>& dy,
                                       GradientEpilogue<S> epilogue) const {
-  assert(run.training && dy.channels == shape_.out && epilogue.map.channels == shape_.in);
+  assert(run.training && dy.channels == shape_.out &&
+         epilogue.map.channels == shape_.in);
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
       run.layer_times, PassKind::kConv3Backward, 36.0 * outputs * shape_.in,
-      (2.0 * static_cast<double>(shape_.input.pixels()) * shape_.in + 2.0 * outputs) * sizeof(S));
+      (2.0 * static_cast<double>(shape_.input.pixels()) * shape_.in +
+       2.0 * outputs) *
+          sizeof(S));
   const BackwardCut cut(shape_.groups, shape_.in, run.thread_pool.size());
   const Space space = space_in(run.workspace, run.thread_pool.size());
   const std::int64_t step = std::int64_t{9} * shape_.in;
-  pack_in_pieces(run.thread_pool, shape_.in, shape_.out, [&](int output, int first, int last) {
-    if (shape_.winograd) {
-      pack_winograd_block<A>({shape_.weight, 9, step}, output, first, last, true,
-                             static_cast<std::int64_t>(shape_.in) * shape_.out,
-                             space.packed + static_cast<std::int64_t>(output) * shape_.out);
-      return;
-    }
-    A* to = space.packed + static_cast<std::int64_t>(output) * 9 * shape_.out / shape_.pair;
-    for (int tap = 0; tap < 9;
-         ++tap, to += static_cast<std::int64_t>(shape_.out) / shape_.pair * kOutputs)
-      pack_block<A>({shape_.weight + taps_[static_cast<std::size_t>(tap)], 9, step}, output, first,
-                    last, shape_.pair, to);
-  });
+  pack_in_pieces(
+      run.thread_pool, shape_.in, shape_.out,
+      [&](int output, int first, int last) {
+        if (shape_.winograd) {
+          pack_winograd_block<A>(
+              {shape_.weight, 9, step}, output, first, last, true,
+              static_cast<std::int64_t>(shape_.in) * shape_.out,
+              space.packed + static_cast<std::int64_t>(output) * shape_.out);
+          return;
+        }
+        A* to = space.packed + static_cast<std::int64_t>(output) * 9 *
+                                   shape_.out / shape_.pair;
+        for (int tap = 0; tap < 9;
+             ++tap, to += static_cast<std::int64_t>(shape_.out) / shape_.pair *
+                          kOutputs)
+          pack_block<A>(
+              {shape_.weight + taps_[static_cast<std::size_t>(tap)], 9, step},
+              output, first, last, shape_.pair, to);
+      });
   run.thread_pool.run(cut.tasks(), [&](int number, int thread) {
     Task task = task_of(space, cut, number, thread);
     task.dy = &dy;
     task.epilogue = epilogue_of_task(epilogue, cut, space.sums, number);
-    shape_.clear_border(task.by_channels, shape_.padded_output, shape_.out / kBlock / shape_.pair);
+    shape_.clear_border(task.by_channels, shape_.padded_output,
+                        shape_.out / kBlock / shape_.pair);
     if (shape_.pair > 1)
-      shape_.clear_border(task.by_pixels, shape_.padded_output, shape_.out / kBlock);
-    shape_.clear_border(task.y, shape_.padded, (task.epilogue.last - task.epilogue.first) / kBlock);
+      shape_.clear_border(task.by_pixels, shape_.padded_output,
+                          shape_.out / kBlock);
+    shape_.clear_border(task.y, shape_.padded,
+                        (task.epilogue.last - task.epilogue.first) / kBlock);
     if (shape_.winograd)
       winograd(run, task);
     else
@@ -143,9 +177,11 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run, const GradientMap<S>& d
   return space.sums;
 }
 
-// Sums of the parts, back in torchvision's layout. 16 input channels side by side.
+// Sums of the parts, back in torchvision's layout. 16 input channels side by
+// side.
 template <class S>
-void Conv3Backward<S>::write_gradient(const Run<S>& run, const Space& space) const {
+void Conv3Backward<S>::write_gradient(const Run<S>& run,
+                                      const Space& space) const {
   const int taps = shape_.winograd ? 16 : 9;
   run.thread_pool.run(shape_.in / kBlock, [&](int block, int) {
     for (int o = 0; o < shape_.out; ++o) {
@@ -153,66 +189,83 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run, const Space& space) con
       for (int p = 0; p < space.sums.parts; ++p)
         for (int e = 0; e < taps; ++e) {
           const A* from = space.weights + p * space.weight_size;
-          from +=
-              shape_.winograd
-                  ? (static_cast<std::int64_t>(e) * shape_.out + o) * shape_.in + block * kBlock
-                  : (((static_cast<std::int64_t>(block) * 3 + e / 3) * (shape_.out / 8) + o / 8) *
-                         3 +
-                     e % 3) *
-                            8 * kBlock +
-                        o % 8 * kBlock;
+          from += shape_.winograd
+                      ? (static_cast<std::int64_t>(e) * shape_.out + o) *
+                                shape_.in +
+                            block * kBlock
+                      : (((static_cast<std::int64_t>(block) * 3 + e / 3) *
+                              (shape_.out / 8) +
+                          o / 8) *
+                             3 +
+                         e % 3) *
+                                8 * kBlock +
+                            o % 8 * kBlock;
           for (int c = 0; c < kBlock; ++c) u[e][c] += from[c];
         }
       if (shape_.winograd)
         winograd_kernel_gradients(u, g);
       else
         std::copy_n(&u[0][0], 9 * kBlock, &g[0][0]);
-      A* to = shape_.gradient + (static_cast<std::int64_t>(o) * shape_.in + block * kBlock) * 9;
+      A* to = shape_.gradient +
+              (static_cast<std::int64_t>(o) * shape_.in + block * kBlock) * 9;
       for (int c = 0; c < kBlock; ++c)
-        for (int e = 0; e < 9; ++e, ++to) *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
+        for (int e = 0; e < 9; ++e, ++to)
+          *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
     }
   });
 }
 
 template <class S>
 void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
-  const int channels = task.epilogue.last - task.epilogue.first, height = shape_.input.height;
+  const int channels = task.epilogue.last - task.epilogue.first,
+            height = shape_.input.height;
   // Output rows of one weight-gradient call.
-  const int band = std::clamp(112 / shape_.output.width, 1, shape_.output.height);
+  const int band =
+      std::clamp(112 / shape_.output.width, 1, shape_.output.height);
   const Panel<A> dy = shape_.pair == 1 ? task.by_channels : task.by_pixels;
-  const std::int64_t tap =
-      static_cast<std::int64_t>(shape_.out) / shape_.pair * kOutputs;  // packed elements
+  const std::int64_t tap = static_cast<std::int64_t>(shape_.out) / shape_.pair *
+                           kOutputs;  // packed elements
   // [c / 16][ky][o / 8][kx][8][16]: a channel block's sums are contiguous.
-  A* weights = task.weights + static_cast<std::int64_t>(task.epilogue.first) * 9 * shape_.out;
-  std::fill_n(weights, static_cast<std::int64_t>(channels) * 9 * shape_.out, A(0));
-  for (auto group = static_cast<int>(task.first_group); group < task.last_group; ++group)
+  A* weights = task.weights +
+               static_cast<std::int64_t>(task.epilogue.first) * 9 * shape_.out;
+  std::fill_n(weights, static_cast<std::int64_t>(channels) * 9 * shape_.out,
+              A(0));
+  for (auto group = static_cast<int>(task.first_group); group < task.last_group;
+       ++group)
     for (int i = 0; i < shape_.group_images(group); ++i) {
       const int image = group * shape_.group + i;
       fill_gradient(run, *task.dy, image, i, task.by_channels, task.by_pixels);
       int summed = 0;  // output rows whose weight gradient is done
       for (int y = 0; y < height; ++y) {
         for (int x = 0; x < shape_.stride; ++x) {
-          const Class& c =
-              classes_[static_cast<std::size_t>(y % shape_.stride * shape_.stride + x)];
+          const Class& c = classes_[static_cast<std::size_t>(
+              y % shape_.stride * shape_.stride + x)];
           run.kernels.conv3_row_back(
-              task.by_channels.units + shape_.padded_output.at(i, y / shape_.stride, 0) * kBlock,
+              task.by_channels.units +
+                  shape_.padded_output.at(i, y / shape_.stride, 0) * kBlock,
               c.offsets.data(), static_cast<int>(c.offsets.size()),
               (shape_.input.width - x + shape_.stride - 1) / shape_.stride,
               task.packed + c.first_tap * tap, 9 * tap, task.epilogue,
-              (static_cast<std::int64_t>(image) * height + y) * shape_.input.width + x,
+              (static_cast<std::int64_t>(image) * height + y) *
+                      shape_.input.width +
+                  x,
               shape_.stride, task.y, shape_.padded.at(i, y, x));
         }
         // Output rows all of whose input rows are there.
-        const int ready =
-            y + 1 == height ? shape_.output.height : (y + shape_.stride - 1) / shape_.stride;
+        const int ready = y + 1 == height
+                              ? shape_.output.height
+                              : (y + shape_.stride - 1) / shape_.stride;
         if (ready - summed < band && y + 1 < height) continue;
         const Panel<A> from{
-            task.y.units + shape_.padded.at(i, shape_.stride * summed - 1, -1) * kBlock,
+            task.y.units +
+                shape_.padded.at(i, shape_.stride * summed - 1, -1) * kBlock,
             task.y.rows};
-        const Panel<A> d{dy.units + shape_.padded_output.at(i, summed, 0) * kBlock, dy.rows};
-        run.kernels.conv3_weight_gradient(from, shape_.padded.pitch(), shape_.stride, d,
-                                          shape_.padded_output.pitch(), ready - summed,
-                                          shape_.output.width, channels, shape_.out, weights);
+        const Panel<A> d{
+            dy.units + shape_.padded_output.at(i, summed, 0) * kBlock, dy.rows};
+        run.kernels.conv3_weight_gradient(
+            from, shape_.padded.pitch(), shape_.stride, d,
+            shape_.padded_output.pitch(), ready - summed, shape_.output.width,
+            channels, shape_.out, weights);
         summed = ready;
       }
     }
@@ -225,12 +278,15 @@ void Conv3Backward<S>::winograd(const Run<S>& run, const Task& task) const {
   const int height = shape_.input.height;
   A* weights = task.weights + task.epilogue.first;
   bool add = false;
-  for (auto group = static_cast<int>(task.first_group); group < task.last_group; ++group) {
-    const int images = shape_.group_images(group), tiles = shape_.tiles * images;
+  for (auto group = static_cast<int>(task.first_group); group < task.last_group;
+       ++group) {
+    const int images = shape_.group_images(group),
+              tiles = shape_.tiles * images;
     for (int i = 0; i < images; ++i)
-      fill_gradient(run, *task.dy, group * shape_.group + i, i, task.by_channels, task.by_pixels);
-    const std::int64_t first =
-        static_cast<std::int64_t>(group) * shape_.group * height * shape_.input.width;
+      fill_gradient(run, *task.dy, group * shape_.group + i, i,
+                    task.by_channels, task.by_pixels);
+    const std::int64_t first = static_cast<std::int64_t>(group) * shape_.group *
+                               height * shape_.input.width;
     // The row of the group up to which a chunk ending with tile `last` reaches.
     const auto reach = [&](int last, int below) {
       return last / shape_.tiles * height +
@@ -239,23 +295,28 @@ void Conv3Backward<S>::winograd(const Run<S>& run, const Task& task) const {
     int summed = 0;  // tiles whose weight gradient is done
     for (int t = 0; t < tiles; t += kWinogradTiles) {
       const int n = std::min(kWinogradTiles, tiles - t);
-      run.kernels.winograd_input(task.by_channels, shape_.padded, t, n, shape_.out, task.v);
-      run.kernels.winograd_multiply(task.v, n, shape_.out, task.packed, task.epilogue.first,
-                                    task.epilogue.last, shape_.in, task.m);
-      run.kernels.winograd_output_back(task.m, shape_.padded, t, n, task.epilogue, first, task.y);
+      run.kernels.winograd_input(task.by_channels, shape_.padded, t, n,
+                                 shape_.out, task.v);
+      run.kernels.winograd_multiply(task.v, n, shape_.out, task.packed,
+                                    task.epilogue.first, task.epilogue.last,
+                                    shape_.in, task.m);
+      run.kernels.winograd_output_back(task.m, shape_.padded, t, n,
+                                       task.epilogue, first, task.y);
       // A row is complete when the chunk has passed its last tile.
       const int done = t + n;
       const int complete = done == tiles
                                ? images * height
-                               : done / shape_.tiles * height + 2 * (done % shape_.tiles / across);
+                               : done / shape_.tiles * height +
+                                     2 * (done % shape_.tiles / across);
       for (; summed < tiles; summed += kWinogradTiles) {
         const int m = std::min(kWinogradTiles, tiles - summed);
         if (reach(summed + m - 1, 3) > complete) break;
-        run.kernels.winograd_input(task.y, shape_.padded, summed, m, channels, task.v);
-        run.kernels.winograd_gradient(task.by_channels, shape_.padded, summed, m, shape_.out,
-                                      task.q);
-        run.kernels.winograd_weight_gradient(task.q, shape_.out, task.v, channels, m, weights,
-                                             shape_.in, add);
+        run.kernels.winograd_input(task.y, shape_.padded, summed, m, channels,
+                                   task.v);
+        run.kernels.winograd_gradient(task.by_channels, shape_.padded, summed,
+                                      m, shape_.out, task.q);
+        run.kernels.winograd_weight_gradient(
+            task.q, shape_.out, task.v, channels, m, weights, shape_.in, add);
         add = true;
       }
     }

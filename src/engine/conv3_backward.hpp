@@ -1,6 +1,6 @@
-// Backward of a 3x3 convolution: the gradient of its input goes through the ReLU before it as it
-// leaves the registers, and the input, normalized once more, is used at once for the gradient of
-// the weights.
+// Backward of a 3x3 convolution: the gradient of its input goes through the
+// ReLU before it as it leaves the registers, and the input, normalized once
+// more, is used at once for the gradient of the weights.
 #pragma once
 
 #include <string>
@@ -28,10 +28,13 @@ class Conv3Backward {
     std::int64_t weight_size = 0;
     std::int64_t by_channels = 0, by_pixels = 0, y = 0, v = 0, m = 0, q = 0;
     std::size_t bytes = 0;
-    std::int64_t thread() const { return by_channels + by_pixels + y + v + m + q; }
+    std::int64_t thread() const {
+      return by_channels + by_pixels + y + v + m + q;
+    }
   };
 
-  // One task of backward: a part of the image groups, a range of input channels, a thread's panels.
+  // One task of backward: a part of the image groups, a range of input
+  // channels, a thread's panels.
   struct Task {
     const A* packed = nullptr;
     const GradientMap<S>* dy = nullptr;
@@ -42,15 +45,18 @@ class Conv3Backward {
     A* weights = nullptr;  // sums of the part
   };
   Space space_in(std::byte* region, int threads) const;
-  Task task_of(const Space& space, const BackwardCut& cut, int number, int thread) const;
+  Task task_of(const Space& space, const BackwardCut& cut, int number,
+               int thread) const;
   void direct(const Run<S>& run, const Task& task) const;
   void winograd(const Run<S>& run, const Task& task) const;
-  void fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image, int in_group,
-                     Panel<A> by_channels, Panel<A> by_pixels) const;
+  void fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image,
+                     int in_group, Panel<A> by_channels,
+                     Panel<A> by_pixels) const;
   void write_gradient(const Run<S>& run, const Space& space) const;
 
   Conv3Shape<S> shape_;
-  // With stride 2 an input pixel has 1, 2 or 4 outputs, by the parity of its row and column.
+  // With stride 2 an input pixel has 1, 2 or 4 outputs, by the parity of its
+  // row and column.
   struct Class {
     std::vector<std::int64_t> offsets;
     int first_tap = 0;  // in taps_

@@ -4,22 +4,25 @@
 
 #include "weight_packing.hpp"
 
-// Rows of a padded image are filled just before they are read. Output row y of a convolution of
-// stride s reads input rows s*y - 1 .. s*y + 1, so by then `filled` rows 0 .. s*y + 1 are there:
+// Rows of a padded image are filled just before they are read. Output row y of
+// a convolution of stride s reads input rows s*y - 1 .. s*y + 1, so by then
+// `filled` rows 0 .. s*y + 1 are there:
 //
 //     input   0 1 2 3 4 5 6 7        output y = 2, s = 1, reads 1 2 3:
 //               [ y ]                0 .. 3 are filled by then
 //
-// The panel of a whole image stays in L2, and each input pixel is normalized once.
-// Winograd works on chunks of 28 tiles (2 x 2 outputs) numbered along the group; a tile in tile row
-// r reads input rows 2*r - 1 .. 2*r + 2.
+// The panel of a whole image stays in L2, and each input pixel is normalized
+// once. Winograd works on chunks of 28 tiles (2 x 2 outputs) numbered along the
+// group; a tile in tile row r reads input rows 2*r - 1 .. 2*r + 2.
 namespace chexnet {
 
 template <class S>
-Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape) : shape_(shape) {
+Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape)
+    : shape_(shape) {
   for (int tap = 0; tap < 9; ++tap)
-    add_block_offsets(offsets_, shape.in / kBlock / shape.pair, shape.group * shape.padded.rows(),
-                      shape.padded, tap / 3, tap % 3);
+    add_block_offsets(offsets_, shape.in / kBlock / shape.pair,
+                      shape.group * shape.padded.rows(), shape.padded, tap / 3,
+                      tap % 3);
   build.need_workspace(space_in(nullptr, build.threads).bytes);
 }
 
@@ -28,11 +31,13 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
   LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(shape_.groups, kForwardParts);
-  const std::int64_t weights = static_cast<std::int64_t>(shape_.in) * shape_.out / shape_.pair;
+  const std::int64_t weights =
+      static_cast<std::int64_t>(shape_.in) * shape_.out / shape_.pair;
   s.packed = allocator.take<A>(weights * (shape_.winograd ? 16 : 9));
-  s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts, shape_.out};
-  s.panel =
-      shape_.group * shape_.padded.rows() * shape_.in / shape_.pair + 2 * Conv3Shape<S>::kSlack;
+  s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
+            shape_.out};
+  s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
+            2 * Conv3Shape<S>::kSlack;
   s.v = shape_.winograd ? std::int64_t{16} * shape_.in * kWinogradTiles : 0;
   s.m = shape_.winograd ? std::int64_t{16} * shape_.out * kWinogradTiles : 0;
   s.threads = allocator.take<A>(s.thread() * threads);
@@ -41,40 +46,49 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
 }
 
 template <class S>
-void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in, int image, int in_group,
-                               int y, Panel<A> panel) const {
+void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
+                               int image, int in_group, int y,
+                               Panel<A> panel) const {
   const std::int64_t first =
-      (static_cast<std::int64_t>(image) * shape_.input.height + y) * shape_.input.width;
+      (static_cast<std::int64_t>(image) * shape_.input.height + y) *
+      shape_.input.width;
   std::int64_t pixels[64];
   for (int x = 0; x < shape_.input.width; x += 64) {
     const int n = std::min(64, shape_.input.width - x);
     for (int i = 0; i < n; ++i) pixels[i] = first + x + i;
-    run.kernels.normalize(in, pixels, n, panel, shape_.padded.at(in_group, y, x));
+    run.kernels.normalize(in, pixels, n, panel,
+                          shape_.padded.at(in_group, y, x));
   }
 }
 
 template <class S>
-PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
-                                     std::int64_t pitch) const {
+PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
+                                     S* out, std::int64_t pitch) const {
   assert(in.channels == shape_.in && pitch >= shape_.out);
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
       run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
-      (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) * sizeof(S));
+      (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) *
+          sizeof(S));
   const Space space = space_in(run.workspace, run.thread_pool.size());
   const std::int64_t step = std::int64_t{9} * shape_.in;
-  pack_in_pieces(run.thread_pool, shape_.out, shape_.in, [&](int output, int first, int last) {
-    if (shape_.winograd) {
-      pack_winograd_block<A>({shape_.weight, step, 9}, output, first, last, false,
-                             static_cast<std::int64_t>(shape_.in) * shape_.out,
-                             space.packed + static_cast<std::int64_t>(output) * shape_.in);
-      return;
-    }
-    A* to = space.packed + output * step / shape_.pair;
-    for (int tap = 0; tap < 9;
-         ++tap, to += static_cast<std::int64_t>(shape_.in) / shape_.pair * kOutputs)
-      pack_block<A>({shape_.weight + tap, step, 9}, output, first, last, shape_.pair, to);
-  });
+  pack_in_pieces(
+      run.thread_pool, shape_.out, shape_.in,
+      [&](int output, int first, int last) {
+        if (shape_.winograd) {
+          pack_winograd_block<A>(
+              {shape_.weight, step, 9}, output, first, last, false,
+              static_cast<std::int64_t>(shape_.in) * shape_.out,
+              space.packed + static_cast<std::int64_t>(output) * shape_.in);
+          return;
+        }
+        A* to = space.packed + output * step / shape_.pair;
+        for (int tap = 0; tap < 9;
+             ++tap, to += static_cast<std::int64_t>(shape_.in) / shape_.pair *
+                          kOutputs)
+          pack_block<A>({shape_.weight + tap, step, 9}, output, first, last,
+                        shape_.pair, to);
+      });
   if (shape_.winograd)
     winograd(run, space, in, out, pitch);
   else
@@ -83,61 +97,76 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
 }
 
 template <class S>
-void Conv3Forward<S>::direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in, S* out,
+void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
+                             const FeatureMap<S>& in, S* out,
                              std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
-    const Panel<A> panel{space.threads + thread * space.thread() + Conv3Shape<S>::kSlack,
-                         shape_.group * shape_.padded.rows()};
+    const Panel<A> panel{
+        space.threads + thread * space.thread() + Conv3Shape<S>::kSlack,
+        shape_.group * shape_.padded.rows()};
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
     shape_.clear_border(panel, shape_.padded, shape_.in / kBlock / shape_.pair);
-    for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part); ++group)
+    for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part);
+         ++group)
       for (int i = 0; i < shape_.group_images(group); ++i) {
         const int image = group * shape_.group + i;
         int filled = 0;
         for (int y = 0; y < shape_.output.height; ++y) {
-          for (; filled < std::min(shape_.input.height, shape_.stride * y + 2); ++filled)
+          for (; filled < std::min(shape_.input.height, shape_.stride * y + 2);
+               ++filled)
             fill_row(run, in, image, i, filled, panel);
-          const std::int64_t corner = shape_.padded.at(i, shape_.stride * y - 1, -1);
-          S* to = out + (static_cast<std::int64_t>(image) * shape_.output.height + y) *
-                            shape_.output.width * pitch;
+          const std::int64_t corner =
+              shape_.padded.at(i, shape_.stride * y - 1, -1);
+          S* to =
+              out +
+              (static_cast<std::int64_t>(image) * shape_.output.height + y) *
+                  shape_.output.width * pitch;
           run.kernels.conv3_row(panel.units + corner * kBlock, offsets_.data(),
-                                static_cast<int>(offsets_.size()), shape_.output.width,
-                                shape_.stride, space.packed, shape_.out, to, pitch, moments);
+                                static_cast<int>(offsets_.size()),
+                                shape_.output.width, shape_.stride,
+                                space.packed, shape_.out, to, pitch, moments);
         }
       }
   });
 }
 
 template <class S>
-void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
-                               S* out, std::int64_t pitch) const {
+void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
+                               const FeatureMap<S>& in, S* out,
+                               std::int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   const int across = (shape_.input.width + 1) / 2;
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* memory = space.threads + thread * space.thread();
-    const Panel<A> panel{memory + Conv3Shape<S>::kSlack, shape_.group * shape_.padded.rows()};
+    const Panel<A> panel{memory + Conv3Shape<S>::kSlack,
+                         shape_.group * shape_.padded.rows()};
     A *v = memory + space.panel, *m = v + space.v;
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
     shape_.clear_border(panel, shape_.padded, shape_.in / kBlock);
-    for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part); ++group) {
+    for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part);
+         ++group) {
       const int tiles = shape_.tiles * shape_.group_images(group);
-      const std::int64_t first = static_cast<std::int64_t>(group) * shape_.group *
-                                 shape_.input.height * shape_.input.width;
+      const std::int64_t first = static_cast<std::int64_t>(group) *
+                                 shape_.group * shape_.input.height *
+                                 shape_.input.width;
       int filled = 0;  // rows of the group
       for (int t = 0; t < tiles; t += kWinogradTiles) {
         const int n = std::min(kWinogradTiles, tiles - t), last = t + n - 1;
         const int needed = last / shape_.tiles * shape_.input.height +
-                           std::min(shape_.input.height, 2 * (last % shape_.tiles / across) + 3);
+                           std::min(shape_.input.height,
+                                    2 * (last % shape_.tiles / across) + 3);
         for (; filled < needed; ++filled)
           fill_row(run, in, group * shape_.group + filled / shape_.input.height,
-                   filled / shape_.input.height, filled % shape_.input.height, panel);
+                   filled / shape_.input.height, filled % shape_.input.height,
+                   panel);
         run.kernels.winograd_input(panel, shape_.padded, t, n, shape_.in, v);
-        run.kernels.winograd_multiply(v, n, shape_.in, space.packed, 0, shape_.out, shape_.out, m);
-        run.kernels.winograd_output(m, shape_.padded, t, n, shape_.out, out + first * pitch, pitch,
-                                    moments);
+        run.kernels.winograd_multiply(v, n, shape_.in, space.packed, 0,
+                                      shape_.out, shape_.out, m);
+        run.kernels.winograd_output(m, shape_.padded, t, n, shape_.out,
+                                    out + first * pitch, pitch, moments);
       }
     }
   });

@@ -1,5 +1,6 @@
-// A 3x3 convolution with padding 1, fused with the BatchNorm and ReLU before it. Each image becomes
-// a padded panel, row by row just before its rows are needed.
+// A 3x3 convolution with padding 1, fused with the BatchNorm and ReLU before
+// it. Each image becomes a padded panel, row by row just before its rows are
+// needed.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ class Conv3Forward {
   using A = Accumulator<S>;
   Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape);
   // As PointwiseConvolution's.
-  PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out, std::int64_t pitch) const;
+  PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
+                      std::int64_t pitch) const;
 
  private:
   struct Space {
@@ -27,15 +29,16 @@ class Conv3Forward {
     std::int64_t thread() const { return panel + v + m; }
   };
   Space space_in(std::byte* region, int threads) const;
-  void direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in, S* out,
-              std::int64_t pitch) const;
-  void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in, S* out,
-                std::int64_t pitch) const;
-  void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image, int in_group, int y,
-                Panel<A> panel) const;
+  void direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
+              S* out, std::int64_t pitch) const;
+  void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
+                S* out, std::int64_t pitch) const;
+  void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image,
+                int in_group, int y, Panel<A> panel) const;
 
   Conv3Shape<S> shape_;
-  std::vector<std::int64_t> offsets_;  // from an output's upper left neighbor to its blocks
+  std::vector<std::int64_t>
+      offsets_;  // from an output's upper left neighbor to its blocks
 };
 
 }  // namespace chexnet

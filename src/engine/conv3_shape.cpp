@@ -2,37 +2,39 @@
 
 #include <cassert>
 
-// A padded image in a panel, here 4 x 3 pixels; each cell is a block of 16 units (16 channels, or
-// 32 in bf16 pairs). The panel repeats this for every image of the group, then for every block of
-// channels.
+// A padded image in a panel, here 4 x 3 pixels; each cell is a block of 16
+// units (16 channels, or 32 in bf16 pairs). The panel repeats this for every
+// image of the group, then for every block of channels.
 //
 //        0 0 0 0 0    one row of zeros above
 //        0 a b c 0    a zero on either side, so a 3x3 window never needs a test
 //        0 d e f 0
 //        0 g h i 0
 //        0 j k l 0
-//        0 0 0 0 0    two rows of zeros below: a Winograd tile of an odd map reads one row further
-//        0 0 0 0 0
+//        0 0 0 0 0    two rows of zeros below: a Winograd tile of an odd map
+//        reads one row further 0 0 0 0 0
 //
-// Invariant: zeros are written once per task (clear_border) and never again; rows of pixels are
-// overwritten by the next image of the same place in a group.
+// Invariant: zeros are written once per task (clear_border) and never again;
+// rows of pixels are overwritten by the next image of the same place in a
+// group.
 namespace chexnet {
 namespace {
 
-// With more channels the 16 weight matrices of Winograd no longer stay in the caches.
+// With more channels the 16 weight matrices of Winograd no longer stay in the
+// caches.
 constexpr int kMostWinogradChannels = 256;
 
 }  // namespace
 
 template <class S>
-Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name, int in_, int out_,
-                          MapShape shape, int stride_)
+Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
+                          int in_, int out_, MapShape shape, int stride_)
     : in(in_),
       out(out_),
       pair(build.kernels.pair),
       stride(stride_),
-      winograd(build.winograd && build.kernels.winograd_input != nullptr && stride_ == 1 &&
-               in_ <= kMostWinogradChannels),
+      winograd(build.winograd && build.kernels.winograd_input != nullptr &&
+               stride_ == 1 && in_ <= kMostWinogradChannels),
       input(shape),
       output(stride_ == 1 ? shape : shape.halved()),
       padded{shape.height, shape.width},
@@ -50,12 +52,16 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name, int in
 }
 
 template <class S>
-void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const {
-  const auto clear = [](A* from, std::int64_t rows) { std::fill_n(from, rows * kBlock, A(0)); };
+void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape,
+                                 int blocks) const {
+  const auto clear = [](A* from, std::int64_t rows) {
+    std::fill_n(from, rows * kBlock, A(0));
+  };
   const std::int64_t pitch = shape.pitch();
   for (int block = 0; block < blocks; ++block)
     for (int image = 0; image < group; ++image) {
-      A* at = panel.units + (block * panel.rows + image * shape.rows()) * kBlock;
+      A* at =
+          panel.units + (block * panel.rows + image * shape.rows()) * kBlock;
       clear(at, pitch);
       for (int y = 0; y < shape.height; ++y) {
         clear(at + (y + 1) * pitch * kBlock, 1);
@@ -65,8 +71,9 @@ void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape, int b
     }
 }
 
-void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks, std::int64_t panel_rows,
-                       const PaddedImage& shape, int y, int x) {
+void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks,
+                       std::int64_t panel_rows, const PaddedImage& shape, int y,
+                       int x) {
   for (int block = 0; block < blocks; ++block)
     offsets.push_back((block * panel_rows + y * shape.pitch() + x) * kBlock);
 }

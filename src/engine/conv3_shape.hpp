@@ -1,5 +1,5 @@
-// What forward and backward of a 3x3 convolution share: sizes, and how a batch is cut into groups
-// of images that one task pads and works on.
+// What forward and backward of a 3x3 convolution share: sizes, and how a batch
+// is cut into groups of images that one task pads and works on.
 #pragma once
 
 #include <string>
@@ -12,17 +12,19 @@ namespace chexnet {
 template <class S>
 struct Conv3Shape {
   using A = Accumulator<S>;
-  // Slack before a panel: in a padded image the unit left of the first pixel is written too.
+  // Slack before a panel: in a padded image the unit left of the first pixel is
+  // written too.
   static constexpr std::int64_t kSlack = kBlock;
 
   // stride 1 or 2
-  Conv3Shape(const Build<S>& build, const std::string& name, int in, int out, MapShape shape,
-             int stride);
+  Conv3Shape(const Build<S>& build, const std::string& name, int in, int out,
+             MapShape shape, int stride);
 
   int group_images(int group_number) const {
     return std::min(group, input.images - group_number * group);
   }
-  // Zeroes the rows above and below each image of a panel, and the columns at its sides.
+  // Zeroes the rows above and below each image of a panel, and the columns at
+  // its sides.
   void clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const;
 
   int in, out, pair, stride;
@@ -36,8 +38,10 @@ struct Conv3Shape {
   std::int64_t end;  // of the weight in the flat buffer
 };
 
-// Adds the offset of each block of `channels` at (y, x) in a panel of padded images.
-void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks, std::int64_t panel_rows,
-                       const PaddedImage& shape, int y, int x);
+// Adds the offset of each block of `channels` at (y, x) in a panel of padded
+// images.
+void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks,
+                       std::int64_t panel_rows, const PaddedImage& shape, int y,
+                       int x);
 
 }  // namespace chexnet

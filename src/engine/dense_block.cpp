@@ -2,22 +2,24 @@
 
 #include <cassert>
 
-// One map holds all features of a block; a layer reads a prefix and appends 32 channels:
+// One map holds all features of a block; a layer reads a prefix and appends 32
+// channels:
 //
 //     channels   0          in    in+32   in+64                channels
 //     map       [ the input  | l 0  | l 1  | ...                     ]
 //     layer 0    reads ----->| writes
 //     layer 1    reads ------------>| writes
 //
-// The gradient map has the same layout. Backward, from the last layer to the first: a layer takes
-// the gradient of its own 32 channels, to which all later layers have added by then, and adds to
-// the prefix. Invariant: before layer i runs backward, the gradient of its channels is complete but
-// for offset and slope, which final_gradient applies (norm.hpp).
+// The gradient map has the same layout. Backward, from the last layer to the
+// first: a layer takes the gradient of its own 32 channels, to which all later
+// layers have added by then, and adds to the prefix. Invariant: before layer i
+// runs backward, the gradient of its channels is complete but for offset and
+// slope, which final_gradient applies (norm.hpp).
 namespace chexnet {
 
 template <class S>
-DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in, int layers,
-                          const DenseNetSpec& spec, MapShape shape)
+DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
+                          int layers, const DenseNetSpec& spec, MapShape shape)
     : in_(in),
       growth_(spec.growth),
       width_(spec.growth * spec.bottleneck),
@@ -34,17 +36,22 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in, int 
     const std::size_t bytes = shape.bytes<S>(width_);
     layers_.push_back(
         {Norm<S>(build, layer + ".norm1", channels),
-         PointwiseConvolution<S>(build, layer + ".conv1", channels, width_, shape, Reading::kEach),
-         ChannelStatistics<S>(build, width_), Norm<S>(build, layer + ".norm2", width_),
+         PointwiseConvolution<S>(build, layer + ".conv1", channels, width_,
+                                 shape, Reading::kEach),
+         ChannelStatistics<S>(build, width_),
+         Norm<S>(build, layer + ".norm2", width_),
          Convolution3x3<S>(build, layer + ".conv2", width_, growth_, shape, 1),
          build.add_saved(bytes),
-         build.training ? build.plan.add(bytes, kTurn - build.moment, kTurn - build.moment) : -1});
+         build.training
+             ? build.plan.add(bytes, kTurn - build.moment, kTurn - build.moment)
+             : -1});
   }
   const int reader = build.moment + 1;
-  features_.map =
-      build.plan.add(features_.bytes(), producer, build.training ? kTurn - producer : reader);
+  features_.map = build.plan.add(features_.bytes(), producer,
+                                 build.training ? kTurn - producer : reader);
   if (build.training)
-    features_.gradient = build.plan.add(features_.bytes(), kTurn - reader, kTurn - producer);
+    features_.gradient =
+        build.plan.add(features_.bytes(), kTurn - reader, kTurn - producer);
 }
 
 template <class S>
@@ -56,11 +63,12 @@ void DenseBlock<S>::forward(const Run<S>& run) const {
   for (const Layer& layer : layers_) {
     S* t = run.template buffer<S>(layer.bottleneck);
     layer.norm1.prepare(run, features_.statistics, count);
-    const PartSums narrow = layer.conv1.forward(run, layer.norm1.map(run, x, pitch), t, width_);
+    const PartSums narrow =
+        layer.conv1.forward(run, layer.norm1.map(run, x, pitch), t, width_);
     if (run.training) layer.statistics.set(run, narrow, 0, count);
     layer.norm2.prepare(run, layer.statistics, count);
-    const PartSums grown =
-        layer.conv2.forward(run, layer.norm2.map(run, t, width_), x + channels, pitch);
+    const PartSums grown = layer.conv2.forward(
+        run, layer.norm2.map(run, t, width_), x + channels, pitch);
     if (run.training) features_.statistics.set(run, grown, channels, count);
     channels += growth_;
   }
@@ -74,7 +82,8 @@ void DenseBlock<S>::backward(const Run<S>& run) const {
 }
 
 template <class S>
-void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer, int first_new) const {
+void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer,
+                             int first_new) const {
   const S* x = features_.data(run);
   S* dx = features_.d(run);
   const S* t = run.template buffer<S>(layer.bottleneck);
@@ -85,7 +94,8 @@ void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer, int first_ne
   A *b = a + width_, *c = b + width_;
 
   features_.statistics.final_gradient(run, first_new, growth_, a, b, c);
-  const GradientMap<S> grown{dx + first_new, pitch, x + first_new, pitch, growth_, a, b, c};
+  const GradientMap<S> grown{
+      dx + first_new, pitch, x + first_new, pitch, growth_, a, b, c};
   GradientEpilogue<S> epilogue;
   epilogue.map = layer.norm2.map(run, t, width_);
   epilogue.mean = layer.statistics.mean(run);
@@ -107,10 +117,12 @@ void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer, int first_ne
 }
 
 template <class S>
-Transition<S>::Transition(Build<S>& build, const std::string& name, const Features<S>& from)
+Transition<S>::Transition(Build<S>& build, const std::string& name,
+                          const Features<S>& from)
     : out_(from.channels / 2),
       norm_(build, name + ".norm", from.channels),
-      conv_(build, name + ".conv", from.channels, out_, from.shape, Reading::kMean2x2),
+      conv_(build, name + ".conv", from.channels, out_, from.shape,
+            Reading::kMean2x2),
       constants_(build.template keep<Accumulator<S>>(3 * out_)) {
   ++build.moment;
 }
@@ -121,7 +133,8 @@ void Transition<S>::forward(const Run<S>& run, const Features<S>& from,
   assert(to.channels >= out_);
   norm_.prepare(run, from.statistics, from.count(run));
   const PartSums sums =
-      conv_.forward(run, norm_.map(run, from.data(run), from.channels), to.data(run), to.channels);
+      conv_.forward(run, norm_.map(run, from.data(run), from.channels),
+                    to.data(run), to.channels);
   if (run.training) to.statistics.set(run, sums, 0, to.count(run));
 }
 
@@ -131,15 +144,18 @@ void Transition<S>::backward(const Run<S>& run, const Features<S>& from,
   auto* a = run.template kept_at<Accumulator<S>>(constants_);
   auto *b = a + out_, *c = b + out_;
   to.statistics.final_gradient(run, 0, out_, a, b, c);
-  const GradientMap<S> dy{to.d(run), to.channels, to.data(run), to.channels, out_, a, b, c};
+  const GradientMap<S> dy{
+      to.d(run), to.channels, to.data(run), to.channels, out_, a, b, c};
   GradientEpilogue<S> epilogue;
   epilogue.map = norm_.map(run, from.data(run), from.channels);
   epilogue.mean = from.statistics.mean(run);
   epilogue.d = from.d(run);
   epilogue.d_pitch = from.channels;
   epilogue.multiplier = norm_.scale(run);
-  if (from.shape.height % 2 != 0 || from.shape.width % 2 != 0)  // the mean leaves some pixels out
-    std::fill_n(reinterpret_cast<std::byte*>(from.d(run)), from.bytes(), std::byte{0});
+  if (from.shape.height % 2 != 0 ||
+      from.shape.width % 2 != 0)  // the mean leaves some pixels out
+    std::fill_n(reinterpret_cast<std::byte*>(from.d(run)), from.bytes(),
+                std::byte{0});
   from.statistics.clear_corrections(run);
   const PartSums sums = conv_.backward(run, dy, epilogue);
   norm_.backward_shared(run, sums, from.statistics, from.count(run));

@@ -1,8 +1,10 @@
-// Dense blocks without concatenation (Huang et al., CVPR 2017). All features of a block are in one
-// channels-last map, their gradients in another; each layer reads the first channels and writes the
-// next 32. A channel's batch statistics are computed once, by its producer, and shared by every
-// layer that reads it; what their BatchNorms take off its gradient is linear in the channel, so it
-// is added up per channel and applied once, when the producer consumes the gradient.
+// Dense blocks without concatenation (Huang et al., CVPR 2017). All features of
+// a block are in one channels-last map, their gradients in another; each layer
+// reads the first channels and writes the next 32. A channel's batch statistics
+// are computed once, by its producer, and shared by every layer that reads it;
+// what their BatchNorms take off its gradient is linear in the channel, so it
+// is added up per channel and applied once, when the producer consumes the
+// gradient.
 #pragma once
 
 #include <string>
@@ -34,13 +36,14 @@ class DenseBlock {
  public:
   using A = Accumulator<S>;
   // Described right after what produces its first `in` channels.
-  DenseBlock(Build<S>& build, const std::string& name, int in, int layers, const DenseNetSpec& spec,
-             MapShape shape);
+  DenseBlock(Build<S>& build, const std::string& name, int in, int layers,
+             const DenseNetSpec& spec, MapShape shape);
 
   const Features<S>& features() const { return features_; }
   // The first `in` channels and their statistics are there.
   void forward(const Run<S>& run) const;
-  // The gradient of all channels is there, as far as readers outside the block go.
+  // The gradient of all channels is there, as far as readers outside the block
+  // go.
   void backward(const Run<S>& run) const;
 
  private:
@@ -61,15 +64,17 @@ class DenseBlock {
   std::size_t constants_, ones_;
 };
 
-// BN-ReLU-1x1, then a 2x2 mean; computed with the mean first, which is the same because both are
-// linear, at a quarter of the work.
+// BN-ReLU-1x1, then a 2x2 mean; computed with the mean first, which is the same
+// because both are linear, at a quarter of the work.
 template <class S>
 class Transition {
  public:
   Transition(Build<S>& build, const std::string& name, const Features<S>& from);
   MapShape output_shape() const { return conv_.output_shape(); }
-  void forward(const Run<S>& run, const Features<S>& from, const Features<S>& to) const;
-  void backward(const Run<S>& run, const Features<S>& from, const Features<S>& to) const;
+  void forward(const Run<S>& run, const Features<S>& from,
+               const Features<S>& to) const;
+  void backward(const Run<S>& run, const Features<S>& from,
+                const Features<S>& to) const;
 
  private:
   int out_;

@@ -1,25 +1,26 @@
 #include "densenet.hpp"
 
-// Moments of the plan (pass.hpp): the stem is 1, each dense layer and each transition one more. The
-// stem writes straight into the first block's map, a transition into the next block's, so there is
-// no copy between them.
+// Moments of the plan (pass.hpp): the stem is 1, each dense layer and each
+// transition one more. The stem writes straight into the first block's map, a
+// transition into the next block's, so there is no copy between them.
 namespace chexnet {
 
 template <class S>
-DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::string& head,
-                      const Engine::Options& options)
-    : stem_(build, "features.conv0", "features.norm0", options.batch, options.size,
-            normalization_of(options.mean, options.std)),
+DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
+                      const std::string& head, const Engine::Options& options)
+    : stem_(build, "features.conv0", "features.norm0", options.batch,
+            options.size, normalization_of(options.mean, options.std)),
       constants_(build.template keep<A>(3 * Stem<S>::kChannels)) {
   int channels = Stem<S>::kChannels;
   MapShape shape = stem_.output_shape();
   for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
     const std::string number = std::to_string(b + 1);
-    blocks_.emplace_back(build, "features.denseblock" + number, channels, spec.blocks[b], spec,
-                         shape);
+    blocks_.emplace_back(build, "features.denseblock" + number, channels,
+                         spec.blocks[b], spec, shape);
     channels = blocks_.back().features().channels;
     if (b + 1 == spec.blocks.size()) break;
-    transitions_.emplace_back(build, "features.transition" + number, blocks_.back().features());
+    transitions_.emplace_back(build, "features.transition" + number,
+                              blocks_.back().features());
     channels /= 2;
     shape = transitions_.back().output_shape();
   }
@@ -28,27 +29,32 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::stri
 }
 
 template <class S>
-void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images, A* logits) const {
+void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
+                          A* logits) const {
   const Features<S>& first = blocks_.front().features();
   {
     const auto span = run.forward_span("stem");
-    const PartSums sums = stem_.forward(run, images, first.data(run), first.channels);
+    const PartSums sums =
+        stem_.forward(run, images, first.data(run), first.channels);
     if (run.training) first.statistics.set(run, sums, 0, first.count(run));
   }
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.forward_span("block", b + 1);
     blocks_[b].forward(run);
     if (b < transitions_.size())
-      transitions_[b].forward(run, blocks_[b].features(), blocks_[b + 1].features());
+      transitions_[b].forward(run, blocks_[b].features(),
+                              blocks_[b + 1].features());
   }
   const auto span = run.forward_span("head");
   const Features<S>& last = blocks_.back().features();
   last_norm_->prepare(run, last.statistics, last.count(run));
-  head_->forward(run, last_norm_->map(run, last.data(run), last.channels), logits);
+  head_->forward(run, last_norm_->map(run, last.data(run), last.channels),
+                 logits);
 }
 
 template <class S>
-void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const {
+void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
+                           const A* dlogits) const {
   {
     const auto span = run.backward_span("head");
     head_->backward_weights(run, dlogits);
@@ -61,13 +67,14 @@ void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const 
     epilogue.d_pitch = last.channels;
     epilogue.multiplier = last_norm_->scale(run);
     last.statistics.clear_corrections(run);
-    last_norm_->backward_shared(run, head_->backward_map(run, epilogue), last.statistics,
-                                last.count(run));
+    last_norm_->backward_shared(run, head_->backward_map(run, epilogue),
+                                last.statistics, last.count(run));
   }
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     const auto span = run.backward_span("block", b + 1);
     if (b < transitions_.size())
-      transitions_[b].backward(run, blocks_[b].features(), blocks_[b + 1].features());
+      transitions_[b].backward(run, blocks_[b].features(),
+                               blocks_[b + 1].features());
     blocks_[b].backward(run);
   }
   const auto span = run.backward_span("stem");
@@ -76,9 +83,9 @@ void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images, const 
   A* a = run.template kept_at<A>(constants_);
   A *b = a + kChannels, *c = b + kChannels;
   first.statistics.final_gradient(run, 0, kChannels, a, b, c);
-  stem_.backward(
-      run, images,
-      {first.d(run), first.channels, first.data(run), first.channels, kChannels, a, b, c});
+  stem_.backward(run, images,
+                 {first.d(run), first.channels, first.data(run), first.channels,
+                  kChannels, a, b, c});
 }
 
 template class DenseNet<float>;

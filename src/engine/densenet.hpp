@@ -1,4 +1,5 @@
-// DenseNet: stem, four dense blocks with transitions between them, classifier head.
+// DenseNet: stem, four dense blocks with transitions between them, classifier
+// head.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,8 @@ class DenseNet {
   DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::string& head,
            const Engine::Options& options);
   void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
-  void backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const;
+  void backward(const Run<S>& run, const std::uint8_t* images,
+                const A* dlogits) const;
 
  private:
   Stem<S> stem_;

@@ -6,9 +6,10 @@
 #include "densenet.hpp"
 #include "resnet.hpp"
 
-// Memory is one mapping: kept for the network's life, workspace of one pass, maps by the plan. Its
-// size is known from the description alone, before there is memory: engine_bytes builds a network
-// on no parameters and no pool and asks it.
+// Memory is one mapping: kept for the network's life, workspace of one pass,
+// maps by the plan. Its size is known from the description alone, before there
+// is memory: engine_bytes builds a network on no parameters and no pool and
+// asks it.
 namespace chexnet {
 namespace {
 
@@ -16,12 +17,12 @@ template <class S, class Net, class Spec>
 class NetworkEngine final : public Engine {
  public:
   using A = Accumulator<S>;
-  NetworkEngine(const Spec& spec, const std::string& head, const Options& options,
-                const FlatParameters& parameters, int threads, ThreadPool* thread_pool,
-                Arena* arena)
+  NetworkEngine(const Spec& spec, const std::string& head,
+                const Options& options, const FlatParameters& parameters,
+                int threads, ThreadPool* thread_pool, Arena* arena)
       : options_(options),
-        build_{kernels<S>(options.instruction_set), parameters, threads, options.training,
-               options.winograd && sizeof(S) != 2},
+        build_{kernels<S>(options.instruction_set), parameters, threads,
+               options.training, options.winograd && sizeof(S) != 2},
         thread_pool_(thread_pool),
         arena_(arena) {
     build_.moment = 1;
@@ -36,33 +37,43 @@ class NetworkEngine final : public Engine {
     allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
     return allocator.used();
   }
-  void forward(const std::uint8_t* images, const MicroBatch& micro_batch, void* logits) override {
+  void forward(const std::uint8_t* images, const MicroBatch& micro_batch,
+               void* logits) override {
     images_ = images;
     network_->forward(run(micro_batch), images, static_cast<A*>(logits));
   }
   void backward(const void* dlogits, const MicroBatch& micro_batch) override {
     assert(images_ != nullptr);  // a forward came before
-    network_->backward(run(micro_batch), images_, static_cast<const A*>(dlogits));
+    network_->backward(run(micro_batch), images_,
+                       static_cast<const A*>(dlogits));
   }
-  void set_layer_times(LayerTimes* layer_times) override { layer_times_ = layer_times; }
+  void set_layer_times(LayerTimes* layer_times) override {
+    layer_times_ = layer_times;
+  }
   void set_profiler(Profiler* profiler) override { profiler_ = profiler; }
   std::string description() const override {
-    const std::string type = sizeof(S) == 2 ? "bf16" : sizeof(S) == 4 ? "fp32" : "fp64";
+    const std::string type = sizeof(S) == 2   ? "bf16"
+                             : sizeof(S) == 4 ? "fp32"
+                                              : "fp64";
     return "own engine, " + type + " by " + build_.kernels.name +
            (build_.winograd ? ", 3x3 by Winograd" : ", 3x3 direct");
   }
 
  private:
   Run<S> run(const MicroBatch& micro_batch) {
-    assert(arena_ != nullptr && thread_pool_ != nullptr);  // made to run, not to be measured
+    assert(arena_ != nullptr &&
+           thread_pool_ != nullptr);  // made to run, not to be measured
     assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
     run.micro_batch = micro_batch;
-    run.kept = allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
-    run.workspace = allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
-    run.arena = allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
+    run.kept =
+        allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
+    run.workspace =
+        allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
+    run.arena = allocator.take<std::byte>(
+        static_cast<std::int64_t>(build_.plan.bytes()));
     run.plan = &build_.plan;
     run.layer_times = layer_times_;
     run.profiler = profiler_;
@@ -80,18 +91,22 @@ class NetworkEngine final : public Engine {
 };
 
 template <class S>
-std::unique_ptr<Engine> of_storage(const NetworkSpec& spec, const Engine::Options& options,
-                                   const FlatParameters& parameters, int threads,
-                                   ThreadPool* thread_pool, Arena* arena) {
+std::unique_ptr<Engine> of_storage(const NetworkSpec& spec,
+                                   const Engine::Options& options,
+                                   const FlatParameters& parameters,
+                                   int threads, ThreadPool* thread_pool,
+                                   Arena* arena) {
   if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family))
     return std::make_unique<NetworkEngine<S, DenseNet<S>, DenseNetSpec>>(
-        *dense, spec.head.name, options, parameters, threads, thread_pool, arena);
+        *dense, spec.head.name, options, parameters, threads, thread_pool,
+        arena);
   return std::make_unique<NetworkEngine<S, ResNet<S>, ResNetSpec>>(
-      std::get<ResNetSpec>(spec.family), spec.head.name, options, parameters, threads, thread_pool,
-      arena);
+      std::get<ResNetSpec>(spec.family), spec.head.name, options, parameters,
+      threads, thread_pool, arena);
 }
 
-std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& options,
+std::unique_ptr<Engine> build(const NetworkSpec& spec,
+                              const Engine::Options& options,
                               const FlatParameters& parameters, int threads,
                               ThreadPool* thread_pool, Arena* arena) {
   assert(options.batch > 0 && options.findings > 0 && threads > 0);
@@ -99,18 +114,21 @@ std::unique_ptr<Engine> build(const NetworkSpec& spec, const Engine::Options& op
   if (!refusal.empty()) throw ConfigError("[engine] " + refusal);
   switch (options.arithmetic) {
     case Arithmetic::kFp64:
-      return of_storage<double>(spec, options, parameters, threads, thread_pool, arena);
+      return of_storage<double>(spec, options, parameters, threads, thread_pool,
+                                arena);
     case Arithmetic::kBf16:
-      return of_storage<Bf16>(spec, options, parameters, threads, thread_pool, arena);
+      return of_storage<Bf16>(spec, options, parameters, threads, thread_pool,
+                              arena);
     case Arithmetic::kFp32:
       break;
   }
-  return of_storage<float>(spec, options, parameters, threads, thread_pool, arena);
+  return of_storage<float>(spec, options, parameters, threads, thread_pool,
+                           arena);
 }
 
-// Whether every map has channels in multiples of 32: the kernels know no rest. Each block adds
-// layers * growth channels, and each transition halves what is there by then, so 64 + 5 * 32 = 224
-// becomes 112, which is none.
+// Whether every map has channels in multiples of 32: the kernels know no rest.
+// Each block adds layers * growth channels, and each transition halves what is
+// there by then, so 64 + 5 * 32 = 224 becomes 112, which is none.
 bool whole_blocks(const DenseNetSpec& spec) {
   if (spec.stem != 64 || spec.growth % kOutputs != 0) return false;
   int channels = spec.stem;
@@ -129,19 +147,24 @@ std::string engine_refuses(const NetworkSpec& spec, int size) {
   const auto* dense = std::get_if<DenseNetSpec>(&spec.family);
   if (dense != nullptr && !whole_blocks(*dense))
     return "channels in multiples of " + std::to_string(kOutputs);
-  if (size < 32) return "images of at least 32 pixels, not " + std::to_string(size);
+  if (size < 32)
+    return "images of at least 32 pixels, not " + std::to_string(size);
   return "";
 }
 
-std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
-                                    const FlatParameters& parameters, ThreadPool& thread_pool,
-                                    Arena& arena) {
-  return build(spec, options, parameters, thread_pool.size(), &thread_pool, &arena);
+std::unique_ptr<Engine> make_engine(const NetworkSpec& spec,
+                                    const Engine::Options& options,
+                                    const FlatParameters& parameters,
+                                    ThreadPool& thread_pool, Arena& arena) {
+  return build(spec, options, parameters, thread_pool.size(), &thread_pool,
+               &arena);
 }
 
-std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads) {
+std::size_t engine_bytes(const NetworkSpec& spec,
+                         const Engine::Options& options, int threads) {
   FlatParameters nothing;
-  nothing.parameter = nothing.statistics = [](const std::string&) { return std::int64_t{0}; };
+  nothing.parameter =
+      nothing.statistics = [](const std::string&) { return std::int64_t{0}; };
   return build(spec, options, nothing, threads, nullptr, nullptr)->bytes();
 }
 

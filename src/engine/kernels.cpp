@@ -25,7 +25,8 @@ std::vector<Available> available() {
     avx2_kernels(list.back().set);
   }
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+      __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq")) {
     list.push_back({"avx512", {}});
     avx512_kernels(list.back().set);
     if (__builtin_cpu_supports("avx512bf16")) {

@@ -47,7 +47,9 @@ double gflops_of(ThreadPool& thread_pool) {
       flops[static_cast<std::size_t>(task)] = k.fma_loop(kRounds);
     });
     const double seconds = now_s() - start;
-    best = std::max(best, 1e-9 * std::accumulate(flops.begin(), flops.end(), 0.0) / seconds);
+    best =
+        std::max(best, 1e-9 * std::accumulate(flops.begin(), flops.end(), 0.0) /
+                           seconds);
   }
   return best;
 }
@@ -68,19 +70,22 @@ Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
   Arena memory;
   std::byte* from = memory.reserve(2 * kBytes * threads);
   std::byte* to = from + kBytes * threads;
-  for (int repeat = 0; repeat < 4; ++repeat) {  // the first one touches the pages
+  for (int repeat = 0; repeat < 4;
+       ++repeat) {  // the first one touches the pages
     const double start = now_s();
     thread_pool.run(thread_pool.size(), [&](int task, int) {
       const std::size_t at = kBytes * static_cast<std::size_t>(task);
       std::memcpy(to + at, from + at, kBytes);
     });
     const double bytes = 2.0 * static_cast<double>(kBytes * threads);
-    ceilings.gb_per_s = std::max(ceilings.gb_per_s, 1e-9 * bytes / (now_s() - start));
+    ceilings.gb_per_s =
+        std::max(ceilings.gb_per_s, 1e-9 * bytes / (now_s() - start));
   }
   return ceilings;
 }
 
-PassTimer::PassTimer(LayerTimes* layer_times, PassKind kind, double flops, double bytes)
+PassTimer::PassTimer(LayerTimes* layer_times, PassKind kind, double flops,
+                     double bytes)
     : entry_(layer_times == nullptr ? nullptr : &layer_times->of(kind)) {
   if (entry_ == nullptr) return;
   entry_->flops += flops;

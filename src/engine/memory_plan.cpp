@@ -8,15 +8,17 @@
 #include <new>
 #include <numeric>
 
-// Packing rectangles: a buffer is as wide as its lifetime and as high as its bytes, and may be
-// moved up and down only. Largest first, because small ones fit into the gaps that large ones
-// leave.
+// Packing rectangles: a buffer is as wide as its lifetime and as high as its
+// bytes, and may be moved up and down only. Largest first, because small ones
+// fit into the gaps that large ones leave.
 namespace chexnet {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+std::size_t rounded_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
 
 }  // namespace
 
@@ -29,8 +31,9 @@ int MemoryPlan::add(std::size_t bytes, int first, int last) {
 void MemoryPlan::assign_offsets() {
   std::vector<std::size_t> order(buffers_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      order, [&](std::size_t a, std::size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return buffers_[a].bytes > buffers_[b].bytes;
+  });
   std::vector<const Buffer*> placed;  // by offset
   bytes_ = 0;
   for (const std::size_t i : order) {
@@ -44,7 +47,8 @@ void MemoryPlan::assign_offsets() {
     buffer.offset = at;
     bytes_ = std::max(bytes_, at + buffer.bytes);
     placed.insert(
-        std::ranges::upper_bound(placed, at, {}, [](const Buffer* b) { return b->offset; }),
+        std::ranges::upper_bound(placed, at, {},
+                                 [](const Buffer* b) { return b->offset; }),
         &buffer);
   }
 }
@@ -61,13 +65,15 @@ std::byte* Arena::reserve(std::size_t bytes) {
   if (bytes <= bytes_) return data_;
   release();
   const std::size_t wanted = rounded_up(bytes, kHugePage) + kHugePage;
-  void* mapping = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapping = mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
   mapping_ = static_cast<std::byte*>(mapping);
   mapped_ = wanted;
   void* start = mapping_;
   std::size_t space = wanted;
-  data_ = static_cast<std::byte*>(std::align(kHugePage, wanted - kHugePage, start, space));
+  data_ = static_cast<std::byte*>(
+      std::align(kHugePage, wanted - kHugePage, start, space));
   bytes_ = wanted - kHugePage;
   madvise(data_, bytes_, MADV_HUGEPAGE);
   return data_;

@@ -7,8 +7,8 @@
 namespace chexnet {
 
 NetworkSpec network_spec(const std::string& arch) {
-  // torchvision zeroes the bias of a DenseNet's classifier and leaves that of a ResNet's as it was
-  // drawn.
+  // torchvision zeroes the bias of a DenseNet's classifier and leaves that of a
+  // ResNet's as it was drawn.
   static const HeadSpec dense_head = {"classifier", HeadSpec::Bias::kZero};
   static const HeadSpec res_head = {"fc", HeadSpec::Bias::kUniform};
   static const std::vector<NetworkSpec> table = {
@@ -28,8 +28,8 @@ NetworkSpec network_spec(const std::string& arch) {
 }
 
 int smallest_input(const NetworkSpec& spec) {
-  // A ResNet halves rounding up, as do the two layers of a DenseNet's stem; the pools of its three
-  // transitions round down.
+  // A ResNet halves rounding up, as do the two layers of a DenseNet's stem; the
+  // pools of its three transitions round down.
   if (std::holds_alternative<ResNetSpec>(spec.family)) return 1;
   constexpr int kAfterStem = 2 * 2 * 2;
   return 4 * kAfterStem - 3;

@@ -6,16 +6,22 @@
 
 #include "chexnet/comm/moments.hpp"
 
-// A channel x is made once and read by many BatchNorms, of which reader r computes
-// scale_r * (x - mean) * inverse + bias_r. Its gradient is the sum over readers
+// A channel x is made once and read by many BatchNorms, of which reader r
+// computes scale_r * (x - mean) * inverse + bias_r. Its gradient is the sum
+// over readers
 //
-//     dx = sum_r scale_r * (dy_r - mean(dy_r) - (x - mean) * inverse^2 * mean(dy_r * (x - mean)))
-//        = sum_r scale_r * dy_r                      each reader adds this to the gradient map
-//          - offset - slope * (x - mean)             readers add up two numbers per channel,
-//                                                    final_gradient applies them once
+//     dx = sum_r scale_r * (dy_r - mean(dy_r) - (x - mean) * inverse^2 *
+//     mean(dy_r * (x - mean)))
+//        = sum_r scale_r * dy_r                      each reader adds this to
+//        the gradient map
+//          - offset - slope * (x - mean)             readers add up two numbers
+//          per channel,
+//                                                    final_gradient applies
+//                                                    them once
 //
-// Invariant: clear_corrections comes before the first reader's backward of a step, final_gradient
-// after the last one's. Sums are double; parts are combined in order (pass.hpp).
+// Invariant: clear_corrections comes before the first reader's backward of a
+// step, final_gradient after the last one's. Sums are double; parts are
+// combined in order (pass.hpp).
 namespace chexnet {
 
 template <class S>
@@ -28,12 +34,13 @@ ChannelStatistics<S>::ChannelStatistics(Build<S>& build, int channels)
       slope_(build.template keep<double>(channels)) {}
 
 template <class S>
-void ChannelStatistics<S>::set(const Run<S>& run, const PartSums& sums, int first,
-                               double count) const {
+void ChannelStatistics<S>::set(const Run<S>& run, const PartSums& sums,
+                               int first, double count) const {
   assert(first >= 0 && first + sums.channels <= channels_ && count > 0);
   sums.combine();
   const auto channels = static_cast<std::size_t>(sums.channels);
-  const std::span mean(sums.first(0), channels), deviations(sums.second(0), channels);
+  const std::span mean(sums.first(0), channels),
+      deviations(sums.second(0), channels);
   if (run.sync != nullptr) count /= run.sync->size();
   for (std::size_t c = 0; c < channels; ++c) {
     mean[c] /= count;
@@ -56,10 +63,11 @@ void ChannelStatistics<S>::clear_corrections(const Run<S>& run) const {
 }
 
 template <class S>
-void ChannelStatistics<S>::final_gradient(const Run<S>& run, int first, int count, A* a, A* b,
-                                          A* c) const {
+void ChannelStatistics<S>::final_gradient(const Run<S>& run, int first,
+                                          int count, A* a, A* b, A* c) const {
   assert(first >= 0 && first + count <= channels_);
-  const double *offset = this->offset(run) + first, *slope = this->slope(run) + first;
+  const double *offset = this->offset(run) + first,
+               *slope = this->slope(run) + first;
   std::vector<double> shared;
   if (run.sync != nullptr) {
     shared.assign(offset, offset + count);
@@ -71,7 +79,8 @@ void ChannelStatistics<S>::final_gradient(const Run<S>& run, int first, int coun
   for (int i = 0; i < count; ++i) {
     a[i] = 1;
     b[i] = static_cast<A>(-slope[i]);
-    c[i] = static_cast<A>(slope[i] * static_cast<double>(mean(run)[first + i]) - offset[i]);
+    c[i] = static_cast<A>(slope[i] * static_cast<double>(mean(run)[first + i]) -
+                          offset[i]);
   }
 }
 
@@ -93,47 +102,57 @@ void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
                       double count) const {
   const A* running = running_ + statistics_;
   A* reported = batch_statistics_ + statistics_;
-  const double share = 1.0 / run.micro_batch.count, unbiased = count / std::max(count - 1, 1.0);
+  const double share = 1.0 / run.micro_batch.count,
+               unbiased = count / std::max(count - 1, 1.0);
   for (int c = 0; c < channels_; ++c) {
     double mean = running[c], inverse = 0;
     if (run.training) {
       mean = statistics.mean(run)[c];
       inverse = statistics.inverse(run)[c];
-      const double variance = static_cast<double>(statistics.variance(run)[c]) * unbiased;
+      const double variance =
+          static_cast<double>(statistics.variance(run)[c]) * unbiased;
       const auto report = [&](A& to, double value) {
-        to = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
-                            share * value);
+        to = static_cast<A>(
+            (run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
+            share * value);
       };
       report(reported[c], mean);
       report(reported[channels_ + c], variance);
     } else {
-      inverse = 1 / std::sqrt(static_cast<double>(running[channels_ + c]) + kNormEpsilon);
+      inverse = 1 / std::sqrt(static_cast<double>(running[channels_ + c]) +
+                              kNormEpsilon);
     }
     const double scale = static_cast<double>(values_[weight_ + c]) * inverse;
     this->scale(run)[c] = static_cast<A>(scale);
-    shift(run)[c] = static_cast<A>(static_cast<double>(values_[bias_ + c]) - mean * scale);
+    shift(run)[c] =
+        static_cast<A>(static_cast<double>(values_[bias_ + c]) - mean * scale);
   }
 }
 
 template <class S>
-void Norm<S>::set_gradients(const Run<S>& run, const PartSums& sums, const A* inverse) const {
+void Norm<S>::set_gradients(const Run<S>& run, const PartSums& sums,
+                            const A* inverse) const {
   assert(sums.channels == channels_);
   for (int c = 0; c < channels_; ++c) {
     A& bias = gradients_[bias_ + c];
     A& weight = gradients_[weight_ + c];
-    const double db = sums.first(0)[c], dw = sums.second(0)[c] * static_cast<double>(inverse[c]);
-    bias = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(bias)) + db);
-    weight = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(weight)) + dw);
+    const double db = sums.first(0)[c],
+                 dw = sums.second(0)[c] * static_cast<double>(inverse[c]);
+    bias = static_cast<A>(
+        (run.micro_batch.first() ? 0.0 : static_cast<double>(bias)) + db);
+    weight = static_cast<A>(
+        (run.micro_batch.first() ? 0.0 : static_cast<double>(weight)) + dw);
   }
   run.micro_batch.written(std::min(weight_, bias_) + channels_);
   run.micro_batch.written(std::max(weight_, bias_) + channels_);
 }
 
-// dx = scale * (dy - mean(dy) - (x - mean) * inverse^2 * mean(dy * (x - mean))), scale = weight *
-// inverse (Ioffe and Szegedy, 2015).
+// dx = scale * (dy - mean(dy) - (x - mean) * inverse^2 * mean(dy * (x -
+// mean))), scale = weight * inverse (Ioffe and Szegedy, 2015).
 template <class S>
 void Norm<S>::backward_shared(const Run<S>& run, const PartSums& sums,
-                              const ChannelStatistics<S>& statistics, double count) const {
+                              const ChannelStatistics<S>& statistics,
+                              double count) const {
   for (int c = 0; c < channels_; ++c) {
     const double scale = static_cast<double>(this->scale(run)[c]) / count,
                  inverse = statistics.inverse(run)[c];
@@ -145,8 +164,8 @@ void Norm<S>::backward_shared(const Run<S>& run, const PartSums& sums,
 
 template <class S>
 void Norm<S>::backward_own(const Run<S>& run, const PartSums& sums,
-                           const ChannelStatistics<S>& statistics, double count, A* a, A* b,
-                           A* c) const {
+                           const ChannelStatistics<S>& statistics, double count,
+                           A* a, A* b, A* c) const {
   const double *dy = sums.first(0), *product = sums.second(0);
   std::vector<double> shared;
   if (run.sync != nullptr) {

@@ -1,5 +1,6 @@
-// BatchNorm as the engine keeps it: statistics belong to a map's channels and are shared by every
-// BatchNorm that reads the map; each BatchNorm adds its weight and bias.
+// BatchNorm as the engine keeps it: statistics belong to a map's channels and
+// are shared by every BatchNorm that reads the map; each BatchNorm adds its
+// weight and bias.
 #pragma once
 
 #include <string>
@@ -10,9 +11,9 @@ namespace chexnet {
 
 inline constexpr double kNormEpsilon = 1e-5;  // torchvision's
 
-// Of a map's channels, in the network's kept memory: mean, 1 / sqrt(variance + epsilon), variance
-// (biased), and the sums of what BatchNorms that read a channel take off its gradient:
-// dx = d - offset - slope * (x - mean).
+// Of a map's channels, in the network's kept memory: mean, 1 / sqrt(variance +
+// epsilon), variance (biased), and the sums of what BatchNorms that read a
+// channel take off its gradient: dx = d - offset - slope * (x - mean).
 template <class S>
 class ChannelStatistics {
  public:
@@ -20,18 +21,29 @@ class ChannelStatistics {
   ChannelStatistics(Build<S>& build, int channels);
 
   A* mean(const Run<S>& run) const { return run.template kept_at<A>(mean_); }
-  A* inverse(const Run<S>& run) const { return run.template kept_at<A>(inverse_); }
-  A* variance(const Run<S>& run) const { return run.template kept_at<A>(variance_); }
-  double* offset(const Run<S>& run) const { return run.template kept_at<double>(offset_); }
-  double* slope(const Run<S>& run) const { return run.template kept_at<double>(slope_); }
+  A* inverse(const Run<S>& run) const {
+    return run.template kept_at<A>(inverse_);
+  }
+  A* variance(const Run<S>& run) const {
+    return run.template kept_at<A>(variance_);
+  }
+  double* offset(const Run<S>& run) const {
+    return run.template kept_at<double>(offset_);
+  }
+  double* slope(const Run<S>& run) const {
+    return run.template kept_at<double>(slope_);
+  }
 
-  // From sums over `count` pixels a channel, of channels [first, first + sums.channels). Combines
-  // parts and, where statistics are shared, ranks.
-  void set(const Run<S>& run, const PartSums& sums, int first, double count) const;
+  // From sums over `count` pixels a channel, of channels [first, first +
+  // sums.channels). Combines parts and, where statistics are shared, ranks.
+  void set(const Run<S>& run, const PartSums& sums, int first,
+           double count) const;
   void clear_corrections(const Run<S>& run) const;
-  // Constants of GradientMap for the final gradient of channels [first, first + count), given that
-  // every reader has added its corrections: d + b * x + c. Writes a = 1, b and c, each [count].
-  void final_gradient(const Run<S>& run, int first, int count, A* a, A* b, A* c) const;
+  // Constants of GradientMap for the final gradient of channels [first, first +
+  // count), given that every reader has added its corrections: d + b * x + c.
+  // Writes a = 1, b and c, each [count].
+  void final_gradient(const Run<S>& run, int first, int count, A* a, A* b,
+                      A* c) const;
 
  private:
   int channels_;
@@ -48,33 +60,41 @@ class Norm {
   A* scale(const Run<S>& run) const { return run.template kept_at<A>(scale_); }
   A* shift(const Run<S>& run) const { return run.template kept_at<A>(shift_); }
 
-  // scale and shift from the map's statistics, which are also reported for the running ones, or,
-  // for inference, from the running ones.
-  void prepare(const Run<S>& run, const ChannelStatistics<S>& statistics, double count) const;
+  // scale and shift from the map's statistics, which are also reported for the
+  // running ones, or, for inference, from the running ones.
+  void prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
+               double count) const;
   FeatureMap<S> map(const Run<S>& run, const S* x, std::int64_t pitch) const {
     return {x, pitch, channels_, scale(run), shift(run)};
   }
 
-  // From combined sums of dy and dy * (x - mean): gradients of weight and bias, and the corrections
-  // of the map's channels.
+  // From combined sums of dy and dy * (x - mean): gradients of weight and bias,
+  // and the corrections of the map's channels.
   void backward_shared(const Run<S>& run, const PartSums& sums,
-                       const ChannelStatistics<S>& statistics, double count) const;
-  // The same where this is the map's only reader: constants of GradientMap, each [channels].
-  void backward_own(const Run<S>& run, const PartSums& sums, const ChannelStatistics<S>& statistics,
-                    double count, A* a, A* b, A* c) const;
+                       const ChannelStatistics<S>& statistics,
+                       double count) const;
+  // The same where this is the map's only reader: constants of GradientMap,
+  // each [channels].
+  void backward_own(const Run<S>& run, const PartSums& sums,
+                    const ChannelStatistics<S>& statistics, double count, A* a,
+                    A* b, A* c) const;
 
  private:
-  void set_gradients(const Run<S>& run, const PartSums& sums, const A* inverse) const;
+  void set_gradients(const Run<S>& run, const PartSums& sums,
+                     const A* inverse) const;
   int channels_;
   std::size_t scale_, shift_;
-  A *values_, *gradients_, *running_, *batch_statistics_;  // flat buffers of the caller
-  std::int64_t weight_, bias_, statistics_;                // positions in them
+  A *values_, *gradients_, *running_,
+      *batch_statistics_;                    // flat buffers of the caller
+  std::int64_t weight_, bias_, statistics_;  // positions in them
 };
 
-// Pixels of all ranks when statistics are shared. Every rank has the same number.
+// Pixels of all ranks when statistics are shared. Every rank has the same
+// number.
 template <class S>
 double pixel_count(const Run<S>& run, const MapShape& shape) {
-  return static_cast<double>(shape.pixels()) * (run.sync == nullptr ? 1 : run.sync->size());
+  return static_cast<double>(shape.pixels()) *
+         (run.sync == nullptr ? 1 : run.sync->size());
 }
 
 }  // namespace chexnet

@@ -16,20 +16,26 @@
 
 namespace chexnet {
 
-// A map of a whole batch: pixels [images * height * width], one after the other.
+// A map of a whole batch: pixels [images * height * width], one after the
+// other.
 struct MapShape {
   int images = 0, height = 0, width = 0;
-  std::int64_t pixels() const { return static_cast<std::int64_t>(images) * height * width; }
+  std::int64_t pixels() const {
+    return static_cast<std::int64_t>(images) * height * width;
+  }
   template <class S>
   std::size_t bytes(int channels) const {
-    return static_cast<std::size_t>(pixels()) * static_cast<std::size_t>(channels) * sizeof(S);
+    return static_cast<std::size_t>(pixels()) *
+           static_cast<std::size_t>(channels) * sizeof(S);
   }
   // Behind a 3x3 window of stride 2 and padding 1.
-  MapShape halved() const { return {images, (height - 1) / 2 + 1, (width - 1) / 2 + 1}; }
+  MapShape halved() const {
+    return {images, (height - 1) / 2 + 1, (width - 1) / 2 + 1};
+  }
 };
 
-// Moments of the plan: forward counts up from 0, backward mirrors it, so the backward of what runs
-// at moment m runs at kTurn - m.
+// Moments of the plan: forward counts up from 0, backward mirrors it, so the
+// backward of what runs at moment m runs at kTurn - m.
 inline constexpr int kTurn = 1 << 20;
 
 // Everything a layer needs to describe itself.
@@ -42,19 +48,25 @@ struct Build {
   bool training = false;
   bool winograd = false;
   MemoryPlan plan{};
-  int moment = 0;             // of the layer that is being described
-  std::size_t workspace = 0;  // largest any pass asks for: memory that lives within one pass
-  std::size_t kept = 0;       // bytes that live as long as the network
+  int moment = 0;  // of the layer that is being described
+  std::size_t workspace =
+      0;  // largest any pass asks for: memory that lives within one pass
+  std::size_t kept = 0;  // bytes that live as long as the network
 
-  void need_workspace(std::size_t bytes) { workspace = std::max(workspace, bytes); }
+  void need_workspace(std::size_t bytes) {
+    workspace = std::max(workspace, bytes);
+  }
   // An offset into the kept memory, for Run::kept_at.
   template <class T>
   std::size_t keep(int count) {
-    const std::size_t at = kept, bytes = static_cast<std::size_t>(count) * sizeof(T);
-    kept += (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+    const std::size_t at = kept,
+                      bytes = static_cast<std::size_t>(count) * sizeof(T);
+    kept += (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
+            MemoryPlan::kAlignment;
     return at;
   }
-  // In use from this layer's forward until its backward, or only now for inference.
+  // In use from this layer's forward until its backward, or only now for
+  // inference.
   int add_saved(std::size_t bytes) {
     return plan.add(bytes, moment, training ? kTurn - moment : moment);
   }
@@ -84,23 +96,30 @@ struct Run {
   T* kept_at(std::size_t offset) const {
     return reinterpret_cast<T*>(kept + offset);
   }
-  // Marks a group of layers on the timeline. `name` is of static life, `number` counts from 1.
+  // Marks a group of layers on the timeline. `name` is of static life, `number`
+  // counts from 1.
   Profiler::Span forward_span(const char* name, std::size_t number = 0) const {
-    return {profiler, Phase::kForward, name, static_cast<std::int32_t>(number) - (number == 0)};
+    return {profiler, Phase::kForward, name,
+            static_cast<std::int32_t>(number) - (number == 0)};
   }
   Profiler::Span backward_span(const char* name, std::size_t number = 0) const {
-    return {profiler, Phase::kBackward, name, static_cast<std::int32_t>(number) - (number == 0)};
+    return {profiler, Phase::kBackward, name,
+            static_cast<std::int32_t>(number) - (number == 0)};
   }
 };
 
-// Sums over channels of the parts of a pass: [part][2][channels] double, added up in order of
-// parts, so they do not depend on threads.
+// Sums over channels of the parts of a pass: [part][2][channels] double, added
+// up in order of parts, so they do not depend on threads.
 struct PartSums {
   double* values = nullptr;
   int parts = 0, channels = 0;
 
-  static std::int64_t size(int parts, int channels) { return std::int64_t{2} * parts * channels; }
-  double* first(int part) const { return values + std::int64_t{2} * part * channels; }
+  static std::int64_t size(int parts, int channels) {
+    return std::int64_t{2} * parts * channels;
+  }
+  double* first(int part) const {
+    return values + std::int64_t{2} * part * channels;
+  }
   double* second(int part) const { return first(part) + channels; }
   Moments moments(int part) const { return {first(part), second(part)}; }
   void clear(int part) const { std::fill_n(first(part), 2 * channels, 0.0); }
@@ -119,36 +138,43 @@ struct Cut {
   std::int64_t end(int part) const { return begin(part + 1); }
 };
 
-// Backward sums weight gradients over pixels: few parts, each with its own sums, so that the result
-// does not depend on threads. More threads than parts share a part by input channels, which changes
-// no sum.
+// Backward sums weight gradients over pixels: few parts, each with its own
+// sums, so that the result does not depend on threads. More threads than parts
+// share a part by input channels, which changes no sum.
 struct BackwardCut {
   Cut items;
   int ranges = 1, blocks = 1;  // blocks of 32 input channels
 
   static constexpr int kParts = 4;
   BackwardCut(std::int64_t count, int channels, int threads)
-      : items{count, static_cast<int>(std::clamp<std::int64_t>(count / 2, 1, kParts))},
+      : items{count,
+              static_cast<int>(std::clamp<std::int64_t>(count / 2, 1, kParts))},
         blocks(channels / kOutputs) {
     ranges = std::min(blocks, threads / std::gcd(threads, items.parts));
   }
   int tasks() const { return items.parts * ranges; }
   int part(int task) const { return task / ranges; }
-  int first_channel(int task) const { return blocks * (task % ranges) / ranges * kOutputs; }
-  int last_channel(int task) const { return blocks * (task % ranges + 1) / ranges * kOutputs; }
+  int first_channel(int task) const {
+    return blocks * (task % ranges) / ranges * kOutputs;
+  }
+  int last_channel(int task) const {
+    return blocks * (task % ranges + 1) / ranges * kOutputs;
+  }
   int widest() const { return (blocks + ranges - 1) / ranges * kOutputs; }
 };
 
 // The epilogue of one task: its channels, and its part's sums, zeroed.
 template <class S>
-GradientEpilogue<S> epilogue_of_task(GradientEpilogue<S> epilogue, const BackwardCut& cut,
+GradientEpilogue<S> epilogue_of_task(GradientEpilogue<S> epilogue,
+                                     const BackwardCut& cut,
                                      const PartSums& sums, int task) {
   epilogue.first = cut.first_channel(task);
   epilogue.last = cut.last_channel(task);
   epilogue.sum = sums.first(cut.part(task));
   epilogue.product = sums.second(cut.part(task));
   std::fill(epilogue.sum + epilogue.first, epilogue.sum + epilogue.last, 0.0);
-  std::fill(epilogue.product + epilogue.first, epilogue.product + epilogue.last, 0.0);
+  std::fill(epilogue.product + epilogue.first, epilogue.product + epilogue.last,
+            0.0);
   return epilogue;
 }
 

@@ -4,16 +4,21 @@
 
 #include "weight_packing.hpp"
 
-// The pixels of a batch, whatever their image, are cut into tiles that stay in L2 with the weights:
+// The pixels of a batch, whatever their image, are cut into tiles that stay in
+// L2 with the weights:
 //
-//     map [pixel][channel]      panel [channel / 16][pixel of the tile][16]      out [pixel][o]
+//     map [pixel][channel]      panel [channel / 16][pixel of the tile][16] out
+//     [pixel][o]
 //     ==== tile 0 ====   BN+ReLU                                     x weights
-//     ==== tile 1 ====  --------->  | block 0 | block 1 | ...        --------->  ==== tile 0 ====
+//     ==== tile 1 ====  --------->  | block 0 | block 1 | ...        --------->
+//     ==== tile 0 ====
 //
-// Forward, a part is a run of tiles with its own sums of the outputs. Backward, the tile's dy is
-// multiplied by the weights; as the result leaves the registers it goes through the ReLU to memory
-// and the normalized input is made again, which meets dy once more for the weights' gradient.
-// Invariant: who computes a tile never matters; sums belong to parts, and parts are added in order.
+// Forward, a part is a run of tiles with its own sums of the outputs. Backward,
+// the tile's dy is multiplied by the weights; as the result leaves the
+// registers it goes through the ReLU to memory and the normalized input is made
+// again, which meets dy once more for the weights' gradient. Invariant: who
+// computes a tile never matters; sums belong to parts, and parts are added in
+// order.
 namespace chexnet {
 namespace {
 
@@ -23,8 +28,10 @@ constexpr int kMostPixels = 112;  // of a tile
 template <class S>
 int tile_pixels(int pair, std::int64_t pixels) {
   constexpr int kGroup = 14;  // of the multiply kernel
-  const int most = kMostPixels * 2 / static_cast<int>(sizeof(Accumulator<S>)) * pair;
-  const auto groups = static_cast<int>(pixels / (std::int64_t{kGroup} * kForwardParts));
+  const int most =
+      kMostPixels * 2 / static_cast<int>(sizeof(Accumulator<S>)) * pair;
+  const auto groups =
+      static_cast<int>(pixels / (std::int64_t{kGroup} * kForwardParts));
   return std::clamp(groups * kGroup, 2 * kGroup, most);
 }
 
@@ -56,14 +63,17 @@ struct PointwiseConvolution<S>::BackwardSpace {
   A* packed = nullptr;
   A* weights = nullptr;  // [part][out][in]
   PartSums sums;
-  A* panels = nullptr;                                 // [thread]
-  std::int64_t by_channels = 0, by_pixels = 0, y = 0;  // elements of the three panels of a thread
+  A* panels = nullptr;  // [thread]
+  std::int64_t by_channels = 0, by_pixels = 0,
+               y = 0;  // elements of the three panels of a thread
   std::size_t bytes = 0;
 };
 
 template <class S>
-PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build, const std::string& name, int in,
-                                              int out, MapShape shape, Reading reading)
+PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
+                                              const std::string& name, int in,
+                                              int out, MapShape shape,
+                                              Reading reading)
     : in_(in),
       out_(out),
       pair_(build.kernels.pair),
@@ -79,14 +89,17 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build, const std::string
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
   end_ = at + static_cast<std::int64_t>(in) * out;
   build.need_workspace(forward_space(nullptr, build.threads).bytes);
-  if (build.training) build.need_workspace(backward_space(nullptr, build.threads).bytes);
+  if (build.training)
+    build.need_workspace(backward_space(nullptr, build.threads).bytes);
 }
 
 template <class S>
-auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads) const -> ForwardSpace {
+auto PointwiseConvolution<S>::forward_space(std::byte* region,
+                                            int threads) const -> ForwardSpace {
   LinearAllocator allocator(region);
   ForwardSpace s;
-  const int parts = static_cast<int>(std::min<std::int64_t>(tiles_, kForwardParts));
+  const int parts =
+      static_cast<int>(std::min<std::int64_t>(tiles_, kForwardParts));
   s.packed = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
   s.sums = {allocator.take<double>(PartSums::size(parts, out_)), parts, out_};
   s.panel = static_cast<std::int64_t>(in_) * tile_ / pair_;
@@ -96,14 +109,17 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads) cons
 }
 
 template <class S>
-auto PointwiseConvolution<S>::backward_space(std::byte* region, int threads) const
+auto PointwiseConvolution<S>::backward_space(std::byte* region,
+                                             int threads) const
     -> BackwardSpace {
   const BackwardCut cut(tiles_, in_, threads);
   LinearAllocator allocator(region);
   BackwardSpace s;
   s.packed = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
-  s.weights = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ * cut.items.parts);
-  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)), cut.items.parts, in_};
+  s.weights = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ *
+                                cut.items.parts);
+  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)),
+            cut.items.parts, in_};
   s.by_channels = static_cast<std::int64_t>(out_) * tile_ / pair_;
   s.by_pixels = pair_ == 1 ? 0 : s.by_channels;
   s.y = static_cast<std::int64_t>(cut.widest()) * tile_ / pair_;
@@ -113,14 +129,17 @@ auto PointwiseConvolution<S>::backward_space(std::byte* region, int threads) con
 }
 
 template <class S>
-void PointwiseConvolution<S>::read_pixels(std::int64_t first, int n, std::int64_t* pixels) const {
+void PointwiseConvolution<S>::read_pixels(std::int64_t first, int n,
+                                          std::int64_t* pixels) const {
   if (reading_ == Reading::kEach) {
     for (int i = 0; i < n; ++i) pixels[i] = first + i;
     return;
   }
-  const std::int64_t in_image = static_cast<std::int64_t>(output_.height) * output_.width;
+  const std::int64_t in_image =
+      static_cast<std::int64_t>(output_.height) * output_.width;
   for (int i = 0; i < n; ++i) {
-    const std::int64_t image = (first + i) / in_image, rest = (first + i) % in_image;
+    const std::int64_t image = (first + i) / in_image,
+                       rest = (first + i) % in_image;
     const std::int64_t y = rest / output_.width, x = rest % output_.width;
     pixels[i] = (image * input_.height + 2 * y) * input_.width + 2 * x;
   }
@@ -128,31 +147,40 @@ void PointwiseConvolution<S>::read_pixels(std::int64_t first, int n, std::int64_
 
 // The rows of the tile that begins at `first`, if there is one.
 template <class S>
-NextRows PointwiseConvolution<S>::rows_after(const S* map, std::int64_t pitch, std::int64_t first,
+NextRows PointwiseConvolution<S>::rows_after(const S* map, std::int64_t pitch,
+                                             std::int64_t first,
                                              int channels) const {
-  const std::int64_t rows = std::min<std::int64_t>(tile_, output_.pixels() - first);
+  const std::int64_t rows =
+      std::min<std::int64_t>(tile_, output_.pixels() - first);
   if (rows <= 0) return {};
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(S));
-  return {map + first * pitch, pitch * kBytes, channels * kBytes, static_cast<int>(rows)};
+  return {map + first * pitch, pitch * kBytes, channels * kBytes,
+          static_cast<int>(rows)};
 }
 
 template <class S>
 double PointwiseConvolution<S>::bytes_per_pixel() const {
-  return static_cast<double>((reading_ == Reading::kMean2x2 ? 4 * in_ : in_) + out_) * sizeof(S);
+  return static_cast<double>((reading_ == Reading::kMean2x2 ? 4 * in_ : in_) +
+                             out_) *
+         sizeof(S);
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
+PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
+                                          const FeatureMap<S>& in, S* out,
                                           std::int64_t pitch) const {
   assert(in.channels == in_ && pitch >= out_);
   const auto pixels = static_cast<double>(output_.pixels());
-  const PassTimer timer(run.layer_times, PassKind::kPointwiseForward, 2.0 * pixels * in_ * out_,
-                        pixels * bytes_per_pixel());
-  const ForwardSpace space = forward_space(run.workspace, run.thread_pool.size());
-  pack_in_pieces(run.thread_pool, out_, in_, [&](int output, int first, int last) {
-    pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
-                  space.packed + static_cast<std::int64_t>(output) * in_ / pair_);
-  });
+  const PassTimer timer(run.layer_times, PassKind::kPointwiseForward,
+                        2.0 * pixels * in_ * out_, pixels * bytes_per_pixel());
+  const ForwardSpace space =
+      forward_space(run.workspace, run.thread_pool.size());
+  pack_in_pieces(
+      run.thread_pool, out_, in_, [&](int output, int first, int last) {
+        pack_block<A>(
+            {weight_, in_, 1}, output, first, last, pair_,
+            space.packed + static_cast<std::int64_t>(output) * in_ / pair_);
+      });
   const Cut cut{tiles_, space.sums.parts};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.panels + thread * space.panel, tile_};
@@ -160,65 +188,83 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run, const FeatureMap<S>
     if (run.training) space.sums.clear(part);
     for (std::int64_t t = cut.begin(part); t < cut.end(part); ++t) {
       const std::int64_t first = t * tile_;
-      const int n = static_cast<int>(std::min<std::int64_t>(tile_, output_.pixels() - first));
+      const int n = static_cast<int>(
+          std::min<std::int64_t>(tile_, output_.pixels() - first));
       read_pixels(first, n, read);
       if (reading_ == Reading::kMean2x2)
         run.kernels.normalize_pooled(in, read, n, input_.width, panel, 0);
       else
         run.kernels.normalize(in, read, n, panel, 0);
       NextRows next;
-      if (reading_ == Reading::kEach) next = rows_after(in.x, in.pitch, first + n, in_);
-      run.kernels.multiply(panel, n, in_, space.packed, out_, out + first * pitch, pitch,
-                           run.training ? space.sums.moments(part) : Moments{}, next);
+      if (reading_ == Reading::kEach)
+        next = rows_after(in.x, in.pitch, first + n, in_);
+      run.kernels.multiply(
+          panel, n, in_, space.packed, out_, out + first * pitch, pitch,
+          run.training ? space.sums.moments(part) : Moments{}, next);
     }
   });
   return run.training ? space.sums : PartSums{};
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::backward(const Run<S>& run, const GradientMap<S>& dy,
+PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
+                                           const GradientMap<S>& dy,
                                            GradientEpilogue<S> epilogue) const {
   assert(run.training && dy.channels == out_ && epilogue.map.channels == in_);
   const auto pixels = static_cast<double>(output_.pixels());
-  const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward, 4.0 * pixels * in_ * out_,
+  const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward,
+                        4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
   const BackwardCut cut(tiles_, in_, run.thread_pool.size());
-  const BackwardSpace space = backward_space(run.workspace, run.thread_pool.size());
-  pack_in_pieces(run.thread_pool, in_, out_, [&](int output, int first, int last) {
-    pack_block<A>({weight_, 1, in_}, output, first, last, pair_,
-                  space.packed + static_cast<std::int64_t>(output) * out_ / pair_);
-  });
+  const BackwardSpace space =
+      backward_space(run.workspace, run.thread_pool.size());
+  pack_in_pieces(
+      run.thread_pool, in_, out_, [&](int output, int first, int last) {
+        pack_block<A>(
+            {weight_, 1, in_}, output, first, last, pair_,
+            space.packed + static_cast<std::int64_t>(output) * out_ / pair_);
+      });
   run.thread_pool.run(cut.tasks(), [&](int task, int thread) {
     const int part = cut.part(task);
-    A* panels = space.panels + thread * (space.by_channels + space.by_pixels + space.y);
+    A* panels =
+        space.panels + thread * (space.by_channels + space.by_pixels + space.y);
     const Panel<A> by_channels{panels, tile_};
-    const Panel<A> by_pixels{pair_ == 1 ? nullptr : panels + space.by_channels, tile_ / pair_};
-    const Panel<A> y{panels + space.by_channels + space.by_pixels, tile_ / pair_};
-    const GradientEpilogue<S> own = epilogue_of_task(epilogue, cut, space.sums, task);
-    A* weights = space.weights + static_cast<std::int64_t>(part) * in_ * out_ + own.first;
+    const Panel<A> by_pixels{pair_ == 1 ? nullptr : panels + space.by_channels,
+                             tile_ / pair_};
+    const Panel<A> y{panels + space.by_channels + space.by_pixels,
+                     tile_ / pair_};
+    const GradientEpilogue<S> own =
+        epilogue_of_task(epilogue, cut, space.sums, task);
+    A* weights = space.weights + static_cast<std::int64_t>(part) * in_ * out_ +
+                 own.first;
     std::int64_t read[kMostPixels];
     for (std::int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {
       const std::int64_t first = t * tile_;
-      const int n = static_cast<int>(std::min<std::int64_t>(tile_, output_.pixels() - first));
+      const int n = static_cast<int>(
+          std::min<std::int64_t>(tile_, output_.pixels() - first));
       read_pixels(first, n, read);
       run.kernels.gradient(dy, first, n, by_channels, by_pixels);
       if (reading_ == Reading::kMean2x2)
-        run.kernels.multiply_back_pooled(by_channels, n, out_, space.packed, own, read,
-                                         input_.width, y);
+        run.kernels.multiply_back_pooled(by_channels, n, out_, space.packed,
+                                         own, read, input_.width, y);
       else
-        run.kernels.multiply_back(by_channels, n, out_, space.packed, own, read, y);
-      run.kernels.weight_gradient(pair_ == 1 ? by_channels : by_pixels, out_, y,
-                                  own.last - own.first, n, weights, in_, t != cut.items.begin(part),
-                                  rows_after(dy.d, dy.d_pitch, first + n, out_),
-                                  rows_after(dy.x, dy.x_pitch, first + n, out_));
+        run.kernels.multiply_back(by_channels, n, out_, space.packed, own, read,
+                                  y);
+      run.kernels.weight_gradient(
+          pair_ == 1 ? by_channels : by_pixels, out_, y, own.last - own.first,
+          n, weights, in_, t != cut.items.begin(part),
+          rows_after(dy.d, dy.d_pitch, first + n, out_),
+          rows_after(dy.x, dy.x_pitch, first + n, out_));
     }
   });
   const std::int64_t size = static_cast<std::int64_t>(in_) * out_;
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
   run.thread_pool.run(rows.parts, [&](int part, int) {
-    for (std::int64_t i = rows.begin(part) * kOutputs; i < rows.end(part) * kOutputs; ++i) {
+    for (std::int64_t i = rows.begin(part) * kOutputs;
+         i < rows.end(part) * kOutputs; ++i) {
       A sum = run.micro_batch.first() ? A(0) : gradient_[i];
-      for (int p = 0; p < cut.items.parts; ++p) sum += space.weights[p * size + i];
+      for (int p = 0; p < cut.items.parts; ++p)
+        sum += space.weights[p * size + i];
       gradient_[i] = sum;
     }
   });

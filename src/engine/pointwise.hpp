@@ -1,5 +1,5 @@
-// A 1x1 convolution, forward and backward, fused with the BatchNorm and ReLU before it: normalized
-// activations live only in a tile's panel.
+// A 1x1 convolution, forward and backward, fused with the BatchNorm and ReLU
+// before it: normalized activations live only in a tile's panel.
 #pragma once
 
 #include "norm.hpp"
@@ -10,7 +10,8 @@ namespace chexnet {
 // Which pixels of its input a 1x1 convolution reads for each of its outputs.
 enum class Reading {
   kEach,     // the same pixel
-  kMean2x2,  // the mean of 2x2 (after ReLU), the last odd row or column left out
+  kMean2x2,  // the mean of 2x2 (after ReLU), the last odd row or column left
+             // out
   kSecond,   // every second one of every second row
 };
 
@@ -18,16 +19,18 @@ template <class S>
 class PointwiseConvolution {
  public:
   using A = Accumulator<S>;
-  PointwiseConvolution(Build<S>& build, const std::string& name, int in, int out, MapShape shape,
-                       Reading reading);
+  PointwiseConvolution(Build<S>& build, const std::string& name, int in,
+                       int out, MapShape shape, Reading reading);
 
   MapShape output_shape() const { return output_; }
-  // out[pixel * pitch + o]; the sums of each output channel stay valid until the next pass (null
-  // values unless training).
-  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out, std::int64_t pitch) const;
-  // Consumes the gradient of the output, writes the weight's gradient, sends the input's into the
-  // epilogue (whose sums this pass provides, combined; valid until the next pass). Pixels that the
-  // reading leaves out are not touched.
+  // out[pixel * pitch + o]; the sums of each output channel stay valid until
+  // the next pass (null values unless training).
+  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
+                   std::int64_t pitch) const;
+  // Consumes the gradient of the output, writes the weight's gradient, sends
+  // the input's into the epilogue (whose sums this pass provides, combined;
+  // valid until the next pass). Pixels that the reading leaves out are not
+  // touched.
   PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
                     GradientEpilogue<S> epilogue) const;
 
@@ -37,7 +40,8 @@ class PointwiseConvolution {
   ForwardSpace forward_space(std::byte* region, int threads) const;
   BackwardSpace backward_space(std::byte* region, int threads) const;
   void read_pixels(std::int64_t first, int n, std::int64_t* pixels) const;
-  NextRows rows_after(const S* map, std::int64_t pitch, std::int64_t first, int channels) const;
+  NextRows rows_after(const S* map, std::int64_t pitch, std::int64_t first,
+                      int channels) const;
   double bytes_per_pixel() const;
 
   int in_, out_, pair_, tile_;

@@ -1,7 +1,7 @@
-// ResNet in bottleneck form (He et al., CVPR 2016), with the stride on the 3x3 as in torchvision.
-// The sum behind each bottleneck is kept; its ReLU needs no mask, because the kept value is
-// positive exactly where ReLU was open. Gradients of a stage's sums live in one map that is updated
-// in place.
+// ResNet in bottleneck form (He et al., CVPR 2016), with the stride on the 3x3
+// as in torchvision. The sum behind each bottleneck is kept; its ReLU needs no
+// mask, because the kept value is positive exactly where ReLU was open.
+// Gradients of a stage's sums live in one map that is updated in place.
 #pragma once
 
 #include <optional>
@@ -26,14 +26,18 @@ struct ConvolutionOutput {
   ChannelStatistics<S> statistics;
   Norm<S> norm;
 
-  ConvolutionOutput(Build<S>& build, const std::string& name, int channels, MapShape shape);
+  ConvolutionOutput(Build<S>& build, const std::string& name, int channels,
+                    MapShape shape);
   S* data(const Run<S>& run) const { return run.template buffer<S>(raw); }
-  FeatureMap<S> map(const Run<S>& run) const { return norm.map(run, data(run), channels); }
+  FeatureMap<S> map(const Run<S>& run) const {
+    return norm.map(run, data(run), channels);
+  }
   // After the convolution wrote it.
   void finish(const Run<S>& run, const PartSums& sums) const;
 };
 
-// Vectors that make BatchNorm's affine form the identity, for maps that need none.
+// Vectors that make BatchNorm's affine form the identity, for maps that need
+// none.
 template <class S>
 struct IdentityVectors {
   std::size_t ones, zeros;
@@ -48,15 +52,15 @@ class Bottleneck {
  public:
   using A = Accumulator<S>;
   static constexpr int kExpansion = 4;
-  Bottleneck(Build<S>& build, const std::string& name, int in, int width, int stride,
-             MapShape shape, const IdentityVectors<S>& identity);
+  Bottleneck(Build<S>& build, const std::string& name, int in, int width,
+             int stride, MapShape shape, const IdentityVectors<S>& identity);
 
   MapShape output_shape() const { return expanded_.shape; }
   int output_channels() const { return expanded_.channels; }
   bool projects() const { return projection_.has_value(); }
   void forward(const Run<S>& run, const S* x, S* out) const;
-  // d: gradient of the sum, 0 where its ReLU was closed. dx: the same of the input's; may be d
-  // where the bottleneck does not project.
+  // d: gradient of the sum, 0 where its ReLU was closed. dx: the same of the
+  // input's; may be d where the bottleneck does not project.
   void backward(const Run<S>& run, const S* x, S* d, S* dx) const;
 
  private:
@@ -64,9 +68,11 @@ class Bottleneck {
     PointwiseConvolution<S> convolution;
     ConvolutionOutput<S> map;
   };
-  PartSums sums_of(const Run<S>& run, const S* d, const ConvolutionOutput<S>& map) const;
+  PartSums sums_of(const Run<S>& run, const S* d,
+                   const ConvolutionOutput<S>& map) const;
   GradientMap<S> own_gradient(const Run<S>& run, const PartSums& sums,
-                              const ConvolutionOutput<S>& map, const S* d) const;
+                              const ConvolutionOutput<S>& map,
+                              const S* d) const;
 
   IdentityVectors<S> identity_;
   int in_;
@@ -90,7 +96,8 @@ class ResNet {
   ResNet(Build<S>& build, const ResNetSpec& spec, const std::string& head,
          const Engine::Options& options);
   void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
-  void backward(const Run<S>& run, const std::uint8_t* images, const A* dlogits) const;
+  void backward(const Run<S>& run, const std::uint8_t* images,
+                const A* dlogits) const;
 
  private:
   struct Block {

@@ -2,18 +2,20 @@
 
 #include <cassert>
 
-// A padded image has two values per pixel, gray and 1, and a border of 3 pixels of zeros:
+// A padded image has two values per pixel, gray and 1, and a border of 3 pixels
+// of zeros:
 //
 //     0 0 | 0 0 | 0 0 | g 1 | g 1 | g 1 | ... | 0 0 | 0 0 | 0 0
 //
-// The convolution of three normalized channels is one over these two values (kernels/stem.hpp): a
-// row of a 7 x 7 window is 14 values side by side, padded to a block of 16. Outputs of stride 2
-// begin 4 values apart.
+// The convolution of three normalized channels is one over these two values
+// (kernels/stem.hpp): a row of a 7 x 7 window is 14 values side by side, padded
+// to a block of 16. Outputs of stride 2 begin 4 values apart.
 //
-// Forward, the convolution's output is kept, then normalized and pooled in a second pass, because
-// the statistics need the whole batch. The pool notes which of its 9 pixels it chose, in a byte.
-// Backward, gradients are scattered to the chosen pixels one row at a time; twice, as BatchNorm's
-// sums must be complete before the first gradient is.
+// Forward, the convolution's output is kept, then normalized and pooled in a
+// second pass, because the statistics need the whole batch. The pool notes
+// which of its 9 pixels it chose, in a byte. Backward, gradients are scattered
+// to the chosen pixels one row at a time; twice, as BatchNorm's sums must be
+// complete before the first gradient is.
 namespace chexnet {
 namespace {
 
@@ -22,7 +24,8 @@ constexpr int kWeights = kKernel * kBlock;  // of one output, padded
 
 }  // namespace
 
-Normalization normalization_of(const std::vector<double>& mean, const std::vector<double>& std) {
+Normalization normalization_of(const std::vector<double>& mean,
+                               const std::vector<double>& std) {
   assert(mean.size() >= 3 && std.size() >= 3);
   Normalization n;
   std::copy_n(mean.begin(), 3, n.mean.begin());
@@ -42,8 +45,9 @@ struct Stem<S>::Space {
 };
 
 template <class S>
-Stem<S>::Stem(Build<S>& build, const std::string& convolution, const std::string& norm, int images,
-              int size, const Normalization& normalization)
+Stem<S>::Stem(Build<S>& build, const std::string& convolution,
+              const std::string& norm, int images, int size,
+              const Normalization& normalization)
     : input_{images, size, size},
       conv_(input_.halved()),
       pooled_(conv_.halved()),
@@ -58,9 +62,12 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution, const std::string
     gain_[c] = 1 / (255.0 * normalization.std[c]);
     offset_[c] = -normalization.mean[c] / normalization.std[c];
   }
-  raw_ = build.add_saved(static_cast<std::size_t>(conv_.pixels()) * kChannels * sizeof(S));
-  chosen_ =
-      build.training ? build.add_saved(static_cast<std::size_t>(pooled_.pixels()) * kChannels) : -1;
+  raw_ = build.add_saved(static_cast<std::size_t>(conv_.pixels()) * kChannels *
+                         sizeof(S));
+  chosen_ = build.training
+                ? build.add_saved(static_cast<std::size_t>(pooled_.pixels()) *
+                                  kChannels)
+                : -1;
   const std::int64_t at = build.parameters.parameter(convolution + ".weight");
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
@@ -80,7 +87,8 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
   const int parts = std::min(input_.images, kForwardParts);
   s.packed = allocator.take<A>(std::int64_t{kChannels} * kWeights);
   s.weights = allocator.take<A>(std::int64_t{kChannels} * kWeights * parts);
-  s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts, kChannels};
+  s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts,
+            kChannels};
   s.image = (padded_elements() + kBlock - 1) / kBlock * kBlock;
   s.panel = std::int64_t{kChannels} * conv_.width;
   s.threads = allocator.take<A>(s.thread() * threads);
@@ -93,7 +101,8 @@ void Stem<S>::pad(const std::uint8_t* image, A* to) const {
   std::fill_n(to, padded_elements(), A(0));
   for (int y = 0; y < input_.height; ++y) {
     A* row = to + (y + kBorder) * row_ + 2 * kBorder;
-    const std::uint8_t* from = image + static_cast<std::int64_t>(y) * input_.width;
+    const std::uint8_t* from =
+        image + static_cast<std::int64_t>(y) * input_.width;
     for (int x = 0; x < input_.width; ++x) {
       row[2 * x] = static_cast<A>(from[x]);
       row[2 * x + 1] = 1;
@@ -108,12 +117,14 @@ void Stem<S>::pack(A* to) const {
       for (int x = 0; x < kBlock / 2; ++x) {
         double gray = 0, inside = 0;
         for (std::size_t c = 0; x < kKernel && c < 3; ++c) {
-          const double w = weight_[((o * 3 + static_cast<int>(c)) * kKernel + y) * kKernel + x];
+          const double w =
+              weight_[((o * 3 + static_cast<int>(c)) * kKernel + y) * kKernel +
+                      x];
           gray += gain_[c] * w;
           inside += offset_[c] * w;
         }
-        A* at = to + (o / kOutputs) * kWeights * kOutputs + (y * kBlock + 2 * x) * kOutputs +
-                o % kOutputs;
+        A* at = to + (o / kOutputs) * kWeights * kOutputs +
+                (y * kBlock + 2 * x) * kOutputs + o % kOutputs;
         at[0] = static_cast<A>(gray);
         at[kOutputs] = static_cast<A>(inside);
       }
@@ -124,13 +135,16 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
                           std::int64_t pitch) const {
   const PassTimer timer(
       run.layer_times, PassKind::kStemForward,
-      2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
-      static_cast<double>(2 * conv_.pixels() + pooled_.pixels()) * kChannels * sizeof(S));
+      2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel *
+          kKernel,
+      static_cast<double>(2 * conv_.pixels() + pooled_.pixels()) * kChannels *
+          sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());
   S* raw = run.template buffer<S>(raw_);
   pack(space.packed);
   const Cut cut{input_.images, space.sums.parts};
-  const std::int64_t in_image = static_cast<std::int64_t>(conv_.height) * conv_.width;
+  const std::int64_t in_image =
+      static_cast<std::int64_t>(conv_.height) * conv_.width;
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* padded = space.threads + thread * space.thread();
     if (run.training) space.sums.clear(part);
@@ -140,23 +154,26 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
       for (int y = 0; y < conv_.height; ++y)
         run.kernels.stem_row(
             padded + 2 * y * row_, row_, conv_.width, space.packed, kChannels,
-            raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) * kChannels, moments);
+            raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) *
+                      kChannels,
+            moments);
     }
   });
   const double count = pixel_count(run, conv_);
   if (run.training) statistics_.set(run, space.sums, 0, count);
   norm_.prepare(run, statistics_, count);
-  std::uint8_t* chosen = run.training ? run.template buffer<std::uint8_t>(chosen_) : nullptr;
+  std::uint8_t* chosen =
+      run.training ? run.template buffer<std::uint8_t>(chosen_) : nullptr;
   run.thread_pool.run(cut.parts, [&](int part, int) {
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
     for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
       for (int y = 0; y < pooled_.height; ++y) {
         const std::int64_t first = (i * pooled_.height + y) * pooled_.width;
-        run.kernels.stem_pool_row(norm_.map(run, raw + i * in_image * kChannels, kChannels),
-                                  conv_.height, conv_.width, y, out + first * pitch, pitch,
-                                  chosen == nullptr ? nullptr : chosen + first * kChannels,
-                                  moments);
+        run.kernels.stem_pool_row(
+            norm_.map(run, raw + i * in_image * kChannels, kChannels),
+            conv_.height, conv_.width, y, out + first * pitch, pitch,
+            chosen == nullptr ? nullptr : chosen + first * kChannels, moments);
       }
   });
   return run.training ? space.sums : PartSums{};
@@ -167,35 +184,45 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
                        const GradientMap<S>& dy) const {
   const PassTimer timer(
       run.layer_times, PassKind::kStemBackward,
-      2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel * kKernel,
-      static_cast<double>(2 * conv_.pixels() + 4 * pooled_.pixels()) * kChannels * sizeof(S));
+      2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel *
+          kKernel,
+      static_cast<double>(2 * conv_.pixels() + 4 * pooled_.pixels()) *
+          kChannels * sizeof(S));
   assert(run.training && dy.channels == kChannels);
   const Space space = this->space(run.workspace, run.thread_pool.size());
   const S* raw = run.template buffer<S>(raw_);
   const std::uint8_t* chosen = run.template buffer<std::uint8_t>(chosen_);
   const Cut cut{input_.images, space.sums.parts};
-  const std::int64_t in_image = static_cast<std::int64_t>(conv_.height) * conv_.width,
-                     in_pooled = static_cast<std::int64_t>(pooled_.height) * pooled_.width;
-  // Each row of the gradient behind the pool is made twice, first for BatchNorm's sums, then for
-  // the weights: cheaper than keeping a map four times the size of the pooled one.
+  const std::int64_t in_image =
+                         static_cast<std::int64_t>(conv_.height) * conv_.width,
+                     in_pooled = static_cast<std::int64_t>(pooled_.height) *
+                                 pooled_.width;
+  // Each row of the gradient behind the pool is made twice, first for
+  // BatchNorm's sums, then for the weights: cheaper than keeping a map four
+  // times the size of the pooled one.
   const auto scatter = [&](std::int64_t i, int y, Panel<A> panel) {
-    run.kernels.stem_scatter_row(dy, i * in_pooled, conv_.height, conv_.width, y,
-                                 chosen + i * in_pooled * kChannels, panel);
-    return norm_.map(run,
-                     raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) * kChannels,
-                     kChannels);
+    run.kernels.stem_scatter_row(dy, i * in_pooled, conv_.height, conv_.width,
+                                 y, chosen + i * in_pooled * kChannels, panel);
+    return norm_.map(
+        run,
+        raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) *
+                  kChannels,
+        kChannels);
   };
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
-    const Panel<A> panel{space.threads + thread * space.thread() + space.image, conv_.width};
+    const Panel<A> panel{space.threads + thread * space.thread() + space.image,
+                         conv_.width};
     space.sums.clear(part);
     for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
       for (int y = 0; y < conv_.height; ++y)
-        run.kernels.stem_sums_row(panel, scatter(i, y, panel), statistics_.mean(run), conv_.width,
-                                  space.sums.first(part), space.sums.second(part));
+        run.kernels.stem_sums_row(
+            panel, scatter(i, y, panel), statistics_.mean(run), conv_.width,
+            space.sums.first(part), space.sums.second(part));
   });
   space.sums.combine();
   alignas(64) A a[kChannels], b[kChannels], c[kChannels];
-  norm_.backward_own(run, space.sums, statistics_, pixel_count(run, conv_), a, b, c);
+  norm_.backward_own(run, space.sums, statistics_, pixel_count(run, conv_), a,
+                     b, c);
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* padded = space.threads + thread * space.thread();
     const Panel<A> panel{padded + space.image, conv_.width};
@@ -204,9 +231,10 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
     for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i) {
       pad(images + i * input_.height * input_.width, padded);
       for (int y = 0; y < conv_.height; ++y) {
-        run.kernels.stem_gradient_row(panel, scatter(i, y, panel), a, b, c, conv_.width);
-        run.kernels.stem_weight_gradient_row(panel, padded + 2 * y * row_, row_, conv_.width,
-                                             kChannels, weights);
+        run.kernels.stem_gradient_row(panel, scatter(i, y, panel), a, b, c,
+                                      conv_.width);
+        run.kernels.stem_weight_gradient_row(panel, padded + 2 * y * row_, row_,
+                                             conv_.width, kChannels, weights);
       }
     }
   });
@@ -221,15 +249,18 @@ void Stem<S>::write_gradient(const Run<S>& run, const Space& space) const {
       for (int x = 0; x < kKernel; ++x) {
         double gray = 0, inside = 0;
         for (int p = 0; p < space.sums.parts; ++p) {
-          const A* w = space.weights + std::int64_t{p} * kChannels * kWeights + o * kWeights +
-                       y * kBlock + 2 * x;
+          const A* w = space.weights + std::int64_t{p} * kChannels * kWeights +
+                       o * kWeights + y * kBlock + 2 * x;
           gray += w[0];
           inside += w[1];
         }
         for (std::size_t c = 0; c < 3; ++c) {
-          A& to = gradient_[((o * 3 + static_cast<int>(c)) * kKernel + y) * kKernel + x];
-          to = static_cast<A>((run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
-                              gain_[c] * gray + offset_[c] * inside);
+          A& to = gradient_[((o * 3 + static_cast<int>(c)) * kKernel + y) *
+                                kKernel +
+                            x];
+          to = static_cast<A>(
+              (run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
+              gain_[c] * gray + offset_[c] * inside);
         }
       }
   run.micro_batch.written(end_);

@@ -1,5 +1,6 @@
-// 7x7 convolution of stride 2 on the gray image, BatchNorm, ReLU, 3x3 max-pool of stride 2: the
-// first layers of both families. See kernels/stem.hpp for how three channels become two.
+// 7x7 convolution of stride 2 on the gray image, BatchNorm, ReLU, 3x3 max-pool
+// of stride 2: the first layers of both families. See kernels/stem.hpp for how
+// three channels become two.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@ namespace chexnet {
 struct Normalization {
   std::array<double, 3> mean{}, std{};
 };
-Normalization normalization_of(const std::vector<double>& mean, const std::vector<double>& std);
+Normalization normalization_of(const std::vector<double>& mean,
+                               const std::vector<double>& std);
 
 template <class S>
 class Stem {
@@ -22,14 +24,16 @@ class Stem {
   using A = Accumulator<S>;
   static constexpr int kChannels = 64;
 
-  Stem(Build<S>& build, const std::string& convolution, const std::string& norm, int images,
-       int size, const Normalization& normalization);
+  Stem(Build<S>& build, const std::string& convolution, const std::string& norm,
+       int images, int size, const Normalization& normalization);
 
   MapShape output_shape() const { return pooled_; }
   // images: uint8 [images][size][size], needed again in backward.
-  PartSums forward(const Run<S>& run, const std::uint8_t* images, S* out, std::int64_t pitch) const;
+  PartSums forward(const Run<S>& run, const std::uint8_t* images, S* out,
+                   std::int64_t pitch) const;
   // dy: the final gradient of the output.
-  void backward(const Run<S>& run, const std::uint8_t* images, const GradientMap<S>& dy) const;
+  void backward(const Run<S>& run, const std::uint8_t* images,
+                const GradientMap<S>& dy) const;
 
  private:
   struct Space;
@@ -44,8 +48,9 @@ class Stem {
   std::array<double, 3> gain_, offset_;
   ChannelStatistics<S> statistics_;
   Norm<S> norm_;
-  int raw_, chosen_;  // plan buffers: the convolution's output; the pool's choices
-  const A* weight_;   // [64][3][7][7]
+  int raw_,
+      chosen_;  // plan buffers: the convolution's output; the pool's choices
+  const A* weight_;  // [64][3][7][7]
   A* gradient_;
   std::int64_t end_;
 };

@@ -6,20 +6,22 @@
 #include "chexnet/comm/half.hpp"
 #include "chexnet/engine/kernels.hpp"
 
-// The multiply kernels make 32 outputs at once and walk along the sum, so weights are stored as
-// [outputs / 32][along the sum][32]: each step reads 32 neighbors. With bf16 pairs a unit holds the
-// weights of two inputs, the first in the low half.
+// The multiply kernels make 32 outputs at once and walk along the sum, so
+// weights are stored as [outputs / 32][along the sum][32]: each step reads 32
+// neighbors. With bf16 pairs a unit holds the weights of two inputs, the first
+// in the low half.
 namespace chexnet {
 
 template <class A>
-void pack_block(const WeightMatrix<A>& from, int first_output, int first, int last, int pair,
-                A* to) {
+void pack_block(const WeightMatrix<A>& from, int first_output, int first,
+                int last, int pair, A* to) {
   assert(first % pair == 0 && (last - first) % pair == 0);
   const A* source = from.values + first_output * from.output_step;
   to += static_cast<std::int64_t>(first / pair) * kOutputs;
   if (pair == 1) {
     for (int k = first; k < last; ++k, to += kOutputs)
-      for (int o = 0; o < kOutputs; ++o) to[o] = source[k * from.input_step + o * from.output_step];
+      for (int o = 0; o < kOutputs; ++o)
+        to[o] = source[k * from.input_step + o * from.output_step];
     return;
   }
   if constexpr (sizeof(A) == 4) {
@@ -27,7 +29,8 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first, int la
       for (int o = 0; o < kOutputs; ++o) {
         const A* w = source + k * from.input_step + o * from.output_step;
         const auto low = static_cast<std::uint32_t>(to_bf16(w[0]));
-        const auto high = static_cast<std::uint32_t>(to_bf16(w[from.input_step]));
+        const auto high =
+            static_cast<std::uint32_t>(to_bf16(w[from.input_step]));
         to[o] = std::bit_cast<float>(low | high << 16);
       }
   }
@@ -35,14 +38,15 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first, int la
 
 namespace {
 
-// The 32 kernels of a block side by side, so that each line of arithmetic is one loop over lanes.
+// The 32 kernels of a block side by side, so that each line of arithmetic is
+// one loop over lanes.
 template <class A>
 using Lanes = A[kOutputs];
 
 // G times a column: a, (a + b + c) / 2, (a - b + c) / 2, c.
 template <class A>
-void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c, Lanes<A>* out,
-                      int step) {
+void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c,
+                      Lanes<A>* out, int step) {
   constexpr A kHalf = A(0.5);
   for (int o = 0; o < kOutputs; ++o) {
     out[0][o] = a[o];
@@ -55,19 +59,25 @@ void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c, L
 }  // namespace
 
 template <class A>
-void pack_winograd_block(const WeightMatrix<A>& from, int first_output, int first, int last,
-                         bool flipped, std::int64_t frequency_step, A* to) {
-  Lanes<A> g[9], half[12], u[16];  // g[y][x]; half[y][x] of 4 x 3; u[y][x] of 4 x 4
+void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
+                         int first, int last, bool flipped,
+                         std::int64_t frequency_step, A* to) {
+  Lanes<A> g[9], half[12],
+      u[16];  // g[y][x]; half[y][x] of 4 x 3; u[y][x] of 4 x 4
   for (int k = first; k < last; ++k) {
     for (int o = 0; o < kOutputs; ++o) {
-      const A* w = from.values + (first_output + o) * from.output_step + k * from.input_step;
+      const A* w = from.values + (first_output + o) * from.output_step +
+                   k * from.input_step;
       for (int tap = 0; tap < 9; ++tap) g[tap][o] = w[flipped ? 8 - tap : tap];
     }
-    for (int x = 0; x < 3; ++x) kernel_transform<A>(g[x], g[3 + x], g[6 + x], half + x, 3);
+    for (int x = 0; x < 3; ++x)
+      kernel_transform<A>(g[x], g[3 + x], g[6 + x], half + x, 3);
     for (int y = 0; y < 4; ++y)
-      kernel_transform<A>(half[3 * y], half[3 * y + 1], half[3 * y + 2], u + 4 * y, 1);
+      kernel_transform<A>(half[3 * y], half[3 * y + 1], half[3 * y + 2],
+                          u + 4 * y, 1);
     for (int f = 0; f < 16; ++f)
-      std::copy_n(u[f], kOutputs, to + f * frequency_step + std::int64_t{k} * kOutputs);
+      std::copy_n(u[f], kOutputs,
+                  to + f * frequency_step + std::int64_t{k} * kOutputs);
   }
 }
 
@@ -75,7 +85,8 @@ template <class A>
 void winograd_kernel_gradients(const A (&u)[16][16], A (&g)[9][16]) {
   constexpr A kHalf = A(0.5);
   // Gt times a column: a + (b + c) / 2, (b - c) / 2, (b + c) / 2 + d.
-  const auto transform = [](const A* a, const A* b, const A* c, const A* d, A* out, int step) {
+  const auto transform = [](const A* a, const A* b, const A* c, const A* d,
+                            A* out, int step) {
     for (int i = 0; i < 16; ++i) {
       const A sum = kHalf * (b[i] + c[i]);
       out[i] = a[i] + sum;
@@ -84,19 +95,25 @@ void winograd_kernel_gradients(const A (&u)[16][16], A (&g)[9][16]) {
     }
   };
   A half[12][16];  // 3 x 4
-  for (int x = 0; x < 4; ++x) transform(u[x], u[4 + x], u[8 + x], u[12 + x], half[x], 4);
+  for (int x = 0; x < 4; ++x)
+    transform(u[x], u[4 + x], u[8 + x], u[12 + x], half[x], 4);
   for (int y = 0; y < 3; ++y)
-    transform(half[4 * y], half[4 * y + 1], half[4 * y + 2], half[4 * y + 3], g[3 * y], 1);
+    transform(half[4 * y], half[4 * y + 1], half[4 * y + 2], half[4 * y + 3],
+              g[3 * y], 1);
 }
 
-template void pack_block(const WeightMatrix<float>&, int, int, int, int, float*);
-template void pack_block(const WeightMatrix<double>&, int, int, int, int, double*);
-template void pack_winograd_block(const WeightMatrix<float>&, int, int, int, bool, std::int64_t,
-                                  float*);
-template void pack_winograd_block(const WeightMatrix<double>&, int, int, int, bool, std::int64_t,
-                                  double*);
+template void pack_block(const WeightMatrix<float>&, int, int, int, int,
+                         float*);
+template void pack_block(const WeightMatrix<double>&, int, int, int, int,
+                         double*);
+template void pack_winograd_block(const WeightMatrix<float>&, int, int, int,
+                                  bool, std::int64_t, float*);
+template void pack_winograd_block(const WeightMatrix<double>&, int, int, int,
+                                  bool, std::int64_t, double*);
 
-template void winograd_kernel_gradients(const float (&)[16][16], float (&)[9][16]);
-template void winograd_kernel_gradients(const double (&)[16][16], double (&)[9][16]);
+template void winograd_kernel_gradients(const float (&)[16][16],
+                                        float (&)[9][16]);
+template void winograd_kernel_gradients(const double (&)[16][16],
+                                        double (&)[9][16]);
 
 }  // namespace chexnet

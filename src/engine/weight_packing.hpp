@@ -15,22 +15,25 @@ struct WeightMatrix {
   std::int64_t output_step = 0, input_step = 0;
 };
 
-// One block of 32 outputs, inputs [first, last): [input / pair][32] units at `to`, which is the
-// place of input 0.
+// One block of 32 outputs, inputs [first, last): [input / pair][32] units at
+// `to`, which is the place of input 0.
 template <class A>
-void pack_block(const WeightMatrix<A>& from, int first_output, int first, int last, int pair,
-                A* to);
+void pack_block(const WeightMatrix<A>& from, int first_output, int first,
+                int last, int pair, A* to);
 
 // The Winograd form U = G g Gt of the same for all 16 frequencies:
-// to[f * frequency_step + input * 32 + output]. `from` points to the kernel's first of 9 taps;
-// `flipped` turns each kernel by 180 degrees.
+// to[f * frequency_step + input * 32 + output]. `from` points to the kernel's
+// first of 9 taps; `flipped` turns each kernel by 180 degrees.
 template <class A>
-void pack_winograd_block(const WeightMatrix<A>& from, int first_output, int first, int last,
-                         bool flipped, std::int64_t frequency_step, A* to);
+void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
+                         int first, int last, bool flipped,
+                         std::int64_t frequency_step, A* to);
 
-// Calls pack(first output, first input, last input) for pieces of a matrix, by all threads.
+// Calls pack(first output, first input, last input) for pieces of a matrix, by
+// all threads.
 template <class Pack>
-void pack_in_pieces(ThreadPool& thread_pool, int outputs, int inputs, const Pack& pack) {
+void pack_in_pieces(ThreadPool& thread_pool, int outputs, int inputs,
+                    const Pack& pack) {
   constexpr int kInputs = 64;
   const int across = (inputs + kInputs - 1) / kInputs;
   thread_pool.run(outputs / 32 * across, [&](int piece, int) {

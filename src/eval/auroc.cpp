@@ -1,6 +1,7 @@
-// The area under the ROC curve is the share of (positive, negative) pairs in which the positive has
-// the higher score, ties counting one half (Mann and Whitney's U). Scores sorted ascending, each
-// run of equal scores wins all negatives below it and half of those in it.
+// The area under the ROC curve is the share of (positive, negative) pairs in
+// which the positive has the higher score, ties counting one half (Mann and
+// Whitney's U). Scores sorted ascending, each run of equal scores wins all
+// negatives below it and half of those in it.
 #include "chexnet/eval/auroc.hpp"
 
 #include <algorithm>
@@ -11,21 +12,24 @@
 
 namespace chexnet {
 
-std::optional<double> auroc(std::span<const double> scores, std::span<const float> labels) {
+std::optional<double> auroc(std::span<const double> scores,
+                            std::span<const float> labels) {
   assert(scores.size() == labels.size());
   std::vector<std::pair<double, bool>> cases;
   cases.reserve(scores.size());
   std::uint64_t positives = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(labels[i])) continue;
-    if (std::isnan(scores[i])) return std::nullopt;  // it has no place in an order
+    if (std::isnan(scores[i]))
+      return std::nullopt;  // it has no place in an order
     cases.emplace_back(scores[i], labels[i] > 0.5f);
     positives += labels[i] > 0.5f ? 1 : 0;
   }
   const std::uint64_t negatives = cases.size() - positives;
   if (positives == 0 || negatives == 0) return std::nullopt;
   std::ranges::sort(cases, {}, &std::pair<double, bool>::first);
-  // Twice the number of (positive, negative) pairs won, ties counting one: exact in integers.
+  // Twice the number of (positive, negative) pairs won, ties counting one:
+  // exact in integers.
   std::uint64_t twice_won = 0, negatives_below = 0;
   for (std::size_t i = 0; i < cases.size();) {
     std::uint64_t tied_positives = 0, tied_negatives = 0;
@@ -37,7 +41,8 @@ std::optional<double> auroc(std::span<const double> scores, std::span<const floa
     i = j;
   }
   return static_cast<double>(twice_won) /
-         (2.0 * static_cast<double>(positives) * static_cast<double>(negatives));
+         (2.0 * static_cast<double>(positives) *
+          static_cast<double>(negatives));
 }
 
 }  // namespace chexnet

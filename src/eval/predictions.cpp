@@ -1,6 +1,6 @@
-// Findings are scored one by one over the images that have a score; what an image says about "some
-// disease" is the mean of its diseases' logits, which one strong finding moves more than a mean of
-// probabilities would.
+// Findings are scored one by one over the images that have a score; what an
+// image says about "some disease" is the mean of its diseases' logits, which
+// one strong finding moves more than a mean of probabilities would.
 #include "chexnet/eval/predictions.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ template <class Number>
 std::string number_text(Number value) {
   if (std::isnan(value)) return "";
   std::array<char, 40> text{};
-  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  const auto result =
+      std::to_chars(text.data(), text.data() + text.size(), value);
   return {text.data(), result.ptr};
 }
 
@@ -42,23 +43,27 @@ float any_disease(const float* labels, const Columns& diseases) {
   return unknown ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
 }
 
-std::optional<double> any_finding_auroc(const Predictions& p, const Columns& diseases) {
+std::optional<double> any_finding_auroc(const Predictions& p,
+                                        const Columns& diseases) {
   const std::size_t findings = p.findings.size(), images = p.images.size();
   std::vector<double> means(images);
   std::vector<float> labels(images);
   for (std::size_t i = 0; i < images; ++i) {
     double total = 0;
-    for (const auto k : diseases) total += logit(p.probabilities[i * findings + k]);
+    for (const auto k : diseases)
+      total += logit(p.probabilities[i * findings + k]);
     means[i] = total / static_cast<double>(diseases.size());
-    labels[i] = std::isnan(means[i]) ? std::numeric_limits<float>::quiet_NaN()  // not predicted
-                                     : any_disease(&p.labels[i * findings], diseases);
+    labels[i] = std::isnan(means[i])
+                    ? std::numeric_limits<float>::quiet_NaN()  // not predicted
+                    : any_disease(&p.labels[i * findings], diseases);
   }
   return auroc(means, labels);
 }
 
 }  // namespace
 
-Scores score(const Predictions& predictions, const std::vector<std::string>& wanted) {
+Scores score(const Predictions& predictions,
+             const std::vector<std::string>& wanted) {
   const std::size_t findings = predictions.findings.size();
   std::vector<std::size_t> scored;
   for (std::size_t i = 0; i < predictions.images.size(); ++i)
@@ -66,27 +71,31 @@ Scores score(const Predictions& predictions, const std::vector<std::string>& wan
   const std::size_t images = scored.size();
   Scores scores;
   scores.images = images;
-  scores.not_scored = static_cast<std::size_t>(std::ranges::count(predictions.reasons, kNotScored));
+  scores.not_scored = static_cast<std::size_t>(
+      std::ranges::count(predictions.reasons, kNotScored));
   scores.damaged = predictions.images.size() - images - scores.not_scored;
   scores.findings = scored_findings(wanted, predictions.findings);
   std::vector<double> column(images);
   std::vector<float> labels(images);
   Columns diseases;
   for (const auto& name : scores.findings) {
-    const auto k = static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
-                                            predictions.findings.begin());
+    const auto k =
+        static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
+                                 predictions.findings.begin());
     for (std::size_t i = 0; i < images; ++i) {
       column[i] = predictions.probabilities[scored[i] * findings + k];
       labels[i] = predictions.labels[scored[i] * findings + k];
       if (column[i] < 0 || column[i] > 1) scores.probabilities = false;
     }
     scores.auroc.push_back(auroc(column, labels));
-    scores.positives.push_back(static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
+    scores.positives.push_back(
+        static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
     if (is_disease(name)) diseases.push_back(k);
   }
   scores.mean_auroc = mean_auroc_with(scores, 0);
   if (scores.probabilities)
-    scores.any_finding_auroc_mean_logit = any_finding_auroc(predictions, diseases);
+    scores.any_finding_auroc_mean_logit =
+        any_finding_auroc(predictions, diseases);
   return scores;
 }
 
@@ -94,28 +103,33 @@ std::string images_text(const Scores& scores) {
   const std::string scored = std::to_string(scores.images);
   const std::size_t left_out = scores.damaged + scores.not_scored;
   if (left_out == 0) return scored + " images";
-  std::string text = scored + " of " + std::to_string(scores.images + left_out) + " images";
-  if (scores.damaged > 0) text += ", " + std::to_string(scores.damaged) + " damaged";
-  if (scores.not_scored > 0) text += ", " + std::to_string(scores.not_scored) + " not scored";
+  std::string text =
+      scored + " of " + std::to_string(scores.images + left_out) + " images";
+  if (scores.damaged > 0)
+    text += ", " + std::to_string(scores.damaged) + " damaged";
+  if (scores.not_scored > 0)
+    text += ", " + std::to_string(scores.not_scored) + " not scored";
   return text;
 }
 
-std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
-                                         const std::vector<std::string>& known) {
+std::vector<std::string> scored_findings(
+    const std::vector<std::string>& asked,
+    const std::vector<std::string>& known) {
   if (asked.empty()) return known;
   refuse_doubled(asked, "eval.findings");
   std::vector<std::string> scored;
   for (const auto& name : asked) {
     const auto found = find_finding(known, name);
     if (!found)
-      throw ConfigError("[config] eval.findings: no finding '" + name + "'. Hint: nearest are " +
-                        nearest_names(name, known));
+      throw ConfigError("[config] eval.findings: no finding '" + name +
+                        "'. Hint: nearest are " + nearest_names(name, known));
     scored.push_back(known[*found]);
   }
   return scored;
 }
 
-std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives) {
+std::optional<double> mean_auroc_with(const Scores& scores,
+                                      std::size_t positives) {
   double sum = 0;
   std::size_t count = 0;
   for (std::size_t k = 0; k < scores.auroc.size(); ++k) {
@@ -132,7 +146,8 @@ std::string predictions_csv(const Predictions& predictions) {
   const std::size_t findings = predictions.findings.size();
   std::string text = "image";
   for (const char* kind : {"label:", "prob:"})
-    for (const auto& finding : predictions.findings) text += "," + csv_field(kind + finding);
+    for (const auto& finding : predictions.findings)
+      text += "," + csv_field(kind + finding);
   text += ",reason\n";
   for (std::size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
@@ -140,8 +155,10 @@ std::string predictions_csv(const Predictions& predictions) {
       text += "," + number_text(predictions.labels[i * findings + k]);
     for (std::size_t k = 0; k < findings; ++k)
       text += "," + number_text(predictions.probabilities[i * findings + k]);
-    text +=
-        "," + (predictions.scored(i) ? std::string() : csv_field(predictions.reasons[i])) + "\n";
+    text += "," +
+            (predictions.scored(i) ? std::string()
+                                   : csv_field(predictions.reasons[i])) +
+            "\n";
   }
   return text;
 }

@@ -18,16 +18,19 @@ namespace {
 
 using Columns = std::vector<std::size_t>;
 
-// The columns of a header by finding: "prob:Edema" is of Edema, before a plain "edema".
+// The columns of a header by finding: "prob:Edema" is of Edema, before a plain
+// "edema".
 class ScoreColumns {
  public:
-  explicit ScoreColumns(const std::vector<std::string>& header) : plain_(header) {
+  explicit ScoreColumns(const std::vector<std::string>& header)
+      : plain_(header) {
     for (const auto& name : header)
       named_.push_back(name.starts_with("prob:") ? name.substr(5) : "");
   }
   std::vector<std::string> findings() const {
     std::vector<std::string> found;
-    std::ranges::copy_if(named_, std::back_inserter(found), [](auto& n) { return !n.empty(); });
+    std::ranges::copy_if(named_, std::back_inserter(found),
+                         [](auto& n) { return !n.empty(); });
     return found;
   }
   std::optional<std::size_t> of(const std::string& finding) const {
@@ -39,18 +42,21 @@ class ScoreColumns {
   std::vector<std::string> named_, plain_;  // [column]
 };
 
-// Reads one table, row by row. A column of the table is of one finding, by ScoreColumns; labels
-// come from the table itself, or from a manifest by the image's name.
+// Reads one table, row by row. A column of the table is of one finding, by
+// ScoreColumns; labels come from the table itself, or from a manifest by the
+// image's name.
 class TableReader {
  public:
-  TableReader(const std::string& path, const std::string& text, const Manifest* manifest)
+  TableReader(const std::string& path, const std::string& text,
+              const Manifest* manifest)
       : path_(path), manifest_(manifest), csv_(text) {}
 
   Predictions read() {
     read_header();
     find_columns();
     while (csv_.next(fields_)) read_row();
-    if (out_.images.empty()) fail("no rows below the header", "is the file complete?");
+    if (out_.images.empty())
+      fail("no rows below the header", "is the file complete?");
     if (std::ranges::none_of(out_.reasons, &std::string::empty))
       fail("no image has a score", "the columns of probabilities are blank");
     return std::move(out_);
@@ -58,19 +64,23 @@ class TableReader {
 
  private:
   // A cell may hold a NUL.
-  [[noreturn]] void fail(const std::string& what, const std::string& hint) const {
-    throw DataError("[predictions] " + path_ + ":" + std::to_string(csv_.line()) + ": " +
+  [[noreturn]] void fail(const std::string& what,
+                         const std::string& hint) const {
+    throw DataError("[predictions] " + path_ + ":" +
+                    std::to_string(csv_.line()) + ": " +
                     printable(what + ". Hint: " + hint));
   }
 
   // header_.size() when there is none.
   std::size_t column(const std::string& name) const {
-    return static_cast<std::size_t>(std::ranges::find(header_, name) - header_.begin());
+    return static_cast<std::size_t>(std::ranges::find(header_, name) -
+                                    header_.begin());
   }
 
   void read_header() {
     if (!csv_.next(fields_))
-      fail("the file is empty", "a header line with 'image' and the findings is needed");
+      fail("the file is empty",
+           "a header line with 'image' and the findings is needed");
     for (const auto f : fields_) header_.emplace_back(trimmed(f));
     for (const char* name : {"image", "Image Index", "Path"})
       if (column(name) < header_.size()) image_ = column(name);
@@ -79,11 +89,14 @@ class TableReader {
 
   void find_columns() {
     const ScoreColumns columns(header_);
-    if (const auto doubled = doubled_finding(columns.findings()); !doubled.empty())
+    if (const auto doubled = doubled_finding(columns.findings());
+        !doubled.empty())
       fail("finding " + doubled, "each finding has one column");
     if (manifest_ == nullptr && columns.findings().empty())
-      fail("no column 'prob:<finding>'", "give --manifest for a table of another form");
-    const auto wanted = manifest_ == nullptr ? columns.findings() : manifest_->findings;
+      fail("no column 'prob:<finding>'",
+           "give --manifest for a table of another form");
+    const auto wanted =
+        manifest_ == nullptr ? columns.findings() : manifest_->findings;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       const auto at = columns.of(wanted[k]);
       if (!at) continue;
@@ -93,34 +106,38 @@ class TableReader {
       if (manifest_ == nullptr) labels_.push_back(label_column(wanted[k]));
     }
     if (scores_.empty())
-      fail("no column for a finding of " + manifest_->path + " (" + listed(manifest_->findings) +
-               ")",
-           "nearest are " + nearest_names(manifest_->findings.front(), header_));
+      fail(
+          "no column for a finding of " + manifest_->path + " (" +
+              listed(manifest_->findings) + ")",
+          "nearest are " + nearest_names(manifest_->findings.front(), header_));
   }
 
   std::size_t label_column(const std::string& finding) const {
     const std::size_t found = column("label:" + finding);
     if (found == header_.size())
-      fail("no column 'label:" + finding + "'", "give --manifest, the table with the labels");
+      fail("no column 'label:" + finding + "'",
+           "give --manifest, the table with the labels");
     return found;
   }
 
   void read_row() {
     if (fields_.size() != header_.size())
-      fail("row has " + std::to_string(fields_.size()) + " fields, the header " +
-               std::to_string(header_.size()),
+      fail("row has " + std::to_string(fields_.size()) +
+               " fields, the header " + std::to_string(header_.size()),
            "the row is cut off");
     const std::string name(trimmed(fields_[image_]));
     const auto [first, is_new] = line_of_.emplace(name, csv_.line());
     if (!is_new)
-      fail("the image of this row appears twice, first on line " + std::to_string(first->second),
+      fail("the image of this row appears twice, first on line " +
+               std::to_string(first->second),
            "remove one of the rows");
     out_.images.push_back(name);
 
-    const bool blank =
-        std::ranges::all_of(scores_, [&](std::size_t c) { return trimmed(fields_[c]).empty(); });
+    const bool blank = std::ranges::all_of(
+        scores_, [&](std::size_t c) { return trimmed(fields_[c]).empty(); });
     out_.reasons.push_back(blank ? reason() : "");
-    for (const std::size_t c : scores_) out_.probabilities.push_back(blank ? kNaN : score(c));
+    for (const std::size_t c : scores_)
+      out_.probabilities.push_back(blank ? kNaN : score(c));
     if (manifest_ != nullptr)
       add_labels_of_manifest(name);
     else
@@ -129,7 +146,8 @@ class TableReader {
 
   // Why the present row has no scores.
   std::string reason() const {
-    if (reason_ == header_.size() || trimmed(fields_[reason_]).empty()) return kNotScored;
+    if (reason_ == header_.size() || trimmed(fields_[reason_]).empty())
+      return kNotScored;
     return std::string(trimmed(fields_[reason_]));
   }
 
@@ -139,23 +157,27 @@ class TableReader {
     const char* end = cell.data() + cell.size();
     const auto result = std::from_chars(cell.data(), end, value);
     if (result.ec != std::errc() || result.ptr != end)
-      fail("'" + std::string(cell) + "' is not a number", "probabilities are plain decimals");
+      fail("'" + std::string(cell) + "' is not a number",
+           "probabilities are plain decimals");
     return value;
   }
 
   double score(std::size_t column) const {
     const double value = number(fields_[column]);
     if (!std::isfinite(value))
-      fail("a score is not finite", "the prediction of this row's image failed");
+      fail("a score is not finite",
+           "the prediction of this row's image failed");
     return value;
   }
 
   void add_labels_of_manifest(const std::string& image) {
     const auto row = manifest_->rows.find(image);
     if (row == manifest_->rows.end())
-      fail("the image of this row is not in " + manifest_->path, "is it the right manifest?");
+      fail("the image of this row is not in " + manifest_->path,
+           "is it the right manifest?");
     const float* from = manifest_->scored_row(row->second);
-    for (const std::size_t k : manifest_columns_) out_.labels.push_back(from[k]);
+    for (const std::size_t k : manifest_columns_)
+      out_.labels.push_back(from[k]);
   }
 
   void add_labels_of_row() {
@@ -173,16 +195,17 @@ class TableReader {
   CsvReader csv_;
   std::vector<std::string_view> fields_;  // of the present row
   std::vector<std::string> header_;
-  std::size_t image_ = 0, reason_ = 0;               // columns
-  Columns scores_, labels_;                          // columns, by finding of `out_`
-  Columns manifest_columns_;                         // findings of the manifest, the same way
+  std::size_t image_ = 0, reason_ = 0;  // columns
+  Columns scores_, labels_;             // columns, by finding of `out_`
+  Columns manifest_columns_;  // findings of the manifest, the same way
   std::map<std::string, int, std::less<>> line_of_;  // [image]
   Predictions out_;
 };
 
 }  // namespace
 
-Predictions read_predictions(const std::string& path, const Manifest* manifest) {
+Predictions read_predictions(const std::string& path,
+                             const Manifest* manifest) {
   const std::string text = read_text(path);
   if (const std::size_t line = line_not_utf8(text); line > 0)
     throw DataError("[predictions] " + path + ":" + std::to_string(line) +

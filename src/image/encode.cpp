@@ -11,10 +11,11 @@
 
 namespace chexnet {
 
-std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, int height) {
+std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
+                                       int height) {
   assert(width > 0 && height > 0);
-  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(SPNG_CTX_ENCODER),
-                                                           spng_ctx_free);
+  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(
+      spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
   spng_set_option(ctx.get(), SPNG_ENCODE_TO_BUFFER, 1);
   spng_ihdr header{};
   header.width = static_cast<std::uint32_t>(width);
@@ -22,13 +23,15 @@ std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, in
   header.bit_depth = 8;
   header.color_type = SPNG_COLOR_TYPE_GRAYSCALE;
   spng_set_ihdr(ctx.get(), &header);
-  int rc = spng_encode_image(ctx.get(), pixels,
-                             static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
-                             SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
+  int rc = spng_encode_image(
+      ctx.get(), pixels,
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
+      SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
   std::size_t size = 0;
   void* buffer = rc == 0 ? spng_get_png_buffer(ctx.get(), &size, &rc) : nullptr;
   if (buffer == nullptr)
-    throw DataError(std::string("[encode] PNG: ") + spng_strerror(rc) + ". Hint: out of memory?");
+    throw DataError(std::string("[encode] PNG: ") + spng_strerror(rc) +
+                    ". Hint: out of memory?");
   const auto* bytes = static_cast<const std::byte*>(buffer);
   std::vector<std::byte> out(bytes, bytes + size);
   std::free(buffer);

@@ -1,10 +1,13 @@
-// JPEG by TurboJPEG, scaled in the DCT where that is enough. A file is markers, each with a length:
+// JPEG by TurboJPEG, scaled in the DCT where that is enough. A file is markers,
+// each with a length:
 //
-//   FFD8 | FFE1 length Exif … | FFDB … | FFC0 length frame | FFC4 … | FFDA length scan | FFD9
+//   FFD8 | FFE1 length Exif … | FFDB … | FFC0 length frame | FFC4 … | FFDA
+//   length scan | FFD9
 //
-// Before any pixel: the size that the frame claims is checked against the limits, and against the
-// file's length, as Huffman coding needs a bit for each block at least. The EXIF block is read by
-// hand, each access within the file's bytes, and says how the picture is turned upright at the end.
+// Before any pixel: the size that the frame claims is checked against the
+// limits, and against the file's length, as Huffman coding needs a bit for each
+// block at least. The EXIF block is read by hand, each access within the file's
+// bytes, and says how the picture is turned upright at the end.
 #include <turbojpeg.h>
 
 #include <cstring>
@@ -16,9 +19,12 @@
 namespace chexnet {
 namespace {
 
-// Whether a frame of Huffman-coded blocks (SOF0 to SOF2) begins within the file's markers.
+// Whether a frame of Huffman-coded blocks (SOF0 to SOF2) begins within the
+// file's markers.
 bool huffman_coded(std::span<const std::byte> bytes) {
-  const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  const auto at = [&](std::size_t i) {
+    return std::to_integer<unsigned>(bytes[i]);
+  };
   for (std::size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
     const unsigned marker = at(p + 1);
     if (marker >= 0xC0 && marker <= 0xC2) return true;
@@ -27,12 +33,12 @@ bool huffman_coded(std::span<const std::byte> bytes) {
   return false;
 }
 
-// A Huffman code has at least one bit, and a component at least a block for every 4 x 4 blocks of
-// 8 x 8 pixels (sampling factors end at 4).
+// A Huffman code has at least one bit, and a component at least a block for
+// every 4 x 4 blocks of 8 x 8 pixels (sampling factors end at 4).
 constexpr std::int64_t kMostPixelsOfByte = 8 * 64 * 16;
 
-// The bytes of a TIFF header as EXIF has it, in its own byte order. What lies behind the file's end
-// reads as 0.
+// The bytes of a TIFF header as EXIF has it, in its own byte order. What lies
+// behind the file's end reads as 0.
 class Tiff {
  public:
   Tiff(std::span<const std::byte> bytes, std::size_t begin)
@@ -66,17 +72,21 @@ class Tiff {
   bool little_;
 };
 
-// The orientation tag (1..8) of the first EXIF block; 1 when there is none or it is damaged.
+// The orientation tag (1..8) of the first EXIF block; 1 when there is none or
+// it is damaged.
 int exif_orientation(std::span<const std::byte> bytes) {
   constexpr unsigned kApp1 = 0xE1, kScan = 0xDA, kOrientation = 0x0112;
-  const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  const auto at = [&](std::size_t i) {
+    return std::to_integer<unsigned>(bytes[i]);
+  };
   for (std::size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
     const unsigned marker = at(p + 1);
     const std::size_t length = at(p + 2) << 8 | at(p + 3);
     if (marker == kScan || length < 2) break;
     const std::size_t body = p + 4;
     const bool fits = length >= 16 && bytes.size() - body > 6;
-    if (marker == kApp1 && fits && std::memcmp(&bytes[body], "Exif\0", 6) == 0) {
+    if (marker == kApp1 && fits &&
+        std::memcmp(&bytes[body], "Exif\0", 6) == 0) {
       const unsigned value = Tiff(bytes, body + 6).short_value(kOrientation);
       return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
     }
@@ -96,9 +106,11 @@ void apply_orientation(int orientation, GrayImage& image) {
   for (int y = 0; y < out_h; ++y) {
     for (int x = 0; x < out_w; ++x) {
       int sx = swap ? y : x, sy = swap ? x : y;
-      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+      if (orientation == 2 || orientation == 3 || orientation == 7 ||
+          orientation == 8)
         sx = w - 1 - sx;
-      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+      if (orientation == 3 || orientation == 4 || orientation == 6 ||
+          orientation == 7)
         sy = h - 1 - sy;
       out.row(y)[x] = image.row(sy)[sx];
     }
@@ -109,9 +121,12 @@ void apply_orientation(int orientation, GrayImage& image) {
 // 1/2, 1/4 and 1/8 have SIMD code in libjpeg-turbo, the other eighths have not.
 tjscalingfactor smallest_scale(int width, int height, int min_side) {
   tjscalingfactor best{1, 1};
-  for (int denominator = 2; min_side > 0 && denominator <= 8; denominator *= 2) {
+  for (int denominator = 2; min_side > 0 && denominator <= 8;
+       denominator *= 2) {
     const tjscalingfactor factor{1, denominator};
-    if (TJSCALED(width, factor) < min_side || TJSCALED(height, factor) < min_side) break;
+    if (TJSCALED(width, factor) < min_side ||
+        TJSCALED(height, factor) < min_side)
+      break;
     best = factor;
   }
   return best;
@@ -129,41 +144,50 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   const auto check = [&](int rc) {
     if (rc == 0) return;
     const std::string what = tjGetErrorStr2(handle.get());
-    // After an error inside the header the decoder would continue there with the next file,
-    // forever.
+    // After an error inside the header the decoder would continue there with
+    // the next file, forever.
     handle.reset();
     decode_failed(origin, "damaged JPEG: " + what, "fetch the file again");
   };
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto size = static_cast<unsigned long>(bytes.size());
   int full_width = 0, full_height = 0, subsampling = 0, colors = 0;
-  check(tjDecompressHeader3(handle.get(), data, size, &full_width, &full_height, &subsampling,
-                            &colors));
+  check(tjDecompressHeader3(handle.get(), data, size, &full_width, &full_height,
+                            &subsampling, &colors));
   check_size(full_width, full_height, limits, origin);
-  if (std::int64_t{full_width} * full_height > kMostPixelsOfByte * std::ssize(bytes) &&
+  if (std::int64_t{full_width} * full_height >
+          kMostPixelsOfByte * std::ssize(bytes) &&
       huffman_coded(bytes))
-    decode_failed(origin, "damaged JPEG: the file is cut off", "fetch the file again");
-  const tjscalingfactor scale = smallest_scale(full_width, full_height, limits.min_side);
-  const int width = TJSCALED(full_width, scale), height = TJSCALED(full_height, scale);
+    decode_failed(origin, "damaged JPEG: the file is cut off",
+                  "fetch the file again");
+  const tjscalingfactor scale =
+      smallest_scale(full_width, full_height, limits.min_side);
+  const int width = TJSCALED(full_width, scale),
+            height = TJSCALED(full_height, scale);
   into.reset(width, height);
-  // A warning means missing or damaged data: half a picture is an error here. A progressive file
-  // may pass over all blocks in hundreds of scans of a few bytes each; real ones have about ten.
-  const int flags = TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
+  // A warning means missing or damaged data: half a picture is an error here. A
+  // progressive file may pass over all blocks in hundreds of scans of a few
+  // bytes each; real ones have about ten.
+  const int flags =
+      TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
   if (colors == TJCS_GRAY || colors == TJCS_YCbCr) {  // Y is the luma
     check(tjDecompress2(handle.get(), data, size, into.row(0), width,
-                        static_cast<int>(into.stride()), height, TJPF_GRAY, flags));
+                        static_cast<int>(into.stride()), height, TJPF_GRAY,
+                        flags));
   } else {
     const bool cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK;
     thread_local std::vector<std::uint8_t> scratch;  // four bytes a pixel
-    scratch.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
-    check(tjDecompress2(handle.get(), data, size, scratch.data(), width, 0, height,
-                        cmyk ? TJPF_CMYK : TJPF_RGBX, flags));
+    scratch.resize(static_cast<std::size_t>(width) *
+                   static_cast<std::size_t>(height) * 4);
+    check(tjDecompress2(handle.get(), data, size, scratch.data(), width, 0,
+                        height, cmyk ? TJPF_CMYK : TJPF_RGBX, flags));
     const std::uint8_t* p = scratch.data();
     for (int y = 0; y < height; ++y) {
       std::uint8_t* row = into.row(y);
       for (int x = 0; x < width; ++x, p += 4)
         // Adobe stores CMYK inverted: 255 is no ink.
-        row[x] = cmyk ? luma(p[0] * p[3] / 255u, p[1] * p[3] / 255u, p[2] * p[3] / 255u)
+        row[x] = cmyk ? luma(p[0] * p[3] / 255u, p[1] * p[3] / 255u,
+                             p[2] * p[3] / 255u)
                       : luma(p[0], p[1], p[2]);
     }
   }

@@ -1,13 +1,16 @@
-// PNG. 8-bit gray without interlace (nearly all of ChestX-ray14) takes the fast way: chunks with
-// their CRC, one inflate, the wavefront unfilter. Everything else goes through libspng.
+// PNG. 8-bit gray without interlace (nearly all of ChestX-ray14) takes the fast
+// way: chunks with their CRC, one inflate, the wavefront unfilter. Everything
+// else goes through libspng.
 //
 //   signature | length type body crc | IHDR … | IDAT | IDAT … | IEND
 //                                               \_____/
-//                                one zlib stream: height lines of [filter byte | width pixels]
+//                                one zlib stream: height lines of [filter byte
+//                                | width pixels]
 //
-// The whole picture is inflated at once, as a stream has one checksum at its end; it is unfiltered
-// and shrunk in bands of kBand rows, which stay in the processor's cache. The band's row 0 is the
-// last row of the band above, which the filters refer to.
+// The whole picture is inflated at once, as a stream has one checksum at its
+// end; it is unfiltered and shrunk in bands of kBand rows, which stay in the
+// processor's cache. The band's row 0 is the last row of the band above, which
+// the filters refer to.
 #include <spng.h>
 
 #include <algorithm>
@@ -25,20 +28,25 @@
 namespace chexnet {
 namespace {
 
-constexpr int kBand = 128;  // rows: what the widest unfilter kernel takes at a time
-constexpr std::int64_t kMostInflated = 1032;  // bytes that a byte of deflate can become
+constexpr int kBand =
+    128;  // rows: what the widest unfilter kernel takes at a time
+constexpr std::int64_t kMostInflated =
+    1032;  // bytes that a byte of deflate can become
 
 struct Chunks {
   std::span<const std::byte> header;  // IHDR's 13 bytes
-  std::span<const std::byte> data;    // of all IDAT chunks: in the file, or in `joined`
-  std::vector<std::byte> joined;      // empty while there is one IDAT chunk
-  std::vector<std::span<const std::byte>> critical;  // whole, without which there are no pixels
+  std::span<const std::byte>
+      data;  // of all IDAT chunks: in the file, or in `joined`
+  std::vector<std::byte> joined;  // empty while there is one IDAT chunk
+  std::vector<std::span<const std::byte>>
+      critical;  // whole, without which there are no pixels
 };
 
 // What a thread keeps from picture to picture.
 struct Scratch {
   Chunks chunks;
-  std::vector<std::uint8_t> lines;           // kUnfilterRoom, filtered lines, kUnfilterRoom
+  std::vector<std::uint8_t>
+      lines;  // kUnfilterRoom, filtered lines, kUnfilterRoom
   std::vector<std::byte> critical_file;      // for libspng
   std::vector<std::uint8_t> library_pixels;  // from libspng
   GrayImage band;                            // [kBand + 1] rows
@@ -54,13 +62,15 @@ Scratch& scratch() {
 
 std::uint32_t big_endian(const std::byte* at) {
   std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(at[i]);
+  for (int i = 0; i < 4; ++i)
+    value = value << 8 | std::to_integer<std::uint32_t>(at[i]);
   return value;
 }
 
-// Every chunk whole, with its CRC, up to IEND. libspng stops reading once it has the last row, so
-// damage behind it, or a file cut there, would pass.
-void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Chunks& chunks) {
+// Every chunk whole, with its CRC, up to IEND. libspng stops reading once it
+// has the last row, so damage behind it, or a file cut there, would pass.
+void read_chunks(std::span<const std::byte> bytes, const std::string& origin,
+                 Chunks& chunks) {
   chunks.joined.clear();
   chunks.critical.clear();
   chunks.header = chunks.data = {};
@@ -75,12 +85,15 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin, Ch
     const auto is = [&](const char* type) {
       return std::memcmp(type_and_body.data(), type, 4) == 0;
     };
-    if (at == 8 && is("IHDR") && length == 13) chunks.header = type_and_body.subspan(4);
+    if (at == 8 && is("IHDR") && length == 13)
+      chunks.header = type_and_body.subspan(4);
     if (is("IDAT") && chunks.data.empty() && chunks.joined.empty()) {
       chunks.data = type_and_body.subspan(4);
     } else if (is("IDAT")) {  // joined while its checksum has it in the cache
-      if (chunks.joined.empty()) chunks.joined.assign(chunks.data.begin(), chunks.data.end());
-      chunks.joined.insert(chunks.joined.end(), type_and_body.begin() + 4, type_and_body.end());
+      if (chunks.joined.empty())
+        chunks.joined.assign(chunks.data.begin(), chunks.data.end());
+      chunks.joined.insert(chunks.joined.end(), type_and_body.begin() + 4,
+                           type_and_body.end());
     }
     if ((type_and_body[0] & std::byte{32}) == std::byte{0})
       chunks.critical.push_back(bytes.subspan(at, length + 12));
@@ -97,27 +110,33 @@ struct Header {
   bool gray8;  // 8 bits, gray, not interlaced: the fast way
 };
 
-Header read_header(const Chunks& chunks, const DecodeLimits& limits, const std::string& origin) {
+Header read_header(const Chunks& chunks, const DecodeLimits& limits,
+                   const std::string& origin) {
   const std::int64_t width = big_endian(chunks.header.data());
   const std::int64_t height = big_endian(&chunks.header[4]);
   check_size(width, height, limits, origin);
-  const auto field = [&](std::size_t i) { return std::to_integer<int>(chunks.header[i]); };
+  const auto field = [&](std::size_t i) {
+    return std::to_integer<int>(chunks.header[i]);
+  };
   if (width * height * field(8) / 8 > kMostInflated * std::ssize(chunks.data))
     damaged(origin, "rows are missing");
   const int depth = field(8), color = field(9);
   const int compression = field(10), filter = field(11), interlace = field(12);
-  const bool gray8 = depth == 8 && color == 0 && compression == 0 && filter == 0 && interlace == 0;
+  const bool gray8 = depth == 8 && color == 0 && compression == 0 &&
+                     filter == 0 && interlace == 0;
   return {static_cast<int>(width), static_cast<int>(height), gray8};
 }
 
-// The filtered lines of a gray8 picture, kUnfilterRoom around them; null when the file has more
-// data than pixels, which libspng tolerates. This thread's, until its next call.
+// The filtered lines of a gray8 picture, kUnfilterRoom around them; null when
+// the file has more data than pixels, which libspng tolerates. This thread's,
+// until its next call.
 const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
                                    const std::string& origin) {
   std::vector<std::uint8_t>& memory = scratch().lines;
   const std::size_t line = static_cast<std::size_t>(header.width) + 1;
   const std::size_t size = line * static_cast<std::size_t>(header.height);
-  if (memory.size() < size + 2 * kUnfilterRoom) memory.resize(size + 2 * kUnfilterRoom);
+  if (memory.size() < size + 2 * kUnfilterRoom)
+    memory.resize(size + 2 * kUnfilterRoom);
   std::uint8_t* lines = &memory[kUnfilterRoom];
   switch (inflate_zlib(chunks.data, {lines, size})) {
     case InflateStatus::kWhole:
@@ -134,14 +153,16 @@ const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
   return lines;
 }
 
-// libspng sees the critical chunks alone: it would unpack every iCCP, zTXt and iTXt, of which a
-// megabyte can become a gigabyte, and none of them changes the gray values.
+// libspng sees the critical chunks alone: it would unpack every iCCP, zTXt and
+// iTXt, of which a megabyte can become a gigabyte, and none of them changes the
+// gray values.
 std::span<const std::byte> without_extras(const Chunks& chunks) {
   static constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
   std::vector<std::byte>& file = scratch().critical_file;
   const auto magic = std::as_bytes(std::span(kMagic));
   file.assign(magic.begin(), magic.end());
-  for (const auto chunk : chunks.critical) file.insert(file.end(), chunk.begin(), chunk.end());
+  for (const auto chunk : chunks.critical)
+    file.insert(file.end(), chunk.begin(), chunk.end());
   return file;
 }
 
@@ -152,14 +173,15 @@ int library_format(const spng_ihdr& header) {
 }
 
 // One row of libspng's pixels as gray; returns where the next one begins.
-const std::uint8_t* gray_row(const std::uint8_t* from, int format, std::size_t width,
-                             std::uint8_t* row) {
+const std::uint8_t* gray_row(const std::uint8_t* from, int format,
+                             std::size_t width, std::uint8_t* row) {
   if (format == SPNG_FMT_G8) {
     std::memcpy(row, from, width);
     return from + width;
   }
   if (format == SPNG_FMT_RGBA8) {
-    for (std::size_t x = 0; x < width; ++x, from += 4) row[x] = luma(from[0], from[1], from[2]);
+    for (std::size_t x = 0; x < width; ++x, from += 4)
+      row[x] = luma(from[0], from[1], from[2]);
     return from;
   }
   for (std::size_t x = 0; x < width; ++x, from += 2) {
@@ -170,14 +192,16 @@ const std::uint8_t* gray_row(const std::uint8_t* from, int format, std::size_t w
   return from;
 }
 
-void decode_by_library(const Chunks& chunks, const Header& size, const std::string& origin,
-                       GrayImage& into) {
+void decode_by_library(const Chunks& chunks, const Header& size,
+                       const std::string& origin, GrayImage& into) {
   const auto bytes = without_extras(chunks);
-  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0), spng_ctx_free);
+  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0),
+                                                           spng_ctx_free);
   const auto check = [&](int rc) {
     if (rc != 0) damaged(origin, spng_strerror(rc));
   };
-  check(spng_set_crc_action(ctx.get(), SPNG_CRC_USE, SPNG_CRC_USE));  // checked in read_chunks
+  check(spng_set_crc_action(ctx.get(), SPNG_CRC_USE,
+                            SPNG_CRC_USE));  // checked in read_chunks
   check(spng_set_png_buffer(ctx.get(), bytes.data(), bytes.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(ctx.get(), &header));
@@ -190,7 +214,8 @@ void decode_by_library(const Chunks& chunks, const Header& size, const std::stri
   into.reset(size.width, size.height);
   const auto width = static_cast<std::size_t>(into.width());
   const std::uint8_t* from = pixels.data();
-  for (int y = 0; y < into.height(); ++y) from = gray_row(from, format, width, into.row(y));
+  for (int y = 0; y < into.height(); ++y)
+    from = gray_row(from, format, width, into.row(y));
 }
 
 }  // namespace
@@ -209,14 +234,16 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
   decode_by_library(chunks, header, origin, into);
 }
 
-bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& limits,
-                        const std::string& origin, int size, std::uint8_t* into) {
+bool decode_png_resized(std::span<const std::byte> bytes,
+                        const DecodeLimits& limits, const std::string& origin,
+                        int size, std::uint8_t* into) {
   assert(size > 0);
   Chunks& chunks = scratch().chunks;
   GrayImage& band = scratch().band;
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
-  if (!header.gray8 || header.width == size || header.height == size) return false;
+  if (!header.gray8 || header.width == size || header.height == size)
+    return false;
   const std::uint8_t* lines = filtered_lines(chunks, header, origin);
   if (lines == nullptr) return false;
   const auto width = static_cast<std::size_t>(header.width);
@@ -225,8 +252,9 @@ bool decode_png_resized(std::span<const std::byte> bytes, const DecodeLimits& li
   AntialiasRows rows(header.width, header.height, size, into);
   for (int y0 = 0; y0 < header.height; y0 += kBand) {
     const int count = std::min(kBand, header.height - y0);
-    unfilter_kernels().front().rows(lines + static_cast<std::size_t>(y0) * (width + 1), band.row(1),
-                                    band.stride(), header.width, count, above);
+    unfilter_kernels().front().rows(
+        lines + static_cast<std::size_t>(y0) * (width + 1), band.row(1),
+        band.stride(), header.width, count, above);
     for (int y = 1; y <= count; ++y) rows.add(band.row(y));
     std::memcpy(band.row(0), band.row(count), width);
     above = band.row(0);

@@ -1,11 +1,16 @@
-// Two definitions of shrinking, both separable: along the rows first, then along the columns.
+// Two definitions of shrinking, both separable: along the rows first, then
+// along the columns.
 //
-//   antialias   output pixel i is a weighted sum of input pixels around scale * (i + 0.5), the
-//               weights a triangle as wide as the scale; rounded to a byte after each axis
-//   area        the exact mean of the box [i, i + 1) * scale, rounded once at the end
+//   antialias   output pixel i is a weighted sum of input pixels around scale *
+//   (i + 0.5), the
+//               weights a triangle as wide as the scale; rounded to a byte
+//               after each axis
+//   area        the exact mean of the box [i, i + 1) * scale, rounded once at
+//   the end
 //
-// Antialias takes rows as they come and keeps few of them: input row y, shrunk along its length, is
-// at line y mod ring_, and an output row is written as soon as the last line it needs is there.
+// Antialias takes rows as they come and keeps few of them: input row y, shrunk
+// along its length, is at line y mod ring_, and an output row is written as
+// soon as the last line it needs is there.
 //
 //   input rows     0 1 2 3 4 5 6 7 8 …
 //   output row 0   |-------|
@@ -25,8 +30,9 @@ namespace chexnet {
 namespace {
 
 // The triangle filter of PyTorch's compute_index_ranges_int16_weights
-// (aten/src/ATen/native/cpu/UpSampleKernel.cpp), which follows Pillow: support = max(1, scale),
-// weights normalized in double, then as many fixed-point bits as fit int16.
+// (aten/src/ATen/native/cpu/UpSampleKernel.cpp), which follows Pillow: support
+// = max(1, scale), weights normalized in double, then as many fixed-point bits
+// as fit int16.
 Taps antialias_taps(int in, int out) {
   Taps taps;
   const double scale = static_cast<double>(in) / out;
@@ -38,7 +44,8 @@ Taps antialias_taps(int in, int out) {
     const double center = scale * (i + 0.5);
     taps.first.push_back(std::max(static_cast<int>(center - support + 0.5), 0));
     count[static_cast<std::size_t>(i)] =
-        std::min(static_cast<int>(center + support + 0.5), in) - taps.first.back();
+        std::min(static_cast<int>(center + support + 0.5), in) -
+        taps.first.back();
     widest = std::max(widest, count[static_cast<std::size_t>(i)]);
   }
   taps.most = (widest + 7) / 8 * 8;
@@ -61,15 +68,17 @@ Taps antialias_taps(int in, int out) {
     }
   }
   for (taps.shift = 0; taps.shift < 22; ++taps.shift)
-    if (static_cast<int>(0.5 + largest * (1 << (taps.shift + 1))) >= (1 << 15)) break;
+    if (static_cast<int>(0.5 + largest * (1 << (taps.shift + 1))) >= (1 << 15))
+      break;
   taps.weight.reserve(weights.size());
   for (const double w : weights)
-    taps.weight.push_back(static_cast<std::int16_t>(0.5 + w * (1 << taps.shift)));
+    taps.weight.push_back(
+        static_cast<std::int16_t>(0.5 + w * (1 << taps.shift)));
   return taps;
 }
 
-// Fills in the 4:1 case where the weights are the same everywhere and small whole numbers times a
-// power of two: 1, 3, 5, 7, 7, 5, 3, 1 of 32 then.
+// Fills in the 4:1 case where the weights are the same everywhere and small
+// whole numbers times a power of two: 1, 3, 5, 7, 7, 5, 3, 1 of 32 then.
 void find_quarter(int in, int out, Taps& taps) {
   if (in != 4 * out || taps.most != 8 || out < 3) return;
   const std::int16_t* usual = &taps.weight[8];
@@ -81,7 +90,8 @@ void find_quarter(int in, int out, Taps& taps) {
   if (sum > 127) return;  // 255 times that fits 16 bits
   for (int x = 1; x < out - 1; ++x) {
     const std::int16_t* w = &taps.weight[static_cast<std::size_t>(x) * 8];
-    if (taps.first[static_cast<std::size_t>(x)] != 4 * x - 2 || !std::equal(w, w + 8, usual))
+    if (taps.first[static_cast<std::size_t>(x)] != 4 * x - 2 ||
+        !std::equal(w, w + 8, usual))
       return;
   }
   for (std::size_t j = 0; j < 8; ++j)
@@ -91,14 +101,16 @@ void find_quarter(int in, int out, Taps& taps) {
 
 const ResizeKernels& kernels() {
 #if defined(__x86_64__)
-  static const ResizeKernels& best = __builtin_cpu_supports("avx2") ? kResizeAvx2 : kResizePlain;
+  static const ResizeKernels& best =
+      __builtin_cpu_supports("avx2") ? kResizeAvx2 : kResizePlain;
   return best;
 #else
   return kResizePlain;
 #endif
 }
 
-// Taps are asked for again and again with the same sizes; one set per axis and thread is kept.
+// Taps are asked for again and again with the same sizes; one set per axis and
+// thread is kept.
 const Taps& kept_taps(int axis, int in, int out) {
   struct Kept {
     int in = 0, out = 0;
@@ -114,8 +126,8 @@ const Taps& kept_taps(int axis, int in, int out) {
 }
 
 decltype(ResizeKernels::horizontal) horizontal_kernel(const Taps& taps) {
-  // The vector kernel reads whole groups of taps: near the right edge that may be more than the
-  // room beside the image holds.
+  // The vector kernel reads whole groups of taps: near the right edge that may
+  // be more than the room beside the image holds.
   const bool fits = taps.most <= static_cast<int>(GrayImage::kRoom);
   return fits ? kernels().horizontal : kResizePlain.horizontal;
 }
@@ -127,7 +139,8 @@ struct Column {
 };
 Column column_of(const Taps& taps, int y) {
   const auto at = static_cast<std::size_t>(y);
-  const std::int16_t* weight = &taps.weight[at * static_cast<std::size_t>(taps.most)];
+  const std::int16_t* weight =
+      &taps.weight[at * static_cast<std::size_t>(taps.most)];
   int count = taps.most;
   while (count > 1 && weight[count - 1] == 0) --count;
   return {weight, taps.first[at], count};
@@ -135,14 +148,18 @@ Column column_of(const Taps& taps, int y) {
 
 // One output row of `size` pixels; `row(y)` is input row y.
 template <class Row>
-void shrink_down(const Taps& taps, const Column& column, int size, Row row, std::uint8_t* into) {
+void shrink_down(const Taps& taps, const Column& column, int size, Row row,
+                 std::uint8_t* into) {
   thread_local std::vector<const std::uint8_t*> rows;
   rows.resize(static_cast<std::size_t>(taps.most));
-  for (int j = 0; j < column.count; ++j) rows[static_cast<std::size_t>(j)] = row(column.first + j);
-  kernels().vertical(rows.data(), column.weight, column.count, taps.shift, size, into);
+  for (int j = 0; j < column.count; ++j)
+    rows[static_cast<std::size_t>(j)] = row(column.first + j);
+  kernels().vertical(rows.data(), column.weight, column.count, taps.shift, size,
+                     into);
 }
 
-void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+void antialias(const GrayImage& source, Region r, int size,
+               std::uint8_t* into) {
   // A pass that keeps the size is skipped, as in PyTorch.
   const bool across = r.width != size, down = r.height != size;
   const auto row = [&](int y) { return source.row(r.y + y) + r.x; };
@@ -153,17 +170,18 @@ void antialias(const GrayImage& source, Region r, int size, std::uint8_t* into) 
   }
   for (int y = 0; y < size; ++y, into += size) {
     if (down)
-      shrink_down(kept_taps(1, r.height, size), column_of(kept_taps(1, r.height, size), y), size,
-                  row, into);
+      shrink_down(kept_taps(1, r.height, size),
+                  column_of(kept_taps(1, r.height, size), y), size, row, into);
     else if (across)
-      horizontal_kernel(kept_taps(0, r.width, size))(row(y), kept_taps(0, r.width, size), into);
+      horizontal_kernel(kept_taps(0, r.width, size))(
+          row(y), kept_taps(0, r.width, size), into);
     else
       std::memcpy(into, row(y), static_cast<std::size_t>(size));
   }
 }
 
-// Overlaps of output box i = [i*in, (i+1)*in) with input pixels [j*out, (j+1)*out), in units of
-// 1/out of a pixel: whole numbers that add up to `in`.
+// Overlaps of output box i = [i*in, (i+1)*in) with input pixels [j*out,
+// (j+1)*out), in units of 1/out of a pixel: whole numbers that add up to `in`.
 struct Overlaps {
   std::vector<int> first, count;     // [out]
   std::vector<std::int32_t> weight;  // [out, most]
@@ -173,22 +191,28 @@ Overlaps area_overlaps(int in, int out) {
   Overlaps overlaps;
   overlaps.most = in / out + 2;
   for (int i = 0; i < out; ++i) {
-    const std::int64_t begin = static_cast<std::int64_t>(i) * in, end = begin + in;
+    const std::int64_t begin = static_cast<std::int64_t>(i) * in,
+                       end = begin + in;
     const int first = static_cast<int>(begin / out);
     const int last = static_cast<int>((end - 1) / out);
     overlaps.first.push_back(first);
     overlaps.count.push_back(last - first + 1);
     for (int j = first; j < first + overlaps.most; ++j) {
-      const std::int64_t low = std::max(begin, static_cast<std::int64_t>(j) * out);
-      const std::int64_t high = std::min(end, static_cast<std::int64_t>(j + 1) * out);
-      overlaps.weight.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(0, high - low)));
+      const std::int64_t low =
+          std::max(begin, static_cast<std::int64_t>(j) * out);
+      const std::int64_t high =
+          std::min(end, static_cast<std::int64_t>(j + 1) * out);
+      overlaps.weight.push_back(
+          static_cast<std::int32_t>(std::max<std::int64_t>(0, high - low)));
     }
   }
   return overlaps;
 }
 
-// Whole boxes of `by` x `across` pixels: sums of columns first, which the compiler vectorizes.
-void area_of_whole_boxes(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+// Whole boxes of `by` x `across` pixels: sums of columns first, which the
+// compiler vectorizes.
+void area_of_whole_boxes(const GrayImage& source, Region r, int size,
+                         std::uint8_t* into) {
   const int across = r.width / size, by = r.height / size;
   const std::uint32_t total = static_cast<std::uint32_t>(across * by);
   thread_local std::vector<std::uint32_t> columns;
@@ -209,9 +233,11 @@ void area_of_whole_boxes(const GrayImage& source, Region r, int size, std::uint8
 }
 
 // into[x] = the sum over output box x of one line.
-void sum_line(const std::uint8_t* line, const Overlaps& boxes, std::vector<std::int64_t>& into) {
+void sum_line(const std::uint8_t* line, const Overlaps& boxes,
+              std::vector<std::int64_t>& into) {
   for (std::size_t x = 0; x < into.size(); ++x) {
-    const std::int32_t* w = &boxes.weight[x * static_cast<std::size_t>(boxes.most)];
+    const std::int32_t* w =
+        &boxes.weight[x * static_cast<std::size_t>(boxes.most)];
     const std::uint8_t* p = line + boxes.first[x];
     std::int64_t sum = 0;
     for (int j = 0; j < boxes.count[x]; ++j) sum += std::int64_t{w[j]} * p[j];
@@ -232,29 +258,34 @@ void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
   line_sums.resize(out);
   int summed = -1;  // the input row in line_sums: neighboring boxes share one
   for (std::size_t y = 0; y < out; ++y) {
-    const std::int32_t* w = &vertical.weight[y * static_cast<std::size_t>(vertical.most)];
+    const std::int32_t* w =
+        &vertical.weight[y * static_cast<std::size_t>(vertical.most)];
     sums.assign(out, 0);
     for (int j = 0; j < vertical.count[y]; ++j) {
       const int row = vertical.first[y] + j;
-      if (row != summed) sum_line(source.row(r.y + row) + r.x, horizontal, line_sums);
+      if (row != summed)
+        sum_line(source.row(r.y + row) + r.x, horizontal, line_sums);
       summed = row;
       for (std::size_t x = 0; x < out; ++x) sums[x] += w[j] * line_sums[x];
     }
     for (std::size_t x = 0; x < out; ++x)
-      into[y * out + x] = static_cast<std::uint8_t>((2 * sums[x] + total) / (2 * total));
+      into[y * out + x] =
+          static_cast<std::uint8_t>((2 * sums[x] + total) / (2 * total));
   }
 }
 
 }  // namespace
 
-AntialiasRows::AntialiasRows(int width, int height, int size, std::uint8_t* into)
+AntialiasRows::AntialiasRows(int width, int height, int size,
+                             std::uint8_t* into)
     : across_(kept_taps(0, width, size)),
       down_(kept_taps(1, height, size)),
       horizontal_(horizontal_kernel(across_)),
       size_(size),
       into_(into) {
   thread_local std::vector<std::uint8_t> memory;
-  stride_ = static_cast<std::size_t>(size) + GrayImage::kRoom;  // for the last vectors of a line
+  stride_ = static_cast<std::size_t>(size) +
+            GrayImage::kRoom;  // for the last vectors of a line
   ring_ = static_cast<int>(std::bit_ceil(static_cast<unsigned>(down_.most)));
   memory.resize(stride_ * static_cast<std::size_t>(ring_));
   lines_ = memory.data();
@@ -275,7 +306,8 @@ void AntialiasRows::add(const std::uint8_t* row) {
   }
 }
 
-void resize(const GrayImage& source, Region region, int size, ResizeKind kind, std::uint8_t* into) {
+void resize(const GrayImage& source, Region region, int size, ResizeKind kind,
+            std::uint8_t* into) {
   assert(size > 0 && region.width > 0 && region.height > 0);
   assert(region.x >= 0 && region.x + region.width <= source.width());
   assert(region.y >= 0 && region.y + region.height <= source.height());

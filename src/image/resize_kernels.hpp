@@ -1,4 +1,5 @@
-// The two passes of a separable resampling, for one line each, by instruction set.
+// The two passes of a separable resampling, for one line each, by instruction
+// set.
 #pragma once
 
 #include <cstddef>
@@ -7,33 +8,37 @@
 
 namespace chexnet {
 
-// Which input pixels make an output pixel along one axis, and how much each counts.
+// Which input pixels make an output pixel along one axis, and how much each
+// counts.
 struct Taps {
-  std::vector<int> first;            // [out] first input pixel
-  std::vector<std::int16_t> weight;  // [out, most], zeros behind an output's last tap
-  int most = 0;                      // taps of an output, a multiple of 8
-  int shift = 0;                     // fixed-point bits of the weights
-  // An exact 4:1 shrink (1024 -> 256, the usual one here): all outputs but the first and the last
-  // take 8 pixels from 4x - 2 on with these weights of `quarter_shift` bits; 0 = not so.
+  std::vector<int> first;  // [out] first input pixel
+  std::vector<std::int16_t>
+      weight;     // [out, most], zeros behind an output's last tap
+  int most = 0;   // taps of an output, a multiple of 8
+  int shift = 0;  // fixed-point bits of the weights
+  // An exact 4:1 shrink (1024 -> 256, the usual one here): all outputs but the
+  // first and the last take 8 pixels from 4x - 2 on with these weights of
+  // `quarter_shift` bits; 0 = not so.
   std::int8_t quarter_weight[8] = {};
   int quarter_shift = 0;
 };
 
 struct ResizeKernels {
-  // into[x] = sum_j weight[x][j] * line[first[x] + j], rounded. Reads up to `most` bytes from
-  // line + first[x], which must be readable.
-  void (*horizontal)(const std::uint8_t* line, const Taps& taps, std::uint8_t* into);
+  // into[x] = sum_j weight[x][j] * line[first[x] + j], rounded. Reads up to
+  // `most` bytes from line + first[x], which must be readable.
+  void (*horizontal)(const std::uint8_t* line, const Taps& taps,
+                     std::uint8_t* into);
   // into[x] = sum_j weight[j] * rows[j][x], rounded, for x < width.
-  void (*vertical)(const std::uint8_t* const* rows, const std::int16_t* weight, int count,
-                   int shift, int width, std::uint8_t* into);
+  void (*vertical)(const std::uint8_t* const* rows, const std::int16_t* weight,
+                   int count, int shift, int width, std::uint8_t* into);
 };
 
 extern const ResizeKernels kResizePlain, kResizeAvx2;
 
-// The antialias resize of a picture whose rows come one by one, where both sides change. Rows have
-// GrayImage::kRoom readable bytes behind them. The memory between the passes is this thread's: one
-// object at a time. It holds the shrunk lines that an output row still needs, however high the
-// picture is.
+// The antialias resize of a picture whose rows come one by one, where both
+// sides change. Rows have GrayImage::kRoom readable bytes behind them. The
+// memory between the passes is this thread's: one object at a time. It holds
+// the shrunk lines that an output row still needs, however high the picture is.
 class AntialiasRows {
  public:
   AntialiasRows(int width, int height, int size, std::uint8_t* into);

@@ -6,23 +6,26 @@ namespace chexnet {
 namespace {
 
 std::uint8_t rounded(std::int32_t sum, int shift) {
-  return static_cast<std::uint8_t>(std::clamp((sum + (1 << (shift - 1))) >> shift, 0, 255));
+  return static_cast<std::uint8_t>(
+      std::clamp((sum + (1 << (shift - 1))) >> shift, 0, 255));
 }
 
-void horizontal(const std::uint8_t* line, const Taps& taps, std::uint8_t* into) {
+void horizontal(const std::uint8_t* line, const Taps& taps,
+                std::uint8_t* into) {
   const auto most = static_cast<std::size_t>(taps.most);
   for (std::size_t x = 0; x < taps.first.size(); ++x) {
     const std::int16_t* w = &taps.weight[x * most];
     const std::uint8_t* p = line + taps.first[x];
     std::int32_t sum = 0;
     for (std::size_t j = 0; j < most; ++j)
-      if (w[j] != 0) sum += w[j] * p[j];  // behind the last tap there may be no pixel
+      if (w[j] != 0)
+        sum += w[j] * p[j];  // behind the last tap there may be no pixel
     into[x] = rounded(sum, taps.shift);
   }
 }
 
-void vertical(const std::uint8_t* const* rows, const std::int16_t* weight, int count, int shift,
-              int width, std::uint8_t* into) {
+void vertical(const std::uint8_t* const* rows, const std::int16_t* weight,
+              int count, int shift, int width, std::uint8_t* into) {
   for (int x = 0; x < width; ++x) {
     std::int32_t sum = 0;
     for (int j = 0; j < count; ++j) sum += weight[j] * rows[j][x];

@@ -13,9 +13,11 @@
 namespace chexnet {
 namespace {
 
-// Of the left (a), upper (b) and upper left (c) neighbors the one next to a + b - c.
+// Of the left (a), upper (b) and upper left (c) neighbors the one next to a + b
+// - c.
 int paeth(int a, int b, int c) {
-  const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
+  const int pa = std::abs(b - c), pb = std::abs(a - c),
+            pc = std::abs(a + b - 2 * c);
   if (pa <= pb && pa <= pc) return a;
   return pb <= pc ? b : c;
 }
@@ -37,15 +39,17 @@ int predicted(int filter, int a, int b, int c) {
   }
 }
 
-void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
-                    int height, const std::uint8_t* above) {
+void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels,
+                    std::size_t stride, int width, int height,
+                    const std::uint8_t* above) {
   for (int y = 0; y < height; ++y) {
     const int filter = *lines++;
     std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
     int a = 0, c = 0;
     for (int x = 0; x < width; ++x) {
       const int b = above[x];
-      a = row[x] = static_cast<std::uint8_t>(lines[x] + predicted(filter, a, b, c));
+      a = row[x] =
+          static_cast<std::uint8_t>(lines[x] + predicted(filter, a, b, c));
       c = b;
     }
     lines += width;
@@ -57,11 +61,15 @@ std::vector<UnfilterKernel> supported() {
   std::vector<UnfilterKernel> kernels;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
+  if (__builtin_cpu_supports("avx512vbmi") &&
+      __builtin_cpu_supports("avx512bw"))
     kernels.push_back({"avx512vbmi", unfilter_avx512vbmi});
-  if (__builtin_cpu_supports("avx512bw")) kernels.push_back({"avx512bw", unfilter_avx512bw});
-  if (__builtin_cpu_supports("avx2")) kernels.push_back({"avx2", unfilter_avx2});
-  if (__builtin_cpu_supports("sse4.1")) kernels.push_back({"sse4.1", unfilter_sse41});
+  if (__builtin_cpu_supports("avx512bw"))
+    kernels.push_back({"avx512bw", unfilter_avx512bw});
+  if (__builtin_cpu_supports("avx2"))
+    kernels.push_back({"avx2", unfilter_avx2});
+  if (__builtin_cpu_supports("sse4.1"))
+    kernels.push_back({"sse4.1", unfilter_sse41});
 #endif
   kernels.push_back({"plain", unfilter_plain});
   return kernels;
@@ -76,7 +84,8 @@ const std::uint8_t* row_of_zeros(int width) {
   return zeros.data();
 }
 
-void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines, GrayImage& into) {
+void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines,
+              GrayImage& into) {
   kernel.rows(lines, into.row(0), into.stride(), into.width(), into.height(),
               row_of_zeros(into.width()));
 }

@@ -9,9 +9,15 @@ struct Avx2 {
   using M = __m256i;
   static constexpr int kLanes = 32;
   static V zero() { return _mm256_setzero_si256(); }
-  static V all(std::uint8_t x) { return _mm256_set1_epi8(static_cast<char>(x)); }
-  static V load(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const V*>(p)); }
-  static void store(std::uint8_t* p, V v) { _mm256_storeu_si256(reinterpret_cast<V*>(p), v); }
+  static V all(std::uint8_t x) {
+    return _mm256_set1_epi8(static_cast<char>(x));
+  }
+  static V load(const std::uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const V*>(p));
+  }
+  static void store(std::uint8_t* p, V v) {
+    _mm256_storeu_si256(reinterpret_cast<V*>(p), v);
+  }
   static V unpack_low(V x, V y) { return _mm256_unpacklo_epi8(x, y); }
   static V unpack_high(V x, V y) { return _mm256_unpackhi_epi8(x, y); }
   static void transpose_groups(V* v) {
@@ -25,19 +31,23 @@ struct Avx2 {
   static V add_saturated(V x, V y) { return _mm256_adds_epu8(x, y); }
   static V subtract_saturated(V x, V y) { return _mm256_subs_epu8(x, y); }
   static V average_down(V x, V y) {
-    return _mm256_sub_epi8(_mm256_avg_epu8(x, y), _mm256_and_si256(_mm256_xor_si256(x, y), all(1)));
+    return _mm256_sub_epi8(_mm256_avg_epu8(x, y),
+                           _mm256_and_si256(_mm256_xor_si256(x, y), all(1)));
   }
   static V up(V x, V below) {
     return _mm256_alignr_epi8(x, _mm256_permute2x128_si256(below, x, 0x21), 15);
   }
   static M equal(V x, V y) { return _mm256_cmpeq_epi8(x, y); }
-  static M less_equal(V x, V y) { return equal(subtract_saturated(x, y), zero()); }
+  static M less_equal(V x, V y) {
+    return equal(subtract_saturated(x, y), zero());
+  }
   static V select(M m, V yes, V no) { return _mm256_blendv_epi8(no, yes, m); }
 };
 
 }  // namespace
 
-void chexnet::unfilter_avx2(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride,
-                            int width, int height, const std::uint8_t* above) {
+void chexnet::unfilter_avx2(const std::uint8_t* lines, std::uint8_t* pixels,
+                            std::size_t stride, int width, int height,
+                            const std::uint8_t* above) {
   unfilter_image<Avx2, 2>(lines, pixels, stride, width, height, above);
 }

@@ -11,7 +11,8 @@ struct Permute {
         std::uint8_t at[64];
       } order{};
       order.at[0] = 64 + 63;  // the last lane of the second vector
-      for (int k = 1; k < 64; ++k) order.at[k] = static_cast<std::uint8_t>(k - 1);
+      for (int k = 1; k < 64; ++k)
+        order.at[k] = static_cast<std::uint8_t>(k - 1);
       return order;
     }();
     return _mm512_permutex2var_epi8(x, _mm512_load_si512(kOrder.at), below);
@@ -20,8 +21,10 @@ struct Permute {
 
 }  // namespace
 
-void chexnet::unfilter_avx512vbmi(const std::uint8_t* lines, std::uint8_t* pixels,
-                                  std::size_t stride, int width, int height,
+void chexnet::unfilter_avx512vbmi(const std::uint8_t* lines,
+                                  std::uint8_t* pixels, std::size_t stride,
+                                  int width, int height,
                                   const std::uint8_t* above) {
-  unfilter_image<Avx512<Permute>, 2>(lines, pixels, stride, width, height, above);
+  unfilter_image<Avx512<Permute>, 2>(lines, pixels, stride, width, height,
+                                     above);
 }

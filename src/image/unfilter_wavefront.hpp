@@ -1,11 +1,12 @@
-// The wavefront kernel, written once over a vector type. Included by one file per instruction set,
-// each compiled for it; everything lives in an unnamed namespace so that no code for one processor
-// can be linked into another's path.
+// The wavefront kernel, written once over a vector type. Included by one file
+// per instruction set, each compiled for it; everything lives in an unnamed
+// namespace so that no code for one processor can be linked into another's
+// path.
 //
-// A vector type V (`Lanes`) offers: kLanes bytes, unpack_low/high within 128-bit groups,
-// transpose_groups (the square transpose of those groups), min, max, add, average, saturating add
-// and subtract, `up` (every lane takes its neighbor below; lane 0 takes the last lane of the
-// second vector), masks.
+// A vector type V (`Lanes`) offers: kLanes bytes, unpack_low/high within
+// 128-bit groups, transpose_groups (the square transpose of those groups), min,
+// max, add, average, saturating add and subtract, `up` (every lane takes its
+// neighbor below; lane 0 takes the last lane of the second vector), masks.
 #pragma once
 
 #include <immintrin.h>
@@ -16,7 +17,8 @@
 
 namespace {
 
-// Transposes a square of kLanes x kLanes bytes: each 16 x 16 square, then the squares.
+// Transposes a square of kLanes x kLanes bytes: each 16 x 16 square, then the
+// squares.
 template <class L>
 inline void transpose(typename L::V* block) {
   typename L::V t[16];
@@ -36,18 +38,21 @@ inline void transpose(typename L::V* block) {
   for (int j = 0; j < 16; ++j) L::transpose_groups(block + j);
 }
 
-// One band of K * kLanes rows. `source[k]` points k bytes before row k's pixels, so that
-// source[k] + t is what lane k needs at time t; `target[k]` likewise. Rows from `rows` on do not
-// exist: their sources are readable, their targets are not written. K vectors are in flight, as one
-// alone would wait for its own result.
+// One band of K * kLanes rows. `source[k]` points k bytes before row k's
+// pixels, so that source[k] + t is what lane k needs at time t; `target[k]`
+// likewise. Rows from `rows` on do not exist: their sources are readable, their
+// targets are not written. K vectors are in flight, as one alone would wait for
+// its own result.
 template <class L, int K, bool kAllPaeth>
-void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* target,
-                   const std::uint8_t* filters, const std::uint8_t* above, int rows, int width) {
+void unfilter_band(const std::uint8_t* const* source,
+                   std::uint8_t* const* target, const std::uint8_t* filters,
+                   const std::uint8_t* above, int rows, int width) {
   using V = typename L::V;
   using M = typename L::M;
   constexpr int kRows = K * L::kLanes;
   alignas(64) std::uint8_t lane_numbers[kRows];
-  for (int k = 0; k < kRows; ++k) lane_numbers[k] = static_cast<std::uint8_t>(k);
+  for (int k = 0; k < kRows; ++k)
+    lane_numbers[k] = static_cast<std::uint8_t>(k);
   V left[K], corner[K], lane[K];
   [[maybe_unused]] M is_sub[K], is_up[K], is_average[K], is_paeth[K];
   for (int q = 0; q < K; ++q) {
@@ -62,7 +67,8 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
   for (int t0 = 0; t0 < width + kRows; t0 += L::kLanes) {
     V block[K][L::kLanes];
     for (int q = 0; q < K; ++q) {
-      for (int j = 0; j < L::kLanes; ++j) block[q][j] = L::load(source[q * L::kLanes + j] + t0);
+      for (int j = 0; j < L::kLanes; ++j)
+        block[q][j] = L::load(source[q * L::kLanes + j] + t0);
       transpose<L>(block[q]);
     }
     for (int j = 0; j < L::kLanes; ++j) {
@@ -72,28 +78,33 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
       for (int q = 1; q < K; ++q) upper[q] = L::up(left[q], left[q - 1]);
       for (int q = 0; q < K; ++q) {
         const V a = left[q], b = upper[q], c = corner[q], raw = block[q][j];
-        // Paeth without absolute differences (the form of stb_image): with lo, hi = min, max(a, b),
-        // hi when 2(c - lo) <= hi - c, else lo when 2(hi - c) <= c - lo, else c. Differences below
-        // zero count as zero, which changes no outcome.
+        // Paeth without absolute differences (the form of stb_image): with lo,
+        // hi = min, max(a, b), hi when 2(c - lo) <= hi - c, else lo when 2(hi -
+        // c) <= c - lo, else c. Differences below zero count as zero, which
+        // changes no outcome.
         const V lo = L::min(a, b), hi = L::max(a, b);
-        const V over = L::subtract_saturated(hi, c), under = L::subtract_saturated(c, lo);
+        const V over = L::subtract_saturated(hi, c),
+                under = L::subtract_saturated(c, lo);
         const M low = L::less_equal(L::add_saturated(over, over), under);
         const M high = L::less_equal(L::add_saturated(under, under), over);
         V out;
         if constexpr (kAllPaeth) {  // the additions wait for nothing
-          out = L::select(high, L::add(raw, hi), L::select(low, L::add(raw, lo), L::add(raw, c)));
+          out = L::select(high, L::add(raw, hi),
+                          L::select(low, L::add(raw, lo), L::add(raw, c)));
         } else {
           const V paeth = L::select(high, hi, L::select(low, lo, c));
           V predicted = L::select(is_paeth[q], paeth, L::zero());
           predicted = L::select(is_sub[q], a, predicted);
           predicted = L::select(is_up[q], b, predicted);
-          predicted = L::select(is_average[q], L::average_down(a, b), predicted);
+          predicted =
+              L::select(is_average[q], L::average_down(a, b), predicted);
           out = L::add(raw, predicted);
         }
         // Left of the image is zero.
         if (t < kRows)
-          out = L::select(L::less_equal(lane[q], L::all(static_cast<std::uint8_t>(t))), out,
-                          L::zero());
+          out = L::select(
+              L::less_equal(lane[q], L::all(static_cast<std::uint8_t>(t))), out,
+              L::zero());
         block[q][j] = out;
         left[q] = out;
         corner[q] = b;
@@ -103,16 +114,19 @@ void unfilter_band(const std::uint8_t* const* source, std::uint8_t* const* targe
       transpose<L>(block[q]);
       for (int j = 0; j < L::kLanes; ++j) {
         const int k = q * L::kLanes + j, x = t0 - k;
-        if (k < rows && x > -L::kLanes && x < width) L::store(target[k] + t0, block[q][j]);
+        if (k < rows && x > -L::kLanes && x < width)
+          L::store(target[k] + t0, block[q][j]);
       }
     }
   }
 }
 
-// See UnfilterKernel::run. Bands follow each other as each needs the last row of the one above.
+// See UnfilterKernel::run. Bands follow each other as each needs the last row
+// of the one above.
 template <class L, int K>
-void unfilter_image(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
-                    int height, const std::uint8_t* above) {
+void unfilter_image(const std::uint8_t* lines, std::uint8_t* pixels,
+                    std::size_t stride, int width, int height,
+                    const std::uint8_t* above) {
   constexpr int kRows = K * L::kLanes;
   const std::size_t line = static_cast<std::size_t>(width) + 1;
   for (int y0 = 0; y0 < height; y0 += kRows) {

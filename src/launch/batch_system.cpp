@@ -40,8 +40,10 @@ BatchJob batch_job(const Environment& env) {
   if (env("SLURM_JOB_ID") != nullptr) {
     job.kind = BatchJob::Kind::kSlurm;
     job.id = text(env, "SLURM_JOB_ID");
-    if (env("SLURM_ARRAY_JOB_ID") != nullptr && env("SLURM_ARRAY_TASK_ID") != nullptr)
-      job.id = text(env, "SLURM_ARRAY_JOB_ID") + "_" + text(env, "SLURM_ARRAY_TASK_ID");
+    if (env("SLURM_ARRAY_JOB_ID") != nullptr &&
+        env("SLURM_ARRAY_TASK_ID") != nullptr)
+      job.id = text(env, "SLURM_ARRAY_JOB_ID") + "_" +
+               text(env, "SLURM_ARRAY_TASK_ID");
     job.nodes = std::max(1, number(env, "SLURM_JOB_NUM_NODES"));
     job.tasks = number(env, "SLURM_NTASKS");
     job.host_cpus = number(env, "SLURM_CPUS_ON_NODE");
@@ -53,7 +55,8 @@ BatchJob batch_job(const Environment& env) {
     job.nodefile = text(env, "PBS_NODEFILE");
     job.host_cpus = number(env, "NCPUS");
     job.restarts = number(env, "CHEXNET_SUBMISSION");
-    // PBS keeps the file on the job's first host; the others know of it by name only.
+    // PBS keeps the file on the job's first host; the others know of it by name
+    // only.
     std::error_code error;
     if (std::filesystem::exists(job.nodefile, error)) {
       const auto hosts = read_hostfile(job.nodefile);
@@ -68,7 +71,8 @@ std::optional<double> duration_s(const std::string& text) {
   double days = 0, seconds = 0;
   std::size_t at = 0;
   const auto dash = text.find('-');
-  if (text.empty() || text.find_first_not_of("0123456789:-") != std::string::npos)
+  if (text.empty() ||
+      text.find_first_not_of("0123456789:-") != std::string::npos)
     return std::nullopt;
   if (dash != std::string::npos) {
     days = std::atof(text.substr(0, dash).c_str());
@@ -86,18 +90,22 @@ std::optional<double> duration_s(const std::string& text) {
   return 86400 * days + seconds;
 }
 
-std::optional<double> job_seconds_left(const BatchJob& job, const Environment& env, const Ask& ask,
+std::optional<double> job_seconds_left(const BatchJob& job,
+                                       const Environment& env, const Ask& ask,
                                        double job_age_s) {
   if (job.kind == BatchJob::Kind::kSlurm) {
     std::string left = ask({"squeue", "-h", "-j", job.id, "-o", "%L"});
-    left.erase(std::ranges::remove_if(left, [](char c) { return c <= ' '; }).begin(), left.end());
+    left.erase(
+        std::ranges::remove_if(left, [](char c) { return c <= ' '; }).begin(),
+        left.end());
     return duration_s(left);
   }
   if (job.kind != BatchJob::Kind::kPbs) return std::nullopt;
   const std::string listing = ask({"qstat", "-f", job.id});
   const auto limit = duration_s(listed(listing, "Resource_List.walltime"));
   const auto used = duration_s(listed(listing, "resources_used.walltime"));
-  // The used time is refreshed every few minutes; the job's age is never behind.
+  // The used time is refreshed every few minutes; the job's age is never
+  // behind.
   if (limit) return *limit - std::max(used.value_or(0), job_age_s);
   const auto torque = duration_s(text(env, "PBS_WALLTIME"));
   return torque ? std::optional(*torque - job_age_s) : std::nullopt;

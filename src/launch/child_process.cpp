@@ -22,22 +22,26 @@ namespace chexnet {
 ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) + ". Hint: ulimit -n");
+    throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
+                      ". Hint: ulimit -n");
   std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const auto& word : command)
+    argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
   pid_t child = 0;
-  const int rc = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int rc =
+      posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (rc != 0) {
     close(ends[0]);
-    throw DeviceError("[launch] " + command[0] + " cannot be started: " + std::strerror(rc) +
-                      ". Hint: is it installed?");
+    throw DeviceError("[launch] " + command[0] + " cannot be started: " +
+                      std::strerror(rc) + ". Hint: is it installed?");
   }
   ChildOutput result;
   std::array<char, 4096> buffer{};
@@ -60,9 +64,11 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR)
-      throw DeviceError("[launch] it is not known how " + command[0] + " ended: " +
-                        std::strerror(errno) + ". Hint: does its caller ignore SIGCHLD?");
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      throw DeviceError("[launch] it is not known how " + command[0] +
+                        " ended: " + std::strerror(errno) +
+                        ". Hint: does its caller ignore SIGCHLD?");
+  result.exit_code =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }
 

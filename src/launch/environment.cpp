@@ -25,50 +25,64 @@ bool started_as_rank(const Environment& env) {
 }
 
 std::string launcher_problem(const Environment& env) {
-  const bool known = env("OMPI_COMM_WORLD_SIZE") != nullptr || env("PMIX_RANK") != nullptr;
+  const bool known =
+      env("OMPI_COMM_WORLD_SIZE") != nullptr || env("PMIX_RANK") != nullptr;
   const bool other = env("PMI_FD") != nullptr || env("PMI_RANK") != nullptr;
   // Set by who has an Open MPI that was built for Slurm's PMI.
   const bool chosen = env("OMPI_MCA_pmix") != nullptr;
   if (known || !other || chosen) return {};
   if (env("SLURM_STEP_ID") != nullptr || env("SLURM_STEP_NUM_TASKS") != nullptr)
-    return "[launch] srun started this rank by PMI-1 or PMI-2, which Open MPI does not speak. "
+    return "[launch] srun started this rank by PMI-1 or PMI-2, which Open MPI "
+           "does not speak. "
            "Hint: "
            "srun --mpi=pmix, or mpirun inside the batch script";
-  return "[launch] the launcher is of another MPI (it speaks PMI, Open MPI's PMIx). Hint: use the "
+  return "[launch] the launcher is of another MPI (it speaks PMI, Open MPI's "
+         "PMIx). Hint: use the "
          "mpirun of the Open MPI this program was built with";
 }
 
-int restarts_by_parent(const Environment& env) { return number(env(kRestartsVariable)); }
+int restarts_by_parent(const Environment& env) {
+  return number(env(kRestartsVariable));
+}
 
 std::string singleton_problem(const Environment& env, int world_size) {
   if (world_size > 1) return {};
   const auto several = [&](const char* name) { return number(env(name)) > 1; };
   if (several("OMPI_COMM_WORLD_SIZE") || several("PMI_SIZE"))
-    return "[launch] the launcher started several processes but MPI sees only one: mpirun and the "
-           "MPI library are of different installations. Hint: use the mpirun of the Open MPI this "
+    return "[launch] the launcher started several processes but MPI sees only "
+           "one: mpirun and the "
+           "MPI library are of different installations. Hint: use the mpirun "
+           "of the Open MPI this "
            "program was built with (`ldd libchexnet_mpi.so | grep libmpi`)";
-  // SLURM_STEP_NUM_TASKS belongs to an srun step; a batch script has SLURM_NTASKS alone, which is
-  // no problem.
+  // SLURM_STEP_NUM_TASKS belongs to an srun step; a batch script has
+  // SLURM_NTASKS alone, which is no problem.
   if (several("SLURM_STEP_NUM_TASKS") && env("OMPI_COMM_WORLD_RANK") == nullptr)
     return "[launch] srun started " + std::string(env("SLURM_STEP_NUM_TASKS")) +
-           " processes that do not know each other. Hint: srun --mpi=pmix, or mpirun inside the "
+           " processes that do not know each other. Hint: srun --mpi=pmix, or "
+           "mpirun inside the "
            "batch script";
   if (env("TORCHELASTIC_RUN_ID") != nullptr ||
       (several("WORLD_SIZE") && env("LOCAL_RANK") != nullptr))
-    return "[launch] started by torchrun or a script that sets WORLD_SIZE: each process would "
+    return "[launch] started by torchrun or a script that sets WORLD_SIZE: "
+           "each process would "
            "train "
-           "alone. Hint: run `chexnet-train train ... --ranks N` without torchrun";
+           "alone. Hint: run `chexnet-train train ... --ranks N` without "
+           "torchrun";
   return {};
 }
 
-std::string idle_gpus_problem(const Environment& env, int gpus, int local_size) {
-  // mpirun's ranks were counted by somebody; here the count came from a habit of torchrun's.
-  const bool by_srun =
-      env("SLURM_STEP_NUM_TASKS") != nullptr && env("OMPI_COMM_WORLD_RANK") == nullptr;
+std::string idle_gpus_problem(const Environment& env, int gpus,
+                              int local_size) {
+  // mpirun's ranks were counted by somebody; here the count came from a habit
+  // of torchrun's.
+  const bool by_srun = env("SLURM_STEP_NUM_TASKS") != nullptr &&
+                       env("OMPI_COMM_WORLD_RANK") == nullptr;
   if (!by_srun || gpus <= local_size) return {};
-  return "[launch] srun started " + std::to_string(local_size) + " rank(s) on " + host_name() +
-         ", which shows " + std::to_string(gpus) +
-         " GPUs: each rank uses one, the others would be idle. Hint: srun --ntasks-per-node=" +
+  return "[launch] srun started " + std::to_string(local_size) +
+         " rank(s) on " + host_name() + ", which shows " +
+         std::to_string(gpus) +
+         " GPUs: each rank uses one, the others would be idle. Hint: srun "
+         "--ntasks-per-node=" +
          std::to_string(gpus) +
          " --mpi=pmix …, or `chexnet-train train …` alone in the batch script; "
          "launch.ranks_per_node=" +
@@ -77,23 +91,27 @@ std::string idle_gpus_problem(const Environment& env, int gpus, int local_size) 
 
 std::string narrow_step_problem(const Environment& env, std::size_t cpus) {
   const int wanted = number(env("SLURM_CPUS_PER_TASK"));
-  if (env("SLURM_STEP_NUM_TASKS") == nullptr || env("OMPI_COMM_WORLD_RANK") != nullptr ||
+  if (env("SLURM_STEP_NUM_TASKS") == nullptr ||
+      env("OMPI_COMM_WORLD_RANK") != nullptr ||
       static_cast<int>(cpus) >= wanted)
     return {};
-  return "[launch] " + host_name() + ": srun gave this rank " + std::to_string(cpus) + " of the " +
-         std::to_string(wanted) +
-         " CPUs that the job asked for a task. Hint: from Slurm 22.05 on a step does not inherit "
+  return "[launch] " + host_name() + ": srun gave this rank " +
+         std::to_string(cpus) + " of the " + std::to_string(wanted) +
+         " CPUs that the job asked for a task. Hint: from Slurm 22.05 on a "
+         "step does not inherit "
          "-c: srun -c " +
-         std::to_string(wanted) + " …, or export SRUN_CPUS_PER_TASK=" + std::to_string(wanted);
+         std::to_string(wanted) +
+         " …, or export SRUN_CPUS_PER_TASK=" + std::to_string(wanted);
 }
 
-std::vector<std::string> command_words(const Environment& env, const std::string& path) {
+std::vector<std::string> command_words(const Environment& env,
+                                       const std::string& path) {
   namespace fs = std::filesystem;
   const char* script = env("CHEXNET_PROGRAM");
   const char* torch = env("CHEXNET_TORCH");
   // Not the script of another bundle, that started what started us.
-  if (script == nullptr ||
-      fs::path(path).parent_path().parent_path() != fs::path(script).parent_path())
+  if (script == nullptr || fs::path(path).parent_path().parent_path() !=
+                               fs::path(script).parent_path())
     return {path};
   if (torch == nullptr || *torch == 0) return {script};
   return {script, "--torch", torch};

@@ -15,7 +15,9 @@
 namespace chexnet {
 namespace {
 
-std::string without_domain(const std::string& name) { return name.substr(0, name.find('.')); }
+std::string without_domain(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
 
 // Only an own address can be bound.
 bool is_own(const addrinfo& address) {
@@ -29,15 +31,18 @@ bool is_own(const addrinfo& address) {
 }  // namespace
 
 bool is_this_host(const std::string& name) {
-  const bool number = name.find_first_not_of("0123456789.") == std::string::npos;
-  if (!number && (name == "localhost" || without_domain(name) == without_domain(host_name())))
+  const bool number =
+      name.find_first_not_of("0123456789.") == std::string::npos;
+  if (!number && (name == "localhost" ||
+                  without_domain(name) == without_domain(host_name())))
     return true;
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(name.c_str(), nullptr, &wanted, &found) != 0) return false;
   bool own = false;
-  for (const addrinfo* at = found; at != nullptr && !own; at = at->ai_next) own = is_own(*at);
+  for (const addrinfo* at = found; at != nullptr && !own; at = at->ai_next)
+    own = is_own(*at);
   freeaddrinfo(found);
   return own;
 }
@@ -45,9 +50,10 @@ bool is_this_host(const std::string& name) {
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file)
-    throw ConfigError("[launch] " + path.string() +
-                      ": cannot be read. Hint: a host file has a line for each host, "
-                      "e.g. `node1 slots=4`");
+    throw ConfigError(
+        "[launch] " + path.string() +
+        ": cannot be read. Hint: a host file has a line for each host, "
+        "e.g. `node1 slots=4`");
   std::vector<HostSlots> hosts;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -56,11 +62,13 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
     if (!(words >> name)) continue;
     int slots = 1;
     const auto bad = [&](const std::string& what) {
-      return ConfigError("[launch] " + path.string() + ":" + std::to_string(number) + ": " + what +
-                         ". Hint: `node1 slots=4`, or `node1` once for each rank");
+      return ConfigError(
+          "[launch] " + path.string() + ":" + std::to_string(number) + ": " +
+          what + ". Hint: `node1 slots=4`, or `node1` once for each rank");
     };
     const auto count = [&](const std::string& text) {
-      if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos ||
+      if (text.empty() ||
+          text.find_first_not_of("0123456789") != std::string::npos ||
           std::atoi(text.c_str()) < 1)
         throw bad("'" + text + "' is no number of slots");
       return std::atoi(text.c_str());
@@ -72,7 +80,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
     while (words >> word) {
       if (word.starts_with("slots=")) {
         slots = count(word.substr(6));
-      } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
+      } else if (!word.starts_with("max_slots=") &&
+                 !word.starts_with("max-slots=")) {
         throw bad("'" + word + "' is not known");
       }
     }
@@ -83,7 +92,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
       known->slots += slots;
   }
   if (hosts.empty())
-    throw ConfigError("[launch] " + path.string() + ": names no host. Hint: a line for each host");
+    throw ConfigError("[launch] " + path.string() +
+                      ": names no host. Hint: a line for each host");
   return hosts;
 }
 

@@ -1,5 +1,6 @@
-// What a JobRequest puts into templates/job_script.sh.in. The shell code is there, and only there;
-// here are values: each is one line, and each word that a shell sees is quoted by command_text().
+// What a JobRequest puts into templates/job_script.sh.in. The shell code is
+// there, and only there; here are values: each is one line, and each word that
+// a shell sees is quoted by command_text().
 #include "chexnet/launch/job_script.hpp"
 
 #include <algorithm>
@@ -21,7 +22,9 @@ std::string shell(const std::string& word) { return command_text({word}); }
 // What both systems take in a job's name.
 std::string job_name(std::string name) {
   for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' &&
+        c != '-')
+      c = '_';
   return name.empty() ? "chexnet" : name;
 }
 
@@ -37,33 +40,41 @@ std::string directive(const std::string& prefix, const std::string& line) {
 }
 
 std::vector<std::string> slurm_options(const JobRequest& request) {
-  std::vector<std::string> options = {"--job-name=" + job_name(request.name),
-                                      "--nodes=" + number(request.nodes),
-                                      "--ntasks-per-node=" + number(ranks_per_node(request))};
+  std::vector<std::string> options = {
+      "--job-name=" + job_name(request.name),
+      "--nodes=" + number(request.nodes),
+      "--ntasks-per-node=" + number(ranks_per_node(request))};
   if (request.cpus_per_rank > 0)
     options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
   if (request.gpus_per_node > 0)
     options.push_back("--gpus-per-node=" + number(request.gpus_per_node));
   options.push_back("--time=" + request.time);
-  if (!request.account.empty()) options.push_back("--account=" + request.account);
-  if (!request.partition.empty()) options.push_back("--partition=" + request.partition);
+  if (!request.account.empty())
+    options.push_back("--account=" + request.account);
+  if (!request.partition.empty())
+    options.push_back("--partition=" + request.partition);
   if (!request.points.empty())
     options.push_back("--array=0-" + std::to_string(request.points.size() - 1));
-  options.push_back(request.points.empty() ? "--output=%x-%j.out" : "--output=%x-%A_%a.out");
+  options.push_back(request.points.empty() ? "--output=%x-%j.out"
+                                           : "--output=%x-%A_%a.out");
   // Append: a requeued job goes on in the same file.
-  options.insert(options.end(), {"--requeue", "--open-mode=append",
-                                 "--signal=B:USR1@" + number(request.signal_s)});
+  options.insert(options.end(),
+                 {"--requeue", "--open-mode=append",
+                  "--signal=B:USR1@" + number(request.signal_s)});
   return options;
 }
 
 std::vector<std::string> pbs_options(const JobRequest& request) {
   const int ranks = ranks_per_node(request);
   const int cpus = std::max(1, request.cpus_per_rank);
-  std::string select = "select=" + number(request.nodes) + ":ncpus=" + number(ranks * cpus) +
-                       ":mpiprocs=" + number(ranks) + ":ompthreads=" + number(cpus);
-  if (request.gpus_per_node > 0) select += ":ngpus=" + number(request.gpus_per_node);
-  std::vector<std::string> options = {"-N " + job_name(request.name), "-l " + select,
-                                      "-l place=scatter", "-l walltime=" + request.time, "-j oe"};
+  std::string select =
+      "select=" + number(request.nodes) + ":ncpus=" + number(ranks * cpus) +
+      ":mpiprocs=" + number(ranks) + ":ompthreads=" + number(cpus);
+  if (request.gpus_per_node > 0)
+    select += ":ngpus=" + number(request.gpus_per_node);
+  std::vector<std::string> options = {"-N " + job_name(request.name),
+                                      "-l " + select, "-l place=scatter",
+                                      "-l walltime=" + request.time, "-j oe"};
   if (!request.account.empty()) options.push_back("-A " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);
   return options;
@@ -73,7 +84,8 @@ std::string shell_words(const std::vector<std::string>& words) {
   return words.empty() ? "" : command_text(words);
 }
 
-// The task's number where the job is an array; a resubmitted task of PBS is a job of its own.
+// The task's number where the job is an array; a resubmitted task of PBS is a
+// job of its own.
 std::string task_index(Scheduler scheduler) {
   if (scheduler == Scheduler::kSlurm) return "${SLURM_ARRAY_TASK_ID:-}";
   return "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
@@ -86,7 +98,8 @@ std::string task_lines(const JobRequest& request) {
   std::string text = "case " + index + " in\n";
   for (std::size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
-    text += "  " + std::to_string(i) + ") run=" + shell(point.run_folder) + "; arguments+=(";
+    text += "  " + std::to_string(i) + ") run=" + shell(point.run_folder) +
+            "; arguments+=(";
     for (std::size_t a = 0; a < point.assignments.size(); ++a)
       text += (a == 0 ? "--set " : " --set ") + shell(point.assignments[a]);
     text += ") ;;\n";
@@ -95,7 +108,8 @@ std::string task_lines(const JobRequest& request) {
          " in this sweep\" >&2; exit 2 ;;\nesac\n";
 }
 
-// The codes after which a job asks for another start, as a pattern of `case` and in words.
+// The codes after which a job asks for another start, as a pattern of `case`
+// and in words.
 void put_exit_codes(TemplateValues& values) {
   std::string pattern, words;
   for (const auto& meaning : exit_meanings()) {
@@ -135,28 +149,34 @@ std::string directive_lines(const JobRequest& request) {
 }
 
 void refuse_line_breaks(const JobRequest& request) {
-  std::vector<std::string> values = {request.account, request.partition, request.time};
+  std::vector<std::string> values = {request.account, request.partition,
+                                     request.time};
   for (const auto* more : {&request.program, &request.lines, &request.setup})
     values.insert(values.end(), more->begin(), more->end());
   for (const auto& value : values)
     if (value.find_first_of("\n\r") != std::string::npos)
-      throw ConfigError("[submit] '" + value.substr(0, value.find_first_of("\n\r")) +
-                        "…': a value holds a line break. Hint: one list item for each line");
+      throw ConfigError(
+          "[submit] '" + value.substr(0, value.find_first_of("\n\r")) +
+          "…': a value holds a line break. Hint: one list item for each line");
 }
 
 }  // namespace
 
-int total_ranks(const JobRequest& request) { return request.nodes * ranks_per_node(request); }
+int total_ranks(const JobRequest& request) {
+  return request.nodes * ranks_per_node(request);
+}
 
 int signal_lead_s(double job_s, double stop_margin_s) {
   constexpr double kLongest_s = 60, kShareOfJob = 0.1;
-  return std::max(1, static_cast<int>(std::min({kLongest_s, stop_margin_s, kShareOfJob * job_s})));
+  return std::max(1, static_cast<int>(std::min(
+                         {kLongest_s, stop_margin_s, kShareOfJob * job_s})));
 }
 
 std::string job_script(const JobRequest& request) {
   refuse_line_breaks(request);
   const bool pbs = request.scheduler == Scheduler::kPbs;
-  const bool steps = !pbs && request.launcher == JobLauncher::kSrun;  // PBS has no srun
+  const bool steps =
+      !pbs && request.launcher == JobLauncher::kSrun;  // PBS has no srun
 
   TemplateValues values;
   values.parts = {pbs ? "PBS" : "SLURM", steps ? "SRUN" : "MPIRUN"};

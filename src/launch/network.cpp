@@ -12,7 +12,8 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 Variables infiniband(const std::string& device) {
   Variables set = {{"OMPI_MCA_pml", "ucx"}};
   if (!device.empty()) {
-    set.emplace_back("UCX_NET_DEVICES", device + ":1");  // a device and its port
+    set.emplace_back("UCX_NET_DEVICES",
+                     device + ":1");  // a device and its port
     set.emplace_back("NCCL_IB_HCA", device);
   }
   set.emplace_back("NCCL_IB_DISABLE", "0");
@@ -20,8 +21,9 @@ Variables infiniband(const std::string& device) {
 }
 
 Variables tcp(const std::string& device) {
-  Variables set = {
-      {"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "tcp,vader,self"}, {"NCCL_IB_DISABLE", "1"}};
+  Variables set = {{"OMPI_MCA_pml", "ob1"},
+                   {"OMPI_MCA_btl", "tcp,vader,self"},
+                   {"NCCL_IB_DISABLE", "1"}};
   if (device.empty()) return set;
   set.emplace_back("OMPI_MCA_btl_tcp_if_include", device);
   // NCCL knows interfaces by name only.
@@ -40,9 +42,13 @@ NetworkSettings network_settings(const NetworkChoice& network) {
       return {infiniband(network.device), {}};
     case NetworkChoice::Kind::kOmniPath:
       // NCCL speaks verbs to the same adapter.
-      return {{{"OMPI_MCA_pml", "cm"}, {"OMPI_MCA_mtl", "psm2"}, {"NCCL_IB_HCA", "hfi1"}}, {}};
+      return {{{"OMPI_MCA_pml", "cm"},
+               {"OMPI_MCA_mtl", "psm2"},
+               {"NCCL_IB_HCA", "hfi1"}},
+              {}};
     case NetworkChoice::Kind::kUcx:
-      // Without InfiniBand Open MPI would refuse UCX, unless told to take it over anything.
+      // Without InfiniBand Open MPI would refuse UCX, unless told to take it
+      // over anything.
       return {{{"OMPI_MCA_pml", "ucx"},
                {"OMPI_MCA_pml_ucx_tls", "any"},
                {"OMPI_MCA_pml_ucx_devices", "any"}},

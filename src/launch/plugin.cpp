@@ -11,7 +11,8 @@ namespace {
 
 std::string find_plugin(const std::string& file_name) {
   for (const auto* place : {"", "../lib/", "../"}) {
-    const auto path = std::filesystem::path(program_folder()) / place / file_name;
+    const auto path =
+        std::filesystem::path(program_folder()) / place / file_name;
     if (std::filesystem::exists(path)) return path.lexically_normal().string();
   }
   return {};
@@ -23,19 +24,24 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
 }
 
-bool Plugin::exists(const std::string& file_name) { return !find_plugin(file_name).empty(); }
+bool Plugin::exists(const std::string& file_name) {
+  return !find_plugin(file_name).empty();
+}
 
 Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
   if (path_.empty())
-    throw DeviceError("[launch] " + file_name + ": not found beside the program in " +
-                      program_folder() +
-                      ". Hint: build it, or keep the files of the bundle together");
+    throw DeviceError(
+        "[launch] " + file_name + ": not found beside the program in " +
+        program_folder() +
+        ". Hint: build it, or keep the files of the bundle together");
   // Global symbols: Open MPI's own plugins look for libmpi's.
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
-    throw DeviceError("[launch] " + path_ + ": cannot be opened: " + (reason ? reason : "?") +
-                      ". Hint: the library it names is not installed here, or of another version");
+    throw DeviceError("[launch] " + path_ +
+                      ": cannot be opened: " + (reason ? reason : "?") +
+                      ". Hint: the library it names is not installed here, or "
+                      "of another version");
   }
 }
 

@@ -21,8 +21,8 @@ namespace chexnet {
 
 namespace {
 
-// 0, or the errno of the last try. `status` looks at a lock by taking it for a moment, so one
-// refusal is none.
+// 0, or the errno of the last try. `status` looks at a lock by taking it for a
+// moment, so one refusal is none.
 int lock(int fd, double timeout_s) {
   constexpr double kTryEvery_s = 0.02, kGlance_s = 0.1;
   const double end = now_s() + std::max(timeout_s, kGlance_s);
@@ -39,29 +39,37 @@ RunLock::RunLock(const std::filesystem::path& folder, double timeout_s) {
   const auto path = folder / ".lock";
   fd_ = open_lock_file(path);
   if (fd_ < 0)
-    throw CheckpointError("[launch] " + path.string() + ": " + std::strerror(errno) +
-                          ". Hint: the run folder is not writable: choose another with --out");
+    throw CheckpointError(
+        "[launch] " + path.string() + ": " + std::strerror(errno) +
+        ". Hint: the run folder is not writable: choose another with --out");
   if (const int error = lock(fd_, timeout_s); error != 0) {
     if (error == EWOULDBLOCK) {
       std::array<char, 256> holder{};
-      [[maybe_unused]] const auto count = ::pread(fd_, holder.data(), holder.size() - 1, 0);
+      [[maybe_unused]] const auto count =
+          ::pread(fd_, holder.data(), holder.size() - 1, 0);
       ::close(fd_);
-      throw CheckpointError(
-          "[launch] " + folder.string() + ": in use by " + holder.data() +
-          ". Hint: wait for that run, stop it, or choose another folder with --out");
+      throw CheckpointError("[launch] " + folder.string() + ": in use by " +
+                            holder.data() +
+                            ". Hint: wait for that run, stop it, or choose "
+                            "another folder with --out");
     }
-    log_warning("[launch] " + path.string() + ": this file system has no locks (" +
-                std::strerror(error) + "); take care that no other run uses the folder");
+    log_warning("[launch] " + path.string() +
+                ": this file system has no locks (" + std::strerror(error) +
+                "); take care that no other run uses the folder");
   }
-  const std::string text = "process " + std::to_string(getpid()) + " on " + host_name();
-  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, text.data(), text.size(), 0) < 0)
-    log_warning("[launch] " + path.string() + ": cannot be written: " + std::strerror(errno));
+  const std::string text =
+      "process " + std::to_string(getpid()) + " on " + host_name();
+  if (::ftruncate(fd_, 0) != 0 ||
+      ::pwrite(fd_, text.data(), text.size(), 0) < 0)
+    log_warning("[launch] " + path.string() +
+                ": cannot be written: " + std::strerror(errno));
 }
 
 RunLock::~RunLock() { ::close(fd_); }
 
 std::optional<bool> run_is_locked(const std::filesystem::path& folder) {
-  const int fd = ::open((folder / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int fd = ::open((folder / ".lock").c_str(),
+                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   // A shared lock, held for a moment: RunLock tries more than once.
   const int error = ::flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno;

@@ -10,30 +10,36 @@ namespace {
 
 // "@NAME@" of capitals and underscores; "${words[@]}" of the shell is none.
 bool is_name(const std::string& text) {
-  return !text.empty() &&
-         std::ranges::all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'A' && c <= 'Z') || c == '_';
+  });
 }
 
 // The NAME of a line that is "#@" + keyword + NAME + "@".
-std::optional<std::string> name_of_line(const std::string& line, const std::string& keyword) {
+std::optional<std::string> name_of_line(const std::string& line,
+                                        const std::string& keyword) {
   const std::string begin = "#@" + keyword;
-  if (!line.starts_with(begin) || !line.ends_with('@') || line.size() <= begin.size())
+  if (!line.starts_with(begin) || !line.ends_with('@') ||
+      line.size() <= begin.size())
     return std::nullopt;
-  const std::string name = line.substr(begin.size(), line.size() - begin.size() - 1);
+  const std::string name =
+      line.substr(begin.size(), line.size() - begin.size() - 1);
   return is_name(name) ? std::optional(name) : std::nullopt;
 }
 
 const std::string& value_of(const std::map<std::string, std::string>& values,
                             const std::string& name) {
   const auto found = values.find(name);
-  if (found == values.end()) throw std::logic_error("a script's @" + name + "@ has no value");
+  if (found == values.end())
+    throw std::logic_error("a script's @" + name + "@ has no value");
   return found->second;
 }
 
 std::string filled_line(const std::string& line, const TemplateValues& values) {
   std::string out;
   std::size_t at = 0;
-  for (auto open = line.find('@'); open != std::string::npos; open = line.find('@', open + 1)) {
+  for (auto open = line.find('@'); open != std::string::npos;
+       open = line.find('@', open + 1)) {
     const auto close = line.find('@', open + 1);
     if (close == std::string::npos) break;
     const std::string name = line.substr(open + 1, close - open - 1);

@@ -1,7 +1,8 @@
 // A shell script with places to fill in, itself a script that shellcheck reads:
 //   @NAME@            inside a line: a text
 //   #@NAME@           a whole line: any number of lines, also none
-//   #@IF NAME@ ... #@END@   lines that stand only where NAME is among `parts`; no nesting
+//   #@IF NAME@ ... #@END@   lines that stand only where NAME is among `parts`;
+//   no nesting
 #pragma once
 
 #include <map>
@@ -19,8 +20,8 @@ struct TemplateValues {
   std::set<std::string> parts;
 };
 
-// What is filled in is not looked at again. std::logic_error for a place without a value: a fault
-// of the program.
+// What is filled in is not looked at again. std::logic_error for a place
+// without a value: a fault of the program.
 std::string filled(const std::string& script, const TemplateValues& values);
 
 }  // namespace chexnet

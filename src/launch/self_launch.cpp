@@ -3,17 +3,21 @@
 //   batch system, terminal
 //        | TERM, INT, USR1
 //        v
-//   chexnet-train (parent)      holds signals back and reads them one by one (ParentSignals)
-//        | USR1 for the first TERM or INT; TERM for the second; KILL to the group when overdue
+//   chexnet-train (parent)      holds signals back and reads them one by one
+//   (ParentSignals)
+//        | USR1 for the first TERM or INT; TERM for the second; KILL to the
+//        group when overdue
 //        v
-//   mpirun, a group of its own  dies with the parent (PDEATHSIG); passes USR1 on to the ranks
+//   mpirun, a group of its own  dies with the parent (PDEATHSIG); passes USR1
+//   on to the ranks
 //        |
 //        v
 //   rank 0, rank 1, ...         write a checkpoint and exit with 75
 //
-// TERM never goes to mpirun first: it would kill the ranks a second later, in the middle of a
-// checkpoint. Ctrl-C reaches the parent alone, because mpirun is in another process group. With one
-// rank and restarts, the rank itself is in mpirun's place.
+// TERM never goes to mpirun first: it would kill the ranks a second later, in
+// the middle of a checkpoint. Ctrl-C reaches the parent alone, because mpirun
+// is in another process group. With one rank and restarts, the rank itself is
+// in mpirun's place.
 #include "chexnet/launch/self_launch.hpp"
 
 #include <fcntl.h>
@@ -46,7 +50,8 @@ RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
     for (const auto& host : hosts) slots += host.slots;
   }
   layout.ranks_per_host = request.ranks_per_host;
-  if (layout.ranks_per_host == 0 && request.ranks == 0) layout.ranks_per_host = request.host_gpus;
+  if (layout.ranks_per_host == 0 && request.ranks == 0)
+    layout.ranks_per_host = request.host_gpus;
   if (request.ranks > 0)
     layout.ranks = request.ranks;
   else if (layout.ranks_per_host > 0)
@@ -54,12 +59,14 @@ RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
   else
     layout.ranks = std::max({slots, layout.hosts, 1});
   // Ranks that do not fill each host alike go by slots.
-  if (layout.ranks_per_host == 0 && slots == 0 && layout.ranks % layout.hosts == 0)
+  if (layout.ranks_per_host == 0 && slots == 0 &&
+      layout.ranks % layout.hosts == 0)
     layout.ranks_per_host = layout.ranks / layout.hosts;
   // Fewer ranks than would fill the hosts stay on the first ones.
   if (layout.ranks_per_host > 0)
     layout.hosts =
-        std::min(layout.hosts, (layout.ranks + layout.ranks_per_host - 1) / layout.ranks_per_host);
+        std::min(layout.hosts, (layout.ranks + layout.ranks_per_host - 1) /
+                                   layout.ranks_per_host);
   return layout;
 }
 
@@ -68,32 +75,39 @@ std::vector<std::string> start_command(const SelfLaunch& launch) {
   std::vector<std::string> command;
   if (launch.alone) {
     command.push_back(launch.program);
-    command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+    command.insert(command.end(), launch.arguments.begin(),
+                   launch.arguments.end());
     return command;
   }
   command.emplace_back("mpirun");
   if (layout.hosts == 1 && launch.hostfile.empty()) {
     command.insert(command.end(), {"--map-by", "socket"});
   } else {
-    if (!launch.hostfile.empty()) command.insert(command.end(), {"--hostfile", launch.hostfile});
-    // Two ranks would be bound to a core each; each rank finds its own placement (launch.bind).
+    if (!launch.hostfile.empty())
+      command.insert(command.end(), {"--hostfile", launch.hostfile});
+    // Two ranks would be bound to a core each; each rank finds its own
+    // placement (launch.bind).
     command.insert(command.end(), {"--bind-to", "none"});
     if (layout.ranks_per_host > 0)
-      command.insert(command.end(),
-                     {"--map-by", "ppr:" + std::to_string(layout.ranks_per_host) + ":node"});
-    for (const auto& name : launch.forwarded) command.insert(command.end(), {"-x", name});
+      command.insert(
+          command.end(),
+          {"--map-by",
+           "ppr:" + std::to_string(layout.ranks_per_host) + ":node"});
+    for (const auto& name : launch.forwarded)
+      command.insert(command.end(), {"-x", name});
   }
   if (launch.oversubscribe) command.emplace_back("--oversubscribe");
   command.insert(command.end(), {"-np", std::to_string(layout.ranks)});
   if (launch.as_root) command.emplace_back("--allow-run-as-root");
   command.insert(command.end(), launch.mpi_args.begin(), launch.mpi_args.end());
   command.push_back(launch.program);
-  command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+  command.insert(command.end(), launch.arguments.begin(),
+                 launch.arguments.end());
   return command;
 }
 
-std::vector<std::string> forwarded_variables(const char* const* environment,
-                                             const std::vector<std::string>& wanted) {
+std::vector<std::string> forwarded_variables(
+    const char* const* environment, const std::vector<std::string>& wanted) {
   // mpirun itself passes OMPI_MCA_… on.
   static constexpr std::array<std::string_view, 12> kOurs = {
       "AWS_", "CHEXNET_", "CUDA_", "HWLOC_",   "LD_LIBRARY_PATH", "NCCL_",
@@ -102,7 +116,8 @@ std::vector<std::string> forwarded_variables(const char* const* environment,
   for (const char* const* entry = environment; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
-    if (std::ranges::any_of(kOurs, [&](std::string_view p) { return name.starts_with(p); }) ||
+    if (std::ranges::any_of(
+            kOurs, [&](std::string_view p) { return name.starts_with(p); }) ||
         std::ranges::find(wanted, name) != wanted.end())
       names.emplace_back(name);
   }
@@ -114,38 +129,45 @@ std::string command_text(const std::vector<std::string>& command) {
   std::string text;
   for (const auto& word : command) {
     const bool plain =
-        !word.empty() && word.find_first_not_of(
-                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                             "-_./=:,@%+^") == std::string::npos;
+        !word.empty() &&
+        word.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+            "-_./=:,@%+^") == std::string::npos;
     text += text.empty() ? "" : " ";
     if (plain) {
       text += word;
       continue;
     }
     text += '\'';
-    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    for (const char c : word)
+      text += c == '\'' ? std::string("'\\''") : std::string(1, c);
     text += '\'';
   }
   return text;
 }
 
-bool has_option(const std::vector<std::string>& words, const std::string& name) {
-  return std::ranges::any_of(
-      words, [&](const std::string& word) { return word == name || word.starts_with(name + "="); });
+bool has_option(const std::vector<std::string>& words,
+                const std::string& name) {
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    return word == name || word.starts_with(name + "=");
+  });
 }
 
 ParentSignals::ParentSignals() {
-  // Who ignores it (some daemons do) would have the kernel throw away how our children ended.
+  // Who ignores it (some daemons do) would have the kernel throw away how our
+  // children ended.
   signal(SIGCHLD, SIG_DFL);
   sigemptyset(&waited_for_);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&waited_for_, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD})
+    sigaddset(&waited_for_, signal);
   sigprocmask(SIG_BLOCK, &waited_for_, &before_);
 }
 ParentSignals::~ParentSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 int ParentSignals::next(double seconds) {
   const auto whole = static_cast<time_t>(seconds);
-  const timespec time{whole, static_cast<long>(1e9 * (seconds - static_cast<double>(whole)))};
+  const timespec time{
+      whole, static_cast<long>(1e9 * (seconds - static_cast<double>(whole)))};
   const int signal = sigtimedwait(&waited_for_, nullptr, &time);
   if (signal > 0 && signal != SIGCHLD) ++asked_;
   return std::max(signal, 0);
@@ -168,36 +190,44 @@ std::optional<int> ended(pid_t child) {
   const pid_t found = waitpid(child, &status, WNOHANG);
   if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;
   if (found < 0)
-    throw DeviceError(std::string("[launch] it is not known how the command ended: ") +
-                      std::strerror(errno) +
-                      ". Hint: something else in this process waited for it");
+    throw DeviceError(
+        std::string("[launch] it is not known how the command ended: ") +
+        std::strerror(errno) +
+        ". Hint: something else in this process waited for it");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // In the child, between fork and exec.
-[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent, const sigset_t& mask) {
-  // A group of its own: Ctrl-C reaches only the parent, which decides what mpirun gets.
+[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent,
+                         const sigset_t& mask) {
+  // A group of its own: Ctrl-C reaches only the parent, which decides what
+  // mpirun gets.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0)
-    dup2(null, STDIN_FILENO);  // a background group that reads the terminal would be stopped
+    dup2(null, STDIN_FILENO);  // a background group that reads the terminal
+                               // would be stopped
   execvp(argv[0], argv.data());
   static constexpr char kMessage[] =
-      "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or use --ranks 1\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+      "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or "
+      "use --ranks 1\n";
+  [[maybe_unused]] const auto written =
+      write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
   _exit(static_cast<int>(ExitCode::kDevice));
 }
 
-// The first TERM or INT lets the ranks write a checkpoint, the second ends them.
+// The first TERM or INT lets the ranks write a checkpoint, the second ends
+// them.
 void pass_on(int signal, pid_t child, bool first) {
   if (signal == SIGUSR1 || first) kill(child, SIGUSR1);
   if (signal == SIGUSR1) return;
   if (first)
     log_info(
-        "stop requested: the ranks exit with 75, a training with a checkpoint (once more ends them "
+        "stop requested: the ranks exit with 75, a training with a checkpoint "
+        "(once more ends them "
         "at once)");
   else
     kill(child, SIGTERM);
@@ -205,20 +235,23 @@ void pass_on(int signal, pid_t child, bool first) {
 
 }  // namespace
 
-int run_as_parent(const std::vector<std::string>& command, ParentSignals& signals,
+int run_as_parent(const std::vector<std::string>& command,
+                  ParentSignals& signals,
                   const std::function<bool()>& once_a_second) {
   std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const auto& word : command)
+    argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
 
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0)
-    throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) + ". Hint: ulimit -u");
+    throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) +
+                      ". Hint: ulimit -u");
   if (child == 0) become(argv, parent, signals.before());
 
-  // mpirun drops a signal while it has no ranks yet, so the request to stop is sent again for a
-  // while.
+  // mpirun drops a signal while it has no ranks yet, so the request to stop is
+  // sent again for a while.
   constexpr int kTellings = 30;
   int stops = 0, told = 0;
   double looked_s = now_s();

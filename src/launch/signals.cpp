@@ -13,14 +13,15 @@
 namespace chexnet {
 namespace {
 std::atomic<bool> stop_flag{false}, launcher_flag{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+static_assert(std::atomic<bool>::is_always_lock_free,
+              "set in a signal handler");
 }  // namespace
 
 bool die_with_parent() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != 1) return true;
-  // The parent is process 1: either it died and init took over, or the launcher itself is process 1
-  // of a container.
+  // The parent is process 1: either it died and init took over, or the launcher
+  // itself is process 1 of a container.
   std::ifstream comm("/proc/1/comm");
   std::string name;
   std::getline(comm, name);
@@ -35,7 +36,8 @@ void install_stop_signals() {
       ::signal(SIGINT, SIG_DFL);
       raise(SIGINT);
     }
-    if (signal == SIGTERM && info->si_pid == getppid()) launcher_flag.store(true);
+    if (signal == SIGTERM && info->si_pid == getppid())
+      launcher_flag.store(true);
   };
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGUSR1, &action, nullptr);

@@ -1,4 +1,5 @@
-// What a center writes down once for all of its users ($CHEXNET_SITE, submit --site).
+// What a center writes down once for all of its users ($CHEXNET_SITE, submit
+// --site).
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -12,28 +13,34 @@ namespace chexnet {
 void read_site_file(const std::filesystem::path& path, JobRequest& request) {
   std::ifstream file(path);
   if (!file)
-    throw ConfigError("[submit] " + path.string() +
-                      ": cannot be read. Hint: CHEXNET_SITE and --site name a YAML file");
+    throw ConfigError(
+        "[submit] " + path.string() +
+        ": cannot be read. Hint: CHEXNET_SITE and --site name a YAML file");
   std::stringstream text;
   text << file.rdbuf();
   const std::vector<std::string> known = {
-      "account",   "cpus_per_rank", "gpus_per_node",  "launcher",  "lines", "max_requeues", "nodes",
-      "partition", "program",       "ranks_per_node", "scheduler", "setup", "time"};
+      "account", "cpus_per_rank",  "gpus_per_node", "launcher",
+      "lines",   "max_requeues",   "nodes",         "partition",
+      "program", "ranks_per_node", "scheduler",     "setup",
+      "time"};
   for (const auto& [key, value] : read_strict_yaml(path.string(), text.str())) {
     const std::string first = value.items.empty() ? "" : value.items.front();
     const auto fail = [&, &key = key, &value = value](const std::string& what) {
       throw ConfigError("[submit] " + value.place + ": '" + key + "' " + what);
     };
     const auto count = [&] {
-      if (first.empty() || first.find_first_not_of("0123456789") != std::string::npos)
+      if (first.empty() ||
+          first.find_first_not_of("0123456789") != std::string::npos)
         fail("= '" + first + "' is no count. Hint: a whole number");
-      if (first.size() > 6) fail("= '" + first + "' is too large. Hint: below 1000000");
+      if (first.size() > 6)
+        fail("= '" + first + "' is too large. Hint: below 1000000");
       return std::stoi(first);
     };
     if (std::ranges::find(known, key) == known.end())
       fail("is unknown. Hint: nearest are " + nearest_names(key, known));
     if (value.is_list != (key == "lines" || key == "setup"))
-      fail(value.is_list ? "is a list. Hint: a single value" : "is no list. Hint: [..., ...]");
+      fail(value.is_list ? "is a list. Hint: a single value"
+                         : "is no list. Hint: [..., ...]");
     if (key == "account") request.account = first;
     if (key == "partition") request.partition = first;
     if (key == "time") request.time = first;

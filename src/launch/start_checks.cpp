@@ -27,7 +27,8 @@ constexpr const char* kInterface = "network interface";
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  for (std::string part; std::getline(stream, part, separator);)
+    parts.push_back(part);
   return parts;
 }
 
@@ -56,11 +57,13 @@ std::string in_path(const std::string& program) {
   return "";
 }
 
-// Whether `address` ("10.1.2.3") is one of `subnet` ("10.1.0.0/16"). Other forms are MPI's to know.
+// Whether `address` ("10.1.2.3") is one of `subnet` ("10.1.0.0/16"). Other
+// forms are MPI's to know.
 bool is_in(const std::string& address, const std::string& subnet) {
   const auto slash = subnet.find('/');
   in_addr net{}, own{};
-  if (inet_pton(AF_INET, subnet.substr(0, slash).c_str(), &net) != 1) return true;
+  if (inet_pton(AF_INET, subnet.substr(0, slash).c_str(), &net) != 1)
+    return true;
   if (inet_pton(AF_INET, address.c_str(), &own) != 1) return false;
   const int bits = std::clamp(std::atoi(subnet.c_str() + slash + 1), 0, 32);
   const std::uint64_t mask = ~((std::uint64_t{1} << (32 - bits)) - 1);
@@ -70,11 +73,12 @@ bool is_in(const std::string& address, const std::string& subnet) {
 bool has_interface(const NetworkFacts& facts, const std::string& name) {
   if (name.find('/') == std::string::npos)
     return std::ranges::find(facts.interfaces, name) != facts.interfaces.end();
-  return std::ranges::any_of(facts.addresses, [&](const auto& own) { return is_in(own, name); });
+  return std::ranges::any_of(facts.addresses,
+                             [&](const auto& own) { return is_in(own, name); });
 }
 
-bool has_adapter(const std::vector<std::string>& adapters, NetworkChoice::Kind kind,
-                 const std::string& device) {
+bool has_adapter(const std::vector<std::string>& adapters,
+                 NetworkChoice::Kind kind, const std::string& device) {
   return std::ranges::any_of(adapters, [&](const std::string& adapter) {
     const bool omni_path = adapter.starts_with("hfi1");
     if (kind == NetworkChoice::Kind::kOmniPath) return omni_path;
@@ -82,18 +86,20 @@ bool has_adapter(const std::vector<std::string>& adapters, NetworkChoice::Kind k
   });
 }
 
-// Twice and more what Open MPI 4.1 puts into its folder on a host: 8.1 MiB in 21 files.
+// Twice and more what Open MPI 4.1 puts into its folder on a host: 8.1 MiB in
+// 21 files.
 constexpr double kSessionBytes = 16 << 20, kSessionFiles = 64;
 
-// Why nothing can be kept in `folder`; empty when something can. Where a file system does not count
-// blocks or files, they are 0 of 0.
+// Why nothing can be kept in `folder`; empty when something can. Where a file
+// system does not count blocks or files, they are 0 of 0.
 std::string lack_of_room(const std::string& folder) {
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
-    const double bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+    const double bytes =
+        static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
     if (disk.f_blocks != 0 && bytes < kSessionBytes)
-      return "has " + readable_bytes(bytes) + " free, " + readable_bytes(kSessionBytes) +
-             " are needed";
+      return "has " + readable_bytes(bytes) + " free, " +
+             readable_bytes(kSessionBytes) + " are needed";
     if (disk.f_files != 0 && static_cast<double>(disk.f_favail) < kSessionFiles)
       return "has room for " + std::to_string(disk.f_favail) + " files, " +
              std::to_string(static_cast<int>(kSessionFiles)) + " are needed";
@@ -133,13 +139,15 @@ CheckResult mpirun_check(const Mpirun& mpirun, bool needed) {
   const Level bad = needed ? Level::kFail : Level::kWarn;
   if (mpirun.path.empty())
     return {bad, name, "there is none in PATH",
-            "install openmpi-bin, or load the module of Open MPI; one rank needs none"};
+            "install openmpi-bin, or load the module of Open MPI; one rank "
+            "needs none"};
   const std::string version = open_mpi_version(mpirun.says);
   if (version.empty())
     return {bad, name,
             mpirun.path + " is not Open MPI's" +
                 (mpirun.says.empty() ? "" : " (\"" + mpirun.says + "\")"),
-            "put the bin folder of Open MPI first in PATH, or unload the other MPI's module"};
+            "put the bin folder of Open MPI first in PATH, or unload the other "
+            "MPI's module"};
   return {Level::kPass, name, "Open MPI " + version + ", " + mpirun.path, ""};
 }
 
@@ -148,9 +156,12 @@ CheckResult mpi_library_check(const Mpirun& mpirun, const std::string& library,
   const std::string name = "MPI library";
   const Level bad = needed ? Level::kFail : Level::kWarn;
   if (library.empty())
-    return {bad, name, problem, "load the module of Open MPI; one rank needs none"};
-  const std::string starts = open_mpi_version(mpirun.says), loads = open_mpi_version(library);
-  if (starts.empty() || starts == loads) return {Level::kPass, name, library, ""};
+    return {bad, name, problem,
+            "load the module of Open MPI; one rank needs none"};
+  const std::string starts = open_mpi_version(mpirun.says),
+                    loads = open_mpi_version(library);
+  if (starts.empty() || starts == loads)
+    return {Level::kPass, name, library, ""};
   return {bad, name, library + ", but mpirun is of " + starts,
           "PATH and LD_LIBRARY_PATH must name the same installation"};
 }
@@ -168,10 +179,12 @@ CheckResult temporary_folder_check(const Environment& env) {
     return {Level::kFail, name, folder + " is no folder",
             "export TMPDIR=/tmp, or make that folder"};
   if (access(folder.c_str(), W_OK | X_OK) != 0)
-    return {Level::kFail, name, folder + " cannot be written to", "export TMPDIR=/tmp"};
+    return {Level::kFail, name, folder + " cannot be written to",
+            "export TMPDIR=/tmp"};
   if (const std::string lack = lack_of_room(folder); !lack.empty())
-    return {Level::kFail, name, folder + " " + lack,
-            "make room there (disk or quota), or export TMPDIR=/another/folder"};
+    return {
+        Level::kFail, name, folder + " " + lack,
+        "make room there (disk or quota), or export TMPDIR=/another/folder"};
   return {Level::kPass, name, folder, ""};
 }
 
@@ -179,61 +192,75 @@ NetworkFacts read_network_facts(const Mpirun* mpirun) {
   NetworkFacts facts;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) == 0) {
-    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    for (const ifaddrs* entry = list; entry != nullptr;
+         entry = entry->ifa_next) {
       // An interface comes once for each of its addresses.
-      if (std::ranges::find(facts.interfaces, entry->ifa_name) == facts.interfaces.end())
+      if (std::ranges::find(facts.interfaces, entry->ifa_name) ==
+          facts.interfaces.end())
         facts.interfaces.emplace_back(entry->ifa_name);
-      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET)
+        continue;
       std::array<char, INET_ADDRSTRLEN> text{};
-      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr,
-                text.data(), text.size());
+      inet_ntop(
+          AF_INET,
+          &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr,
+          text.data(), text.size());
       facts.addresses.emplace_back(text.data());
     }
     freeifaddrs(list);
   }
   std::error_code error;
   facts.adapters.emplace();
-  for (const auto& entry : fs::directory_iterator("/sys/class/infiniband", error))
+  for (const auto& entry :
+       fs::directory_iterator("/sys/class/infiniband", error))
     facts.adapters->push_back(entry.path().filename().string());
   if (mpirun == nullptr || mpirun->path.empty()) return facts;
   const auto info = fs::path(mpirun->path).parent_path() / "ompi_info";
   const std::string parts = answer_of({info.string(), "--parsable"});
-  if (!parts.empty()) facts.ucx = parts.find("mca:pml:ucx:") != std::string::npos;
+  if (!parts.empty())
+    facts.ucx = parts.find("mca:pml:ucx:") != std::string::npos;
   return facts;
 }
 
-CheckResult network_check(const NetworkChoice& network, const NetworkFacts& facts) {
+CheckResult network_check(const NetworkChoice& network,
+                          const NetworkFacts& facts) {
   using Kind = NetworkChoice::Kind;
   const std::string name = "launch.network";
   const std::string text = network.text();
   const auto devices = split(network.device, ',');
-  const bool takes_adapter = network.kind == Kind::kInfiniBand || network.kind == Kind::kOmniPath;
-  const bool needs_ucx = network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
+  const bool takes_adapter =
+      network.kind == Kind::kInfiniBand || network.kind == Kind::kOmniPath;
+  const bool needs_ucx =
+      network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
 
   if (network.kind == Kind::kTcp)
     for (const auto& device : devices)
       if (!has_interface(facts, device))
-        return {Level::kFail, kInterface,
-                "launch.network=" + text + ": " + host_name() + " has no " + device,
-                "it has " + list_text(facts.interfaces)};
+        return {
+            Level::kFail, kInterface,
+            "launch.network=" + text + ": " + host_name() + " has no " + device,
+            "it has " + list_text(facts.interfaces)};
   if (takes_adapter)
-    for (const auto& device : devices.empty() ? std::vector<std::string>{""} : devices)
+    for (const auto& device :
+         devices.empty() ? std::vector<std::string>{""} : devices)
       if (facts.adapters && !has_adapter(*facts.adapters, network.kind, device))
         return {Level::kFail, name,
                 text + ": " + host_name() + " has no such adapter (it has " +
                     list_text(*facts.adapters) + ")",
-                "launch.network=auto or tcp; ibstat and the driver's modules tell why"};
+                "launch.network=auto or tcp; ibstat and the driver's modules "
+                "tell why"};
   if (needs_ucx && facts.ucx && !*facts.ucx)
     return {Level::kFail, name, text + ": this Open MPI was built without UCX",
-            "launch.network=auto or tcp, or an Open MPI with UCX (ompi_info | grep ucx)"};
+            "launch.network=auto or tcp, or an Open MPI with UCX (ompi_info | "
+            "grep ucx)"};
   return {Level::kPass, name, text, ""};
 }
 
 void refuse_failed(const std::vector<CheckResult>& checks) {
   for (const auto& check : checks) {
     if (check.level != Level::kFail) continue;
-    const std::string text =
-        "[launch] " + check.name + ": " + check.text + ". Hint: " + check.advice;
+    const std::string text = "[launch] " + check.name + ": " + check.text +
+                             ". Hint: " + check.advice;
     if (check.name == kInterface) throw ConfigError(text);
     throw DeviceError(text);
   }

@@ -4,17 +4,20 @@
 
 namespace chexnet {
 
-std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int seeds,
+std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
+                                     int seeds,
                                      const std::filesystem::path& folder) {
   std::vector<SweepPoint> points = {{"", {}}};
-  const auto multiply = [&](const std::string& key, const std::vector<std::string>& values) {
+  const auto multiply = [&](const std::string& key,
+                            const std::vector<std::string>& values) {
     const std::string short_key = key.substr(key.rfind('.') + 1);
     std::vector<SweepPoint> next;
     for (const auto& point : points)
       for (const auto& value : values) {
         SweepPoint& more = next.emplace_back(point);
         more.assignments.push_back(key + "=" + value);
-        more.run_folder += (more.run_folder.empty() ? "" : "_") + short_key + "=" + value;
+        more.run_folder +=
+            (more.run_folder.empty() ? "" : "_") + short_key + "=" + value;
       }
     points = std::move(next);
   };
@@ -22,11 +25,12 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int 
     const auto equals = list.find('=');
     const std::string key = list.substr(0, equals);
     if (equals == std::string::npos || find_option(key) == nullptr)
-      throw ConfigError("[submit] --sweep " + list + ": " +
-                        (equals == std::string::npos
-                             ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
-                             : "unknown key '" + key + "'. Hint: nearest are " +
-                                   nearest_names(key, option_keys())));
+      throw ConfigError(
+          "[submit] --sweep " + list + ": " +
+          (equals == std::string::npos
+               ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
+               : "unknown key '" + key + "'. Hint: nearest are " +
+                     nearest_names(key, option_keys())));
     std::vector<std::string> values;
     std::string value;
     // Commas inside brackets belong to a list value.
@@ -52,7 +56,9 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int 
     multiply("run.seed", values);
   }
   for (auto& point : points)
-    point.run_folder = (folder / (point.run_folder.empty() ? "run" : point.run_folder)).string();
+    point.run_folder =
+        (folder / (point.run_folder.empty() ? "run" : point.run_folder))
+            .string();
   return points;
 }
 

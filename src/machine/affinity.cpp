@@ -26,18 +26,23 @@ std::vector<int> allowed_cpus() {
   sched_getaffinity(0, bytes, set.get());
   std::vector<int> cpus;
   for (int cpu = 0; cpu < kMostCpus; ++cpu)
-    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set.get())) cpus.push_back(cpu);
+    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set.get()))
+      cpus.push_back(cpu);
   return cpus;
 }
 
 std::vector<int> bind_process(const std::vector<int>& cpus) {
   const CpuSet set = empty_set();
   const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
-  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set.get());
+  for (const int cpu : cpus)
+    CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set.get());
   std::error_code error;
-  // MPI's progress threads exist already; later threads inherit from the main one.
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error))
-    sched_setaffinity(std::atoi(task.path().filename().c_str()), bytes, set.get());
+  // MPI's progress threads exist already; later threads inherit from the main
+  // one.
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task", error))
+    sched_setaffinity(std::atoi(task.path().filename().c_str()), bytes,
+                      set.get());
   // A launcher may have left a policy that prefers the node it chose.
   syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0UL);
   return allowed_cpus();

@@ -1,12 +1,15 @@
 // A rank's place is found in three steps:
 //
 //   permitted  the cores this job may use
-//   region     of those, the ones near the rank's GPU: its NUMA node, else its socket, else all. A
+//   region     of those, the ones near the rank's GPU: its NUMA node, else its
+//   socket, else all. A
 //              rank without a GPU has the cores it was given
-//   part       ranks of one region cut it into equal parts of whole cores, in order of local rank
+//   part       ranks of one region cut it into equal parts of whole cores, in
+//   order of local rank
 //
-// What the launcher did stays where it is good, because a user may have meant it. Only a rank that
-// is bound badly moves to its part, and those whose cores it then needs move with it.
+// What the launcher did stays where it is good, because a user may have meant
+// it. Only a rank that is bound badly moves to its part, and those whose cores
+// it then needs move with it.
 #include "chexnet/machine/binding.hpp"
 
 #include <algorithm>
@@ -29,19 +32,24 @@ bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
   return std::ranges::any_of(a, [&](int cpu) { return contains(b, cpu); });
 }
 
-// Part `index` of `count` of a region, in whole cores; the whole region when it has fewer cores
-// than takers.
-std::vector<int> part_of(const std::vector<Cpu>& region, std::size_t index, std::size_t count) {
-  std::map<std::tuple<int, int, int>, std::vector<int>> cores;  // in order of socket and node
-  for (const auto& cpu : region) cores[{cpu.package, cpu.numa, cpu.core}].push_back(cpu.id);
+// Part `index` of `count` of a region, in whole cores; the whole region when it
+// has fewer cores than takers.
+std::vector<int> part_of(const std::vector<Cpu>& region, std::size_t index,
+                         std::size_t count) {
+  std::map<std::tuple<int, int, int>, std::vector<int>>
+      cores;  // in order of socket and node
+  for (const auto& cpu : region)
+    cores[{cpu.package, cpu.numa, cpu.core}].push_back(cpu.id);
   const bool enough = cores.size() >= count;
   const std::size_t begin = enough ? cores.size() * index / count : 0;
-  const std::size_t end = enough ? cores.size() * (index + 1) / count : cores.size();
+  const std::size_t end =
+      enough ? cores.size() * (index + 1) / count : cores.size();
 
   std::vector<int> part;
   std::size_t at = 0;
   for (const auto& [where, cpus] : cores) {
-    if (at >= begin && at < end) part.insert(part.end(), cpus.begin(), cpus.end());
+    if (at >= begin && at < end)
+      part.insert(part.end(), cpus.begin(), cpus.end());
     ++at;
   }
   std::ranges::sort(part);
@@ -56,15 +64,17 @@ std::size_t cores_of(const Machine& machine, const std::vector<int>& cpus) {
 }
 
 // The cores nearest to a GPU that may be used.
-std::vector<Cpu> region_of(const std::vector<Cpu>& permitted, const DeviceLocation* gpu) {
+std::vector<Cpu> region_of(const std::vector<Cpu>& permitted,
+                           const DeviceLocation* gpu) {
   if (gpu == nullptr) return permitted;
   std::vector<Cpu> near;
   if (gpu->numa >= 0)
     std::ranges::copy_if(permitted, std::back_inserter(near),
                          [&](const Cpu& cpu) { return cpu.numa == gpu->numa; });
   if (near.empty() && gpu->package >= 0)
-    std::ranges::copy_if(permitted, std::back_inserter(near),
-                         [&](const Cpu& cpu) { return cpu.package == gpu->package; });
+    std::ranges::copy_if(
+        permitted, std::back_inserter(near),
+        [&](const Cpu& cpu) { return cpu.package == gpu->package; });
   return near.empty() ? permitted : near;
 }
 
@@ -76,7 +86,8 @@ std::vector<int> ids_of(const std::vector<Cpu>& cpus) {
 }
 
 // The node and socket all of `cpus` are on; -1 where they span several.
-DeviceLocation location_of_cpus(const Machine& machine, const std::vector<int>& cpus) {
+DeviceLocation location_of_cpus(const Machine& machine,
+                                const std::vector<int>& cpus) {
   std::set<int> nodes, packages;
   for (const auto& cpu : machine.cpus)
     if (contains(cpus, cpu.id)) {
@@ -103,47 +114,54 @@ std::string nearest_adapter(const Machine& machine, const DeviceLocation& to) {
   return best == nullptr ? "" : best->name;
 }
 
-// Says how the launcher bound a rank. `near`: the cores of the GPU's region, empty without a GPU.
-void assess(Placement& placement, const std::vector<RankAffinity>& ranks, std::size_t rank,
-            const std::vector<int>& near, bool enough_cores) {
+// Says how the launcher bound a rank. `near`: the cores of the GPU's region,
+// empty without a GPU.
+void assess(Placement& placement, const std::vector<RankAffinity>& ranks,
+            std::size_t rank, const std::vector<int>& near, bool enough_cores) {
   const auto& mine = ranks[rank].cpus;
   if (!near.empty() && !intersects(mine, near)) {
     placement.found = Binding::kFar;
-    placement.reason = "cores " + cpu_list_text(mine) + " are not on its GPU's socket";
+    placement.reason =
+        "cores " + cpu_list_text(mine) + " are not on its GPU's socket";
     return;
   }
   for (std::size_t other = 0; other < ranks.size() && enough_cores; ++other) {
     if (other == rank || !intersects(mine, ranks[other].cpus)) continue;
     placement.found = Binding::kShared;
-    placement.reason =
-        "shares cores " + cpu_list_text(mine) + " with local rank " + std::to_string(other);
+    placement.reason = "shares cores " + cpu_list_text(mine) +
+                       " with local rank " + std::to_string(other);
     return;
   }
   if (!near.empty() && !std::ranges::includes(near, mine)) {
     placement.found = Binding::kWide;
-    placement.reason = "cores " + cpu_list_text(mine) + " reach past its GPU's socket";
+    placement.reason =
+        "cores " + cpu_list_text(mine) + " reach past its GPU's socket";
   }
 }
 
 // Cores this job may use.
-std::vector<Cpu> permitted_cpus(const Machine& machine, const std::vector<RankAffinity>& ranks,
+std::vector<Cpu> permitted_cpus(const Machine& machine,
+                                const std::vector<RankAffinity>& ranks,
                                 bool whole_host) {
   if (whole_host) return machine.cpus;
   std::set<int> given;
-  for (const auto& rank : ranks) given.insert(rank.cpus.begin(), rank.cpus.end());
+  for (const auto& rank : ranks)
+    given.insert(rank.cpus.begin(), rank.cpus.end());
   std::vector<Cpu> permitted;
   std::ranges::copy_if(machine.cpus, std::back_inserter(permitted),
                        [&](const Cpu& cpu) { return given.contains(cpu.id); });
   return permitted.empty() ? machine.cpus : permitted;
 }
 
-// The region of a rank without a GPU is what it was given; but a single core is a launcher's
-// default and not a choice.
-std::vector<Cpu> region_of_cpu_rank(const Machine& machine, const std::vector<Cpu>& permitted,
+// The region of a rank without a GPU is what it was given; but a single core is
+// a launcher's default and not a choice.
+std::vector<Cpu> region_of_cpu_rank(const Machine& machine,
+                                    const std::vector<Cpu>& permitted,
                                     const RankAffinity& rank, bool whole_host) {
   std::vector<Cpu> region;
-  std::ranges::copy_if(permitted, std::back_inserter(region),
-                       [&](const Cpu& cpu) { return contains(rank.cpus, cpu.id); });
+  std::ranges::copy_if(
+      permitted, std::back_inserter(region),
+      [&](const Cpu& cpu) { return contains(rank.cpus, cpu.id); });
   const bool one_core = cores_of(machine, ids_of(region)) == 1;
   return region.empty() || (whole_host && one_core) ? permitted : region;
 }
@@ -151,7 +169,8 @@ std::vector<Cpu> region_of_cpu_rank(const Machine& machine, const std::vector<Cp
 // Ranks of one region, and what is decided for them. `placements` of all ranks.
 class RegionPlacement {
  public:
-  RegionPlacement(const Machine& machine, const std::vector<RankAffinity>& ranks,
+  RegionPlacement(const Machine& machine,
+                  const std::vector<RankAffinity>& ranks,
                   std::vector<Cpu> region, std::vector<std::size_t> members,
                   std::vector<Placement>& placements)
       : machine_(machine),
@@ -169,8 +188,10 @@ class RegionPlacement {
     for (std::size_t m = 0; m < members_.size(); ++m) {
       const std::size_t r = members_[m];
       const bool has_gpu = machine_.gpu_of(ranks_[r].gpu_uuid) != nullptr;
-      assess(placements_[r], ranks_, r, has_gpu ? cpus : std::vector<int>{}, enough_cores_);
-      placements_[r].cpus = placements_[r].found == Binding::kGood ? ranks_[r].cpus : part(m);
+      assess(placements_[r], ranks_, r, has_gpu ? cpus : std::vector<int>{},
+             enough_cores_);
+      placements_[r].cpus =
+          placements_[r].found == Binding::kGood ? ranks_[r].cpus : part(m);
     }
   }
 
@@ -184,7 +205,8 @@ class RegionPlacement {
                              cores_of(machine_, better) > 1;
       if (!is_narrow) continue;
       placement.found = Binding::kNarrow;
-      placement.reason = "bound to core " + cpu_list_text(placement.cpus) + " alone";
+      placement.reason =
+          "bound to core " + cpu_list_text(placement.cpus) + " alone";
       placement.cpus = better;
     }
   }
@@ -195,13 +217,15 @@ class RegionPlacement {
     for (std::size_t m = 0; m < members_.size(); ++m) {
       Placement& placement = placements_[members_[m]];
       for (const std::size_t other : members_) {
-        const bool collides = placement.found == Binding::kGood &&
-                              placements_[other].found != Binding::kGood &&
-                              intersects(placement.cpus, placements_[other].cpus);
+        const bool collides =
+            placement.found == Binding::kGood &&
+            placements_[other].found != Binding::kGood &&
+            intersects(placement.cpus, placements_[other].cpus);
         if (!collides) continue;
         placement.found = Binding::kShared;
         placement.reason = "cores " + cpu_list_text(placement.cpus) +
-                           " are also where local rank " + std::to_string(other) + " belongs";
+                           " are also where local rank " +
+                           std::to_string(other) + " belongs";
         placement.cpus = part(m);
       }
     }
@@ -223,7 +247,8 @@ class RegionPlacement {
 }  // namespace
 
 std::vector<Placement> decide_placement(const Machine& machine,
-                                        const std::vector<RankAffinity>& ranks, bool whole_host) {
+                                        const std::vector<RankAffinity>& ranks,
+                                        bool whole_host) {
   const std::vector<Cpu> permitted = permitted_cpus(machine, ranks, whole_host);
   struct Region {
     std::vector<Cpu> cpus;
@@ -232,9 +257,10 @@ std::vector<Placement> decide_placement(const Machine& machine,
   std::map<std::vector<int>, Region> regions;  // by the numbers of its CPUs
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     assert(std::ranges::is_sorted(ranks[r].cpus));
-    auto cpus = ranks[r].gpu_uuid.empty()
-                    ? region_of_cpu_rank(machine, permitted, ranks[r], whole_host)
-                    : region_of(permitted, machine.gpu_of(ranks[r].gpu_uuid));
+    auto cpus =
+        ranks[r].gpu_uuid.empty()
+            ? region_of_cpu_rank(machine, permitted, ranks[r], whole_host)
+            : region_of(permitted, machine.gpu_of(ranks[r].gpu_uuid));
     Region& region = regions[ids_of(cpus)];
     region.cpus = std::move(cpus);
     region.members.push_back(r);
@@ -242,7 +268,8 @@ std::vector<Placement> decide_placement(const Machine& machine,
 
   std::vector<Placement> placements(ranks.size());
   for (auto& [ids, region] : regions) {
-    RegionPlacement placement(machine, ranks, region.cpus, region.members, placements);
+    RegionPlacement placement(machine, ranks, region.cpus, region.members,
+                              placements);
     placement.assess_all();
     if (whole_host) placement.widen();
     placement.make_room();

@@ -25,14 +25,17 @@ namespace fs = std::filesystem;
 double limit_of(int resource) {
   rlimit limit{};
   getrlimit(resource, &limit);
-  return limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<double>(limit.rlim_cur);
+  return limit.rlim_cur == RLIM_INFINITY ? -1
+                                         : static_cast<double>(limit.rlim_cur);
 }
 
 double free_bytes(const struct statvfs& file_system) {
-  return static_cast<double>(file_system.f_bavail) * static_cast<double>(file_system.f_frsize);
+  return static_cast<double>(file_system.f_bavail) *
+         static_cast<double>(file_system.f_frsize);
 }
 
-// Bytes left of this user's quota on the file system of `folder`; -1 where there is none.
+// Bytes left of this user's quota on the file system of `folder`; -1 where
+// there is none.
 double quota_left(const fs::path& folder) {
   std::ifstream mounts("/proc/self/mounts");
   std::string device, best_device, where, best, rest;
@@ -44,7 +47,8 @@ double quota_left(const fs::path& folder) {
     }
   dqblk quota{};
   if (best_device.empty() ||
-      quotactl(QCMD(Q_GETQUOTA, USRQUOTA), best_device.c_str(), static_cast<int>(getuid()),
+      quotactl(QCMD(Q_GETQUOTA, USRQUOTA), best_device.c_str(),
+               static_cast<int>(getuid()),
                reinterpret_cast<caddr_t>(&quota)) != 0 ||
       quota.dqb_bhardlimit == 0)
     return -1;
@@ -53,20 +57,22 @@ double quota_left(const fs::path& folder) {
                            static_cast<double>(quota.dqb_curspace));
 }
 
-// Writes a file, drops it from the page cache and reads it back, MB/s. Network file systems answer
-// from their servers' caches, so this is a best case.
+// Writes a file, drops it from the page cache and reads it back, MB/s. Network
+// file systems answer from their servers' caches, so this is a best case.
 double read_rate(const fs::path& folder) {
   constexpr std::size_t kBytes = 64 << 20;
   std::string path = (folder / ".chexnet-doctor-XXXXXX").string();
   const int fd = mkstemp(path.data());
   if (fd < 0)
-    throw CheckpointError("[doctor] " + folder.string() + ": " + std::strerror(errno) +
+    throw CheckpointError("[doctor] " + folder.string() + ": " +
+                          std::strerror(errno) +
                           ". Hint: --folder names one that can be written");
   std::vector<std::byte> block(1 << 20, std::byte{0x5a});
   bool good = true;
   for (std::size_t at = 0; at < kBytes && good; at += block.size()) {
     std::memcpy(block.data(), &at, sizeof at);  // nothing to compress
-    good = ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size());
+    good = ::write(fd, block.data(), block.size()) ==
+           static_cast<ssize_t>(block.size());
   }
   fsync(fd);
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -77,8 +83,9 @@ double read_rate(const fs::path& folder) {
   ::close(fd);
   fs::remove(path);
   if (!good)
-    throw CheckpointError("[doctor] " + folder.string() +
-                          ": a file of 64 MiB cannot be written and read. Hint: is it full?");
+    throw CheckpointError(
+        "[doctor] " + folder.string() +
+        ": a file of 64 MiB cannot be written and read. Hint: is it full?");
   return 1e-6 * kBytes / seconds;
 }
 
@@ -92,7 +99,8 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
 
   const auto nvml = Nvml::open();
   const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
-  found.push_back(check_driver(options.variant, nvml ? nvml->driver_version() : ""));
+  found.push_back(
+      check_driver(options.variant, nvml ? nvml->driver_version() : ""));
   for (const auto& gpu : gpus)
     for (auto& result : check_gpu(gpu, {static_cast<unsigned>(getpid())}))
       found.push_back(std::move(result));
@@ -106,17 +114,21 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
   found.push_back(check_open_files(limit_of(RLIMIT_NOFILE)));
 
   struct statvfs shm {};
-  if (statvfs("/dev/shm", &shm) == 0) found.push_back(check_shared_memory(free_bytes(shm), ranks));
+  if (statvfs("/dev/shm", &shm) == 0)
+    found.push_back(check_shared_memory(free_bytes(shm), ranks));
 
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
-    const double inodes = disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail);
-    found.push_back(check_room(folder, free_bytes(disk), inodes, quota_left(folder)));
+    const double inodes =
+        disk.f_files == 0 ? -1 : static_cast<double>(disk.f_favail);
+    found.push_back(
+        check_room(folder, free_bytes(disk), inodes, quota_left(folder)));
   }
   try {
     found.push_back(check_read_rate(folder, read_rate(folder)));
   } catch (const CheckpointError& e) {
-    found.push_back({Level::kFail, "file system", e.what(), "another folder with --folder"});
+    found.push_back({Level::kFail, "file system", e.what(),
+                     "another folder with --folder"});
   }
   return found;
 }

@@ -14,7 +14,8 @@ namespace {
 using Device = void*;
 using EventSet = void*;
 constexpr int kSuccess = 0;
-constexpr unsigned kClockSm = 1, kTemperatureGpu = 0, kEccUncorrected = 1, kEccVolatile = 0;
+constexpr unsigned kClockSm = 1, kTemperatureGpu = 0, kEccUncorrected = 1,
+                   kEccVolatile = 0;
 constexpr unsigned long long kEventXid = 8;
 constexpr unsigned kTextSize = 96;
 
@@ -43,27 +44,32 @@ struct EventData {
 // "00000000:18:00.0" as Linux writes it: a domain of four digits.
 std::string linux_bus_id(const char* nvml) {
   unsigned domain = 0, bus = 0, device = 0, function = 0;
-  if (std::sscanf(nvml, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4) return nvml;
+  if (std::sscanf(nvml, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+    return nvml;
   std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", domain, bus, device, function);
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", domain, bus,
+                device, function);
   return text.data();
 }
 
 }  // namespace
 
 std::string throttle_text(std::uint64_t reasons) {
-  // nvmlClocksThrottleReasons; idle (1) and the applications' own clocks (2) are no trouble.
-  static constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6> kReasons = {{
-      {0x04, "power cap"},
-      {0x08, "hardware slowdown"},
-      {0x20, "software thermal"},
-      {0x40, "hardware thermal"},
-      {0x80, "power brake"},
-      {0x10, "sync boost"},
-  }};
+  // nvmlClocksThrottleReasons; idle (1) and the applications' own clocks (2)
+  // are no trouble.
+  static constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6>
+      kReasons = {{
+          {0x04, "power cap"},
+          {0x08, "hardware slowdown"},
+          {0x20, "software thermal"},
+          {0x40, "hardware thermal"},
+          {0x80, "power brake"},
+          {0x10, "sync boost"},
+      }};
   std::string text;
   for (const auto& [bit, name] : kReasons)
-    if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+    if ((reasons & bit) != 0)
+      text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
 }
 
@@ -95,7 +101,8 @@ struct Nvml::Calls {
     std::vector<Device> found;
     for (unsigned i = 0; i < count; ++i) {
       Device device = nullptr;
-      if (call("nvmlDeviceGetHandleByIndex_v2", i, &device)) found.push_back(device);
+      if (call("nvmlDeviceGetHandleByIndex_v2", i, &device))
+        found.push_back(device);
     }
     return found;
   }
@@ -105,11 +112,14 @@ struct Nvml::Calls {
     gpu.name = text("nvmlDeviceGetName", device);
     gpu.uuid = text("nvmlDeviceGetUUID", device);
     PciInfo pci{};
-    if (call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.bus_id = linux_bus_id(pci.bus_id);
+    if (call("nvmlDeviceGetPciInfo_v3", device, &pci))
+      gpu.bus_id = linux_bus_id(pci.bus_id);
     read_load(device, gpu);
     read_health(device, gpu);
-    gpu.persistence = static_cast<int>(number("nvmlDeviceGetPersistenceMode", device));
-    gpu.compute_mode = static_cast<int>(number("nvmlDeviceGetComputeMode", device));
+    gpu.persistence =
+        static_cast<int>(number("nvmlDeviceGetPersistenceMode", device));
+    gpu.compute_mode =
+        static_cast<int>(number("nvmlDeviceGetComputeMode", device));
     read_mig(device, gpu);
     read_processes(device, gpu);
     return gpu;
@@ -122,17 +132,20 @@ struct Nvml::Calls {
       gpu.memory_used_bytes = static_cast<double>(memory.used);
     }
     Utilization busy{};
-    if (call("nvmlDeviceGetUtilizationRates", device, &busy)) gpu.utilization_percent = busy.gpu;
+    if (call("nvmlDeviceGetUtilizationRates", device, &busy))
+      gpu.utilization_percent = busy.gpu;
     gpu.power_w = number("nvmlDeviceGetPowerUsage", device, 1e-3);
     unsigned value = 0;
-    if (call("nvmlDeviceGetClockInfo", device, kClockSm, &value)) gpu.sm_clock_mhz = value;
+    if (call("nvmlDeviceGetClockInfo", device, kClockSm, &value))
+      gpu.sm_clock_mhz = value;
     if (call("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value))
       gpu.temperature_c = value;
   }
 
   void read_health(Device device, GpuState& gpu) const {
     unsigned long long value = 0;
-    if (call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected, kEccVolatile, &value))
+    if (call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected,
+             kEccVolatile, &value))
       gpu.uncorrected_ecc = static_cast<std::int64_t>(value);
     if (call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &value))
       gpu.throttle_reasons = value;
@@ -141,7 +154,8 @@ struct Nvml::Calls {
   void read_mig(Device device, GpuState& gpu) const {
     unsigned now = 0, pending = 0, slots = 0;
     gpu.mig = call("nvmlDeviceGetMigMode", device, &now, &pending) && now == 1;
-    if (!gpu.mig || !call("nvmlDeviceGetMaxMigDeviceCount", device, &slots)) return;
+    if (!gpu.mig || !call("nvmlDeviceGetMaxMigDeviceCount", device, &slots))
+      return;
     for (unsigned i = 0; i < slots; ++i) {
       Device part = nullptr;
       if (call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part))
@@ -152,14 +166,18 @@ struct Nvml::Calls {
   void read_processes(Device device, GpuState& gpu) const {
     std::array<ProcessInfo, 64> processes{};
     unsigned count = processes.size();
-    if (!call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, processes.data())) return;
+    if (!call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count,
+              processes.data()))
+      return;
     for (unsigned i = 0; i < count; ++i)
-      gpu.processes.push_back({processes[i].pid, static_cast<double>(processes[i].used_bytes)});
+      gpu.processes.push_back(
+          {processes[i].pid, static_cast<double>(processes[i].used_bytes)});
   }
 };
 
 Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {
-  if (!calls_->call("nvmlEventSetCreate", &calls_->events)) calls_->events = nullptr;
+  if (!calls_->call("nvmlEventSetCreate", &calls_->events))
+    calls_->events = nullptr;
   if (calls_->events == nullptr) return;
   for (Device device : calls_->devices())
     calls_->call("nvmlDeviceRegisterEvents", device, kEventXid, calls_->events);
@@ -168,7 +186,8 @@ Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {
 std::unique_ptr<Nvml> Nvml::open() {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   if (library == nullptr) return nullptr;
-  return open_library([library](const char* name) { return dlsym(library, name); });
+  return open_library(
+      [library](const char* name) { return dlsym(library, name); });
 }
 
 std::unique_ptr<Nvml> Nvml::open_library(Lookup lookup) {
@@ -180,13 +199,16 @@ std::unique_ptr<Nvml> Nvml::open_library(Lookup lookup) {
 }
 
 Nvml::~Nvml() {
-  if (calls_->events != nullptr) calls_->call("nvmlEventSetFree", calls_->events);
+  if (calls_->events != nullptr)
+    calls_->call("nvmlEventSetFree", calls_->events);
   calls_->call("nvmlShutdown");
 }
 
 std::string Nvml::driver_version() const {
   std::array<char, kTextSize> value{};
-  return calls_->call("nvmlSystemGetDriverVersion", value.data(), kTextSize) ? value.data() : "";
+  return calls_->call("nvmlSystemGetDriverVersion", value.data(), kTextSize)
+             ? value.data()
+             : "";
 }
 
 std::vector<GpuState> Nvml::gpus() const {

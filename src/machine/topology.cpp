@@ -15,9 +15,11 @@ namespace chexnet {
 namespace {
 
 constexpr unsigned kNvidia = 0x10de;
-constexpr unsigned kDisplayClass = 0x03;  // base class of VGA and 3D controllers
+constexpr unsigned kDisplayClass =
+    0x03;  // base class of VGA and 3D controllers
 
-using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
+using Topology =
+    std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
 
 Topology load_topology() {
   hwloc_topology_t raw = nullptr;
@@ -26,21 +28,27 @@ Topology load_topology() {
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
   if (hwloc_topology_load(raw) != 0)
     throw DeviceError(
-        "[launch] hwloc cannot read this machine's topology. Hint: is HWLOC_XMLFILE set to a file "
+        "[launch] hwloc cannot read this machine's topology. Hint: is "
+        "HWLOC_XMLFILE set to a file "
         "that is not there?");
   return topology;
 }
 
-int ancestor_index(hwloc_topology_t topology, hwloc_obj_t object, hwloc_obj_type_t type) {
-  const hwloc_obj_t found = hwloc_get_ancestor_obj_by_type(topology, type, object);
+int ancestor_index(hwloc_topology_t topology, hwloc_obj_t object,
+                   hwloc_obj_type_t type) {
+  const hwloc_obj_t found =
+      hwloc_get_ancestor_obj_by_type(topology, type, object);
   return found == nullptr ? 0 : static_cast<int>(found->logical_index);
 }
 
 int numa_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpus) {
-  // The smallest node that holds the CPUs; memory nodes hang off the tree in hwloc 2.
+  // The smallest node that holds the CPUs; memory nodes hang off the tree in
+  // hwloc 2.
   hwloc_obj_t node = nullptr;
-  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr)
-    if (!hwloc_bitmap_iszero(cpus) && hwloc_bitmap_isincluded(cpus, node->cpuset))
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE,
+                                            node)) != nullptr)
+    if (!hwloc_bitmap_iszero(cpus) &&
+        hwloc_bitmap_isincluded(cpus, node->cpuset))
       return static_cast<int>(node->os_index);
   return -1;
 }
@@ -52,7 +60,8 @@ DeviceLocation place_of(hwloc_topology_t topology, hwloc_obj_t device) {
   place.numa = numa_of(topology, near->cpuset);
   if (near->type == HWLOC_OBJ_PACKAGE)
     place.package = static_cast<int>(near->logical_index);
-  else if (const auto above = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, near))
+  else if (const auto above = hwloc_get_ancestor_obj_by_type(
+               topology, HWLOC_OBJ_PACKAGE, near))
     place.package = static_cast<int>(above->logical_index);
   else if (hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE) <= 1)
     place.package = 0;
@@ -62,7 +71,8 @@ DeviceLocation place_of(hwloc_topology_t topology, hwloc_obj_t device) {
 std::string bus_id_of(hwloc_obj_t pci) {
   const auto& a = pci->attr->pcidev;
   std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", a.domain, a.bus, a.dev, a.func);
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", a.domain, a.bus,
+                a.dev, a.func);
   return text.data();
 }
 
@@ -86,28 +96,36 @@ Machine read_machine(const std::vector<GpuState>& gpus) {
   const Topology topology = load_topology();
   hwloc_topology_t t = topology.get();
   Machine machine;
-  machine.packages = std::max(1, hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE));
-  machine.numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
+  machine.packages =
+      std::max(1, hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE));
+  machine.numa_nodes =
+      std::max(1, hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
   hwloc_obj_t unit = nullptr;
   while ((unit = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, unit)) != nullptr)
-    machine.cpus.push_back(
-        {static_cast<int>(unit->os_index), ancestor_index(t, unit, HWLOC_OBJ_CORE),
-         std::max(0, numa_of(t, unit->cpuset)), ancestor_index(t, unit, HWLOC_OBJ_PACKAGE)});
+    machine.cpus.push_back({static_cast<int>(unit->os_index),
+                            ancestor_index(t, unit, HWLOC_OBJ_CORE),
+                            std::max(0, numa_of(t, unit->cpuset)),
+                            ancestor_index(t, unit, HWLOC_OBJ_PACKAGE)});
   std::ranges::sort(machine.cpus, {}, &Cpu::id);
 
   hwloc_obj_t device = nullptr;
   while ((device = hwloc_get_next_pcidev(t, device)) != nullptr) {
     const auto& attributes = device->attr->pcidev;
-    if (attributes.vendor_id != kNvidia || attributes.class_id >> 8 != kDisplayClass) continue;
+    if (attributes.vendor_id != kNvidia ||
+        attributes.class_id >> 8 != kDisplayClass)
+      continue;
     DeviceLocation place = place_of(t, device);
     place.bus_id = bus_id_of(device);
-    for (hwloc_obj_t child = device->io_first_child; child != nullptr; child = child->next_sibling)
-      if (child->name != nullptr && std::string(child->name).starts_with("cuda"))
+    for (hwloc_obj_t child = device->io_first_child; child != nullptr;
+         child = child->next_sibling)
+      if (child->name != nullptr &&
+          std::string(child->name).starts_with("cuda"))
         place.name = child->name;
     machine.gpus.push_back(std::move(place));
   }
   for (const auto& gpu : gpus) {
-    auto found = std::ranges::find(machine.gpus, gpu.bus_id, &DeviceLocation::bus_id);
+    auto found =
+        std::ranges::find(machine.gpus, gpu.bus_id, &DeviceLocation::bus_id);
     if (found == machine.gpus.end()) {
       DeviceLocation place;
       place.bus_id = gpu.bus_id;
@@ -136,12 +154,14 @@ std::string machine_text(const Machine& machine) {
   const auto counted = [](std::size_t count, const std::string& what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
   };
-  std::string text = counted(static_cast<std::size_t>(machine.packages), "socket") + ", " +
-                     counted(static_cast<std::size_t>(machine.numa_nodes), "NUMA node") + ", " +
-                     counted(cores.size(), "core");
+  std::string text =
+      counted(static_cast<std::size_t>(machine.packages), "socket") + ", " +
+      counted(static_cast<std::size_t>(machine.numa_nodes), "NUMA node") +
+      ", " + counted(cores.size(), "core");
   if (machine.cpus.size() != cores.size())
     text += " (" + std::to_string(machine.cpus.size()) + " hardware threads)";
-  text += ", " + (machine.gpus.empty() ? "no GPU" : counted(machine.gpus.size(), "GPU"));
+  text += ", " + (machine.gpus.empty() ? "no GPU"
+                                       : counted(machine.gpus.size(), "GPU"));
   for (const auto& hca : machine.hcas) text += ", " + hca.name;
   return text;
 }

@@ -33,7 +33,8 @@ UsageMonitor::Sampler sampler_of_host(bool with_gpus) {
     if (with_gpus && !std::exchange(opened, true)) state->nvml = Nvml::open();
     UsageSample sample;
     const CpuTicks now = ticks_now();
-    sample.host_cpu_percent = busy_percent(std::exchange(state->ticks, now), now);
+    sample.host_cpu_percent =
+        busy_percent(std::exchange(state->ticks, now), now);
     if (state->nvml == nullptr) return sample;
     sample.gpus = state->nvml->gpus();
     sample.xids = state->nvml->new_xids();
@@ -44,7 +45,8 @@ UsageMonitor::Sampler sampler_of_host(bool with_gpus) {
 }  // namespace
 
 CpuTicks read_cpu_ticks(std::istream& proc_stat) {
-  // "cpu" user nice system idle iowait irq softirq steal. The ninth, guest, is in user already.
+  // "cpu" user nice system idle iowait irq softirq steal. The ninth, guest, is
+  // in user already.
   constexpr int kColumns = 8, kIdle = 3, kIoWait = 4;
   std::string word;
   proc_stat >> word;
@@ -69,7 +71,8 @@ void UsageSums::add(const UsageSample& sample, const std::string& gpu_uuid) {
   if (gpu_uuid.empty()) return;
 
   for (const auto& gpu : sample.gpus) {
-    const bool holds_it = std::ranges::find(gpu.mig_uuids, gpu_uuid) != gpu.mig_uuids.end();
+    const bool holds_it =
+        std::ranges::find(gpu.mig_uuids, gpu_uuid) != gpu.mig_uuids.end();
     if (gpu.uuid == gpu_uuid || holds_it) add_gpu(gpu);
   }
 }
@@ -110,13 +113,16 @@ Usage UsageSums::usage() const {
 UsageMonitor::UsageMonitor(std::string gpu_uuid)
     : UsageMonitor(gpu_uuid, sampler_of_host(!gpu_uuid.empty()), kEvery) {}
 
-UsageMonitor::UsageMonitor(std::string gpu_uuid, Sampler sampler, std::chrono::milliseconds every)
+UsageMonitor::UsageMonitor(std::string gpu_uuid, Sampler sampler,
+                           std::chrono::milliseconds every)
     : uuid_(std::move(gpu_uuid)), sampler_(std::move(sampler)) {
   assert(sampler_ && every.count() > 0);
-  thread_ = std::jthread([this, every](std::stop_token stop) { run(stop, every); });
+  thread_ =
+      std::jthread([this, every](std::stop_token stop) { run(stop, every); });
 }
 
-void UsageMonitor::run(const std::stop_token& stop, std::chrono::milliseconds every) {
+void UsageMonitor::run(const std::stop_token& stop,
+                       std::chrono::milliseconds every) {
   std::mutex sleep;
   std::condition_variable_any waker;
   for (;;) {
@@ -146,22 +152,29 @@ std::string utilization_summary(const Usage& whole, double data_wait_fraction,
                                 double allreduce_wait_fraction) {
   if (whole.gpu_percent < 0) return "";
   constexpr double kBusyRule = 0.8, kMeanRule = 90;
-  const bool holds = whole.gpu_busy_fraction >= kBusyRule && whole.gpu_percent >= kMeanRule;
-  std::string text = "GPU utilization " + fixed(whole.gpu_percent, 0) + " % in the mean, busy " +
-                     fixed(100 * whole.gpu_busy_fraction, 0) + " % of the time, over 90 % in " +
+  const bool holds =
+      whole.gpu_busy_fraction >= kBusyRule && whole.gpu_percent >= kMeanRule;
+  std::string text = "GPU utilization " + fixed(whole.gpu_percent, 0) +
+                     " % in the mean, busy " +
+                     fixed(100 * whole.gpu_busy_fraction, 0) +
+                     " % of the time, over 90 % in " +
                      fixed(100 * whole.gpu_full_fraction, 0) +
                      " % of the samples: the rule (over " +
-                     "90 %, busy at least 80 % of the job) " + (holds ? "holds" : "does not hold");
+                     "90 %, busy at least 80 % of the job) " +
+                     (holds ? "holds" : "does not hold");
   if (holds) return text;
-  if (data_wait_fraction > 0.05 && data_wait_fraction >= allreduce_wait_fraction)
+  if (data_wait_fraction > 0.05 &&
+      data_wait_fraction >= allreduce_wait_fraction)
     text += "; " + fixed(100 * data_wait_fraction, 0) +
             " % of the time went into waiting for data: see `diagnose`";
   else if (allreduce_wait_fraction > 0.05)
     text += "; " + fixed(100 * allreduce_wait_fraction, 0) +
-            " % of the time went into waiting for gradients: see `doctor` and the straggler table";
+            " % of the time went into waiting for gradients: see `doctor` and "
+            "the straggler table";
   else
     text +=
-        "; neither data nor gradients were waited for: the steps are too small for this GPU "
+        "; neither data nor gradients were waited for: the steps are too small "
+        "for this GPU "
         "(a larger train.batch), or start-up and evaluation took the time";
   return text;
 }

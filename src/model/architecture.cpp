@@ -6,8 +6,8 @@
 namespace chexnet {
 namespace {
 
-// Adds what a layer owns. The order of calls is the forward order; backward, and so the flat
-// buffer, is that order turned round.
+// Adds what a layer owns. The order of calls is the forward order; backward,
+// and so the flat buffer, is that order turned round.
 class Description {
  public:
   Description(Parameters& parameters, Init convolutions)
@@ -22,8 +22,10 @@ class Description {
   }
   void norm(const std::string& name, std::int64_t channels) {
     parameters_.add_statistics(name, channels);
-    parameters_.add({.name = name + ".weight", .shape = {channels}, .init = Init::kOne});
-    parameters_.add({.name = name + ".bias", .shape = {channels}, .init = Init::kZero});
+    parameters_.add(
+        {.name = name + ".weight", .shape = {channels}, .init = Init::kOne});
+    parameters_.add(
+        {.name = name + ".bias", .shape = {channels}, .init = Init::kZero});
   }
 
  private:
@@ -42,8 +44,8 @@ std::int64_t describe(const DenseNetSpec& spec, Parameters& parameters) {
   for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
     const std::string number = std::to_string(b + 1);
     for (int i = 0; i < spec.blocks[b]; ++i) {
-      const std::string layer =
-          "features.denseblock" + number + ".denselayer" + std::to_string(i + 1);
+      const std::string layer = "features.denseblock" + number + ".denselayer" +
+                                std::to_string(i + 1);
       network.norm(layer + ".norm1", channels);
       network.convolution(layer + ".conv1", channels, width, 1);
       network.norm(layer + ".norm2", width);
@@ -69,9 +71,11 @@ std::int64_t describe(const ResNetSpec& spec, Parameters& parameters) {
   network.norm("bn1", channels);
 
   for (std::size_t stage = 0; stage < spec.blocks.size(); ++stage) {
-    const std::int64_t width = std::int64_t{64} << stage, out = width * kExpansion;
+    const std::int64_t width = std::int64_t{64} << stage,
+                       out = width * kExpansion;
     for (int b = 0; b < spec.blocks[stage]; ++b) {
-      const std::string block = "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
+      const std::string block =
+          "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
       network.convolution(block + ".conv1", channels, width, 1);
       network.norm(block + ".bn1", width);
       network.convolution(block + ".conv2", width, width, 3);
@@ -94,10 +98,12 @@ Init init_of(HeadSpec::Bias bias) {
 
 }  // namespace
 
-void describe_parameters(const NetworkSpec& spec, std::int64_t findings, Parameters& parameters) {
+void describe_parameters(const NetworkSpec& spec, std::int64_t findings,
+                         Parameters& parameters) {
   assert(findings > 0 && parameters.list().empty());
-  const std::int64_t features =
-      std::visit([&](const auto& family) { return describe(family, parameters); }, spec.family);
+  const std::int64_t features = std::visit(
+      [&](const auto& family) { return describe(family, parameters); },
+      spec.family);
   parameters.add({.name = spec.head.name + ".weight",
                   .shape = {findings, features},
                   .init = Init::kUniformFanIn,

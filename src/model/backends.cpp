@@ -4,12 +4,14 @@
 
 namespace chexnet {
 
-// The engine where it can: it is faster and its results do not depend on threads. ATen computes
-// everything else and is the reference.
+// The engine where it can: it is faster and its results do not depend on
+// threads. ATen computes everything else and is the reference.
 std::vector<BackendEntry> default_backends() {
   return {
       {engine_backend_refusal, make_engine_backend},
-      {[](const BackendContext&, std::int64_t, std::int64_t) { return std::string(); },
+      {[](const BackendContext&, std::int64_t, std::int64_t) {
+         return std::string();
+       },
        make_aten_backend},
   };
 }

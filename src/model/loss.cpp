@@ -15,9 +15,10 @@ namespace {
 double at_least_0(double z) { return std::max(z, 0.0); }
 at::Tensor at_least_0(const at::Tensor& z) { return z.clamp_min(0); }
 
-// The formula, of a number or of a tensor. `up` is the weight of -log s(z) = softplus(-z), `down`
-// that of -log(1 - s(z)) = softplus(z); one of them is 0. softplus(z) = max(z, 0) +
-// log1p(exp(-|z|)), the form of PyTorch's BCEWithLogitsLoss.
+// The formula, of a number or of a tensor. `up` is the weight of -log s(z) =
+// softplus(-z), `down` that of -log(1 - s(z)) = softplus(z); one of them is 0.
+// softplus(z) = max(z, 0) + log1p(exp(-|z|)), the form of PyTorch's
+// BCEWithLogitsLoss.
 template <class Value>
 Value weighted_softplus(const Value& z, const Value& up, const Value& down) {
   using std::abs;
@@ -31,7 +32,8 @@ struct Counts {
   double positives = 0, negatives = 0;
 };
 
-Counts count(const Manifest& manifest, const Split& split, std::size_t finding) {
+Counts count(const Manifest& manifest, const Split& split,
+             std::size_t finding) {
   Counts counts;
   for (const auto row : split.rows) {
     const float label = manifest.label_row(row)[finding];
@@ -43,9 +45,11 @@ Counts count(const Manifest& manifest, const Split& split, std::size_t finding) 
 
 }  // namespace
 
-LossWeights loss_weights(LossWeighting kind, const Manifest& manifest, const Split& split) {
+LossWeights loss_weights(LossWeighting kind, const Manifest& manifest,
+                         const Split& split) {
   const std::size_t findings = manifest.finding_count();
-  LossWeights weights{std::vector<double>(findings, 1.0), std::vector<double>(findings, 1.0)};
+  LossWeights weights{std::vector<double>(findings, 1.0),
+                      std::vector<double>(findings, 1.0)};
   if (kind == LossWeighting::kNone) return weights;
   for (std::size_t k = 0; k < findings; ++k) {
     const auto [positives, negatives] = count(manifest, split, k);
@@ -65,10 +69,12 @@ LossWeights loss_weights(LossWeighting kind, const Manifest& manifest, const Spl
 double entry_loss(double logit, float label, double positive, double negative) {
   assert(label == 0 || label == 1);
   const bool is_positive = label > 0.5f;
-  return weighted_softplus(logit, is_positive ? positive : 0.0, is_positive ? 0.0 : negative);
+  return weighted_softplus(logit, is_positive ? positive : 0.0,
+                           is_positive ? 0.0 : negative);
 }
 
-BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like)
+BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights,
+                                       const at::TensorOptions& like)
     : positive_(at::tensor(weights.positive, at::kDouble)
                     .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
                     .unsqueeze(0)),
@@ -76,7 +82,8 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights, const at::Ten
                     .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
                     .unsqueeze(0)) {}
 
-LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& labels,
+LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits,
+                                          const at::Tensor& labels,
                                           double scale, double entries) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
@@ -85,7 +92,8 @@ LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits, const at::Te
   const at::Tensor down = negative_ * (1 - y) * mask;
   const at::Tensor loss = weighted_softplus(logits, up, down);
   const at::Tensor probability = at::sigmoid(logits);
-  return {loss.sum(), (down * probability - up * (1 - probability)) * scale / entries};
+  return {loss.sum(),
+          (down * probability - up * (1 - probability)) * scale / entries};
 }
 
 }  // namespace chexnet

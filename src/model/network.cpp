@@ -21,17 +21,20 @@ Parameters parameters_of(const NetworkSpec& spec, std::int64_t findings,
 
 }  // namespace
 
-BackendChoice::BackendChoice(BackendContext context, std::vector<BackendEntry> entries)
+BackendChoice::BackendChoice(BackendContext context,
+                             std::vector<BackendEntry> entries)
     : context_(context), entries_(std::move(entries)), made_(entries_.size()) {
   assert(!entries_.empty());
 }
 
-const BackendChoice::Chosen& BackendChoice::of(std::int64_t height, std::int64_t width) {
+const BackendChoice::Chosen& BackendChoice::of(std::int64_t height,
+                                               std::int64_t width) {
   if (height == height_ && width == width_) return chosen_;
   Chosen chosen;
   std::size_t entry = 0;
   for (;; ++entry) {
-    const std::string refusal = entries_[entry].refusal(context_, height, width);
+    const std::string refusal =
+        entries_[entry].refusal(context_, height, width);
     if (refusal.empty()) break;
     assert(entry + 1 < entries_.size());  // the last one refuses nothing
     chosen.refused += (chosen.refused.empty() ? "" : ", ") + refusal;
@@ -55,22 +58,26 @@ void BackendChoice::attach(Attachments attachments) {
     if (backend != nullptr) backend->attach(attachments_);
 }
 
-Network::Network(const NetworkSpec& spec, std::int64_t findings, NetworkOptions options,
-                 std::vector<BackendEntry> backends)
+Network::Network(const NetworkSpec& spec, std::int64_t findings,
+                 NetworkOptions options, std::vector<BackendEntry> backends)
     : spec_(spec),
       options_(std::move(options)),
       parameters_(parameters_of(spec, findings, options_)),
       choice_(std::make_unique<BackendChoice>(
-          BackendContext{spec_, findings, options_, parameters_}, std::move(backends))) {}
+          BackendContext{spec_, findings, options_, parameters_},
+          std::move(backends))) {}
 
-at::Tensor Network::forward(const at::Tensor& images, Mode mode, const MicroBatch& micro_batch) {
-  assert(images.dim() == 4 && images.size(1) == 1 && images.scalar_type() == at::kByte);
+at::Tensor Network::forward(const at::Tensor& images, Mode mode,
+                            const MicroBatch& micro_batch) {
+  assert(images.dim() == 4 && images.size(1) == 1 &&
+         images.scalar_type() == at::kByte);
   assert(0 <= micro_batch.index && micro_batch.index < micro_batch.count);
   active_ = choice_->of(images.size(2), images.size(3)).backend;
   return active_->forward(images, mode, micro_batch);
 }
 
-void Network::backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) {
+void Network::backward(const at::Tensor& dlogits,
+                       const MicroBatch& micro_batch) {
   assert(active_ != nullptr);  // a forward came before
   active_->backward(dlogits, micro_batch);
 }
@@ -85,11 +92,13 @@ bool Network::depends_on_threads(std::int64_t size) const {
   return choice_->of(size, size).backend->depends_on_threads();
 }
 
-std::optional<std::size_t> Network::planned_bytes(std::int64_t batch, std::int64_t size) const {
+std::optional<std::size_t> Network::planned_bytes(std::int64_t batch,
+                                                  std::int64_t size) const {
   return choice_->of(size, size).backend->planned_bytes(batch, size);
 }
 
-Network::TickGuard::TickGuard(Network& network, std::function<void()> tick) : network_(network) {
+Network::TickGuard::TickGuard(Network& network, std::function<void()> tick)
+    : network_(network) {
   assert(!network.ticks());
   network.set_tick(std::move(tick));
 }

@@ -14,7 +14,8 @@ namespace chexnet {
 namespace {
 
 std::int64_t count_of(const std::vector<std::int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1},
+                         std::multiplies<>());
 }
 
 std::uint64_t name_hash(const std::string& name) {  // FNV-1a
@@ -23,12 +24,14 @@ std::uint64_t name_hash(const std::string& name) {  // FNV-1a
   return hash;
 }
 
-// torchvision: kaiming_normal_ for convolutions (fan_in in DenseNet, fan_out in ResNet, gain sqrt
-// 2), nn.Linear's default uniform(+-1/sqrt(fan_in)) for the classifier.
+// torchvision: kaiming_normal_ for convolutions (fan_in in DenseNet, fan_out in
+// ResNet, gain sqrt 2), nn.Linear's default uniform(+-1/sqrt(fan_in)) for the
+// classifier.
 void draw(const Parameter& p, std::uint64_t seed, double* out) {
   const std::int64_t n = count_of(p.shape);
   Random random(seed, Purpose::kWeights, name_hash(p.name));
-  const std::int64_t receptive = p.shape.size() == 4 ? p.shape[2] * p.shape[3] : 1;
+  const std::int64_t receptive =
+      p.shape.size() == 4 ? p.shape[2] * p.shape[3] : 1;
   switch (p.init) {
     case Init::kZero:
     case Init::kOne:
@@ -36,15 +39,16 @@ void draw(const Parameter& p, std::uint64_t seed, double* out) {
       break;
     case Init::kNormalFanIn:
     case Init::kNormalFanOut: {
-      const auto fan =
-          static_cast<double>((p.init == Init::kNormalFanIn ? p.shape[1] : p.shape[0]) * receptive);
+      const auto fan = static_cast<double>(
+          (p.init == Init::kNormalFanIn ? p.shape[1] : p.shape[0]) * receptive);
       const double deviation = std::sqrt(2.0 / fan);
       for (std::int64_t i = 0; i < n; ++i) out[i] = deviation * random.normal();
       break;
     }
     case Init::kUniformFanIn: {
       const double bound = 1.0 / std::sqrt(static_cast<double>(p.fan_in));
-      for (std::int64_t i = 0; i < n; ++i) out[i] = random.uniform(-bound, bound);
+      for (std::int64_t i = 0; i < n; ++i)
+        out[i] = random.uniform(-bound, bound);
       break;
     }
   }
@@ -54,7 +58,8 @@ void draw(const Parameter& p, std::uint64_t seed, double* out) {
 
 int Parameters::add(Parameter parameter) {
   assert(!flat_values_.defined());
-  assert(std::ranges::find(list_, parameter.name, &Parameter::name) == list_.end());
+  assert(std::ranges::find(list_, parameter.name, &Parameter::name) ==
+         list_.end());
   list_.push_back(std::move(parameter));
   return static_cast<int>(list_.size()) - 1;
 }
@@ -65,7 +70,8 @@ int Parameters::add_statistics(const std::string& name, std::int64_t channels) {
   return static_cast<int>(statistics_.size()) - 1;
 }
 
-void Parameters::allocate(at::Device device, at::ScalarType master, at::ScalarType compute) {
+void Parameters::allocate(at::Device device, at::ScalarType master,
+                          at::ScalarType compute) {
   assert(!flat_values_.defined());  // once
   std::reverse(list_.begin(), list_.end());
   size_ = 0;
@@ -79,17 +85,24 @@ void Parameters::allocate(at::Device device, at::ScalarType master, at::ScalarTy
   flat_values_ = at::zeros({size_}, options);
   flat_gradients_ = at::zeros({size_ + stat_size_}, options);
   flat_running_ = at::zeros({stat_size_}, options);
-  flat_compute_ = compute == master ? flat_values_ : at::zeros({size_}, options.dtype(compute));
+  flat_compute_ = compute == master
+                      ? flat_values_
+                      : at::zeros({size_}, options.dtype(compute));
   values_.clear();
   compute_.clear();
   gradients_.clear();
   for (const auto& p : list_) {
-    values_.push_back(flat_values_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
-    gradients_.push_back(flat_gradients_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
-    compute_.push_back(p.is_weight ? flat_compute_.narrow(0, p.begin, p.end - p.begin).view(p.shape)
-                                   : values_.back());
+    values_.push_back(
+        flat_values_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
+    gradients_.push_back(
+        flat_gradients_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
+    compute_.push_back(
+        p.is_weight
+            ? flat_compute_.narrow(0, p.begin, p.end - p.begin).view(p.shape)
+            : values_.back());
   }
-  for (int id = 0; id < static_cast<int>(statistics_.size()); ++id) running_var(id).fill_(1.0);
+  for (int id = 0; id < static_cast<int>(statistics_.size()); ++id)
+    running_var(id).fill_(1.0);
 }
 
 void Parameters::initialize(std::uint64_t seed) {
@@ -99,16 +112,26 @@ void Parameters::initialize(std::uint64_t seed) {
   refresh_compute_copies();
 }
 
-at::Tensor Parameters::stat(const at::Tensor& flat, int id, bool var, std::int64_t offset) const {
+at::Tensor Parameters::stat(const at::Tensor& flat, int id, bool var,
+                            std::int64_t offset) const {
   const auto& s = statistics_[static_cast<std::size_t>(id)];
   return flat.narrow(0, offset + s.begin + (var ? s.channels : 0), s.channels);
 }
-at::Tensor Parameters::running_mean(int id) const { return stat(flat_running_, id, false, 0); }
-at::Tensor Parameters::running_var(int id) const { return stat(flat_running_, id, true, 0); }
-at::Tensor Parameters::batch_mean(int id) const { return stat(flat_gradients_, id, false, size_); }
-at::Tensor Parameters::batch_var(int id) const { return stat(flat_gradients_, id, true, size_); }
+at::Tensor Parameters::running_mean(int id) const {
+  return stat(flat_running_, id, false, 0);
+}
+at::Tensor Parameters::running_var(int id) const {
+  return stat(flat_running_, id, true, 0);
+}
+at::Tensor Parameters::batch_mean(int id) const {
+  return stat(flat_gradients_, id, false, size_);
+}
+at::Tensor Parameters::batch_var(int id) const {
+  return stat(flat_gradients_, id, true, size_);
+}
 
-void Parameters::set_gradient(int id, const at::Tensor& gradient, const MicroBatch& micro_batch) {
+void Parameters::set_gradient(int id, const at::Tensor& gradient,
+                              const MicroBatch& micro_batch) {
   const std::size_t i = index(id);
   assert(gradient.numel() == gradients_[i].numel());
   if (micro_batch.first())
@@ -122,7 +145,8 @@ void Parameters::set_batch_statistics(int id, const at::Tensor& mean,
                                       const at::Tensor& unbiased_var,
                                       const MicroBatch& micro_batch) {
   at::Tensor to_mean = batch_mean(id), to_var = batch_var(id);
-  assert(mean.numel() == to_mean.numel() && unbiased_var.numel() == to_var.numel());
+  assert(mean.numel() == to_mean.numel() &&
+         unbiased_var.numel() == to_var.numel());
   const double weight = 1.0 / micro_batch.count;
   if (micro_batch.first()) {
     const at::Tensor factor = at::scalar_tensor(weight, to_mean.options());
@@ -141,7 +165,8 @@ int Parameters::id_of(const std::string& name) const {
 }
 int Parameters::statistics_id_of(const std::string& name) const {
   const auto found = std::ranges::find(statistics_, name, &Statistics::name);
-  if (found == statistics_.end()) throw std::logic_error("no BatchNorm " + name);
+  if (found == statistics_.end())
+    throw std::logic_error("no BatchNorm " + name);
   return static_cast<int>(found - statistics_.begin());
 }
 
@@ -161,14 +186,17 @@ std::int64_t Parameters::head_end() const {
 
 void Parameters::update_running(double momentum) {
   at::Tensor running = flat_running_;
-  running.mul_(1.0 - momentum).add_(flat_gradients_.narrow(0, size_, stat_size_), momentum);
+  running.mul_(1.0 - momentum)
+      .add_(flat_gradients_.narrow(0, size_, stat_size_), momentum);
 }
 
 void Parameters::refresh_compute_copies() {
   if (!flat_compute_.is_same(flat_values_)) flat_compute_.copy_(flat_values_);
 }
 
-at::Tensor Parameters::flat_gradients() const { return flat_gradients_.narrow(0, 0, size_); }
+at::Tensor Parameters::flat_gradients() const {
+  return flat_gradients_.narrow(0, 0, size_);
+}
 
 std::vector<std::size_t> Parameters::ends() const {
   std::vector<std::size_t> ends;

@@ -34,7 +34,8 @@ at::ScalarType scalar_type(ElementType type) {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(shape[i]);
   return text + "]";
 }
 
@@ -49,12 +50,16 @@ NetworkTensors named_tensors(const Parameters& parameters) {
   NetworkTensors tensors;
   const auto& list = parameters.list();
   for (const auto& p : list)
-    tensors[p.name] = {parameters.flat_values().narrow(0, p.begin, p.end - p.begin).view(p.shape),
+    tensors[p.name] = {parameters.flat_values()
+                           .narrow(0, p.begin, p.end - p.begin)
+                           .view(p.shape),
                        p.is_head};
   for (std::size_t i = 0; i < parameters.statistics().size(); ++i) {
     const auto& name = parameters.statistics()[i].name;
-    tensors[name + ".running_mean"] = {parameters.running_mean(static_cast<int>(i))};
-    tensors[name + ".running_var"] = {parameters.running_var(static_cast<int>(i))};
+    tensors[name + ".running_mean"] = {
+        parameters.running_mean(static_cast<int>(i))};
+    tensors[name + ".running_var"] = {
+        parameters.running_var(static_cast<int>(i))};
   }
   return tensors;
 }
@@ -64,7 +69,8 @@ at::Tensor view_of(const NamedArray& array) {
                        at::TensorOptions().dtype(scalar_type(array.type)));
 }
 
-// Whether a classifier's tensor differs from the network's in the number of findings only.
+// Whether a classifier's tensor differs from the network's in the number of
+// findings only.
 bool rows_fit(const NamedArray& array, const at::Tensor& tensor) {
   const auto wanted = tensor.sizes();
   if (array.shape.empty() || array.shape.size() != wanted.size()) return false;
@@ -74,8 +80,8 @@ bool rows_fit(const NamedArray& array, const at::Tensor& tensor) {
 // Where each row of the network's classifier stands in the file's.
 using Rows = std::vector<std::optional<std::size_t>>;
 
-Rows match_rows(const std::vector<std::string>& known, const std::vector<std::string>& wanted,
-                LoadReport& report) {
+Rows match_rows(const std::vector<std::string>& known,
+                const std::vector<std::string>& wanted, LoadReport& report) {
   Rows rows;
   std::set<std::size_t> used;
   for (const auto& name : wanted) {
@@ -96,8 +102,10 @@ void copy_rows(const at::Tensor& from, const Rows& rows, at::Tensor to) {
 }
 
 // What of the file cannot be used, in words; fills report.missing.
-std::vector<std::string> unfit_tensors(const SafetensorsFile& file, const NetworkTensors& tensors,
-                                       std::size_t named_rows, LoadReport& report) {
+std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
+                                       const NetworkTensors& tensors,
+                                       std::size_t named_rows,
+                                       LoadReport& report) {
   std::vector<std::string> unfit;
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -122,9 +130,10 @@ void check_finite(const SafetensorsFile& file, const NetworkTensors& tensors,
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
     if (array != nullptr && !view_of(*array).isfinite().all().item<bool>())
-      throw CheckpointError("[weights] " + origin + ": " + name +
-                            " is not finite. Hint: the network diverged, or the file is damaged; "
-                            "take an earlier checkpoint or other weights");
+      throw CheckpointError(
+          "[weights] " + origin + ": " + name +
+          " is not finite. Hint: the network diverged, or the file is damaged; "
+          "take an earlier checkpoint or other weights");
   }
 }
 
@@ -139,32 +148,42 @@ std::string LoadReport::left_out_text() const {
   if (unnamed > 0)
     text += "classifier of " + std::to_string(unnamed) +
             " outputs whose findings the file does not name, started afresh; ";
-  if (unnamed == 0 && !afresh.empty()) text += "started afresh: " + listed(afresh) + "; ";
-  if (!left_out.empty()) text += "of the file, not wanted: " + listed(left_out) + "; ";
+  if (unnamed == 0 && !afresh.empty())
+    text += "started afresh: " + listed(afresh) + "; ";
+  if (!left_out.empty())
+    text += "of the file, not wanted: " + listed(left_out) + "; ";
   if (!missing.empty()) text += "not in the file: " + listed(missing, 3) + "; ";
-  if (!extra.empty()) text += "not of this network, ignored: " + listed(extra, 3) + "; ";
+  if (!extra.empty())
+    text += "not of this network, ignored: " + listed(extra, 3) + "; ";
   if (!text.empty()) text.resize(text.size() - 2);
   return text;
 }
 
-std::vector<std::string> findings_of(const SafetensorsFile& file, const std::string& origin) {
+std::vector<std::string> findings_of(const SafetensorsFile& file,
+                                     const std::string& origin) {
   const auto found = file.metadata().find("chexnet");
   if (found == file.metadata().end()) return {};
   try {
-    return nlohmann::json::parse(found->second).at("findings").get<std::vector<std::string>>();
+    return nlohmann::json::parse(found->second)
+        .at("findings")
+        .get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& e) {
-    throw CheckpointError("[weights] " + origin + ": its description is damaged: " + e.what() +
-                          ". Hint: metadata 'chexnet' is JSON with a list 'findings'");
+    throw CheckpointError(
+        "[weights] " + origin + ": its description is damaged: " + e.what() +
+        ". Hint: metadata 'chexnet' is JSON with a list 'findings'");
   }
 }
 
 LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
-                        const std::vector<std::string>& findings, Parameters& parameters) {
+                        const std::vector<std::string>& findings,
+                        Parameters& parameters) {
   LoadReport report;
   const auto tensors = named_tensors(parameters);
-  const bool has_head = std::ranges::any_of(
-      tensors, [&](const auto& t) { return t.second.is_head && file.find(t.first) != nullptr; });
-  const auto known = has_head ? findings_of(file, origin) : std::vector<std::string>{};
+  const bool has_head = std::ranges::any_of(tensors, [&](const auto& t) {
+    return t.second.is_head && file.find(t.first) != nullptr;
+  });
+  const auto known =
+      has_head ? findings_of(file, origin) : std::vector<std::string>{};
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) {
     std::vector<std::string> names;
@@ -172,7 +191,8 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
     throw CheckpointError(
         "[weights] " + origin + ": " + std::to_string(unfit.size()) +
         " tensors do not fit this network, e.g. " + listed(unfit, 3) +
-        ". Hint: another model.arch? Old torchvision or CheXNet names are converted by "
+        ". Hint: another model.arch? Old torchvision or CheXNet names are "
+        "converted by "
         "scripts/reference/convert_weights.py; nearest names in the file: " +
         nearest_names(unfit.front().substr(0, unfit.front().find(' ')), names));
   }
@@ -189,22 +209,28 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
       report.unnamed = array->shape[0];
   }
   for (const auto& array : file.arrays())
-    if (!tensors.contains(array.name) && !array.name.ends_with(".num_batches_tracked"))
+    if (!tensors.contains(array.name) &&
+        !array.name.ends_with(".num_batches_tracked"))
       report.extra.push_back(array.name);
   parameters.refresh_compute_copies();
   return report;
 }
 
-void save_weights(const std::filesystem::path& path, const Parameters& parameters,
-                  std::int64_t steps, const Metadata& metadata) {
+void save_weights(const std::filesystem::path& path,
+                  const Parameters& parameters, std::int64_t steps,
+                  const Metadata& metadata) {
   std::vector<at::Tensor> alive;  // host copies, until they are written
   std::vector<NamedArray> arrays;
   for (const auto& [name, tensor] : named_tensors(parameters)) {
-    const at::Tensor& host = alive.emplace_back(tensor.values.to(at::kCPU).contiguous());
+    const at::Tensor& host =
+        alive.emplace_back(tensor.values.to(at::kCPU).contiguous());
     arrays.push_back(
-        {name, host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32,
+        {name,
+         host.scalar_type() == at::kDouble ? ElementType::kF64
+                                           : ElementType::kF32,
          host.sizes().vec(),
-         std::span(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes())});
+         std::span(static_cast<const std::byte*>(host.const_data_ptr()),
+                   host.nbytes())});
   }
   for (const auto& s : parameters.statistics())
     arrays.push_back({s.name + ".num_batches_tracked",

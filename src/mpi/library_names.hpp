@@ -7,16 +7,16 @@
 
 namespace chexnet {
 
-// Open MPI's point-to-point layer in use: after MPI_Init only the chosen one still has its control
-// variables.
+// Open MPI's point-to-point layer in use: after MPI_Init only the chosen one
+// still has its control variables.
 inline std::string messaging_layer() {
   int provided = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return "";
   std::string found;
   for (const char* name : {"ob1", "ucx", "cm"}) {
     int index = 0;
-    if (MPI_T_cvar_get_index(("pml_" + std::string(name) + "_priority").c_str(), &index) ==
-        MPI_SUCCESS)
+    if (MPI_T_cvar_get_index(("pml_" + std::string(name) + "_priority").c_str(),
+                             &index) == MPI_SUCCESS)
       found = name;
   }
   MPI_T_finalize();

@@ -1,6 +1,6 @@
-// The communicator over MPI on host memory. Open MPI advances non-blocking collectives only inside
-// MPI calls, hence poll(); every wait is a test loop with a deadline, because a lost link otherwise
-// hangs in silence.
+// The communicator over MPI on host memory. Open MPI advances non-blocking
+// collectives only inside MPI calls, hence poll(); every wait is a test loop
+// with a deadline, because a lost link otherwise hangs in silence.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ void check_mpi(int rc, const char* what) {
                     ". Hint: see the first error of the other ranks");
 }
 
-// Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI has no such types of
-// its own.
+// Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI
+// has no such types of its own.
 template <std::uint16_t (*To)(float), float (*From)(std::uint16_t)>
 void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
   const auto* a = static_cast<const std::uint16_t*>(in);
@@ -42,7 +42,8 @@ void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(const MpiOptions& options) : timeout_s_(options.timeout_s) {
+  explicit MpiCommunicator(const MpiOptions& options)
+      : timeout_s_(options.timeout_s) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
@@ -51,7 +52,8 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm_size(comm_, &world_.size);
     // Not OMPI_COMM_WORLD_LOCAL_RANK: srun --mpi=pmix does not set it.
     MPI_Comm host = MPI_COMM_NULL;
-    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, world_.rank, MPI_INFO_NULL, &host);
+    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, world_.rank, MPI_INFO_NULL,
+                        &host);
     MPI_Comm_rank(host, &world_.local_rank);
     MPI_Comm_size(host, &world_.local_size);
     MPI_Comm_free(&host);
@@ -60,10 +62,11 @@ class MpiCommunicator final : public Communicator {
   }
 
   ~MpiCommunicator() override {
-    // The others do not know of the failure and would wait: the process is about to be ended by
-    // chexnet_abort_mpi.
+    // The others do not know of the failure and would wait: the process is
+    // about to be ended by chexnet_abort_mpi.
     if (std::uncaught_exceptions() > 0) return;
-    // A rank that exits early makes mpirun kill the others within 2 s, so all leave together.
+    // A rank that exits early makes mpirun kill the others within 2 s, so all
+    // leave together.
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Ibarrier(comm_, &request) == MPI_SUCCESS) {
       try {
@@ -79,17 +82,20 @@ class MpiCommunicator final : public Communicator {
   }
 
   const World& world() const override { return world_; }
-  void set_compression(GradientCompression compression) override { compression_ = compression; }
+  void set_compression(GradientCompression compression) override {
+    compression_ = compression;
+  }
 
   void start(const GradientBuffer& buffer) override {
     ++sequence_;
     if (world_.size == 1) return;
-    auto& pending =
-        pending_.emplace_back(Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
+    auto& pending = pending_.emplace_back(
+        Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
     const auto count = static_cast<int>(buffer.count);
     if (compression_ != GradientCompression::kNone && !buffer.exact &&
         buffer.type == ElementType::kF32) {
-      // Divided before the sum, so that a 16-bit sum cannot overflow where the mean does not.
+      // Divided before the sum, so that a 16-bit sum cannot overflow where the
+      // mean does not.
       const float scale = 1.0f / static_cast<float>(world_.size);
       const auto* values = static_cast<const float*>(buffer.data);
       pending.halves.resize(buffer.count);
@@ -99,14 +105,17 @@ class MpiCommunicator final : public Communicator {
       else
         std::transform(values, values + buffer.count, pending.halves.begin(),
                        [scale](float v) { return to_fp16(v * scale); });
-      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
-                               compression_ == GradientCompression::kBf16 ? sum_bf16_ : sum_fp16_,
-                               comm_, &pending.request),
+      check_mpi(MPI_Iallreduce(
+                    MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
+                    compression_ == GradientCompression::kBf16 ? sum_bf16_
+                                                               : sum_fp16_,
+                    comm_, &pending.request),
                 "all-reduce");
     } else {
-      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, buffer.data, count,
-                               buffer.type == ElementType::kF64 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
-                               comm_, &pending.request),
+      check_mpi(MPI_Iallreduce(
+                    MPI_IN_PLACE, buffer.data, count,
+                    buffer.type == ElementType::kF64 ? MPI_DOUBLE : MPI_FLOAT,
+                    MPI_SUM, comm_, &pending.request),
                 "all-reduce");
     }
   }
@@ -115,7 +124,8 @@ class MpiCommunicator final : public Communicator {
     for (auto& pending : pending_) {
       int done = 0;
       if (pending.request == MPI_REQUEST_NULL) continue;
-      check_mpi(MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE), "all-reduce");
+      check_mpi(MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE),
+                "all-reduce");
       if (done) record(pending);
     }
   }
@@ -130,8 +140,9 @@ class MpiCommunicator final : public Communicator {
       }
       if (!pending.halves.empty()) {
         auto* values = static_cast<float*>(pending.buffer.data);
-        std::transform(pending.halves.begin(), pending.halves.end(), values,
-                       compression_ == GradientCompression::kBf16 ? from_bf16 : from_fp16);
+        std::transform(
+            pending.halves.begin(), pending.halves.end(), values,
+            compression_ == GradientCompression::kBf16 ? from_bf16 : from_fp16);
       } else if (pending.buffer.type == ElementType::kF64) {
         scale(static_cast<double*>(pending.buffer.data), pending.buffer.count);
       } else {
@@ -143,8 +154,10 @@ class MpiCommunicator final : public Communicator {
 
   void all_reduce(std::span<double> values, ReduceOp op) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
-                             MPI_DOUBLE, op == ReduceOp::kSum ? MPI_SUM : MPI_MAX, comm_, &request),
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data(),
+                             static_cast<int>(values.size()), MPI_DOUBLE,
+                             op == ReduceOp::kSum ? MPI_SUM : MPI_MAX, comm_,
+                             &request),
               "all-reduce");
     wait_recorded(request, "all-reduce of control values");
   }
@@ -154,19 +167,21 @@ class MpiCommunicator final : public Communicator {
     for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
       MPI_Request request = MPI_REQUEST_NULL;
       const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
-      check_mpi(
-          MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm_, &request),
-          "broadcast");
+      check_mpi(MPI_Ibcast(piece.data(), static_cast<int>(piece.size()),
+                           MPI_BYTE, root, comm_, &request),
+                "broadcast");
       wait_recorded(request, "broadcast");
     }
   }
 
-  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) override {
     const auto ranks = static_cast<std::size_t>(world_.size);
     const int mine = static_cast<int>(bytes.size());
     std::vector<int> counts(ranks), offsets(ranks);
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_, &request),
+    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT,
+                             comm_, &request),
               "gather");
     wait_recorded(request, "gather of sizes");
     std::int64_t total = 0;
@@ -175,15 +190,19 @@ class MpiCommunicator final : public Communicator {
       total += counts[r];
     }
     if (total > INT32_MAX)
-      throw DeviceError("[mpi] a gather of more than 2 GiB. Hint: use fewer images per evaluation");
+      throw DeviceError(
+          "[mpi] a gather of more than 2 GiB. Hint: use fewer images per "
+          "evaluation");
     std::vector<std::byte> all(static_cast<std::size_t>(total));
-    check_mpi(MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(),
-                              offsets.data(), MPI_BYTE, comm_, &request),
-              "gather");
+    check_mpi(
+        MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(),
+                        offsets.data(), MPI_BYTE, comm_, &request),
+        "gather");
     wait_recorded(request, "gather");
     std::vector<std::vector<std::byte>> out(ranks);
     for (std::size_t r = 0; r < ranks; ++r)
-      out[r].assign(all.begin() + offsets[r], all.begin() + offsets[r] + counts[r]);
+      out[r].assign(all.begin() + offsets[r],
+                    all.begin() + offsets[r] + counts[r]);
     return out;
   }
 
@@ -199,10 +218,12 @@ class MpiCommunicator final : public Communicator {
     const std::string built = std::to_string(OMPI_MAJOR_VERSION) + "." +
                               std::to_string(OMPI_MINOR_VERSION) + "." +
                               std::to_string(OMPI_RELEASE_VERSION);
-    if (version.find(built) == std::string::npos) version += " (built with " + built + ")";
+    if (version.find(built) == std::string::npos)
+      version += " (built with " + built + ")";
 #endif
     const std::string pml = messaging_layer();
-    return "MPI on host memory, " + version + (pml.empty() ? "" : ", PML " + pml);
+    return "MPI on host memory, " + version +
+           (pml.empty() ? "" : ", PML " + pml);
   }
 
  private:
@@ -218,7 +239,8 @@ class MpiCommunicator final : public Communicator {
   void record(const Pending& pending) {
     if (profiler_ == nullptr) return;
     const auto bucket = static_cast<std::int32_t>(&pending - pending_.data());
-    profiler_->add({"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
+    profiler_->add(
+        {"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
   }
 
   template <class T>
@@ -232,7 +254,8 @@ class MpiCommunicator final : public Communicator {
     wait(request, what, ++sequence_);
   }
 
-  void wait(MPI_Request& request, const char* what, std::uint64_t sequence = 0) {
+  void wait(MPI_Request& request, const char* what,
+            std::uint64_t sequence = 0) {
     if (profiler_ != nullptr) profiler_->entered_collective(sequence);
     CollectiveDeadline deadline(timeout_s_, now_s());
     for (;;) {
@@ -242,13 +265,15 @@ class MpiCommunicator final : public Communicator {
 
       const double waited = deadline.waited_s(now_s());
       if (deadline.is_over(waited))
-        throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " + what +
-                        " (collective " + std::to_string(sequence) + ") did not finish in " +
-                        fixed(timeout_s_, 0) +
-                        " s. Hint: another rank has stopped or a link is down; see the other "
+        throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " +
+                        what + " (collective " + std::to_string(sequence) +
+                        ") did not finish in " + fixed(timeout_s_, 0) +
+                        " s. Hint: another rank has stopped or a link is down; "
+                        "see the other "
                         "ranks' logs, or raise launch.timeout_s");
 
-      // Ranks may share cores: give them away while waiting, and sleep once it takes long.
+      // Ranks may share cores: give them away while waiting, and sleep once it
+      // takes long.
       if (waited > 0.002)
         ::usleep(50);
       else
@@ -268,7 +293,8 @@ class MpiCommunicator final : public Communicator {
 }  // namespace
 }  // namespace chexnet
 
-extern "C" chexnet::Communicator* chexnet_open_mpi(const chexnet::MpiOptions* options) {
+extern "C" chexnet::Communicator* chexnet_open_mpi(
+    const chexnet::MpiOptions* options) {
   return new chexnet::MpiCommunicator(*options);
 }
 
@@ -277,4 +303,6 @@ extern "C" void chexnet_mpi_library(char* text, std::size_t size) {
   text[version.copy(text, size - 1)] = 0;
 }
 
-extern "C" void chexnet_abort_mpi(int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+extern "C" void chexnet_abort_mpi(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+}

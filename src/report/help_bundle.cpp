@@ -23,15 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two passes over the same records. The first gathers names, because each file names some that the
-// others hold without saying what they are: a log's sentence about "node17" is known to name a host
-// from the start line of metrics.jsonl. Only then is anything written.
+// Two passes over the same records. The first gathers names, because each file
+// names some that the others hold without saying what they are: a log's
+// sentence about "node17" is known to name a host from the start line of
+// metrics.jsonl. Only then is anything written.
 //
 //   config, metrics, post-mortems, log, split.csv  ->  names_of  ->  Redaction
-//   config, metrics, post-mortems, log             ->  text_for_help(Redaction)  ->  tar
+//   config, metrics, post-mortems, log             ->  text_for_help(Redaction)
+//   ->  tar
 //
-// What goes into the archive is a list of files that may (records_of), so a kind of file that is
-// added to run folders later is left out until somebody adds it here.
+// What goes into the archive is a list of files that may (records_of), so a
+// kind of file that is added to run folders later is left out until somebody
+// adds it here.
 
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
@@ -46,7 +49,8 @@ void hide_part(const std::string& part, Redaction& redaction) {
   redaction.hide_name(part, "IMAGE");
   redaction.hide_name(part.substr(0, part.rfind('.')), "IMAGE");
   for (std::size_t at = 0; at < part.size(); ++at) {
-    const auto end = std::min(part.find_first_not_of("0123456789", at), part.size());
+    const auto end =
+        std::min(part.find_first_not_of("0123456789", at), part.size());
     if (end - at >= 6) redaction.hide(part.substr(at, end - at), "ID");
     at = end;
   }
@@ -75,17 +79,20 @@ void hide_user(uid_t id, Redaction& redaction) {
   redaction.hide(entry->pw_name, "USER");
   const std::string full_name = entry->pw_gecos;
   redaction.hide(full_name.substr(0, full_name.find(',')), "USER");
-  if (std::string_view(entry->pw_dir).size() > 1) redaction.hide_path(entry->pw_dir, "HOME");
+  if (std::string_view(entry->pw_dir).size() > 1)
+    redaction.hide_path(entry->pw_dir, "HOME");
 }
 
-// The folder's absolute path as it was called and as links resolve it; whose home it is in.
+// The folder's absolute path as it was called and as links resolve it; whose
+// home it is in.
 void hide_folder(const fs::path& folder, Redaction& redaction) {
   for (const fs::path& path : {folder, fs::canonical(folder)}) {
     redaction.hide_path(path.string(), "RUN");
     redaction.hide_path(path.parent_path().string(), "PATH");
     redaction.hide(path.filename().string(), "RUN");
     const auto parts = parts_of(path.string());
-    if (parts.size() > 1 && parts[0] == "home") redaction.hide(parts[1], "USER");
+    if (parts.size() > 1 && parts[0] == "home")
+      redaction.hide(parts[1], "USER");
   }
 }
 
@@ -96,7 +103,8 @@ void add_hosts(const nlohmann::json& json, std::set<std::string>& hosts) {
     for (const auto& inner : json) add_hosts(inner, hosts);
 }
 
-// Hosts as the tables of a log name them: a head "rank  host  …", rows until an empty line.
+// Hosts as the tables of a log name them: a head "rank  host  …", rows until an
+// empty line.
 void add_hosts_of_log(const std::string& text, std::set<std::string>& hosts) {
   std::istringstream stream(text);
   bool in_table = false;
@@ -142,7 +150,8 @@ std::vector<Kept> records_of(const fs::path& folder) {
   }
   if (fs::exists(folder / "log"))
     for (const auto& entry : fs::directory_iterator(folder / "log"))
-      kept.push_back({fs::path("log") / entry.path().filename(), read_text(entry.path())});
+      kept.push_back(
+          {fs::path("log") / entry.path().filename(), read_text(entry.path())});
   return kept;
 }
 
@@ -154,9 +163,11 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
   hosts.insert(host_name());
   for (const auto& [file, text] : records) {
     std::istringstream lines(text);
-    for (std::string line; file.extension() == ".jsonl" && std::getline(lines, line);)
+    for (std::string line;
+         file.extension() == ".jsonl" && std::getline(lines, line);)
       add_hosts(nlohmann::json::parse(line, nullptr, false), hosts);
-    if (file.extension() == ".json") add_hosts(nlohmann::json::parse(text, nullptr, false), hosts);
+    if (file.extension() == ".json")
+      add_hosts(nlohmann::json::parse(text, nullptr, false), hosts);
     if (file.extension() == ".txt") add_hosts_of_log(text, hosts);
   }
   hide_hosts(hosts, redaction);
@@ -166,7 +177,8 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
   hide_user(::geteuid(), redaction);
   for (const auto& entry : fs::directory_iterator(folder)) {
     struct stat info {};
-    if (::lstat(entry.path().c_str(), &info) == 0) hide_user(info.st_uid, redaction);
+    if (::lstat(entry.path().c_str(), &info) == 0)
+      hide_user(info.st_uid, redaction);
   }
   return redaction;
 }
@@ -175,15 +187,18 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
 std::string text_for_help(const Kept& record, const Redaction& redaction) {
   const auto ending = record.file.extension();
   if (ending == ".yaml") return config_for_help(record.text);
-  if (ending == ".json" || ending == ".jsonl") return redaction.of_json(record.text);
+  if (ending == ".json" || ending == ".jsonl")
+    return redaction.of_json(record.text);
   return redaction.of_text(record.text);
 }
 
 struct TemporaryFolder {
-  std::string path = (fs::temp_directory_path() / "chexnet-help-XXXXXX").string();
+  std::string path =
+      (fs::temp_directory_path() / "chexnet-help-XXXXXX").string();
   TemporaryFolder() {
     if (mkdtemp(path.data()) == nullptr)
-      throw CheckpointError("[doctor] " + path + ": cannot be made. Hint: TMPDIR names a folder");
+      throw CheckpointError("[doctor] " + path +
+                            ": cannot be made. Hint: TMPDIR names a folder");
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -195,7 +210,8 @@ struct TemporaryFolder {
 
 }  // namespace
 
-fs::path collect_for_help(const fs::path& run_folder, const std::string& doctor_text,
+fs::path collect_for_help(const fs::path& run_folder,
+                          const std::string& doctor_text,
                           const std::set<std::string>& hosts) {
   if (!fs::exists(run_folder / "config.yaml"))
     throw CheckpointError("[doctor] " + run_folder.string() +
@@ -213,11 +229,13 @@ fs::path collect_for_help(const fs::path& run_folder, const std::string& doctor_
   for (const Kept& record : records)
     write_atomically(inside / record.file, text_for_help(record, redaction));
 
-  const fs::path packed = fs::path(place.path) / "packed", archive = name + ".tar.gz";
+  const fs::path packed = fs::path(place.path) / "packed",
+                 archive = name + ".tar.gz";
   // tar's own heads name user and group of each file.
-  const auto tar = output_of({"tar", "-C", place.path, "--owner=0", "--group=0", "--numeric-owner",
-                              "--sort=name", "-czf", packed.string(), name},
-                             60);
+  const auto tar = output_of(
+      {"tar", "-C", place.path, "--owner=0", "--group=0", "--numeric-owner",
+       "--sort=name", "-czf", packed.string(), name},
+      60);
   if (tar.exit_code != 0)
     throw CheckpointError("[doctor] " + packed.string() +
                           ": tar failed, see above. Hint: is TMPDIR full?");

@@ -11,8 +11,9 @@
 namespace chexnet {
 namespace {
 
-// What may be shown is decided by the option, not by the look of its value: a number, a switch, one
-// of the choices that --help prints anyway. So a password in a wrong place of the file is a TEXT.
+// What may be shown is decided by the option, not by the look of its value: a
+// number, a switch, one of the choices that --help prints anyway. So a password
+// in a wrong place of the file is a TEXT.
 
 bool is_number(const std::string& text) {
   char* end = nullptr;
@@ -25,13 +26,16 @@ bool holds_switch(const ConfigOption& option) {
   return std::holds_alternative<bool*>(option.field(scratch));
 }
 
-// Whether the value is one that the program gives to choose from: a config may have been edited by
-// hand, so the value itself is looked at.
+// Whether the value is one that the program gives to choose from: a config may
+// have been edited by hand, so the value itself is looked at.
 bool may_be_shown(const ConfigOption& option, const std::string& value) {
-  static constexpr std::array kChoices = {"", "none", "auto", "off", "ib", "opa", "tcp", "ucx"};
+  static constexpr std::array kChoices = {"",   "none", "auto", "off",
+                                          "ib", "opa",  "tcp",  "ucx"};
   if (std::ranges::find(kChoices, value) != kChoices.end()) return true;
-  if (holds_text(option)) return std::ranges::find(option.choices, value) != option.choices.end();
-  return holds_switch(option) ? value == "true" || value == "false" : is_number(value);
+  if (holds_text(option))
+    return std::ranges::find(option.choices, value) != option.choices.end();
+  return holds_switch(option) ? value == "true" || value == "false"
+                              : is_number(value);
 }
 
 std::string shown(const ConfigOption& option, const YAML::Node& value) {
@@ -40,7 +44,8 @@ std::string shown(const ConfigOption& option, const YAML::Node& value) {
   };
   if (value.IsNull()) return "~";
   if (value.IsScalar())
-    return may_be_shown(option, value.Scalar()) ? quoted(value.Scalar()) : "TEXT";
+    return may_be_shown(option, value.Scalar()) ? quoted(value.Scalar())
+                                                : "TEXT";
 
   std::string items;
   for (const auto& item : value) {
@@ -52,8 +57,9 @@ std::string shown(const ConfigOption& option, const YAML::Node& value) {
 }
 
 bool is_section(const std::string& key) {
-  return std::ranges::any_of(config_options(),
-                             [&](const ConfigOption& k) { return k.key.starts_with(key + "."); });
+  return std::ranges::any_of(config_options(), [&](const ConfigOption& k) {
+    return k.key.starts_with(key + ".");
+  });
 }
 
 // Returns how many keys are no options.
@@ -87,35 +93,44 @@ YAML::Node parsed(const std::string& yaml) {
 
 YAML::Node value_of(const YAML::Node& root, std::string_view key) {
   const auto dot = key.find('.');
-  const YAML::Node inner = root.IsMap() ? root[std::string(key.substr(0, dot))] : YAML::Node();
+  const YAML::Node inner =
+      root.IsMap() ? root[std::string(key.substr(0, dot))] : YAML::Node();
   if (!inner.IsDefined()) return {};
-  return dot == std::string_view::npos ? inner : value_of(inner, key.substr(dot + 1));
+  return dot == std::string_view::npos ? inner
+                                       : value_of(inner, key.substr(dot + 1));
 }
 
 // "TOKENX=hunter2", "icu-node7:2,icu-node8".
 void hide_words(const std::string& argument, Redaction& redaction) {
-  if (argument.starts_with('-') && argument.find('=') == std::string::npos) return;
+  if (argument.starts_with('-') && argument.find('=') == std::string::npos)
+    return;
   for (std::size_t at = 0; at < argument.size(); ++at) {
-    const auto end = std::min(argument.find_first_of("=,: ", at), argument.size());
+    const auto end =
+        std::min(argument.find_first_of("=,: ", at), argument.size());
     const std::string word = argument.substr(at, end - at);
-    if (!word.starts_with('-') && !word_of_program(word)) redaction.hide_path(word, "TEXT");
+    if (!word.starts_with('-') && !word_of_program(word))
+      redaction.hide_path(word, "TEXT");
     at = end;
   }
 }
 
-void hide_value(const ConfigOption& option, const std::string& value, Redaction& redaction) {
+void hide_value(const ConfigOption& option, const std::string& value,
+                Redaction& redaction) {
   if (may_be_shown(option, value)) return;
-  if (option.key == "run.name" || option.key == "run.dir") return redaction.hide_path(value, "RUN");
+  if (option.key == "run.name" || option.key == "run.dir")
+    return redaction.hide_path(value, "RUN");
   if (option.key == "data.s3.profile") return redaction.hide(value, "PROFILE");
   if (option.key == "launch.mpi_args") return hide_words(value, redaction);
   if (option.key == "data.s3.endpoint") {
     const auto scheme = value.find("://");
     const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
-    redaction.hide(value.substr(begin, value.find_first_of(":/", begin) - begin), "PLACE");
+    redaction.hide(
+        value.substr(begin, value.find_first_of(":/", begin) - begin), "PLACE");
   }
   const bool place = option.is_path || value.find('/') != std::string::npos;
   const bool of_system = value.starts_with("/usr/");
-  if (place && !of_system && !word_of_program(value)) redaction.hide_path(value, "PATH");
+  if (place && !of_system && !word_of_program(value))
+    redaction.hide_path(value, "PATH");
 }
 
 }  // namespace
@@ -125,7 +140,8 @@ std::string config_for_help(const std::string& yaml) {
   if (!root.IsMap()) return "# no YAML\n";
   std::string out;
   const int unknown = put(root, "", out);
-  if (unknown > 0) out += "# and " + std::to_string(unknown) + " keys that are not known\n";
+  if (unknown > 0)
+    out += "# and " + std::to_string(unknown) + " keys that are not known\n";
   return out;
 }
 

@@ -10,45 +10,49 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLargestCount = 1e12;  // of steps, images, ranks: fits wherever it is added up
+constexpr double kLargestCount =
+    1e12;  // of steps, images, ranks: fits wherever it is added up
 
 bool is_count(const json& value) {
   return value.is_number() && std::abs(value.get<double>()) < kLargestCount;
 }
 
-bool is_figure(const json& value) { return value.is_number() || value.is_null(); }
+bool is_figure(const json& value) {
+  return value.is_number() || value.is_null();
+}
 
 struct FieldType {
   std::string_view name;
   bool (*fits)(const json&);
 };
 
-// The fields that are read again. Whoever reads an event may take them for what stands here,
-// without looking: a run folder may come from somebody else, and a wrong type would throw far from
-// its line.
-constexpr FieldType kFields[] = {{"event", [](const json& v) { return v.is_string(); }},
-                                 {"host", [](const json& v) { return v.is_string(); }},
-                                 {"job", [](const json& v) { return v.is_string(); }},
-                                 {"best", [](const json& v) { return v.is_string(); }},
-                                 {"cause", [](const json& v) { return v.is_string(); }},
-                                 {"split", [](const json& v) { return v.is_string(); }},
-                                 {"sentence", [](const json& v) { return v.is_string(); }},
-                                 {"step", is_count},
-                                 {"steps", is_count},
-                                 {"total_steps", is_count},
-                                 {"epoch", is_count},
-                                 {"ranks", is_count},
-                                 {"rank", is_count},
-                                 {"images", is_count},
-                                 {"data_stalls", is_count},
-                                 {"exit_code", is_count},
-                                 {"loss", is_figure},
-                                 {"mean_auroc", is_figure},
-                                 {"images_per_s", is_figure},
-                                 {"data_wait_s", is_figure},
-                                 {"allreduce_wait_s", is_figure},
-                                 {"job_seconds_left", is_figure},
-                                 {"own_ms_per_step", [](const json& v) { return v.is_object(); }}};
+// The fields that are read again. Whoever reads an event may take them for what
+// stands here, without looking: a run folder may come from somebody else, and a
+// wrong type would throw far from its line.
+constexpr FieldType kFields[] = {
+    {"event", [](const json& v) { return v.is_string(); }},
+    {"host", [](const json& v) { return v.is_string(); }},
+    {"job", [](const json& v) { return v.is_string(); }},
+    {"best", [](const json& v) { return v.is_string(); }},
+    {"cause", [](const json& v) { return v.is_string(); }},
+    {"split", [](const json& v) { return v.is_string(); }},
+    {"sentence", [](const json& v) { return v.is_string(); }},
+    {"step", is_count},
+    {"steps", is_count},
+    {"total_steps", is_count},
+    {"epoch", is_count},
+    {"ranks", is_count},
+    {"rank", is_count},
+    {"images", is_count},
+    {"data_stalls", is_count},
+    {"exit_code", is_count},
+    {"loss", is_figure},
+    {"mean_auroc", is_figure},
+    {"images_per_s", is_figure},
+    {"data_wait_s", is_figure},
+    {"allreduce_wait_s", is_figure},
+    {"job_seconds_left", is_figure},
+    {"own_ms_per_step", [](const json& v) { return v.is_object(); }}};
 
 bool is_event(const json& line) {
   if (!line.is_object()) return false;
@@ -60,8 +64,9 @@ bool is_event(const json& line) {
 
 }  // namespace
 
-void for_each_event(const std::string& text,
-                    const std::function<void(const json&, const std::string&)>& use) {
+void for_each_event(
+    const std::string& text,
+    const std::function<void(const json&, const std::string&)>& use) {
   for (std::size_t at = 0; at < text.size();) {
     const auto end = text.find('\n', at);
     if (end == std::string::npos) return;

@@ -18,7 +18,8 @@
 namespace chexnet {
 namespace {
 
-// Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
+// Field numbers of tensorflow/core/util/event.proto and
+// framework/summary.proto.
 enum EventField : protozero::pbf_tag_type {
   kWallTime = 1,
   kStep = 2,
@@ -39,7 +40,9 @@ nlohmann::json json_of(const MetricValue& value) {
       value);
 }
 
-std::string line_text(const nlohmann::ordered_json& line) { return json_text(line) + "\n"; }
+std::string line_text(const nlohmann::ordered_json& line) {
+  return json_text(line) + "\n";
+}
 
 std::int64_t step_of(const nlohmann::json& event) {
   const auto found = event.find("step");
@@ -49,7 +52,8 @@ std::int64_t step_of(const nlohmann::json& event) {
 // A run that goes on from a checkpoint of step s repeats what came after it:
 //
 //   train 1 .. s | val s, checkpoint s | train s+1 .. | final, end
-//                                       ^ cut here, and at `val s` too when its evaluation is due
+//                                       ^ cut here, and at `val s` too when its
+//                                       evaluation is due
 //
 // Otherwise a curve would have two values at one step.
 bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
@@ -57,22 +61,25 @@ bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
   if (step != start.step) return step > start.step;
   const auto kind = event.find("event");
   if (kind == event.end()) return false;
-  return *kind == "final" || *kind == "end" || (*kind == "val" && start.evaluation_due);
+  return *kind == "final" || *kind == "end" ||
+         (*kind == "val" && start.evaluation_due);
 }
 
 void cut_after(const std::filesystem::path& path, MetricsLog::Start start) {
   if (!std::filesystem::exists(path)) return;
   std::string kept;
-  for_each_event(read_text(path), [&](const nlohmann::json& event, const std::string& line) {
-    if (!is_written_again(event, start)) kept += line;
-  });
+  for_each_event(read_text(path),
+                 [&](const nlohmann::json& event, const std::string& line) {
+                   if (!is_written_again(event, start)) kept += line;
+                 });
   write_atomically(path, kept);
 }
 
 // Before the names of an event's figures in TensorBoard.
 std::string tag_of(const std::string& event, const MetricFields& fields) {
   for (const auto& [name, value] : fields)
-    if (name == "split") return event + "/" + std::get<std::string>(value) + "/";
+    if (name == "split")
+      return event + "/" + std::get<std::string>(value) + "/";
   return event + "/";
 }
 
@@ -83,12 +90,14 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start) {
   cut_after(path, start);
   lines_.open(AppendName(path).name(), std::ios::app);
   const auto events = "events.out.tfevents." +
-                      std::to_string(static_cast<long long>(system_time_s())) + "." + host_name() +
-                      "." + std::to_string(getpid());
-  events_.open(AppendName(folder / events).name(), std::ios::binary | std::ios::app);
+                      std::to_string(static_cast<long long>(system_time_s())) +
+                      "." + host_name() + "." + std::to_string(getpid());
+  events_.open(AppendName(folder / events).name(),
+               std::ios::binary | std::ios::app);
   if (!lines_ || !events_)
-    throw CheckpointError("[report] " + path.string() +
-                          ": cannot be written. Hint: is the run folder writable?");
+    throw CheckpointError(
+        "[report] " + path.string() +
+        ": cannot be written. Hint: is the run folder writable?");
   std::string version;
   protozero::pbf_writer event(version);
   event.add_double(kWallTime, system_time_s());
@@ -106,7 +115,8 @@ void MetricsLog::tensorboard_record(const std::string& bytes) {
   };
   const std::uint64_t length = bytes.size();
   const std::uint32_t length_crc = masked(std::as_bytes(std::span(&length, 1)));
-  const std::uint32_t data_crc = masked(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  const std::uint32_t data_crc =
+      masked(std::as_bytes(std::span(bytes.data(), bytes.size())));
   events_.write(reinterpret_cast<const char*>(&length), sizeof length);
   events_.write(reinterpret_cast<const char*>(&length_crc), sizeof length_crc);
   events_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -114,7 +124,8 @@ void MetricsLog::tensorboard_record(const std::string& bytes) {
   events_.flush();
 }
 
-void MetricsLog::write(const std::string& event, std::int64_t step, const MetricFields& fields) {
+void MetricsLog::write(const std::string& event, std::int64_t step,
+                       const MetricFields& fields) {
   nlohmann::ordered_json line;
   line["event"] = event;
   line["step"] = step;
@@ -134,10 +145,12 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
     for (const auto& [name, value] : fields) {
       assert(!line.contains(name));  // "event" and "step" are ours
       line[name] = json_of(value);
-      if (const auto* number = std::get_if<double>(&value)) scalar(name, *number);
+      if (const auto* number = std::get_if<double>(&value))
+        scalar(name, *number);
       if (const auto* whole = std::get_if<std::int64_t>(&value))
         scalar(name, static_cast<double>(*whole));
-      if (const auto* table = std::get_if<std::map<std::string, double>>(&value)) {
+      if (const auto* table =
+              std::get_if<std::map<std::string, double>>(&value)) {
         for (const auto& [key, v] : *table) {
           scalar(name + "/" + key, v);
           if (!std::isfinite(v)) line[name][key] = nullptr;
@@ -150,7 +163,8 @@ void MetricsLog::write(const std::string& event, std::int64_t step, const Metric
   lines_.flush();
   if (!lines_)
     throw CheckpointError(
-        "[report] metrics.jsonl cannot be written. Hint: is the disk full or over quota?");
+        "[report] metrics.jsonl cannot be written. Hint: is the disk full or "
+        "over quota?");
 }
 
 void write_error_event(const std::filesystem::path& folder, int exit_code,
@@ -161,12 +175,16 @@ void write_error_event(const std::filesystem::path& folder, int exit_code,
   std::string text;
   if (std::filesystem::exists(path, error)) text = read_text(path);
   std::int64_t step = 0;
-  for_each_event(text,
-                 [&](const nlohmann::json& event, const std::string&) { step = step_of(event); });
+  for_each_event(text, [&](const nlohmann::json& event, const std::string&) {
+    step = step_of(event);
+  });
   std::ofstream lines(AppendName(path).name(), std::ios::app);
-  if (!text.empty() && !text.ends_with('\n')) lines << '\n';  // a full disk tore it
-  lines << line_text(
-      {{"event", "error"}, {"step", step}, {"exit_code", exit_code}, {"sentence", sentence}});
+  if (!text.empty() && !text.ends_with('\n'))
+    lines << '\n';  // a full disk tore it
+  lines << line_text({{"event", "error"},
+                      {"step", step},
+                      {"exit_code", exit_code},
+                      {"sentence", sentence}});
 }
 
 }  // namespace chexnet

@@ -12,7 +12,8 @@
 namespace chexnet {
 namespace {
 
-// The sample's standard deviation (divided by n - 1): seeds are a sample of all seeds.
+// The sample's standard deviation (divided by n - 1): seeds are a sample of all
+// seeds.
 Spread spread_of(const std::vector<double>& values) {
   Spread spread;
   spread.count = static_cast<int>(values.size());
@@ -20,7 +21,8 @@ Spread spread_of(const std::vector<double>& values) {
   const auto count = static_cast<double>(values.size());
   spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
   double squares = 0;
-  for (const double v : values) squares += (v - spread.mean) * (v - spread.mean);
+  for (const double v : values)
+    squares += (v - spread.mean) * (v - spread.mean);
   if (values.size() > 1) spread.sd = std::sqrt(squares / (count - 1));
   return spread;
 }
@@ -34,7 +36,8 @@ std::string spread_text(const Spread& spread) {
 
 std::optional<double> test_auroc(const RunSummary& run) {
   const auto found = run.final_auroc.find("test");
-  return found == run.final_auroc.end() ? std::nullopt : std::optional(found->second);
+  return found == run.final_auroc.end() ? std::nullopt
+                                        : std::optional(found->second);
 }
 
 std::string auroc_text(const std::optional<double>& auroc) {
@@ -43,14 +46,15 @@ std::string auroc_text(const std::optional<double>& auroc) {
 
 }  // namespace
 
-// Two runs belong to one group when all keys but these have equal texts. What differs nowhere is
-// not named: it would make each line as long as a config.
+// Two runs belong to one group when all keys but these have equal texts. What
+// differs nowhere is not named: it would make each line as long as a config.
 std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
   assert(!runs.empty());
   static const std::set<std::string> kOwn = {"run.seed", "run.name", "run.dir"};
   std::vector<std::string> differing;
   for (const auto& [key, value] : runs.front().config)
-    if (!kOwn.contains(key) && std::ranges::any_of(runs, [&](const RunSummary& run) {
+    if (!kOwn.contains(key) &&
+        std::ranges::any_of(runs, [&](const RunSummary& run) {
           return run.config.at(key) != value;
         }))
       differing.push_back(key);
@@ -58,7 +62,8 @@ std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
   for (const auto& run : runs) {
     std::string settings;
     for (const auto& key : differing)
-      settings += (settings.empty() ? "" : " ") + key + "=" + run.config.at(key);
+      settings +=
+          (settings.empty() ? "" : " ") + key + "=" + run.config.at(key);
     auto group = std::ranges::find(groups, settings, &RunGroup::settings);
     if (group == groups.end()) {
       groups.push_back({});
@@ -80,20 +85,25 @@ std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
 }
 
 std::string comparison_text(const std::vector<RunSummary>& runs) {
-  std::vector<std::vector<std::string>> lines = {
-      {"run", "state", "step", "of", "images/s", "data wait", "val AUROC", "test AUROC"}};
+  std::vector<std::vector<std::string>> lines = {{"run", "state", "step", "of",
+                                                  "images/s", "data wait",
+                                                  "val AUROC", "test AUROC"}};
   for (const auto& run : runs)
-    lines.push_back({run.name, run.state, std::to_string(run.step), std::to_string(run.total_steps),
-                     fixed(run.images_per_s, 1), fixed(100 * run.data_wait_fraction, 0) + " %",
+    lines.push_back({run.name, run.state, std::to_string(run.step),
+                     std::to_string(run.total_steps),
+                     fixed(run.images_per_s, 1),
+                     fixed(100 * run.data_wait_fraction, 0) + " %",
                      auroc_text(run.val_auroc), auroc_text(test_auroc(run))});
   std::string text = columns(lines);
   if (runs.size() < 2) return text;
   std::vector<std::vector<std::string>> groups = {
-      {"settings that differ", "runs", "test AUROC, mean ± sd", "validation AUROC at that step"}};
+      {"settings that differ", "runs", "test AUROC, mean ± sd",
+       "validation AUROC at that step"}};
   for (const auto& group : compare_runs(runs))
-    groups.push_back({group.settings.empty() ? "none but the seed" : group.settings,
-                      std::to_string(group.runs.size()), spread_text(group.test),
-                      spread_text(group.val)});
+    groups.push_back(
+        {group.settings.empty() ? "none but the seed" : group.settings,
+         std::to_string(group.runs.size()), spread_text(group.test),
+         spread_text(group.val)});
   return text + "\n" + columns(groups);
 }
 

@@ -19,23 +19,30 @@ namespace {
 
 using nlohmann::json;
 
-// Each rank sends its spans as arrays [name, row, begin, seconds], with the clock offset added, so
-// rank 0 only subtracts the first begin of all. Steady clocks of two hosts start anywhere: the
-// offset is the median over some rounds of what rank 0's clock showed, at a barrier, less ours.
+// Each rank sends its spans as arrays [name, row, begin, seconds], with the
+// clock offset added, so rank 0 only subtracts the first begin of all. Steady
+// clocks of two hosts start anywhere: the offset is the median over some rounds
+// of what rank 0's clock showed, at a barrier, less ours.
 
-// Rows of a rank. Buckets travel at the same time, so each has a row of its own.
+// Rows of a rank. Buckets travel at the same time, so each has a row of its
+// own.
 enum Row : int { kMain = 0, kReady = 1, kBuckets = 10 };
 
-json name_of(const char* kind, int process, int track, const std::string& name) {
-  return {
-      {"ph", "M"}, {"name", kind}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
+json name_of(const char* kind, int process, int track,
+             const std::string& name) {
+  return {{"ph", "M"},
+          {"name", kind},
+          {"pid", process},
+          {"tid", track},
+          {"args", {{"name", name}}}};
 }
 
 }  // namespace
 
 std::size_t timeline_events(int ranks) {
   assert(ranks > 0);
-  constexpr std::size_t kOfOne = 200'000, kOfAll = 8'000'000;  // of about 100 bytes
+  constexpr std::size_t kOfOne = 200'000,
+                        kOfAll = 8'000'000;  // of about 100 bytes
   return std::min(kOfOne, kOfAll / static_cast<std::size_t>(ranks));
 }
 
@@ -52,12 +59,15 @@ double clock_offset_s(Communicator& comm) {
   return median(std::move(offsets));
 }
 
-void write_timeline(Communicator& comm, const Profiler& profiler, double offset_s,
-                    const std::filesystem::path& path) {
-  json mine = {{"host", host_name()}, {"dropped", profiler.dropped()}, {"events", json::array()}};
+void write_timeline(Communicator& comm, const Profiler& profiler,
+                    double offset_s, const std::filesystem::path& path) {
+  json mine = {{"host", host_name()},
+               {"dropped", profiler.dropped()},
+               {"events", json::array()}};
   for (const auto& e : profiler.timeline())
     mine["events"].push_back(
-        {{"name", e.number < 0 ? std::string(e.name) : e.name + (" " + std::to_string(e.number))},
+        {{"name", e.number < 0 ? std::string(e.name)
+                               : e.name + (" " + std::to_string(e.number))},
          {"row", e.track == 0 ? int{kMain} : kBuckets + std::max(0, e.number)},
          {"begin_s", e.begin_s + offset_s},
          {"s", e.end_s - e.begin_s}});
@@ -68,15 +78,16 @@ void write_timeline(Communicator& comm, const Profiler& profiler, double offset_
   std::size_t dropped = 0;
   for (const auto& rank : ranks) {
     dropped += rank["dropped"].get<std::size_t>();
-    for (const auto& e : rank["events"]) start = std::min(start, e["begin_s"].get<double>());
+    for (const auto& e : rank["events"])
+      start = std::min(start, e["begin_s"].get<double>());
   }
   json events = json::array();
   const std::string waiting = phase_name(Phase::kAllReduceWait);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const int process = static_cast<int>(r);
-    events.push_back(
-        name_of("process_name", process, kMain,
-                "rank " + std::to_string(r) + " on " + ranks[r]["host"].get<std::string>()));
+    events.push_back(name_of("process_name", process, kMain,
+                             "rank " + std::to_string(r) + " on " +
+                                 ranks[r]["host"].get<std::string>()));
     events.push_back({{"ph", "M"},
                       {"name", "process_sort_index"},
                       {"pid", process},
@@ -87,8 +98,9 @@ void write_timeline(Communicator& comm, const Profiler& profiler, double offset_
     for (const auto& e : ranks[r]["events"])
       if (const int row = e["row"]; row >= kBuckets) buckets.insert(row);
     for (const int row : buckets)
-      events.push_back(name_of("thread_name", process, row,
-                               "network: bucket " + std::to_string(row - kBuckets)));
+      events.push_back(
+          name_of("thread_name", process, row,
+                  "network: bucket " + std::to_string(row - kBuckets)));
     for (const auto& e : ranks[r]["events"]) {
       const double at_us = 1e6 * (e["begin_s"].get<double>() - start);
       events.push_back({{"ph", "X"},
@@ -106,12 +118,13 @@ void write_timeline(Communicator& comm, const Profiler& profiler, double offset_
                           {"ts", at_us}});
     }
   }
-  events.push_back(name_of("thread_name", 0, kReady, "ranks ready for the last gradients"));
-  write_atomically(
-      path, json_text(json({{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}})));
+  events.push_back(
+      name_of("thread_name", 0, kReady, "ranks ready for the last gradients"));
+  write_atomically(path, json_text(json({{"traceEvents", std::move(events)},
+                                         {"displayTimeUnit", "ms"}})));
   if (dropped > 0)
-    log_info("timeline: " + path.string() + " holds the first spans; " + std::to_string(dropped) +
-             " later ones did not fit");
+    log_info("timeline: " + path.string() + " holds the first spans; " +
+             std::to_string(dropped) + " later ones did not fit");
 }
 
 }  // namespace chexnet

@@ -1,7 +1,8 @@
-// Rank 0 works first and alone: a fault is told once, and a file system sees one scan of its
-// folders instead of one per rank. The others then read the same tables (page cache, same bytes)
-// but take the places of images as text from rank 0. Both stages may take any time; share_work
-// watches that somebody makes progress, because the ranks that wait would run into a collective's
+// Rank 0 works first and alone: a fault is told once, and a file system sees
+// one scan of its folders instead of one per rank. The others then read the
+// same tables (page cache, same bytes) but take the places of images as text
+// from rank 0. Both stages may take any time; share_work watches that somebody
+// makes progress, because the ranks that wait would run into a collective's
 // deadline.
 #include "chexnet/run/dataset.hpp"
 
@@ -32,9 +33,10 @@ Rows32 rows_of_all(const Dataset& dataset) {
   return rows;
 }
 
-// `read` gives manifest and splits, on every rank the same; `rows_of` the rows whose images are
-// looked for.
-Dataset load(const Config& all, Communicator& comm, const std::function<Dataset()>& read,
+// `read` gives manifest and splits, on every rank the same; `rows_of` the rows
+// whose images are looked for.
+Dataset load(const Config& all, Communicator& comm,
+             const std::function<Dataset()>& read,
              const std::function<Rows32(const Dataset&)>& rows_of) {
   const DataConfig& config = all.data;
   const double timeout_s = all.launch.timeout_s;
@@ -45,8 +47,8 @@ Dataset load(const Config& all, Communicator& comm, const std::function<Dataset(
   const auto find = [&](WorkProgress& progress) {
     dataset = read();
     progress.advance();
-    index = ImageIndex::scan(dataset.manifest, rows_of(dataset), config.images, *stores,
-                             [&] { progress.advance(); });
+    index = ImageIndex::scan(dataset.manifest, rows_of(dataset), config.images,
+                             *stores, [&] { progress.advance(); });
     if (comm.size() > 1) places = index.to_text();
   };
   const auto follow = [&](WorkProgress&) {
@@ -55,14 +57,17 @@ Dataset load(const Config& all, Communicator& comm, const std::function<Dataset(
   };
   using Work = std::function<void(WorkProgress&)>;
   const bool first = comm.rank() == 0;
-  share_work(comm, {"finding the images", timeout_s}, first ? Work(find) : Work());
+  share_work(comm, {"finding the images", timeout_s},
+             first ? Work(find) : Work());
   if (comm.size() > 1) {
     places = broadcast_text(comm, std::move(places));
-    share_work(comm, {"reading the table", timeout_s}, first ? Work() : Work(follow));
+    share_work(comm, {"reading the table", timeout_s},
+               first ? Work() : Work(follow));
   }
   index = staged(std::move(index), {config.stage, timeout_s}, *stores, comm);
   dataset.stores = std::move(stores);
-  dataset.images = std::make_unique<ImageSource>(std::move(index), *dataset.stores);
+  dataset.images =
+      std::make_unique<ImageSource>(std::move(index), *dataset.stores);
   return dataset;
 }
 
@@ -73,23 +78,26 @@ DataConfig without_training(DataConfig config) {
   return config;
 }
 
-// Of the columns that a run's config names, those that another table has. With none in common they
-// stay as they are: the table's reader names what its header has.
-void keep_present_columns(std::vector<std::string>& columns, const std::string& table) {
+// Of the columns that a run's config names, those that another table has. With
+// none in common they stay as they are: the table's reader names what its
+// header has.
+void keep_present_columns(std::vector<std::string>& columns,
+                          const std::string& table) {
   if (columns.empty()) return;
   const std::string text = read_text(table);
   std::vector<std::string_view> fields;
   CsvReader(text).next(fields);
   std::vector<std::string> present;
   for (const auto& column : columns)
-    if (std::ranges::any_of(fields, [&](auto f) { return trimmed(f) == column; }))
+    if (std::ranges::any_of(fields,
+                            [&](auto f) { return trimmed(f) == column; }))
       present.push_back(column);
   if (!present.empty()) columns = std::move(present);
 }
 
 // The table as the network sees it; fills what is said of findings.
-void match(Manifest& manifest, const Config& config, const std::vector<std::string>& findings,
-           TestSet& set) {
+void match(Manifest& manifest, const Config& config,
+           const std::vector<std::string>& findings, TestSet& set) {
   const auto columns = manifest.findings;
   set.unknown = match_findings(manifest, findings);
   set.scored.clear();
@@ -98,8 +106,9 @@ void match(Manifest& manifest, const Config& config, const std::vector<std::stri
     (find_finding(columns, name) ? set.scored : set.unlabeled).push_back(name);
   if (set.scored.empty())
     throw DataError("[evaluate] " + manifest.path +
-                    ": has no finding that is scored; its findings are " + listed(columns) +
-                    ". Hint: the network knows " + listed(findings));
+                    ": has no finding that is scored; its findings are " +
+                    listed(columns) + ". Hint: the network knows " +
+                    listed(findings));
 }
 
 }  // namespace
@@ -115,11 +124,13 @@ Dataset load_dataset(const Config& config, Communicator& comm) {
 }
 
 TestSet load_split(const Config& config, const std::string& split,
-                   const std::vector<std::string>& findings, Communicator& comm) {
+                   const std::vector<std::string>& findings,
+                   Communicator& comm) {
   TestSet set;
   const auto read = [&] {
     Dataset dataset;
-    dataset.manifest = read_manifest(without_training(config.data), config.eval);
+    dataset.manifest =
+        read_manifest(without_training(config.data), config.eval);
     match(dataset.manifest, config, findings, set);
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
@@ -128,7 +139,8 @@ TestSet load_split(const Config& config, const std::string& split,
     const Split& asked = dataset.splits.named(split);
     if (asked.rows.empty())
       throw DataError("[evaluate] the " + split +
-                      " split has no images. Hint: --split val, or set data." + split + "_list");
+                      " split has no images. Hint: --split val, or set data." +
+                      split + "_list");
     return asked.rows;
   };
   set.dataset = load(config, comm, read, rows);
@@ -136,12 +148,15 @@ TestSet load_split(const Config& config, const std::string& split,
   return set;
 }
 
-TestSet load_tables(const Config& config, const std::vector<std::string>& tables,
-                    const std::vector<std::string>& findings, Communicator& comm) {
+TestSet load_tables(const Config& config,
+                    const std::vector<std::string>& tables,
+                    const std::vector<std::string>& findings,
+                    Communicator& comm) {
   TestSet set;
   std::string name;
   for (const auto& table : tables)
-    name += (name.empty() ? "" : ", ") + std::filesystem::path(table).filename().string();
+    name += (name.empty() ? "" : ", ") +
+            std::filesystem::path(table).filename().string();
   const auto read = [&] {
     DataConfig data = without_training(config.data);
     keep_present_columns(data.manifest.columns.findings, tables.front());
@@ -158,9 +173,11 @@ TestSet load_tables(const Config& config, const std::vector<std::string>& tables
 
 void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {
   const Manifest& m = dataset.manifest;
-  const auto warn = [&](const Split& split, Labels which, const Strings& findings) {
+  const auto warn = [&](const Split& split, Labels which,
+                        const Strings& findings) {
     if (split.rows.empty()) return;
-    const auto text = one_sided_text(m, count_labels(m, split.rows, which), findings);
+    const auto text =
+        one_sided_text(m, count_labels(m, split.rows, which), findings);
     if (!text.empty()) log_warning("[labels] " + split.name + ": " + text);
   };
   const Strings scored = scored_findings(config.eval.findings, m.findings);
@@ -168,13 +185,16 @@ void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {
   warn(dataset.splits.val, Labels::kScored, scored);
 }
 
-std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset) {
+std::vector<std::uint32_t> training_rows(const Config& config,
+                                         const Dataset& dataset) {
   if (config.train.order_file.empty()) return dataset.splits.train.rows;
   std::vector<std::uint32_t> rows;
   for (const auto& name : list_lines(read_text(config.train.order_file))) {
     const auto found = dataset.manifest.rows.find(name);
-    if (found == dataset.manifest.rows.end() || !dataset.images->index().has(found->second))
-      throw DataError("[train] " + config.train.order_file + ": image '" + name +
+    if (found == dataset.manifest.rows.end() ||
+        !dataset.images->index().has(found->second))
+      throw DataError("[train] " + config.train.order_file + ": image '" +
+                      name +
                       "' is in no split. Hint: names as in the manifest");
     rows.push_back(found->second);
   }

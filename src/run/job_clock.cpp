@@ -1,6 +1,7 @@
-// Two clocks: end_s_ is of the steady clock, which no administrator sets back. The age of the
-// program is of the system clock, because it begins in another process (the first parent) and only
-// that clock's readings can be handed on, as CHEXNET_PARENT.
+// Two clocks: end_s_ is of the steady clock, which no administrator sets back.
+// The age of the program is of the system clock, because it begins in another
+// process (the first parent) and only that clock's readings can be handed on,
+// as CHEXNET_PARENT.
 #include "chexnet/run/job_clock.hpp"
 
 #include <cmath>
@@ -19,7 +20,8 @@ namespace {
 
 constexpr auto kEvery = std::chrono::minutes(5);  // limits may be extended
 
-// Since the first start by hand or batch system: restarts of ranks do not count anew.
+// Since the first start by hand or batch system: restarts of ranks do not count
+// anew.
 double program_age_s() {
   const char* parent = std::getenv("CHEXNET_PARENT");
   const double start = parent == nullptr ? 0 : std::atof(parent);
@@ -33,11 +35,13 @@ std::optional<double> JobClock::configured_s(const LaunchConfig& config) {
   const auto limit = duration_s(config.time_limit);
   if (!limit)
     throw ConfigError("[config] launch.time_limit: '" + config.time_limit +
-                      "' is no time. Hint: 2:00:00 (hours), 90:00 (minutes) or 1-12:00:00 (days)");
+                      "' is no time. Hint: 2:00:00 (hours), 90:00 (minutes) or "
+                      "1-12:00:00 (days)");
   return limit;
 }
 
-JobClock::JobClock(const LaunchConfig& config) : end_s_(std::numeric_limits<double>::infinity()) {
+JobClock::JobClock(const LaunchConfig& config)
+    : end_s_(std::numeric_limits<double>::infinity()) {
   if (const auto limit = configured_s(config)) {
     end_s_ = now_s() + *limit - program_age_s();
     return;

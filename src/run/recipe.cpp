@@ -1,6 +1,7 @@
-// A BatchNorm of rank r sees batch / accumulate / ranks images (all ranks' where it is
-// synchronized): the one place where the number of ranks changes what is learned, and not only how
-// sums round. So it is told at the start, and warned of where few images make it noisy.
+// A BatchNorm of rank r sees batch / accumulate / ranks images (all ranks'
+// where it is synchronized): the one place where the number of ranks changes
+// what is learned, and not only how sums round. So it is told at the start, and
+// warned of where few images make it noisy.
 #include "chexnet/run/recipe.hpp"
 
 #include <cassert>
@@ -15,57 +16,74 @@ namespace {
 constexpr std::int64_t kFewForBatchNorm = 8;
 
 // Over how many images a BatchNorm takes its mean and variance.
-std::int64_t images_per_batchnorm(const Config& config, std::int64_t batch, int ranks) {
+std::int64_t images_per_batchnorm(const Config& config, std::int64_t batch,
+                                  int ranks) {
   assert(batch > 0 && ranks > 0);
   const std::int64_t micro_batch = batch / config.train.accumulate;
   return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
 }
 
-void warn_of_small_batchnorm(const Config& config, std::int64_t batch, int ranks) {
+void warn_of_small_batchnorm(const Config& config, std::int64_t batch,
+                             int ranks) {
   const std::int64_t images = images_per_batchnorm(config, batch, ranks);
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
   log_warning(
       "[train] a BatchNorm normalizes over " + std::to_string(images) +
       " images only, so this run trains differently from one with more. Hint: "
-      "model.sync_batchnorm=true, a larger train.batch (with train.lr_scaling), fewer ranks, or a "
+      "model.sync_batchnorm=true, a larger train.batch (with "
+      "train.lr_scaling), fewer ranks, or a "
       "smaller train.accumulate");
 }
 
 void warn_of_chosen_batch(const std::string& batch) {
-  log_warning("[train] train.batch: auto chose " + batch +
-              " images by the memory that is free here and now; elsewhere it chooses others, so "
-              "this config alone does not repeat the run. Hint: set train.batch=" +
-              batch + " to repeat it; train.lr_scaling lets the rate follow a batch");
+  log_warning(
+      "[train] train.batch: auto chose " + batch +
+      " images by the memory that is free here and now; elsewhere it chooses "
+      "others, so "
+      "this config alone does not repeat the run. Hint: set train.batch=" +
+      batch + " to repeat it; train.lr_scaling lets the rate follow a batch");
 }
 
 }  // namespace
 
-std::string batchnorm_text(const Config& config, std::int64_t batch, int ranks) {
-  if (config.model.freeze_backbone) return "running statistics (frozen backbone)";
-  return std::to_string(images_per_batchnorm(config, batch, ranks)) + " images" +
+std::string batchnorm_text(const Config& config, std::int64_t batch,
+                           int ranks) {
+  if (config.model.freeze_backbone)
+    return "running statistics (frozen backbone)";
+  return std::to_string(images_per_batchnorm(config, batch, ranks)) +
+         " images" +
          (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
 }
 
 std::string loss_text(const TrainConfig& config) {
-  if (config.loss_weights == LossWeighting::kNone) return "unweighted binary cross-entropy";
-  return std::string("binary cross-entropy, weights ") + choice_name(config.loss_weights) +
-         ": scores are shifted away from prevalence, so they are no probabilities";
+  if (config.loss_weights == LossWeighting::kNone)
+    return "unweighted binary cross-entropy";
+  return std::string("binary cross-entropy, weights ") +
+         choice_name(config.loss_weights) +
+         ": scores are shifted away from prevalence, so they are no "
+         "probabilities";
 }
 
-void warn_of_recipe(const Config& config, const RunDecisions& decisions, int ranks) {
-  if (decisions.chose_batch) warn_of_chosen_batch(std::to_string(decisions.batch));
+void warn_of_recipe(const Config& config, const RunDecisions& decisions,
+                    int ranks) {
+  if (decisions.chose_batch)
+    warn_of_chosen_batch(std::to_string(decisions.batch));
   warn_of_small_batchnorm(config, decisions.batch, ranks);
 }
 
-void warn_of_other_ranks(const Config& config, std::int64_t batch, int before, int now) {
+void warn_of_other_ranks(const Config& config, std::int64_t batch, int before,
+                         int now) {
   const std::int64_t was = images_per_batchnorm(config, batch, before);
   const std::int64_t is = images_per_batchnorm(config, batch, now);
   if (config.model.freeze_backbone || was == is) return;
-  log_warning("[resume] on " + std::to_string(now) + " ranks a BatchNorm normalizes over " +
-              std::to_string(is) + " images, on the run's " + std::to_string(before) + " it was " +
+  log_warning("[resume] on " + std::to_string(now) +
+              " ranks a BatchNorm normalizes over " + std::to_string(is) +
+              " images, on the run's " + std::to_string(before) + " it was " +
               std::to_string(was) +
-              ": from here the run trains differently, not only up to rounding. Hint: resume on as "
-              "many ranks; model.sync_batchnorm=true makes runs independent of their number");
+              ": from here the run trains differently, not only up to "
+              "rounding. Hint: resume on as "
+              "many ranks; model.sync_batchnorm=true makes runs independent of "
+              "their number");
 }
 
 }  // namespace chexnet

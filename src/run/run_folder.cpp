@@ -1,11 +1,12 @@
 // How a folder becomes a run, on rank 0:
 //
 //   create, trust (nobody else's link or open folder), lock   -> constructor
-//   data read, weights loaded                                 -> nothing is written
-//   config.yaml                                               -> claim(): now it holds a run
-//   checkpoints/…                                             -> the loop
+//   data read, weights loaded                                 -> nothing is
+//   written config.yaml                                               ->
+//   claim(): now it holds a run checkpoints/… -> the loop
 //
-// A start is a resume when there is a config.yaml; only a checkpoint gives it something to resume.
+// A start is a resume when there is a config.yaml; only a checkpoint gives it
+// something to resume.
 #include "chexnet/run/run_folder.hpp"
 
 #include <sys/stat.h>
@@ -27,21 +28,26 @@ namespace fs = std::filesystem;
 namespace {
 
 // Of this user, or of the administrator.
-bool is_trusted(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
-
-[[noreturn]] void refuse_foreign(const fs::path& path, const std::string& what) {
-  throw CheckpointError("[run] " + path.string() + ": " + what +
-                        ", so its contents cannot be trusted. Hint: choose another folder with "
-                        "--out");
+bool is_trusted(const struct stat& info) {
+  return info.st_uid == ::geteuid() || info.st_uid == 0;
 }
 
-// A link leads where its owner wants: only one of this user is followed, for example to a larger
-// disk.
+[[noreturn]] void refuse_foreign(const fs::path& path,
+                                 const std::string& what) {
+  throw CheckpointError(
+      "[run] " + path.string() + ": " + what +
+      ", so its contents cannot be trusted. Hint: choose another folder with "
+      "--out");
+}
+
+// A link leads where its owner wants: only one of this user is followed, for
+// example to a larger disk.
 void require_own_link(const fs::path& path) {
   // With a slash at its end a name means what the link leads to.
   const fs::path link = path.has_filename() ? path : path.parent_path();
   struct stat info {};
-  if (::lstat(link.c_str(), &info) == 0 && S_ISLNK(info.st_mode) && !is_trusted(info))
+  if (::lstat(link.c_str(), &info) == 0 && S_ISLNK(info.st_mode) &&
+      !is_trusted(info))
     refuse_foreign(path, "is a link that another user made");
 }
 
@@ -49,22 +55,26 @@ void require_own_link(const fs::path& path) {
 void require_trusted_folder(const fs::path& path) {
   require_own_link(path);
   struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && !is_trusted(info) && (info.st_mode & S_IWOTH) != 0)
-    refuse_foreign(path, "belongs to another user and everybody may write there");
+  if (::stat(path.c_str(), &info) == 0 && !is_trusted(info) &&
+      (info.st_mode & S_IWOTH) != 0)
+    refuse_foreign(path,
+                   "belongs to another user and everybody may write there");
 }
 
 void create(const fs::path& folder, const fs::path& run) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    throw CheckpointError("[run] " + run.string() + ": cannot be created: " + error.message() +
+    throw CheckpointError("[run] " + run.string() +
+                          ": cannot be created: " + error.message() +
                           ". Hint: choose a writable folder with --out");
 }
 
 }  // namespace
 
 fs::path run_folder_of(const Config& config) {
-  return config.run.dir.empty() ? fs::path("runs") / config.run.name : fs::path(config.run.dir);
+  return config.run.dir.empty() ? fs::path("runs") / config.run.name
+                                : fs::path(config.run.dir);
 }
 
 namespace {
@@ -72,8 +82,8 @@ namespace {
 // A resume may name other tables and images, which nobody has seen yet.
 bool has_same_places(const DataConfig& a, const DataConfig& b) {
   const auto places = [](const DataConfig& data) {
-    return std::tie(data.manifest.path, data.images, data.train_list, data.val_list,
-                    data.test_list);
+    return std::tie(data.manifest.path, data.images, data.train_list,
+                    data.val_list, data.test_list);
   };
   return places(a) == places(b);
 }
@@ -84,7 +94,8 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)) {
   if (!config.run.world_readable) umask(umask(0) | 007);
   if (comm.rank() == 0) prepare(config, resume);
-  const std::string from = broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
+  const std::string from =
+      broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;
   batch_ = broadcast_value(comm, batch_);
   has_seen_data_ = any_rank(comm, has_seen_data_);
@@ -96,7 +107,8 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
 void RunFolder::prepare(const Config& config, Resume resume) {
   create(path_, path_);
   require_trusted_folder(path_);
-  for (const char* inner : {"log", "checkpoints"}) require_trusted_folder(path_ / inner);
+  for (const char* inner : {"log", "checkpoints"})
+    require_trusted_folder(path_ / inner);
   create(path_ / "log", path_);
   // Ranks that our parent starts again may meet rank 0 of before, still dying.
   const bool restarted = restarts_by_parent(process_environment()) > 0;
@@ -104,18 +116,18 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   const bool used = fs::exists(path_ / "config.yaml");
   if (used && resume == Resume::kNo)
-    throw CheckpointError(
-        "[run] " + path_.string() +
-        ": holds a run already. Hint: --resume auto continues it, --out NAME starts another");
-  store_ = std::make_unique<CheckpointStore>(path_ / "checkpoints",
-                                             static_cast<int>(config.checkpoint.keep));
+    throw CheckpointError("[run] " + path_.string() +
+                          ": holds a run already. Hint: --resume auto "
+                          "continues it, --out NAME starts another");
+  store_ = std::make_unique<CheckpointStore>(
+      path_ / "checkpoints", static_cast<int>(config.checkpoint.keep));
   if (resume != Resume::kNo) {
     checkpoint_ = store_->recover_newest();
     if (!checkpoint_ && resume == Resume::kYes)
-      throw CheckpointError(
-          "[run] " + path_.string() +
-          ": no checkpoint to resume from. Hint: --resume auto starts afresh where there never "
-          "was one");
+      throw CheckpointError("[run] " + path_.string() +
+                            ": no checkpoint to resume from. Hint: --resume "
+                            "auto starts afresh where there never "
+                            "was one");
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
@@ -125,13 +137,16 @@ void RunFolder::prepare(const Config& config, Resume resume) {
     if (!conflicts.empty()) {
       std::string text;
       for (const auto& line : conflicts) text += "\n  " + line;
-      throw ConfigError("[run] " + path_.string() + ": the config differs from the run's:" + text +
-                        "\nHint: resume with the old values, or start a new run with --out");
+      throw ConfigError(
+          "[run] " + path_.string() +
+          ": the config differs from the run's:" + text +
+          "\nHint: resume with the old values, or start a new run with --out");
     }
   }
   has_seen_data_ |= restarted;
   put_postmortem_aside(path_);
-  // It asked the run before this one; while ranks are started again it asks this one.
+  // It asked the run before this one; while ranks are started again it asks
+  // this one.
   std::error_code ignored;
   if (!restarted) fs::remove(path_ / "STOP", ignored);
 }

@@ -1,11 +1,12 @@
-// Seconds come from the profiler, which always knows what the main thread is in. Of a window of
-// kWindow steps each rank sends one object of medians:
+// Seconds come from the profiler, which always knows what the main thread is
+// in. Of a window of kWindow steps each rank sends one object of medians:
 //
 //   | step | step | … | step |  evaluation, checkpoint  | step | …
-//   ^ window_start_    last_ ^                          ^ skip() moves last_ here
+//   ^ window_start_    last_ ^                          ^ skip() moves last_
+//   here
 //
-// What lies before skip() is in no step, so neither long evaluations nor checkpoints make a
-// straggler.
+// What lies before skip() is in no step, so neither long evaluations nor
+// checkpoints make a straggler.
 #include "chexnet/run/run_watch.hpp"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kWindow = 10;  // steps
-constexpr double kWriteEvery = 10;   // seconds between two `system` lines of the metrics
+constexpr double kWriteEvery =
+    10;  // seconds between two `system` lines of the metrics
 
 double of(const Profiler::Seconds& seconds, Phase phase) {
   return seconds[static_cast<std::size_t>(phase)];
@@ -37,8 +39,9 @@ double of(const Profiler::Seconds& seconds, Phase phase) {
 double own_of(const Profiler::Seconds& seconds) {
   double own = 0;
   for (int o = 0; o < kPhases; ++o)
-    if (const auto phase = static_cast<Phase>(o);
-        !is_collective(phase) && phase != Phase::kEvaluate && phase != Phase::kCheckpoint)
+    if (const auto phase = static_cast<Phase>(o); !is_collective(phase) &&
+                                                  phase != Phase::kEvaluate &&
+                                                  phase != Phase::kCheckpoint)
       own += of(seconds, phase);
   return own;
 }
@@ -58,8 +61,8 @@ json usage_json(const Usage& usage) {
 
 }  // namespace
 
-RunWatch::RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
-                   const Machine& machine)
+RunWatch::RunWatch(Communicator& comm, const Profiler& profiler,
+                   MetricsLog* metrics, const Machine& machine)
     : comm_(comm),
       profiler_(profiler),
       metrics_(metrics),
@@ -82,7 +85,8 @@ void RunWatch::skip() { last_ = mark(); }
 void RunWatch::step_done(std::int64_t step) {
   const Mark now = mark();
   own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
-  data_s_.push_back(of(now.seconds, Phase::kDataWait) - of(last_.seconds, Phase::kDataWait));
+  data_s_.push_back(of(now.seconds, Phase::kDataWait) -
+                    of(last_.seconds, Phase::kDataWait));
   last_ = now;
   ++steps_;
   if (own_s_.size() < kWindow) return;
@@ -113,8 +117,9 @@ struct RunWatch::Figures {
   }
 
   MetricFields fields() const {
-    MetricFields fields = {
-        {"own_ms_per_step", own_ms}, {"host_cpu_percent", host_cpu}, {"rss_bytes", rss}};
+    MetricFields fields = {{"own_ms_per_step", own_ms},
+                           {"host_cpu_percent", host_cpu},
+                           {"rss_bytes", rss}};
     if (gpu.empty()) return fields;
     fields.emplace_back("gpu_utilization", gpu);
     fields.emplace_back("gpu_memory_bytes", gpu_memory);
@@ -124,8 +129,9 @@ struct RunWatch::Figures {
   }
 };
 
-// CPU time of the whole process (loader threads too) against what the compute threads could use in
-// the time this rank did not wait: little means that others are on its cores.
+// CPU time of the whole process (loader threads too) against what the compute
+// threads could use in the time this rank did not wait: little means that
+// others are on its cores.
 double RunWatch::cpu_fraction() const {
   const double own = own_of(last_.seconds) - own_of(window_start_.seconds);
   if (threads_ == 0 || own <= 0) return 1;
@@ -134,10 +140,12 @@ double RunWatch::cpu_fraction() const {
 
 void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, std::int64_t step) {
   const PlacementRow& row = placements_[static_cast<std::size_t>(alarm.rank)];
-  log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " + row.host +
-              (row.gpu.empty() ? "" : " (" + row.gpu + ")") + " is " + fixed(alarm.ratio, 2) +
+  log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " +
+              row.host + (row.gpu.empty() ? "" : " (" + row.gpu + ")") +
+              " is " + fixed(alarm.ratio, 2) +
               " times slower than the others (" + fixed(1e3 * alarm.own_s, 1) +
-              " ms per step against " + fixed(1e3 * alarm.others_s, 1) + "): " + alarm.cause);
+              " ms per step against " + fixed(1e3 * alarm.others_s, 1) +
+              "): " + alarm.cause);
   metrics_->write("straggler", step,
                   {{"rank", static_cast<std::int64_t>(alarm.rank)},
                    {"host", row.host},
@@ -159,12 +167,14 @@ void RunWatch::exchange(std::int64_t step) {
     const json& said = all[r];
     const std::string rank = std::to_string(r);
     const bool throttled = said["usage"]["throttled"].get<double>() > 0.5;
-    paces.push_back({said["own"], said["data"], said["cpu_fraction"], throttled ? 1.0 : 0.0});
+    paces.push_back({said["own"], said["data"], said["cpu_fraction"],
+                     throttled ? 1.0 : 0.0});
     figures.add(rank, said);
     for (const auto& xid : said["usage"]["xids"])
       log_warning("[gpu] rank " + rank + " on " + placements_[r].host + ": " +
                   xid.get<std::string>() +
-                  ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID Errors guide");
+                  ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID "
+                  "Errors guide");
   }
   for (const auto& alarm : watch_.add(paces)) warn_of(alarm, step);
 
@@ -182,24 +192,29 @@ std::string RunWatch::summary(std::int64_t step) {
   const Profiler::Seconds now = profiler_.seconds();
   std::vector<double> mine;
   const double steps = std::max<double>(1, static_cast<double>(steps_));
-  const auto ms_of = [&](Phase o) { return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps; };
-  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps, ms_of(Phase::kDataWait),
-          ms_of(Phase::kAllReduceWait), ms_of(Phase::kControl)};
+  const auto ms_of = [&](Phase o) {
+    return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps;
+  };
+  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps,
+          ms_of(Phase::kDataWait), ms_of(Phase::kAllReduceWait),
+          ms_of(Phase::kControl)};
   const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
   if (comm_.rank() != 0) return "";
   std::vector<std::vector<std::string>> lines = {
-      {"rank", "host", "own ms per step", "of that data wait", "all-reduce wait", "other waits"}};
+      {"rank", "host", "own ms per step", "of that data wait",
+       "all-reduce wait", "other waits"}};
   std::map<std::string, double> own;
   for (std::size_t r = 0; r < all.size(); ++r) {
     std::memcpy(mine.data(), all[r].data(), all[r].size());
-    lines.push_back({std::to_string(r), placements_[r].host, fixed(mine[0], 1), fixed(mine[1], 1),
-                     fixed(mine[2], 1), fixed(mine[3], 1)});
+    lines.push_back({std::to_string(r), placements_[r].host, fixed(mine[0], 1),
+                     fixed(mine[1], 1), fixed(mine[2], 1), fixed(mine[3], 1)});
     own[std::to_string(r)] = mine[0];
   }
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule = utilization_summary(monitor_.whole(), fraction_of(Phase::kDataWait),
-                                               fraction_of(Phase::kAllReduceWait));
+  const std::string rule =
+      utilization_summary(monitor_.whole(), fraction_of(Phase::kDataWait),
+                          fraction_of(Phase::kAllReduceWait));
   if (!rule.empty()) text += rule + "\n";
   return text;
 }

@@ -1,10 +1,12 @@
-//          ______                 rate over images; the schedule counts from the end of the warm-up
+//          ______                 rate over images; the schedule counts from
+//          the end of the warm-up
 //         /      `-.
 //        /          `-._
 //   ____/               `-.____
 //   | warm-up | schedule      |
 //
-// Everything is in images, none in steps, so a batch of twice the size walks the same curve.
+// Everything is in images, none in steps, so a batch of twice the size walks
+// the same curve.
 #include "chexnet/run/schedule.hpp"
 
 #include <algorithm>
@@ -27,8 +29,9 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
   return true;
 }
 
-double learning_rate(const TrainConfig& config, std::int64_t batch_size, std::uint64_t position,
-                     std::uint64_t images, const Plateau& plateau) {
+double learning_rate(const TrainConfig& config, std::int64_t batch_size,
+                     std::uint64_t position, std::uint64_t images,
+                     const Plateau& plateau) {
   assert(batch_size > 0 && images > 0);
   double lr = config.lr;
   const auto batch = static_cast<double>(batch_size);
@@ -40,7 +43,8 @@ double learning_rate(const TrainConfig& config, std::int64_t batch_size, std::ui
   const double warmup = config.warmup_epochs * static_cast<double>(images);
   if (seen < warmup) return lr * std::min(1.0, (seen + batch) / warmup);
 
-  const double epochs = (seen - warmup) / static_cast<double>(images);  // since the warm-up
+  const double epochs =
+      (seen - warmup) / static_cast<double>(images);  // since the warm-up
   if (config.schedule == ScheduleKind::kPlateau) return lr * plateau.factor;
   if (config.schedule == ScheduleKind::kCosine) {
     const double span = std::max(config.epochs - config.warmup_epochs, 1e-9);
@@ -55,17 +59,21 @@ double learning_rate(const TrainConfig& config, std::int64_t batch_size, std::ui
   return lr;
 }
 
-std::int64_t total_steps(const TrainConfig& config, std::int64_t batch, std::uint64_t images) {
+std::int64_t total_steps(const TrainConfig& config, std::int64_t batch,
+                         std::uint64_t images) {
   assert(batch > 0);
-  const double steps =
-      std::ceil(config.epochs * static_cast<double>(images) / static_cast<double>(batch) - 1e-9);
+  const double steps = std::ceil(config.epochs * static_cast<double>(images) /
+                                     static_cast<double>(batch) -
+                                 1e-9);
   const auto by_epochs = static_cast<std::int64_t>(steps);
   if (config.max_steps > 0)
-    return by_epochs > 0 ? std::min(by_epochs, config.max_steps) : config.max_steps;
+    return by_epochs > 0 ? std::min(by_epochs, config.max_steps)
+                         : config.max_steps;
   return by_epochs;
 }
 
-std::int64_t epochs_complete(std::int64_t step, std::int64_t batch, std::uint64_t images) {
+std::int64_t epochs_complete(std::int64_t step, std::int64_t batch,
+                             std::uint64_t images) {
   return step * batch / static_cast<std::int64_t>(images);
 }
 

@@ -1,6 +1,7 @@
-// Rank r of R decodes images r, r + R, … with its threads and throws the pixels away. It costs a
-// minute on ten thousand images, and spares a run that ends after days in its first evaluation.
-// Rule and limit for damaged images are those of the evaluation itself (data/damage.hpp).
+// Rank r of R decodes images r, r + R, … with its threads and throws the pixels
+// away. It costs a minute on ten thousand images, and spares a run that ends
+// after days in its first evaluation. Rule and limit for damaged images are
+// those of the evaluation itself (data/damage.hpp).
 #include "chexnet/run/split_check.hpp"
 
 #include <algorithm>
@@ -22,27 +23,31 @@
 namespace chexnet {
 namespace {
 
-std::vector<const Split*> scored_splits(const Config& config, const Splits& splits) {
+std::vector<const Split*> scored_splits(const Config& config,
+                                        const Splits& splits) {
   std::vector<const Split*> scored;
   const auto& names = config.eval.splits;
   if (!splits.val.rows.empty()) scored.push_back(&splits.val);
-  if (!splits.test.rows.empty() && std::ranges::find(names, SplitName::kTest) != names.end())
+  if (!splits.test.rows.empty() &&
+      std::ranges::find(names, SplitName::kTest) != names.end())
     scored.push_back(&splits.test);
   return scored;
 }
 
 // The same for the same images under the same rule.
-std::string identity(const Config& config, const std::vector<const Split*>& splits) {
+std::string identity(const Config& config,
+                     const std::vector<const Split*>& splits) {
   std::string text = choice_name(config.data.corrupt);
-  for (const Split* split : splits) text += " " + split->name + " " + split->sha256;
+  for (const Split* split : splits)
+    text += " " + split->name + " " + split->sha256;
   return text;
 }
 
-// The messages of this rank's damaged images; nothing on all ranks when a stop was requested.
-std::optional<std::vector<std::string>> damaged_images(const Split& split,
-                                                       const ImageReader& reader,
-                                                       Communicator& comm, int threads,
-                                                       const SharedWorkOptions& options) {
+// The messages of this rank's damaged images; nothing on all ranks when a stop
+// was requested.
+std::optional<std::vector<std::string>> damaged_images(
+    const Split& split, const ImageReader& reader, Communicator& comm,
+    int threads, const SharedWorkOptions& options) {
   const auto ranks = static_cast<std::size_t>(comm.size()),
              rank = static_cast<std::size_t>(comm.rank());
   const std::size_t own = (split.rows.size() + ranks - 1 - rank) / ranks;
@@ -57,7 +62,8 @@ std::optional<std::vector<std::string>> damaged_images(const Split& split,
     thread_local std::vector<std::uint8_t> pixels;
     pixels.resize(side * side);
     try {
-      reader.read({.row = split.rows[i * ranks + rank]}, pixels.data(), scratch);
+      reader.read({.row = split.rows[i * ranks + rank]}, pixels.data(),
+                  scratch);
     } catch (const DataError& e) {
       const std::lock_guard lock(mutex);
       damaged.emplace_back(e.what());
@@ -66,8 +72,8 @@ std::optional<std::vector<std::string>> damaged_images(const Split& split,
     work.advance();
   };
   const auto show = [&] {
-    const double share =
-        static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(1, own));
+    const double share = static_cast<double>(done) /
+                         static_cast<double>(std::max<std::size_t>(1, own));
     progress.show("looking at the " + split.name +
                   " images: " + percent_and_time_left(share, now_s() - start));
   };
@@ -82,27 +88,32 @@ std::optional<std::vector<std::string>> damaged_images(const Split& split,
 
 }  // namespace
 
-std::optional<std::string> check_splits(const Config& config, const Dataset& dataset,
-                                        Communicator& comm, const SplitCheck& check) {
+std::optional<std::string> check_splits(const Config& config,
+                                        const Dataset& dataset,
+                                        Communicator& comm,
+                                        const SplitCheck& check) {
   assert(check.threads > 0);
   const auto splits = scored_splits(config, dataset.splits);
   const std::string wanted = identity(config, splits);
   if (check.looked_at == wanted) return wanted;
-  const ImageReader reader(*dataset.images, evaluation_preprocessing(config.data),
+  const ImageReader reader(*dataset.images,
+                           evaluation_preprocessing(config.data),
                            Augmentation::none(), 0);
   // On an object store most of a thread's time is waiting.
   const int readers = std::max(check.threads, dataset.images->wanted_readers());
-  const SharedWorkOptions options{"looking at the images that are scored", config.launch.timeout_s,
-                                  check.stop};
+  const SharedWorkOptions options{"looking at the images that are scored",
+                                  config.launch.timeout_s, check.stop};
   for (const Split* split : splits) {
     const auto own = damaged_images(*split, reader, comm, readers, options);
     if (!own) return std::nullopt;
-    const auto damaged = count(accept_damage(DamagePolicy::of(config.data), *own,
-                                             split->rows.size(), split->name, "", comm));
+    const auto damaged =
+        count(accept_damage(DamagePolicy::of(config.data), *own,
+                            split->rows.size(), split->name, "", comm));
     if (damaged > 0 && comm.rank() == 0)
-      log_warning("[" + split->name + "] " + std::to_string(damaged) + " of " +
-                  std::to_string(split->rows.size()) +
-                  " images are damaged and will not be scored (data.corrupt=skip)");
+      log_warning(
+          "[" + split->name + "] " + std::to_string(damaged) + " of " +
+          std::to_string(split->rows.size()) +
+          " images are damaged and will not be scored (data.corrupt=skip)");
   }
   return wanted;
 }

@@ -1,6 +1,6 @@
-// Every rank has its own signals, but the STOP file and the clocks are looked at by rank 0 alone:
-// ranks would see them at different moments. The answer of each goes into the ranks' next common
-// sum, where one yes is enough.
+// Every rank has its own signals, but the STOP file and the clocks are looked
+// at by rank 0 alone: ranks would see them at different moments. The answer of
+// each goes into the ranks' next common sum, where one yes is enough.
 #include "chexnet/run/stop_request.hpp"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 constexpr const char* kOnRequest = "stopped on request";
 }  // namespace
 
-StopRequest::StopRequest(const Config& config, const RunFolder& folder, bool first_rank)
+StopRequest::StopRequest(const Config& config, const RunFolder& folder,
+                         bool first_rank)
     : config_(config), folder_(folder), first_rank_(first_rank) {
   if (first_rank) clock_ = std::make_unique<JobClock>(config.launch);
 }
@@ -32,11 +33,13 @@ bool StopRequest::asked(double ahead_s) {
 
 std::string StopRequest::reason_of_rank_0(double ahead_s) const {
   if (folder_.stop_file_exists()) return "stopped by the STOP file";
-  if (config_.train.max_seconds > 0 && now_s() - start_s_ > config_.train.max_seconds)
+  if (config_.train.max_seconds > 0 &&
+      now_s() - start_s_ > config_.train.max_seconds)
     return "stopped by train.max_seconds";
   const auto left = clock_->left_s();
   if (!left || *left > config_.launch.stop_margin_s + ahead_s) return "";
-  return "stopped with " + readable_s(std::max(0.0, *left)) + " left of the job's time";
+  return "stopped with " + readable_s(std::max(0.0, *left)) +
+         " left of the job's time";
 }
 
 std::optional<double> StopRequest::job_left_s() const {
@@ -60,7 +63,8 @@ ExitCode StopRequest::stopped(std::int64_t step, MetricsLog* metrics) const {
 ExitCode StopRequest::stopped_before_training() const {
   if (first_rank_)
     log_info(reason() +
-             " before the first step: nothing was trained by this start, exit 75; --resume auto "
+             " before the first step: nothing was trained by this start, exit "
+             "75; --resume auto "
              "looks at the images again and goes on");
   return ExitCode::kRequeue;
 }

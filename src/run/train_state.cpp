@@ -1,6 +1,7 @@
-// JSON has no NaN and no infinity, and both are meaningful here (no best yet, no loss yet): they
-// are written as null and read back as what the member starts with. Other doubles read back as the
-// same bits, so a resume goes on with them.
+// JSON has no NaN and no infinity, and both are meaningful here (no best yet,
+// no loss yet): they are written as null and read back as what the member
+// starts with. Other doubles read back as the same bits, so a resume goes on
+// with them.
 #include "chexnet/run/train_state.hpp"
 
 #include <cmath>
@@ -39,9 +40,13 @@ std::string TrainState::to_json() const {
       {"position", position},
       {"epoch", epoch},
       {"plateau",
-       {{"factor", plateau.factor}, {"best", number(plateau.best)}, {"bad", plateau.bad}}},
+       {{"factor", plateau.factor},
+        {"best", number(plateau.best)},
+        {"bad", plateau.bad}}},
       {"loss_scale",
-       {{"value", loss_scale.value}, {"good", loss_scale.good}, {"dynamic", loss_scale.dynamic}}},
+       {{"value", loss_scale.value},
+        {"good", loss_scale.good},
+        {"dynamic", loss_scale.dynamic}}},
       {"best", number(best)},
       {"best_step", best_step},
       {"best_epoch", best_epoch},
@@ -61,23 +66,27 @@ std::string TrainState::to_json() const {
   return json_text(json, 1);
 }
 
-TrainState TrainState::from_json(const std::string& text, const std::string& origin) {
+TrainState TrainState::from_json(const std::string& text,
+                                 const std::string& origin) {
   try {
     const auto json = nlohmann::json::parse(text);
     if (json.at("format").get<int>() != kFormat)
       throw CheckpointError("[checkpoint] " + origin +
-                            ": written by another version of the program. Hint: use that version");
+                            ": written by another version of the program. "
+                            "Hint: use that version");
     TrainState s;
     s.step = json.at("step");
     s.position = json.at("position");
     s.epoch = json.at("epoch");
     const auto& plateau = json.at("plateau");
-    s.plateau = {plateau.at("factor"),
-                 number_or(plateau.at("best"), std::numeric_limits<double>::infinity()),
-                 plateau.at("bad")};
+    s.plateau = {
+        plateau.at("factor"),
+        number_or(plateau.at("best"), std::numeric_limits<double>::infinity()),
+        plateau.at("bad")};
     const auto& scale = json.at("loss_scale");
     s.loss_scale = {scale.at("value"), scale.at("good"), scale.at("dynamic")};
-    s.best = number_or(json.at("best"), std::numeric_limits<double>::quiet_NaN());
+    s.best =
+        number_or(json.at("best"), std::numeric_limits<double>::quiet_NaN());
     s.best_step = json.at("best_step");
     s.best_epoch = json.at("best_epoch");
     s.epochs_without_best = json.at("epochs_without_best");
@@ -85,15 +94,16 @@ TrainState TrainState::from_json(const std::string& text, const std::string& ori
     s.evaluation_due = json.at("evaluation_due");
     s.complete = json.at("complete");
     const auto& order = json.at("summation_order");
-    s.order = {order.at("ranks"), order.at("threads"), order.at("gradient_compression"),
-               order.at("versions"), order.value("bucket_mb", 0.0)};
+    s.order = {order.at("ranks"), order.at("threads"),
+               order.at("gradient_compression"), order.at("versions"),
+               order.value("bucket_mb", 0.0)};
     s.looked_at = json.value("looked_at", "");
     s.origin = json.at("origin");
     s.config = json.at("config");
     return s;
   } catch (const nlohmann::json::exception& e) {
-    throw CheckpointError("[checkpoint] " + origin + ": state.json: " + e.what() +
-                          ". Hint: the checkpoint is damaged");
+    throw CheckpointError("[checkpoint] " + origin + ": state.json: " +
+                          e.what() + ". Hint: the checkpoint is damaged");
   }
 }
 

@@ -1,7 +1,7 @@
-// Whom to believe: an index beside an archive counts when only its owner, root or the caller can
-// have written it; one in the user's own cache folder when only the caller can. Elsewhere an entry
-// could point anywhere in the archive. Whatever the place, each entry must lie inside the
-// container.
+// Whom to believe: an index beside an archive counts when only its owner, root
+// or the caller can have written it; one in the user's own cache folder when
+// only the caller can. Elsewhere an entry could point anywhere in the archive.
+// Whatever the place, each entry must lie inside the container.
 #include "chexnet/storage/entry.hpp"
 
 #include <fcntl.h>
@@ -27,9 +27,12 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-std::string index_path(const std::string& container) { return container + ".index"; }
+std::string index_path(const std::string& container) {
+  return container + ".index";
+}
 
-// The user's own folder for what can be made again; empty where no variable names one.
+// The user's own folder for what can be made again; empty where no variable
+// names one.
 fs::path user_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
@@ -40,7 +43,8 @@ fs::path user_cache() {
 
 fs::path index_folder() {
   if (!user_cache().empty()) return user_cache() / "chexnet-train" / "index";
-  return fs::temp_directory_path() / ("chexnet-index-" + std::to_string(::geteuid()));
+  return fs::temp_directory_path() /
+         ("chexnet-index-" + std::to_string(::geteuid()));
 }
 
 void make_index_folder() {
@@ -68,32 +72,39 @@ class Descriptor {
   int fd_;
 };
 
-// The text of a file that only `owners` (and root) can have written; nothing when it cannot be read
-// or others may write it.
-std::optional<std::string> read_trusted(const fs::path& path, const std::vector<uid_t>& owners) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+// The text of a file that only `owners` (and root) can have written; nothing
+// when it cannot be read or others may write it.
+std::optional<std::string> read_trusted(const fs::path& path,
+                                        const std::vector<uid_t>& owners) {
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
-  if (file.fd() < 0 || ::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  if (file.fd() < 0 || ::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode))
+    return {};
   const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  const bool known = info.st_uid == 0 || std::ranges::find(owners, info.st_uid) != owners.end();
+  const bool known = info.st_uid == 0 ||
+                     std::ranges::find(owners, info.st_uid) != owners.end();
   if (others_write || !known) {
     static std::once_flag said;  // a folder of shards has hundreds
     std::call_once(said, [&] {
       log_warning("[index] " + path.string() +
-                  ": others than you and the data's owner can write it, so it (and any like it) is "
+                  ": others than you and the data's owner can write it, so it "
+                  "(and any like it) is "
                   "not used. Hint: delete it, or chmod go-w");
     });
     return {};
   }
   std::string text(static_cast<std::size_t>(info.st_size), '\0');
-  const auto got = read_at(file.fd(), 0, std::as_writable_bytes(std::span(text)));
+  const auto got =
+      read_at(file.fd(), 0, std::as_writable_bytes(std::span(text)));
   if (got < 0) return {};
   text.resize(static_cast<std::size_t>(got));
   return text;
 }
 
-// The index that is beside an object. It was uploaded with it, so its first line has the version
-// of the file it was made for, not the object's: size and each entry's checksum must do.
+// The index that is beside an object. It was uploaded with it, so its first
+// line has the version of the file it was made for, not the object's: size and
+// each entry's checksum must do.
 std::optional<std::string> read_object(Store& store, const std::string& path) {
   if (!store.exists(path)) return {};
   std::vector<std::byte> bytes;
@@ -104,10 +115,13 @@ std::optional<std::string> read_object(Store& store, const std::string& path) {
 bool take(const std::optional<std::string>& text, const std::string& wanted,
           const std::string& origin, const StoredFile& file, ContainerKind kind,
           std::vector<Entry>& entries) {
-  if (!text || !text->starts_with(wanted)) return false;  // of another content, or another version
+  if (!text || !text->starts_with(wanted))
+    return false;  // of another content, or another version
   try {
     entries = entries_of_text(*text, origin);
-    const auto possible = [&](const Entry& e) { return is_possible(e, kind, file.size); };
+    const auto possible = [&](const Entry& e) {
+      return is_possible(e, kind, file.size);
+    };
     if (std::ranges::all_of(entries, possible)) return true;
     throw DataError("[index] " + origin +
                     ": an entry is outside of its container. Hint: delete it");
@@ -123,7 +137,9 @@ bool read_index(Store& store, const StoredFile& file, ContainerKind kind,
   const std::string wanted = index_head(kind, file) + "\n";
   if (is_s3(file.path)) {
     const std::string any_version = index_head(kind, {file.path, file.size});
-    if (take(read_object(store, beside), any_version, beside, file, kind, entries)) return true;
+    if (take(read_object(store, beside), any_version, beside, file, kind,
+             entries))
+      return true;
   } else {
     struct stat container {};
     if (::stat(file.path.c_str(), &container) != 0) return false;
@@ -131,16 +147,20 @@ bool read_index(Store& store, const StoredFile& file, ContainerKind kind,
     if (take(text, wanted, beside, file, kind, entries)) return true;
   }
   const fs::path cached = cached_index_path(file.path);
-  return take(read_trusted(cached, {::geteuid()}), wanted, cached.string(), file, kind, entries);
+  return take(read_trusted(cached, {::geteuid()}), wanted, cached.string(),
+              file, kind, entries);
 }
 
 // True when it was written.
 bool write_beside(const StoredFile& file, const std::string& text) {
   struct stat container {};
-  if (is_s3(file.path) || ::stat(file.path.c_str(), &container) != 0) return false;
+  if (is_s3(file.path) || ::stat(file.path.c_str(), &container) != 0)
+    return false;
   if (::geteuid() != 0 && ::geteuid() != container.st_uid) return false;
-  // Whoever may read the container may read its index; only the owner may write it.
-  const unsigned mode = S_IRUSR | S_IWUSR | (container.st_mode & (S_IRGRP | S_IROTH));
+  // Whoever may read the container may read its index; only the owner may write
+  // it.
+  const unsigned mode =
+      S_IRUSR | S_IWUSR | (container.st_mode & (S_IRGRP | S_IROTH));
   try {
     write_atomically(index_path(file.path), text, mode);
     return true;
@@ -175,7 +195,8 @@ ContainerKind container_kind(const std::string& path) {
 
 bool is_index_file(const std::string& path) { return path.ends_with(".index"); }
 
-std::vector<Entry> container_entries(Store& store, const StoredFile& file, ContainerKind kind,
+std::vector<Entry> container_entries(Store& store, const StoredFile& file,
+                                     ContainerKind kind,
                                      const ShowProgress& progress) {
   std::vector<Entry> entries;
   if (read_index(store, file, kind, entries)) return entries;

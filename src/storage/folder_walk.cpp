@@ -1,6 +1,6 @@
-// Links are followed, so a folder may be reached again: a link to a folder above would never end
-// and is not entered; any other folder is listed under a few of its names (Store::kMostNames) at
-// most.
+// Links are followed, so a folder may be reached again: a link to a folder
+// above would never end and is not entered; any other folder is listed under a
+// few of its names (Store::kMostNames) at most.
 #include "folder_walk.hpp"
 
 #include <dirent.h>
@@ -22,9 +22,10 @@ std::string time_text(const timespec& t) {
 }
 
 StoredFile stored_file(const std::string& path, const struct stat& info) {
-  return {path, static_cast<std::uint64_t>(info.st_size), time_text(info.st_mtim),
-          std::to_string(info.st_dev) + "." + std::to_string(info.st_ino) + "." +
-              time_text(info.st_ctim)};
+  return {path, static_cast<std::uint64_t>(info.st_size),
+          time_text(info.st_mtim),
+          std::to_string(info.st_dev) + "." + std::to_string(info.st_ino) +
+              "." + time_text(info.st_ctim)};
 }
 
 // One walk through a folder and those below.
@@ -34,7 +35,8 @@ class Walk {
 
   std::vector<StoredFile> files(const std::string& path) {
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) throw_unreadable("images", path, errno);
+    if (::stat(path.c_str(), &info) != 0)
+      throw_unreadable("images", path, errno);
     if (S_ISREG(info.st_mode)) return {stored_file(path, info)};
     enter(path, info);
     return std::move(files_);
@@ -48,13 +50,15 @@ class Walk {
     const bool loops = std::ranges::find(above_, folder) != above_.end();
     if (loops || ++names_[folder] > Store::kMostNames) return;
     above_.push_back(folder);
-    for (const auto& name : names_in(path)) look_at(path + (path.ends_with('/') ? "" : "/") + name);
+    for (const auto& name : names_in(path))
+      look_at(path + (path.ends_with('/') ? "" : "/") + name);
     above_.pop_back();
   }
 
   static std::vector<std::string> names_in(const std::string& path) {
     std::vector<std::string> names;
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()),
+                                                     ::closedir);
     if (folder == nullptr && errno == EACCES) return names;  // lost+found
     if (folder == nullptr) throw_unreadable("images", path, errno);
     for (;;) {
@@ -79,7 +83,8 @@ class Walk {
     const bool hidden = path[path.rfind('/') + 1] == '.';
     if (S_ISDIR(info.st_mode))
       enter(path, info);
-    else if (!hidden && S_ISREG(info.st_mode))  // a pipe would block its reader forever
+    else if (!hidden &&
+             S_ISREG(info.st_mode))  // a pipe would block its reader forever
       files_.push_back(stored_file(path, info));
   }
 
@@ -91,7 +96,8 @@ class Walk {
 
 }  // namespace
 
-std::vector<StoredFile> files_below(const std::string& path, const std::function<void()>& tick) {
+std::vector<StoredFile> files_below(const std::string& path,
+                                    const std::function<void()>& tick) {
   return Walk(tick).files(path);
 }
 

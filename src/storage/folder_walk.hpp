@@ -9,7 +9,9 @@
 
 namespace chexnet {
 
-// As Store::list(). AbsentError, OutageError; an error in the middle is an error.
-std::vector<StoredFile> files_below(const std::string& path, const std::function<void()>& tick);
+// As Store::list(). AbsentError, OutageError; an error in the middle is an
+// error.
+std::vector<StoredFile> files_below(const std::string& path,
+                                    const std::function<void()>& tick);
 
 }  // namespace chexnet

@@ -1,10 +1,12 @@
-// Which bytes before a point does a member refer to? Nobody parses deflate for it: the stream is
-// inflated with windows whose bytes say where they are.
+// Which bytes before a point does a member refer to? Nobody parses deflate for
+// it: the stream is inflated with windows whose bytes say where they are.
 //
 //   position   0x1234 -> low 0x34, high 0x12, inverted 0xED
-//   output     a literal is the same in all three; a byte of the window is not: high != inverted
+//   output     a literal is the same in all three; a byte of the window is not:
+//   high != inverted
 //
-// Copies of copies carry their marks on, so references through skipped bytes are found as well.
+// Copies of copies carry their marks on, so references through skipped bytes
+// are found as well.
 #include "gz_middle.hpp"
 
 #include <algorithm>
@@ -41,12 +43,14 @@ class UsedPositions {
   std::vector<std::uint16_t> found_;
 };
 
-// Which bytes of the window the content comes from: decoded once with a window that holds the low
-// half of each position and twice with the high half, plain and inverted. Where the last two
-// differ the byte came from the window, and the first two tell from where.
+// Which bytes of the window the content comes from: decoded once with a window
+// that holds the low half of each position and twice with the high half, plain
+// and inverted. Where the last two differ the byte came from the window, and
+// the first two tell from where.
 class MarkedStreams {
  public:
-  MarkedStreams(Store& store, const StoredFile& file, const GzPoint& point, std::uint64_t end)
+  MarkedStreams(Store& store, const StoredFile& file, const GzPoint& point,
+                std::uint64_t end)
       : store_(store), file_(file), at_(point.first_byte()), end_(end) {
     DeflateWindow low, high, inverted;
     for (std::size_t i = 0; i < kDeflateWindow; ++i) {
@@ -72,7 +76,9 @@ class MarkedStreams {
       at_ += piece_.size();
     }
   }
-  bool from_window(std::size_t i) const { return chunks_[1][i] != chunks_[2][i]; }
+  bool from_window(std::size_t i) const {
+    return chunks_[1][i] != chunks_[2][i];
+  }
   std::size_t position(std::size_t i) const {
     return (std::to_integer<std::size_t>(chunks_[1][i]) << 8 |
             std::to_integer<std::size_t>(chunks_[0][i])) %
@@ -86,7 +92,8 @@ class MarkedStreams {
     for (std::size_t s = 0; s < streams_.size(); ++s) {
       left = rest_;
       std::span<std::byte> out = std::span(chunks_[s]).first(most);
-      if (!streams_[s].run(left, out)) gzip_is_damaged(file_.path, at_, "no deflate data");
+      if (!streams_[s].run(left, out))
+        gzip_is_damaged(file_.path, at_, "no deflate data");
       made = most - out.size();  // of all three the same
     }
     rest_ = left;
@@ -104,9 +111,11 @@ class MarkedStreams {
 
 }  // namespace
 
-void gzip_is_damaged(const std::string& path, std::uint64_t at, const char* what) {
-  throw DataError("[tar] " + path + ": damaged gzip data near byte " + std::to_string(at) + " (" +
-                  what + "). Hint: download it again (and delete its .index file)");
+void gzip_is_damaged(const std::string& path, std::uint64_t at,
+                     const char* what) {
+  throw DataError("[tar] " + path + ": damaged gzip data near byte " +
+                  std::to_string(at) + " (" + what +
+                  "). Hint: download it again (and delete its .index file)");
 }
 
 void GzMiddle::start(int bit, const DeflateWindow& window) {
@@ -172,13 +181,14 @@ void find_windows(Store& store, const StoredFile& file, const GzPoint& point,
       // Up to the content, then up to its end.
       const bool inside = at >= e.skip;
       const std::uint64_t left = (inside ? stop : e.skip) - at;
-      const std::size_t made =
-          marked.next(static_cast<std::size_t>(std::min<std::uint64_t>(left, kChunk)));
+      const std::size_t made = marked.next(
+          static_cast<std::size_t>(std::min<std::uint64_t>(left, kChunk)));
       for (std::size_t i = 0; inside && i < made; ++i)
         if (marked.from_window(i)) used.add(marked.position(i));
       at += made;
     }
-    for (const auto position : used.take()) e.window.emplace_back(position, point.window[position]);
+    for (const auto position : used.take())
+      e.window.emplace_back(position, point.window[position]);
   }
 }
 

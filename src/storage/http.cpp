@@ -1,6 +1,6 @@
-// libcurl's easy interface, one handle for each thread: a connection stays open from read to read.
-// The body grows as it comes, but never past what was asked for: a server that sends more is cut
-// off.
+// libcurl's easy interface, one handle for each thread: a connection stays open
+// from read to read. The body grows as it comes, but never past what was asked
+// for: a server that sends more is cut off.
 #include "http.hpp"
 
 #include <curl/curl.h>
@@ -20,9 +20,11 @@ struct Answer {
 };
 
 // As the vector would grow itself, but never past what is allowed.
-void make_room(std::vector<std::byte>& body, std::size_t size, std::uint64_t max_bytes) {
+void make_room(std::vector<std::byte>& body, std::size_t size,
+               std::uint64_t max_bytes) {
   if (size <= body.capacity()) return;
-  const std::size_t doubled = std::min<std::uint64_t>(2 * body.capacity(), max_bytes);
+  const std::size_t doubled =
+      std::min<std::uint64_t>(2 * body.capacity(), max_bytes);
   body.reserve(std::max(size, doubled));
 }
 
@@ -48,7 +50,8 @@ std::size_t on_header(char* data, std::size_t, std::size_t count, void* user) {
   return count;
 }
 
-// Called about once a second, also while nothing comes; anything but 0 ends the transfer.
+// Called about once a second, also while nothing comes; anything but 0 ends the
+// transfer.
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<const std::stop_token*>(user)->stop_requested() ? 1 : 0;
 }
@@ -65,7 +68,8 @@ CURL* own_handle() {
 
 }  // namespace
 
-HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& body) {
+HttpResponse http_exchange(const HttpRequest& request,
+                           std::vector<std::byte>& body) {
   body.clear();
   CURL* curl = own_handle();
   if (curl == nullptr) return {0, "libcurl cannot be started", {}};
@@ -74,14 +78,16 @@ HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& b
   curl_slist* headers = nullptr;
   for (const auto& [name, value] : request.headers)
     headers = curl_slist_append(headers, (name + ": " + value).c_str());
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(headers, curl_slist_free_all);
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(
+      headers, curl_slist_free_all);
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);  // keys may hold ".."
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1e3 * request.timeout_s));
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(1e3 * request.timeout_s));
   // Slower than one byte a second for so long is a stall.
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
@@ -100,7 +106,8 @@ HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& b
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   const bool cut_error_page = answer.too_long && status >= 300;
-  if (answer.too_long && !cut_error_page) return {0, "more bytes than asked for", {}, true};
+  if (answer.too_long && !cut_error_page)
+    return {0, "more bytes than asked for", {}, true};
   if (rc != CURLE_OK && !cut_error_page)
     return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
   return {static_cast<int>(status), {}, std::move(answer.content_range)};

@@ -24,10 +24,12 @@ struct HttpResponse {
   int status = 0;  // 0: no whole answer came; `failure` says why
   std::string failure;
   std::string content_range;
-  bool too_long = false;  // ended at max_bytes; an error page (status >= 300) is cut there instead
+  bool too_long = false;  // ended at max_bytes; an error page (status >= 300)
+                          // is cut there instead
 };
 
 // The body goes to `body`, whose capacity is kept.
-HttpResponse http_exchange(const HttpRequest& request, std::vector<std::byte>& body);
+HttpResponse http_exchange(const HttpRequest& request,
+                           std::vector<std::byte>& body);
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
-// Numbers are decimal, checksums and windows hexadecimal, names escaped, so a line is a line
-// whatever a name holds. The last line is the checksum of all before it: a text that was cut off is
-// noticed.
+// Numbers are decimal, checksums and windows hexadecimal, names escaped, so a
+// line is a line whatever a name holds. The last line is the checksum of all
+// before it: a text that was cut off is noticed.
 #include "chexnet/storage/index_text.hpp"
 
 #include <charconv>
@@ -47,12 +47,12 @@ Fields fields_of(ContainerKind kind) {
 }
 
 void put_entry(std::string& text, const Entry& e, Fields fields) {
-  text +=
-      escaped(e.name) + "\t" + std::to_string(e.offset) + "\t" + std::to_string(e.length) + "\t";
+  text += escaped(e.name) + "\t" + std::to_string(e.offset) + "\t" +
+          std::to_string(e.length) + "\t";
   put_hex(text, e.crc32c, 8);
   if (fields == Fields::kAll) {
-    text += "\t" + std::to_string(e.stored) + "\t" + std::to_string(e.skip) + "\t" +
-            std::to_string(e.bit) + "\t";
+    text += "\t" + std::to_string(e.stored) + "\t" + std::to_string(e.skip) +
+            "\t" + std::to_string(e.bit) + "\t";
     for (const auto& [at, value] : e.window) {
       put_hex(text, at, 4);
       put_hex(text, value, 2);
@@ -63,7 +63,8 @@ void put_entry(std::string& text, const Entry& e, Fields fields) {
 
 class LineReader {
  public:
-  LineReader(std::string_view line, const std::string& origin) : rest_(line), origin_(origin) {}
+  LineReader(std::string_view line, const std::string& origin)
+      : rest_(line), origin_(origin) {}
 
   Entry entry() {
     Entry e;
@@ -86,13 +87,16 @@ class LineReader {
   template <class Number>
   Number parse(std::string_view text, int base) {
     Number value{};
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size()) damaged();
+    const auto result =
+        std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (result.ec != std::errc() || result.ptr != text.data() + text.size())
+      damaged();
     return value;
   }
 
  private:
-  static constexpr std::size_t kWindowDigits = 6;  // four of the position, two of the value
+  static constexpr std::size_t kWindowDigits =
+      6;  // four of the position, two of the value
 
   std::string_view field() {
     if (at_end_) damaged();
@@ -107,7 +111,8 @@ class LineReader {
     return parse<Number>(field(), 10);
   }
   [[noreturn]] void damaged() const {
-    throw DataError("[index] " + origin_ + ": damaged index file. Hint: delete it");
+    throw DataError("[index] " + origin_ +
+                    ": damaged index file. Hint: delete it");
   }
 
   std::string_view rest_;
@@ -116,27 +121,31 @@ class LineReader {
 };
 
 // True when `offset + count` is at most `size`, without overflow.
-bool lies_inside(std::uint64_t offset, std::uint64_t count, std::uint64_t size) {
+bool lies_inside(std::uint64_t offset, std::uint64_t count,
+                 std::uint64_t size) {
   return offset <= size && count <= size - offset;
 }
 
 bool is_possible_gz(const Entry& e, std::uint64_t container_size) {
-  // Deflate's longest match is 258 bytes for two bits at least (zlib, "Maximum Expansion Factor").
+  // Deflate's longest match is 258 bytes for two bits at least (zlib, "Maximum
+  // Expansion Factor").
   constexpr std::uint64_t kMostExpansion = 1032;
-  // What does not compress grows by a few bytes a block; the entry covers some bytes too many.
+  // What does not compress grows by a few bytes a block; the entry covers some
+  // bytes too many.
   constexpr std::uint64_t kSlack = 16 << 20;
   if (!lies_inside(e.offset, e.stored, container_size)) return false;
   if (e.length > kLargestImage || e.skip > kFarthestStart) return false;
   const std::uint64_t inflated = e.skip + e.length;
-  if (inflated > e.stored * kMostExpansion || e.stored > 2 * inflated + kSlack) return false;
+  if (inflated > e.stored * kMostExpansion || e.stored > 2 * inflated + kSlack)
+    return false;
   if (e.bit < 0 || e.bit > 7) return false;
   for (const auto& [at, value] : e.window)
     if (at >= kDeflateWindow) return false;
   return true;
 }
 
-std::string text_with_sum(const std::string& head, const std::vector<Entry>& entries,
-                          Fields fields) {
+std::string text_with_sum(const std::string& head,
+                          const std::vector<Entry>& entries, Fields fields) {
   std::string text = head + "\n";
   for (const auto& entry : entries) put_entry(text, entry, fields);
   text += "crc32c ";
@@ -147,8 +156,8 @@ std::string text_with_sum(const std::string& head, const std::vector<Entry>& ent
 }  // namespace
 
 std::string index_head(ContainerKind kind, const StoredFile& file) {
-  return "chexnet-index 2 " + std::string(kind_name(kind)) + " " + std::to_string(file.size) + " " +
-         escaped(file.version);
+  return "chexnet-index 2 " + std::string(kind_name(kind)) + " " +
+         std::to_string(file.size) + " " + escaped(file.version);
 }
 
 std::string index_text(const std::vector<Entry>& entries, ContainerKind kind,
@@ -160,28 +169,37 @@ std::string all_fields_text(const std::vector<Entry>& entries) {
   return text_with_sum("chexnet-index 2 all-fields", entries, Fields::kAll);
 }
 
-std::vector<Entry> entries_of_text(const std::string& text, const std::string& origin) {
+std::vector<Entry> entries_of_text(const std::string& text,
+                                   const std::string& origin) {
   const auto damaged = [&]() -> DataError {
-    return DataError("[index] " + origin + ": damaged index file. Hint: delete it");
+    return DataError("[index] " + origin +
+                     ": damaged index file. Hint: delete it");
   };
   const std::size_t sum = text.rfind("crc32c ");
-  if (sum == std::string::npos || text.size() != sum + 16 || text.back() != '\n') throw damaged();
+  if (sum == std::string::npos || text.size() != sum + 16 ||
+      text.back() != '\n')
+    throw damaged();
   LineReader end({}, origin);
   // The sum covers everything before its eight digits.
-  const auto wanted = end.parse<std::uint32_t>(std::string_view(text).substr(sum + 7, 8), 16);
-  if (wanted != crc32c(std::as_bytes(std::span(text.data(), sum + 7)))) throw damaged();
+  const auto wanted =
+      end.parse<std::uint32_t>(std::string_view(text).substr(sum + 7, 8), 16);
+  if (wanted != crc32c(std::as_bytes(std::span(text.data(), sum + 7))))
+    throw damaged();
   std::vector<Entry> entries;
   std::size_t at = text.find('\n') + 1;
   while (at < sum) {
     const std::size_t stop = text.find('\n', at);
     if (stop > sum) throw damaged();
-    entries.push_back(LineReader(std::string_view(text).substr(at, stop - at), origin).entry());
+    entries.push_back(
+        LineReader(std::string_view(text).substr(at, stop - at), origin)
+            .entry());
     at = stop + 1;
   }
   return entries;
 }
 
-bool is_possible(const Entry& entry, ContainerKind kind, std::uint64_t container_size) {
+bool is_possible(const Entry& entry, ContainerKind kind,
+                 std::uint64_t container_size) {
   switch (kind) {
     case ContainerKind::kTar:
       return entry.length <= kLargestImage &&
@@ -189,8 +207,10 @@ bool is_possible(const Entry& entry, ContainerKind kind, std::uint64_t container
     case ContainerKind::kTarGz:
       return is_possible_gz(entry, container_size);
     case ContainerKind::kTfrecord:
-      return lies_inside(entry.offset, kRecordHead + kRecordTail, container_size) &&
-             entry.length <= container_size - entry.offset - kRecordHead - kRecordTail;
+      return lies_inside(entry.offset, kRecordHead + kRecordTail,
+                         container_size) &&
+             entry.length <=
+                 container_size - entry.offset - kRecordHead - kRecordTail;
     case ContainerKind::kFile:
     case ContainerKind::kPack:
       return true;  // they have no entries of their own

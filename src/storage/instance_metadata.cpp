@@ -1,5 +1,5 @@
-// Three requests: a session token (PUT), the role's name, the role's keys. The service is at one
-// link-local address on every cloud machine.
+// Three requests: a session token (PUT), the role's name, the role's keys. The
+// service is at one link-local address on every cloud machine.
 #include "instance_metadata.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,8 @@ std::string ask(const HttpTransport& exchange, HttpRequest request) {
         "data.s3.instance_metadata only on a cloud machine with a role");
   if (response.status != 200)
     throw AbsentError(
-        "[s3] the instance metadata service gives no credentials. Hint: does the machine have a "
+        "[s3] the instance metadata service gives no credentials. Hint: does "
+        "the machine have a "
         "role?");
   return {reinterpret_cast<const char*>(body.data()), body.size()};
 }
@@ -41,10 +42,12 @@ Credentials instance_credentials(const HttpTransport& exchange) {
   request.url = base + "meta-data/iam/security-credentials/";
   request.headers = {{"X-aws-ec2-metadata-token", token}};
   request.url += ask(exchange, request);  // the role
-  const auto keys = nlohmann::json::parse(ask(exchange, request), nullptr, false);
+  const auto keys =
+      nlohmann::json::parse(ask(exchange, request), nullptr, false);
   if (!keys.is_object() || !keys.contains("AccessKeyId"))
     throw AbsentError(
-        "[s3] the instance metadata service gives no credentials. Hint: does the machine have a "
+        "[s3] the instance metadata service gives no credentials. Hint: does "
+        "the machine have a "
         "role?");
   return {keys.value("AccessKeyId", ""), keys.value("SecretAccessKey", ""),
           keys.value("Token", "")};

@@ -1,4 +1,5 @@
-// Credentials of the cloud machine this runs on, from its metadata service (IMDSv2).
+// Credentials of the cloud machine this runs on, from its metadata service
+// (IMDSv2).
 #pragma once
 
 #include "chexnet/storage/sigv4.hpp"
@@ -6,8 +7,8 @@
 
 namespace chexnet {
 
-// AbsentError when the service gives none, OutageError when it does not answer. Never through a
-// proxy, which would see token and keys.
+// AbsentError when the service gives none, OutageError when it does not answer.
+// Never through a proxy, which would see token and keys.
 Credentials instance_credentials(const HttpTransport& exchange);
 
 }  // namespace chexnet

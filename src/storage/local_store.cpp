@@ -1,6 +1,7 @@
-// Containers are read many times, so their descriptors are kept open; single images are opened,
-// read and closed. A read that fails for a reason that may pass is tried again with doubled pauses
-// for up to `retry_s`, after its descriptor was forgotten: a stale handle never recovers.
+// Containers are read many times, so their descriptors are kept open; single
+// images are opened, read and closed. A read that fails for a reason that may
+// pass is tried again with doubled pauses for up to `retry_s`, after its
+// descriptor was forgotten: a stale handle never recovers.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -55,7 +56,8 @@ struct OpenFile {
 bool open_regular(const std::string& path, OpenFile& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   struct stat info {};
-  const int rc = file.fd >= 0 ? ::fstat(file.fd, &info) : ::stat(path.c_str(), &info);
+  const int rc =
+      file.fd >= 0 ? ::fstat(file.fd, &info) : ::stat(path.c_str(), &info);
   if (rc == 0 && !S_ISREG(info.st_mode)) throw_irregular(path);
   file.size = static_cast<std::uint64_t>(info.st_size);
   return rc == 0 && file.fd >= 0;
@@ -64,7 +66,8 @@ bool open_regular(const std::string& path, OpenFile& file) {
 class LocalStore final : public Store {
  public:
   explicit LocalStore(double retry_s)
-      : retry_s_(retry_s), outages_("files", std::min(kQuietSeconds, retry_s / 4), kNever) {}
+      : retry_s_(retry_s),
+        outages_("files", std::min(kQuietSeconds, retry_s / 4), kNever) {}
 
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& options) override {
@@ -90,7 +93,8 @@ class LocalStore final : public Store {
       into.resize(file.size);
       const auto got = read_at(file.fd, 0, into);
       if (got < 0) return false;
-      into.resize(static_cast<std::size_t>(got));  // it may have shrunk while it was read
+      into.resize(static_cast<std::size_t>(
+          got));  // it may have shrunk while it was read
       return true;
     });
   }
@@ -107,42 +111,51 @@ class LocalStore final : public Store {
   }
 
  private:
-  // Calls `attempt` until it returns true. False means errno: what may pass is tried again.
+  // Calls `attempt` until it returns true. False means errno: what may pass is
+  // tried again.
   template <class Attempt>
-  void patiently(const std::string& path, const ReadOptions& options, Attempt attempt) {
+  void patiently(const std::string& path, const ReadOptions& options,
+                 Attempt attempt) {
     double since = 0, wait_s = kFirstPauseSeconds;
     while (!attempt()) {
       const int error = errno;
-      const bool gone = options.was_there && (error == ENOENT || error == ENOTDIR);
+      const bool gone =
+          options.was_there && (error == ENOENT || error == ENOTDIR);
       if (!gone && !may_pass(error)) throw_unreadable("files", path, error);
       forget(path);  // a stale handle stays stale
       const double now = now_s();
       if (since == 0) since = now;
-      if (now - since >= retry_s_ || options.stop.stop_requested()) give_up(path, error, gone);
-      outages_.failed(since,
-                      std::string(std::strerror(error)) + ". Trying again for up to " +
-                          readable_s(retry_s_) +
-                          " (data.retry_s). Hint: see dmesg, the mounts and the file server");
+      if (now - since >= retry_s_ || options.stop.stop_requested())
+        give_up(path, error, gone);
+      outages_.failed(since, std::string(std::strerror(error)) +
+                                 ". Trying again for up to " +
+                                 readable_s(retry_s_) +
+                                 " (data.retry_s). Hint: see dmesg, the mounts "
+                                 "and the file server");
       pause(std::min(wait_s, since + retry_s_ - now), options.stop);
       wait_s = std::min(2 * wait_s, kLongestPauseSeconds);
     }
     outages_.worked();
   }
 
-  [[noreturn]] static void give_up(const std::string& path, int error, bool gone) {
+  [[noreturn]] static void give_up(const std::string& path, int error,
+                                   bool gone) {
     if (!gone) throw_unreadable("files", path, error);
     throw OutageError("[files] " + path +
-                      ": was there when the run began, and is gone. Hint: did a mount go away? "
+                      ": was there when the run began, and is gone. Hint: did "
+                      "a mount go away? "
                       "Start again when it is back");
   }
 
   std::shared_ptr<OpenFile> opened(const std::string& path) {
     {
       const std::shared_lock lock(mutex_);
-      if (const auto found = open_.find(path); found != open_.end()) return found->second;
+      if (const auto found = open_.find(path); found != open_.end())
+        return found->second;
     }
     const std::unique_lock lock(mutex_);
-    if (const auto found = open_.find(path); found != open_.end()) return found->second;
+    if (const auto found = open_.find(path); found != open_.end())
+      return found->second;
     const auto file = std::make_shared<OpenFile>();
     if (!open_regular(path, *file)) return nullptr;
     return open_[path] = file;
@@ -156,13 +169,16 @@ class LocalStore final : public Store {
   const double retry_s_;
   OutageLog outages_;
   std::shared_mutex mutex_;  // guards open_
-  // Shared with whoever reads just now, so that a descriptor is never closed under a read.
+  // Shared with whoever reads just now, so that a descriptor is never closed
+  // under a read.
   std::unordered_map<std::string, std::shared_ptr<OpenFile>> open_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> local_store(double retry_s) { return std::make_unique<LocalStore>(retry_s); }
+std::unique_ptr<Store> local_store(double retry_s) {
+  return std::make_unique<LocalStore>(retry_s);
+}
 
 void read_in_pieces(Store& store, const std::string& path, std::uint64_t offset,
                     std::uint64_t count, std::vector<std::byte>& into) {
@@ -181,15 +197,17 @@ bool on_network_file_system(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
   // statfs(2) and the file systems' own headers.
-  static constexpr std::array<std::uint32_t, 8> kNetwork = {0x6969,       // NFS
-                                                            0x0BD00BD0,   // Lustre
-                                                            0x47504653,   // GPFS
-                                                            0xFF534D42,   // CIFS
-                                                            0xFE534D42,   // SMB2
-                                                            0x00C36400,   // Ceph
-                                                            0x65735546,   // FUSE
-                                                            0x19830326};  // BeeGFS
-  return std::ranges::find(kNetwork, static_cast<std::uint32_t>(info.f_type)) != kNetwork.end();
+  static constexpr std::array<std::uint32_t, 8> kNetwork = {
+      0x6969,       // NFS
+      0x0BD00BD0,   // Lustre
+      0x47504653,   // GPFS
+      0xFF534D42,   // CIFS
+      0xFE534D42,   // SMB2
+      0x00C36400,   // Ceph
+      0x65735546,   // FUSE
+      0x19830326};  // BeeGFS
+  return std::ranges::find(kNetwork, static_cast<std::uint32_t>(info.f_type)) !=
+         kNetwork.end();
 }
 
 }  // namespace chexnet

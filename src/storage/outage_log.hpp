@@ -1,5 +1,6 @@
-// Waiting for storage that does not answer: pauses that end when the bytes are no longer needed,
-// and one voice in the log for an outage that many threads meet at once.
+// Waiting for storage that does not answer: pauses that end when the bytes are
+// no longer needed, and one voice in the log for an outage that many threads
+// meet at once.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,8 @@ void pause(double seconds, const std::stop_token& stop);
 // Any number of threads.
 class OutageLog {
  public:
-  // The first line comes `quiet_s` after the first failure, the next ones `again_s` apart.
+  // The first line comes `quiet_s` after the first failure, the next ones
+  // `again_s` apart.
   OutageLog(std::string origin, double quiet_s, double again_s)
       : origin_(std::move(origin)), quiet_s_(quiet_s), again_s_(again_s) {}
 

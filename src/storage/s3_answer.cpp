@@ -1,6 +1,6 @@
-// Answers are small and of one known form, so tags are searched and no XML parser is linked. What
-// comes is a stranger's text: entities are resolved once, lengths are bounded, and all that reaches
-// a message is made printable.
+// Answers are small and of one known form, so tags are searched and no XML
+// parser is linked. What comes is a stranger's text: entities are resolved
+// once, lengths are bounded, and all that reaches a message is made printable.
 #include "s3_answer.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ constexpr std::size_t kLongestToken = 4096;
 
 // No data set has as many objects, and no server gives as little a page.
 constexpr std::uint64_t kMostObjects = 10'000'000, kMostPages = 100'000;
-// Pages without a key are rare, but happen: a server may look through deleted objects.
+// Pages without a key are rare, but happen: a server may look through deleted
+// objects.
 constexpr int kMostEmptyPages = 100;
 
 std::string_view text_of(std::span<const std::byte> body) {
@@ -56,19 +57,23 @@ std::optional<std::uint32_t> character(std::string_view name) {
   if (hexadecimal) name.remove_prefix(1);
   std::uint32_t code = 0;
   const auto end = name.data() + name.size();
-  const auto result = std::from_chars(name.data(), end, code, hexadecimal ? 16 : 10);
-  if (result.ec != std::errc() || result.ptr != end || code > 0x10FFFF) return std::nullopt;
+  const auto result =
+      std::from_chars(name.data(), end, code, hexadecimal ? 16 : 10);
+  if (result.ec != std::errc() || result.ptr != end || code > 0x10FFFF)
+    return std::nullopt;
   return code;
 }
 
 std::string without_entities(std::string_view text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size();) {
-    const std::string_view entity =
-        text[at] == '&' ? text.substr(at + 1, kLongestEntity) : std::string_view();
+    const std::string_view entity = text[at] == '&'
+                                        ? text.substr(at + 1, kLongestEntity)
+                                        : std::string_view();
     const auto end = entity.find(';');
-    const auto code =
-        end == std::string_view::npos ? std::nullopt : character(entity.substr(0, end));
+    const auto code = end == std::string_view::npos
+                          ? std::nullopt
+                          : character(entity.substr(0, end));
     if (code) {
       append_utf8(plain, *code);
       at += end + 2;  // '&' and ';'
@@ -79,30 +84,39 @@ std::string without_entities(std::string_view text) {
   return plain;
 }
 
-std::string first_value(std::span<const std::byte> body, const std::string& tag) {
+std::string first_value(std::span<const std::byte> body,
+                        const std::string& tag) {
   const auto values = xml_values(text_of(body), tag);
   return values.empty() ? std::string() : values.front();
 }
 
-std::string hint_for(const HttpResponse& response, std::span<const std::byte> body) {
-  const std::string code = first_value(body, "Code"), region = first_value(body, "Region");
+std::string hint_for(const HttpResponse& response,
+                     std::span<const std::byte> body) {
+  const std::string code = first_value(body, "Code"),
+                    region = first_value(body, "Region");
   if (code == "SignatureDoesNotMatch")
-    return "the secret key does not belong to the access key, or data.s3.region is not the "
+    return "the secret key does not belong to the access key, or "
+           "data.s3.region is not the "
            "server's";
   if (code == "InvalidAccessKeyId")
-    return "the server does not know this access key: is it another site's? (environment or "
+    return "the server does not know this access key: is it another site's? "
+           "(environment or "
            "data.s3.profile)";
   if (code == "RequestTimeTooSkewed")
-    return "the clock of this machine or of the server is wrong: chronyc tracking";
-  if (code == "ExpiredToken" || code == "InvalidToken") return "fetch new credentials";
-  if (code == "NoSuchBucket") return "no such bucket: check data.images and data.s3.endpoint";
+    return "the clock of this machine or of the server is wrong: chronyc "
+           "tracking";
+  if (code == "ExpiredToken" || code == "InvalidToken")
+    return "fetch new credentials";
+  if (code == "NoSuchBucket")
+    return "no such bucket: check data.images and data.s3.endpoint";
   if (!region.empty()) return "set data.s3.region to " + printable(region);
   switch (response.status) {
     case 404:
       return "no such bucket or key: check data.images";
     case 401:
     case 403:
-      return "access denied: check the credentials (environment or data.s3.profile) and the "
+      return "access denied: check the credentials (environment or "
+             "data.s3.profile) and the "
              "bucket's rights";
     case 301:
     case 307:
@@ -115,10 +129,12 @@ std::string hint_for(const HttpResponse& response, std::span<const std::byte> bo
 
 }  // namespace
 
-std::vector<std::string> xml_values(std::string_view xml, const std::string& tag) {
+std::vector<std::string> xml_values(std::string_view xml,
+                                    const std::string& tag) {
   std::vector<std::string> values;
   const std::string open = "<" + tag + ">", close = "</" + tag + ">";
-  for (std::size_t at = 0; (at = xml.find(open, at)) != std::string_view::npos;) {
+  for (std::size_t at = 0;
+       (at = xml.find(open, at)) != std::string_view::npos;) {
     at += open.size();
     const auto end = xml.find(close, at);
     if (end == std::string_view::npos) break;
@@ -128,12 +144,14 @@ std::vector<std::string> xml_values(std::string_view xml, const std::string& tag
   return values;
 }
 
-S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin) {
+S3Listing s3_listing(std::span<const std::byte> body,
+                     const std::string& origin) {
   const auto refuse = [&](const char* what) {
     throw DataError("[s3] " + origin + ": the listing is not S3's: " + what +
                     ". Hint: check data.s3.endpoint");
   };
-  const auto keys = xml_values(text_of(body), "Key"), sizes = xml_values(text_of(body), "Size"),
+  const auto keys = xml_values(text_of(body), "Key"),
+             sizes = xml_values(text_of(body), "Size"),
              tags = xml_values(text_of(body), "ETag");
   if (keys.size() != sizes.size()) refuse("keys without a size");
   S3Listing listing;
@@ -141,11 +159,14 @@ S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin)
     std::uint64_t size = 0;
     const char* end = sizes[i].data() + sizes[i].size();
     const auto result = std::from_chars(sizes[i].data(), end, size);
-    if (result.ec != std::errc() || result.ptr != end) refuse("a size is no number");
-    listing.objects.push_back({keys[i], size, tags.size() == keys.size() ? tags[i] : ""});
+    if (result.ec != std::errc() || result.ptr != end)
+      refuse("a size is no number");
+    listing.objects.push_back(
+        {keys[i], size, tags.size() == keys.size() ? tags[i] : ""});
   }
   listing.next_token = first_value(body, "NextContinuationToken");
-  if (listing.next_token.size() > kLongestToken) refuse("a token of the next page is too long");
+  if (listing.next_token.size() > kLongestToken)
+    refuse("a token of the next page is too long");
   return listing;
 }
 
@@ -155,33 +176,41 @@ void ListingEnd::check(const S3Listing& page, const std::string& origin) {
                     ". Hint: check data.s3.endpoint");
   };
   objects_ += page.objects.size();
-  if (objects_ > kMostObjects) refuse("more than " + std::to_string(kMostObjects) + " objects");
+  if (objects_ > kMostObjects)
+    refuse("more than " + std::to_string(kMostObjects) + " objects");
   if (page.next_token.empty()) return;
 
   empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
   if (empty_pages_ > kMostEmptyPages)
     refuse(std::to_string(empty_pages_) + " pages without an object");
-  if (!tokens_.insert(page.next_token).second) refuse("it begins again and again");
-  if (tokens_.size() > kMostPages) refuse("more than " + std::to_string(kMostPages) + " pages");
+  if (!tokens_.insert(page.next_token).second)
+    refuse("it begins again and again");
+  if (tokens_.size() > kMostPages)
+    refuse("more than " + std::to_string(kMostPages) + " pages");
 }
 
-std::string s3_reason(const HttpResponse& response, std::span<const std::byte> body) {
+std::string s3_reason(const HttpResponse& response,
+                      std::span<const std::byte> body) {
   if (response.status == 0) return response.failure;
   std::string text = "HTTP " + std::to_string(response.status);
-  const std::string code = first_value(body, "Code"), message = first_value(body, "Message");
+  const std::string code = first_value(body, "Code"),
+                    message = first_value(body, "Message");
   if (!code.empty()) text += " " + printable(code.substr(0, kLongestMessage));
-  if (!message.empty()) text += ": " + printable(message.substr(0, kLongestMessage));
+  if (!message.empty())
+    text += ": " + printable(message.substr(0, kLongestMessage));
   while (text.ends_with('.')) text.pop_back();  // ours follows
   return text;
 }
 
 void throw_refused(const std::string& path, const HttpResponse& response,
-                   std::span<const std::byte> body, const std::string& unsigned_because) {
+                   std::span<const std::byte> body,
+                   const std::string& unsigned_because) {
   const std::string text = "[s3] " + path + ": " + s3_reason(response, body);
   if (!unsigned_because.empty())
-    throw AbsentError(
-        text + ". The request went unsigned: " + unsigned_because +
-        ". Hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or data.s3.profile");
+    throw AbsentError(text +
+                      ". The request went unsigned: " + unsigned_because +
+                      ". Hint: set AWS_ACCESS_KEY_ID and "
+                      "AWS_SECRET_ACCESS_KEY, or data.s3.profile");
   throw AbsentError(text + ". Hint: " + hint_for(response, body));
 }
 

@@ -15,20 +15,24 @@
 namespace chexnet {
 
 // The text of each <tag>…</tag>, entities resolved (also &#39; and &#x27;).
-std::vector<std::string> xml_values(std::string_view xml, const std::string& tag);
+std::vector<std::string> xml_values(std::string_view xml,
+                                    const std::string& tag);
 
-// One page of a ListObjectsV2 answer. DataError naming `origin` when it is none.
+// One page of a ListObjectsV2 answer. DataError naming `origin` when it is
+// none.
 struct S3Listing {
   std::vector<StoredFile> objects;  // keys as paths, ETags as versions
   std::string next_token;           // empty: the last page
 };
-S3Listing s3_listing(std::span<const std::byte> body, const std::string& origin);
+S3Listing s3_listing(std::span<const std::byte> body,
+                     const std::string& origin);
 
-// Sees that the pages of one listing come to an end: no token twice, not many pages without an
-// object, and no more pages and objects than any data set has.
+// Sees that the pages of one listing come to an end: no token twice, not many
+// pages without an object, and no more pages and objects than any data set has.
 class ListingEnd {
  public:
-  void check(const S3Listing& page, const std::string& origin);  // DataError naming `origin`
+  void check(const S3Listing& page,
+             const std::string& origin);  // DataError naming `origin`
 
  private:
   std::unordered_set<std::string> tokens_;
@@ -36,12 +40,15 @@ class ListingEnd {
   int empty_pages_ = 0;  // in a row
 };
 
-// "HTTP 403 SignatureDoesNotMatch: The request signature …", or the connection's failure.
-std::string s3_reason(const HttpResponse& response, std::span<const std::byte> body);
+// "HTTP 403 SignatureDoesNotMatch: The request signature …", or the
+// connection's failure.
+std::string s3_reason(const HttpResponse& response,
+                      std::span<const std::byte> body);
 
-// Throws AbsentError: what the server said, and what to do about it. `unsigned_because` is empty
-// when the request was signed.
-[[noreturn]] void throw_refused(const std::string& path, const HttpResponse& response,
+// Throws AbsentError: what the server said, and what to do about it.
+// `unsigned_because` is empty when the request was signed.
+[[noreturn]] void throw_refused(const std::string& path,
+                                const HttpResponse& response,
                                 std::span<const std::byte> body,
                                 const std::string& unsigned_because);
 

@@ -1,10 +1,12 @@
 // An exchange ends in one of three ways:
 //
-//   an answer (2xx, 4xx but 408 and 429)  handed to the caller, who knows which status it wants
-//   a reason that may pass                tried again, up to `attempts`, then OutageError
-//   more bytes than were asked for        DataError at once: it would be as long the next time
+//   an answer (2xx, 4xx but 408 and 429)  handed to the caller, who knows which
+//   status it wants a reason that may pass                tried again, up to
+//   `attempts`, then OutageError more bytes than were asked for DataError at
+//   once: it would be as long the next time
 //
-// Nobody is believed: a 206 must name the range that was asked for and have its length.
+// Nobody is believed: a 206 must name the range that was asked for and have its
+// length.
 #include "chexnet/storage/s3_store.hpp"
 
 #include <algorithm>
@@ -28,8 +30,10 @@ namespace {
 constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
 // Of one page; S3's have 1000 keys of at most 1 KiB.
 constexpr std::uint64_t kLongestListing = std::uint64_t{64} << 20;
-constexpr double kQuietSeconds = 10, kAgainSeconds = 30;  // of lines in the log about an outage
-// A machine's keys are asked for again after this time; they are good for hours.
+constexpr double kQuietSeconds = 10,
+                 kAgainSeconds = 30;  // of lines in the log about an outage
+// A machine's keys are asked for again after this time; they are good for
+// hours.
 constexpr double kInstanceSeconds = 300;
 
 struct Address {
@@ -41,7 +45,8 @@ bool is_bucket_name(const std::string& name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
   };
-  return !name.empty() && name.size() <= 255 && std::isalnum(static_cast<unsigned char>(name[0])) &&
+  return !name.empty() && name.size() <= 255 &&
+         std::isalnum(static_cast<unsigned char>(name[0])) &&
          std::ranges::all_of(name, allowed);
 }
 
@@ -50,11 +55,13 @@ Address address_of(const std::string& path) {
   const std::string rest = path.substr(5);  // after s3://
   const auto slash = rest.find('/');
   if (rest.empty() || slash == 0)
-    throw ConfigError("[s3] " + path + " names no bucket. Hint: s3://bucket/prefix");
+    throw ConfigError("[s3] " + path +
+                      " names no bucket. Hint: s3://bucket/prefix");
   const std::string bucket = rest.substr(0, slash);
   if (!is_bucket_name(bucket))
-    throw ConfigError("[s3] " + path + ": '" + bucket +
-                      "' is no name of a bucket. Hint: letters, digits, '.', '-' and '_'");
+    throw ConfigError(
+        "[s3] " + path + ": '" + bucket +
+        "' is no name of a bucket. Hint: letters, digits, '.', '-' and '_'");
   return {bucket, slash == std::string::npos ? "" : rest.substr(slash + 1)};
 }
 
@@ -79,12 +86,15 @@ class S3Store final : public Store {
         region_(find_region(options, env)),
         credentials_(find_credentials(options, env)),
         searched_(credentials_searched(options, env)),
-        outages_("s3", std::min(kQuietSeconds, options.timeout_s / 2), kAgainSeconds) {
+        outages_("s3", std::min(kQuietSeconds, options.timeout_s / 2),
+                 kAgainSeconds) {
     for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
-      if (const char* url = env(name); options_.endpoint.empty() && url != nullptr)
+      if (const char* url = env(name);
+          options_.endpoint.empty() && url != nullptr)
         options_.endpoint = url;
     while (options_.endpoint.ends_with('/')) options_.endpoint.pop_back();
-    if (!options_.endpoint.empty() && !options_.endpoint.starts_with("http://") &&
+    if (!options_.endpoint.empty() &&
+        !options_.endpoint.starts_with("http://") &&
         !options_.endpoint.starts_with("https://"))
       throw ConfigError("[s3] data.s3.endpoint " + options_.endpoint +
                         " is no URL. Hint: https://host:port");
@@ -93,17 +103,19 @@ class S3Store final : public Store {
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& how) override {
     if (count == 0) return into.clear();
-    const std::string range =
-        "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + count - 1);
+    const std::string range = "bytes=" + std::to_string(offset) + "-" +
+                              std::to_string(offset + count - 1);
     const HttpResponse r = get(path, {}, range, count, into, how.stop);
     if (r.status == 416) return into.clear();  // behind the end
     require(path, r, into, 206);
-    // A server or proxy that answers with another range would hand over wrong bytes.
-    const std::string begun =
-        "bytes " + std::to_string(offset) + "-" + std::to_string(offset + into.size() - 1) + "/";
+    // A server or proxy that answers with another range would hand over wrong
+    // bytes.
+    const std::string begun = "bytes " + std::to_string(offset) + "-" +
+                              std::to_string(offset + into.size() - 1) + "/";
     if (into.empty() || !r.content_range.starts_with(begun))
-      throw DataError("[s3] " + path + ": asked for " + range + ", got '" + r.content_range +
-                      "' with " + std::to_string(into.size()) +
+      throw DataError("[s3] " + path + ": asked for " + range + ", got '" +
+                      r.content_range + "' with " +
+                      std::to_string(into.size()) +
                       " bytes. Hint: is there a proxy between?");
   }
 
@@ -123,8 +135,8 @@ class S3Store final : public Store {
     std::string token;
     ListingEnd end;
     do {
-      std::vector<std::pair<std::string, std::string>> query = {{"list-type", "2"},
-                                                                {"prefix", where.key}};
+      std::vector<std::pair<std::string, std::string>> query = {
+          {"list-type", "2"}, {"prefix", where.key}};
       if (!token.empty()) query.emplace_back("continuation-token", token);
       const HttpResponse r = get(bucket, query, "", kLongestListing, body, {});
       require(path, r, body, 200);
@@ -132,35 +144,40 @@ class S3Store final : public Store {
       end.check(page, path);
       for (auto& object : page.objects)
         if (is_below(object.path, where.key))
-          files.push_back({bucket + "/" + object.path, object.size, object.version});
+          files.push_back(
+              {bucket + "/" + object.path, object.size, object.version});
       token = std::move(page.next_token);
       tick();
     } while (!token.empty());
     if (files.empty())
-      throw AbsentError("[s3] " + path + ": nothing is stored there. Hint: check data.images");
+      throw AbsentError("[s3] " + path +
+                        ": nothing is stored there. Hint: check data.images");
     return files;
   }
 
   bool exists(const std::string& path) override {
     std::vector<std::byte> body;
     const HttpResponse r = get(path, {}, "bytes=0-0", 1, body, {});
-    if (r.status == 404 || r.status == 403) return false;  // 403: no right to list
+    if (r.status == 404 || r.status == 403)
+      return false;  // 403: no right to list
     return r.status == 206 || r.status == 416 || r.status == 200;
   }
 
  private:
-  // A prefix is a folder or one object, not the beginning of a name. Hidden files are skipped.
+  // A prefix is a folder or one object, not the beginning of a name. Hidden
+  // files are skipped.
   static bool is_below(const std::string& key, const std::string& prefix) {
-    const bool below =
-        prefix.empty() || prefix.ends_with('/') || key == prefix || key.starts_with(prefix + "/");
+    const bool below = prefix.empty() || prefix.ends_with('/') ||
+                       key == prefix || key.starts_with(prefix + "/");
     const auto name = key.substr(key.rfind('/') + 1);
     return below && !name.empty() && !name.starts_with('.');
   }
 
-  HttpResponse get(const std::string& path,
-                   const std::vector<std::pair<std::string, std::string>>& query,
-                   const std::string& range, std::uint64_t max_bytes, std::vector<std::byte>& body,
-                   const std::stop_token& stop) {
+  HttpResponse get(
+      const std::string& path,
+      const std::vector<std::pair<std::string, std::string>>& query,
+      const std::string& range, std::uint64_t max_bytes,
+      std::vector<std::byte>& body, const std::stop_token& stop) {
     const Address where = address_of(path);
     const double since = world_.now_s();
     for (int attempt = 1;; ++attempt) {
@@ -170,29 +187,34 @@ class S3Store final : public Store {
       // It would be as long the next time.
       const bool came = response.status != 0 && response.status < 300;
       if (response.too_long || (came && body.size() > max_bytes))
-        throw DataError("[s3] " + path + ": the answer is longer than the " +
-                        std::to_string(max_bytes) +
-                        " bytes that were asked for or are allowed. Hint: check "
-                        "data.s3.endpoint; is there a proxy between?");
+        throw DataError(
+            "[s3] " + path + ": the answer is longer than the " +
+            std::to_string(max_bytes) +
+            " bytes that were asked for or are allowed. Hint: check "
+            "data.s3.endpoint; is there a proxy between?");
       if (!may_pass(response)) {
         outages_.worked();
         return response;
       }
       const std::string reason = s3_reason(response, body);
       if (attempt >= options_.attempts || stop.stop_requested())
-        throw OutageError("[s3] " + path + ": " + reason + ", after " + std::to_string(attempt) +
-                          " attempts. Hint: check the network and data.s3.endpoint; start again "
+        throw OutageError("[s3] " + path + ": " + reason + ", after " +
+                          std::to_string(attempt) +
+                          " attempts. Hint: check the network and "
+                          "data.s3.endpoint; start again "
                           "when the server answers");
-      outages_.failed(since, reason + ", attempt " + std::to_string(attempt) + " of " +
-                                 std::to_string(options_.attempts) +
-                                 ". Hint: check the network and data.s3.endpoint");
+      outages_.failed(since,
+                      reason + ", attempt " + std::to_string(attempt) + " of " +
+                          std::to_string(options_.attempts) +
+                          ". Hint: check the network and data.s3.endpoint");
       world_.pause(random_pause_s(attempt), stop);
     }
   }
 
-  HttpRequest request(const Address& where,
-                      const std::vector<std::pair<std::string, std::string>>& query,
-                      const std::string& range, std::uint64_t max_bytes) {
+  HttpRequest request(
+      const Address& where,
+      const std::vector<std::pair<std::string, std::string>>& query,
+      const std::string& range, std::uint64_t max_bytes) {
     static const std::string kNoBody = sha256_hex("");
     SignedRequest request;
     const std::string base = set_address(where, request);
@@ -210,7 +232,8 @@ class S3Store final : public Store {
       request.headers["x-amz-date"] = time;
       if (!credentials->session_token.empty())
         request.headers["x-amz-security-token"] = credentials->session_token;
-      http.headers["authorization"] = authorization(request, *credentials, region_, "s3", time);
+      http.headers["authorization"] =
+          authorization(request, *credentials, region_, "s3", time);
     }
     http.headers.insert(request.headers.begin(), request.headers.end());
     http.url = base + uri_encode(request.path, true);
@@ -218,16 +241,20 @@ class S3Store final : public Store {
     return http;
   }
 
-  // Path and host; returns scheme and host. Amazon's buckets are hosts, others' are folders.
+  // Path and host; returns scheme and host. Amazon's buckets are hosts, others'
+  // are folders.
   std::string set_address(const Address& where, SignedRequest& request) const {
     if (options_.endpoint.empty()) {
-      const std::string host = where.bucket + ".s3." + region_ + ".amazonaws.com";
+      const std::string host =
+          where.bucket + ".s3." + region_ + ".amazonaws.com";
       request.path = "/" + where.key;
       request.headers["host"] = host;
       return "https://" + host;
     }
-    request.path = "/" + where.bucket + (where.key.empty() ? "" : "/" + where.key);
-    request.headers["host"] = options_.endpoint.substr(options_.endpoint.find("://") + 3);
+    request.path =
+        "/" + where.bucket + (where.key.empty() ? "" : "/" + where.key);
+    request.headers["host"] =
+        options_.endpoint.substr(options_.endpoint.find("://") + 3);
     return options_.endpoint;
   }
 
@@ -242,20 +269,22 @@ class S3Store final : public Store {
     return instance_;
   }
 
-  void require(const std::string& path, const HttpResponse& r, std::span<const std::byte> body,
-               int status) const {
+  void require(const std::string& path, const HttpResponse& r,
+               std::span<const std::byte> body, int status) const {
     if (r.status == status) return;
     const bool is_signed = credentials_ || options_.instance_metadata;
-    throw_refused(path, r, body,
-                  is_signed ? "" : "no credentials found (looked at " + searched_ + ")");
+    throw_refused(
+        path, r, body,
+        is_signed ? "" : "no credentials found (looked at " + searched_ + ")");
   }
 
-  // Full jitter: a random time up to the doubled pause, so that a thousand readers do not come back
-  // at once.
+  // Full jitter: a random time up to the doubled pause, so that a thousand
+  // readers do not come back at once.
   static double random_pause_s(int attempt) {
-    thread_local std::minstd_rand random(
-        static_cast<unsigned>(std::hash<std::thread::id>()(std::this_thread::get_id())));
-    const double longest = std::min(kLongestPauseSeconds, std::ldexp(kFirstPauseSeconds, attempt));
+    thread_local std::minstd_rand random(static_cast<unsigned>(
+        std::hash<std::thread::id>()(std::this_thread::get_id())));
+    const double longest =
+        std::min(kLongestPauseSeconds, std::ldexp(kFirstPauseSeconds, attempt));
     return std::uniform_real_distribution<>(0, longest)(random);
   }
 
@@ -272,7 +301,8 @@ class S3Store final : public Store {
 
 }  // namespace
 
-std::unique_ptr<Store> s3_store(const S3Options& options, const Environment& env) {
+std::unique_ptr<Store> s3_store(const S3Options& options,
+                                const Environment& env) {
   return s3_store_in({}, options, env);
 }
 

@@ -1,5 +1,6 @@
-// What an S3 store asks of the world: exchanges, pauses and the time. A test puts a script in its
-// place, so that refusals, stalls and cut answers need no server.
+// What an S3 store asks of the world: exchanges, pauses and the time. A test
+// puts a script in its place, so that refusals, stalls and cut answers need no
+// server.
 #pragma once
 
 #include <functional>
@@ -15,15 +16,18 @@
 namespace chexnet {
 
 // As http_exchange(). Any number of threads.
-using HttpTransport = std::function<HttpResponse(const HttpRequest&, std::vector<std::byte>&)>;
+using HttpTransport =
+    std::function<HttpResponse(const HttpRequest&, std::vector<std::byte>&)>;
 
 struct S3World {
   HttpTransport exchange = http_exchange;
-  std::function<void(double seconds, const std::stop_token&)> pause = chexnet::pause;
+  std::function<void(double seconds, const std::stop_token&)> pause =
+      chexnet::pause;
   std::function<double()> now_s = chexnet::now_s;
 };
 
 // s3_store() in that world.
-std::unique_ptr<Store> s3_store_in(S3World world, const S3Options& options, const Environment& env);
+std::unique_ptr<Store> s3_store_in(S3World world, const S3Options& options,
+                                   const Environment& env);
 
 }  // namespace chexnet

@@ -7,7 +7,8 @@ Stores::Stores(S3Options s3, double retry_s)
 
 Store& Stores::of(const std::string& path) {
   if (!is_s3(path)) return *local_;
-  std::call_once(s3_once_, [&] { s3_ = s3_store(s3_options_, process_environment()); });
+  std::call_once(s3_once_,
+                 [&] { s3_ = s3_store(s3_options_, process_environment()); });
   return *s3_;
 }
 

@@ -1,7 +1,9 @@
-// A tar file is blocks of 512 bytes: a header, the content filled up to whole blocks, and so on.
-// 'L' (GNU) and 'x' (pax) members hold the name or size of the member behind them.
+// A tar file is blocks of 512 bytes: a header, the content filled up to whole
+// blocks, and so on. 'L' (GNU) and 'x' (pax) members hold the name or size of
+// the member behind them.
 //
-//   block_ being filled -> header() -> left_ > 0: content -> pad_ > 0: filling -> block_ …
+//   block_ being filled -> header() -> left_ > 0: content -> pad_ > 0: filling
+//   -> block_ …
 #include "chexnet/storage/tar.hpp"
 
 #include <algorithm>
@@ -16,11 +18,13 @@ namespace {
 
 constexpr std::size_t kBlock = 512;
 
-// A number of a tar header: octal text, or base 256 when the first bit is set (GNU).
+// A number of a tar header: octal text, or base 256 when the first bit is set
+// (GNU).
 std::uint64_t number(std::span<const std::byte> field) {
   std::uint64_t value = 0;
   if ((field[0] & std::byte{0x80}) != std::byte{}) {
-    for (const auto b : field.subspan(1)) value = value << 8 | std::to_integer<std::uint64_t>(b);
+    for (const auto b : field.subspan(1))
+      value = value << 8 | std::to_integer<std::uint64_t>(b);
     return value;
   }
   for (const auto b : field) {
@@ -42,12 +46,14 @@ std::string text(std::span<const std::byte> field) {
 std::string short_name(std::span<const std::byte> header) {
   const std::string name = text(header.first(100));
   const bool is_ustar = std::memcmp(&header[257], "ustar\0", 6) == 0;
-  const std::string prefix = is_ustar ? text(header.subspan(345, 155)) : std::string();
+  const std::string prefix =
+      is_ustar ? text(header.subspan(345, 155)) : std::string();
   return prefix.empty() ? name : prefix + "/" + name;
 }
 
 bool is_zeros(std::span<const std::byte> block) {
-  return std::ranges::all_of(block, [](std::byte b) { return b == std::byte{}; });
+  return std::ranges::all_of(block,
+                             [](std::byte b) { return b == std::byte{}; });
 }
 
 // The checksum counts its own field as blanks.
@@ -68,18 +74,21 @@ void TarStream::feed(std::span<const std::byte> bytes) {
   while (!bytes.empty() && !ended_) {
     std::size_t used = 0;
     if (left_ > 0) {
-      used = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
+      used = static_cast<std::size_t>(
+          std::min<std::uint64_t>(left_, bytes.size()));
       content(bytes.first(used));
       left_ -= used;
       position_ += used;
       if (left_ == 0) end_of_content();
     } else if (pad_ > 0) {
-      used = static_cast<std::size_t>(std::min<std::uint64_t>(pad_, bytes.size()));
+      used =
+          static_cast<std::size_t>(std::min<std::uint64_t>(pad_, bytes.size()));
       pad_ -= used;
       position_ += used;
     } else {
       used = std::min(kBlock - block_.size(), bytes.size());
-      block_.insert(block_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(used));
+      block_.insert(block_.end(), bytes.begin(),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(used));
       position_ += used;
       if (block_.size() == kBlock) {
         header();
@@ -109,7 +118,8 @@ void TarStream::header() {
   const bool file = type_ == '0' || type_ == '\0' || type_ == '7';
   if (type_ == 'L' || type_ == 'x' || type_ == 'g') {
     if (left_ > (1 << 20))
-      throw DataError("[tar] " + path_ + ": a name of more than 1 MiB. Hint: is this a tar file?");
+      throw DataError("[tar] " + path_ +
+                      ": a name of more than 1 MiB. Hint: is this a tar file?");
     return;
   }
   wanted_ = file && left_ <= kLargestImage;
@@ -147,7 +157,9 @@ void TarStream::read_pax() {
     at += length;
 
     const auto blank = line.find(' '), equals = line.find('=');
-    if (blank == std::string::npos || equals == std::string::npos || blank > equals) continue;
+    if (blank == std::string::npos || equals == std::string::npos ||
+        blank > equals)
+      continue;
     const std::string key = line.substr(blank + 1, equals - blank - 1);
     const std::string value = line.substr(equals + 1);
     if (key == "path") long_name_ = value;
@@ -167,7 +179,8 @@ void TarStream::finish() const {
   if (!ended_) throw error("stops without its end mark");
 }
 
-std::vector<Entry> tar_entries(Store& store, const StoredFile& file, const ShowProgress& progress) {
+std::vector<Entry> tar_entries(Store& store, const StoredFile& file,
+                               const ShowProgress& progress) {
   std::vector<Entry> entries;
   TarStream tar(
       file.path, [](Entry&) {}, [&](Entry& e) { entries.push_back(e); });

@@ -1,17 +1,20 @@
 // How a member of a .tar.gz is reached without what lies before it:
 //
 //   .gz file    | block | block | block |  block  | block |
-//                               ^point             (inflating can start at a block's first bit …)
+//                               ^point             (inflating can start at a
+//                               block's first bit …)
 //   inflated    ................[32 KiB]|<- skip ->|<- length: the content ->|
-//                                ^window            (… given the 32 KiB that come before it)
+//                                ^window            (… given the 32 KiB that
+//                                come before it)
 //
-// The indexer inflates the archive once and keeps the last point and its window. Where a member's
-// content begins, it notes the point (offset, bit) and how far behind it the content lies (skip).
-// Of the window only those bytes are kept that the content's back references reach, directly or
-// through the skipped bytes: find_windows() tells which. Most images refer to none.
+// The indexer inflates the archive once and keeps the last point and its
+// window. Where a member's content begins, it notes the point (offset, bit) and
+// how far behind it the content lies (skip). Of the window only those bytes are
+// kept that the content's back references reach, directly or through the
+// skipped bytes: find_windows() tells which. Most images refer to none.
 //
-// out_ is [window, 32 KiB | fresh bytes]: what was inflated is moved down, so that the window
-// always lies in front of the next bytes.
+// out_ is [window, 32 KiB | fresh bytes]: what was inflated is moved down, so
+// that the window always lies in front of the next bytes.
 #include <zlib.h>
 
 #include <algorithm>
@@ -30,7 +33,8 @@ namespace {
 constexpr std::uint64_t kPiece = 4 << 20;  // bytes read at a time
 constexpr std::size_t kFresh = 1 << 20;    // bytes inflated at a time
 
-// The members that start from one point: their windows are found in one pass over it.
+// The members that start from one point: their windows are found in one pass
+// over it.
 struct Group {
   GzPoint point;
   std::vector<Entry> members;
@@ -43,7 +47,8 @@ class Indexer {
       : store_(store),
         file_(file),
         tar_(
-            file.path, [this](Entry& e) { begin(e); }, [this](Entry& e) { end(e); }),
+            file.path, [this](Entry& e) { begin(e); },
+            [this](Entry& e) { end(e); }),
         out_(kDeflateWindow + kFresh) {
     inflateInit2(&z_, kGzip);
   }
@@ -53,7 +58,8 @@ class Indexer {
 
   std::vector<Entry> run(const ShowProgress& progress) {
     while (read_ < file_.size) {
-      store_.read(file_.path, read_, std::min(kPiece, file_.size - read_), compressed_);
+      store_.read(file_.path, read_, std::min(kPiece, file_.size - read_),
+                  compressed_);
       if (compressed_.empty()) break;
       inflate_piece();
       read_ += compressed_.size();
@@ -70,12 +76,16 @@ class Indexer {
     assert(e.offset >= point_.out);
     e.skip = e.offset - point_.out;
     if (e.skip > kFarthestStart)
-      throw DataError("[tar] " + file_.path + ": the member at byte " + std::to_string(e.offset) +
-                      " of what it holds has no place near before it where inflating can start. "
-                      "Hint: unpack it and pack it again with gzip, or as .tar");
+      throw DataError(
+          "[tar] " + file_.path + ": the member at byte " +
+          std::to_string(e.offset) +
+          " of what it holds has no place near before it where inflating can "
+          "start. "
+          "Hint: unpack it and pack it again with gzip, or as .tar");
     e.offset = point_.first_byte();
     e.bit = point_.bit;
-    if (groups_.empty() || groups_.back().point.in != point_.in) groups_.push_back({point_, {}});
+    if (groups_.empty() || groups_.back().point.in != point_.in)
+      groups_.push_back({point_, {}});
   }
 
   void end(Entry& e) {
@@ -97,7 +107,8 @@ class Indexer {
       if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
         gzip_is_damaged(file_.path, in, z_.msg != nullptr ? z_.msg : "cut off");
       take(kFresh - z_.avail_out, in);
-      const bool at_boundary = (z_.data_type & 128) != 0 && (z_.data_type & 64) == 0;
+      const bool at_boundary =
+          (z_.data_type & 128) != 0 && (z_.data_type & 64) == 0;
       if (rc == Z_STREAM_END) {
         if (!next_gzip_member()) return;
       } else if (at_boundary) {
@@ -106,7 +117,8 @@ class Indexer {
     }
   }
 
-  // The `made` bytes behind the window, which `in` bytes of the file were needed for.
+  // The `made` bytes behind the window, which `in` bytes of the file were
+  // needed for.
   void take(std::size_t made, std::uint64_t in) {
     tar_.feed(std::span(out_).subspan(kDeflateWindow, made));
     out_total_ += made;
@@ -148,13 +160,16 @@ class Indexer {
   const StoredFile& file_;
   TarStream tar_;
   z_stream z_{};
-  std::vector<std::byte> compressed_, out_;  // out_: the window, then what is inflated next
-  std::uint64_t read_ = 0, out_total_ = 0;   // bytes of the file, and inflated
-  bool complete_ = true;                     // no gzip member is open
-  GzPoint point_;                            // the last block boundary
-  std::vector<std::pair<Group*, std::size_t>> ended_;  // members that ended in the bytes fed last
+  std::vector<std::byte> compressed_,
+      out_;  // out_: the window, then what is inflated next
+  std::uint64_t read_ = 0, out_total_ = 0;  // bytes of the file, and inflated
+  bool complete_ = true;                    // no gzip member is open
+  GzPoint point_;                           // the last block boundary
+  std::vector<std::pair<Group*, std::size_t>>
+      ended_;  // members that ended in the bytes fed last
   std::vector<Entry> entries_;
-  std::deque<Group> groups_;  // the last one's point may be that of the open member
+  std::deque<Group>
+      groups_;  // the last one's point may be that of the open member
 };
 
 }  // namespace
@@ -165,13 +180,15 @@ void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
   thread_local GzMiddle stream;
   thread_local std::vector<std::byte> unwanted(1 << 16);
   for (const auto& [at, value] : entry.window) {
-    if (at >= kDeflateWindow) gzip_is_damaged(path, entry.offset, "a window position beyond it");
+    if (at >= kDeflateWindow)
+      gzip_is_damaged(path, entry.offset, "a window position beyond it");
     window[at] = value;
   }
   stream.start(entry.bit, window);
   into.resize(entry.length);
   const auto inflate = [&](std::span<std::byte> out) {
-    if (!stream.run(compressed, out)) gzip_is_damaged(path, entry.offset, "no deflate data");
+    if (!stream.run(compressed, out))
+      gzip_is_damaged(path, entry.offset, "no deflate data");
     if (!out.empty()) gzip_is_damaged(path, entry.offset, "cut off");
   };
   for (std::uint64_t left = entry.skip; left > 0;) {

@@ -1,9 +1,11 @@
-// A record:   uint64 length | crc of it | data | crc of the data     little endian, CRCs masked
+// A record:   uint64 length | crc of it | data | crc of the data     little
+// endian, CRCs masked
 //             \______ 12 bytes _______/        \__ 4 bytes __/
 //
-// A length is used only after its own checksum agreed, and never beyond the file, so a flipped bit
-// is named as damage of this record and no allocation follows from it. Data is a tf.train.Example,
-// of which only image/* features are read, by protozero's pull parser.
+// A length is used only after its own checksum agreed, and never beyond the
+// file, so a flipped bit is named as damage of this record and no allocation
+// follows from it. Data is a tf.train.Example, of which only image/* features
+// are read, by protozero's pull parser.
 #include "chexnet/storage/tfrecord.hpp"
 
 #include <cassert>
@@ -19,11 +21,13 @@ namespace chexnet {
 namespace {
 
 // Field numbers of tensorflow/core/example/{example,feature}.proto.
-constexpr protozero::pbf_tag_type kExampleFeatures = 1, kFeaturesMap = 1, kMapKey = 1,
-                                  kMapValue = 2, kFeatureBytes = 1, kFeatureFloats = 2,
-                                  kFeatureInt64s = 3, kListValue = 1;
+constexpr protozero::pbf_tag_type kExampleFeatures = 1, kFeaturesMap = 1,
+                                  kMapKey = 1, kMapValue = 2, kFeatureBytes = 1,
+                                  kFeatureFloats = 2, kFeatureInt64s = 3,
+                                  kListValue = 1;
 
-constexpr std::uint32_t kMaskDelta = 0xa282ead8u;  // tensorflow/core/lib/hash/crc32c.h
+constexpr std::uint32_t kMaskDelta =
+    0xa282ead8u;  // tensorflow/core/lib/hash/crc32c.h
 
 std::uint32_t masked_crc(std::span<const std::byte> bytes) {
   const std::uint32_t crc = crc32c(bytes);
@@ -39,17 +43,22 @@ Number little_endian(const std::byte* at) {
 
 [[noreturn]] void no_example(const std::string& origin, const char* what) {
   throw DataError("[tfrecord] " + origin + ": " + what +
-                  ". Hint: records must be tf.train.Example with image/encoded, image/label and "
+                  ". Hint: records must be tf.train.Example with "
+                  "image/encoded, image/label and "
                   "image/filename");
 }
 
-std::string_view view_of(protozero::data_view v) { return {v.data(), v.size()}; }
+std::string_view view_of(protozero::data_view v) {
+  return {v.data(), v.size()};
+}
 
 // Calls use(key, feature) for each feature of an Example.
 template <class Use>
-void each_feature(std::span<const std::byte> data, const std::string& origin, Use use) {
+void each_feature(std::span<const std::byte> data, const std::string& origin,
+                  Use use) {
   try {
-    protozero::pbf_reader example(reinterpret_cast<const char*>(data.data()), data.size());
+    protozero::pbf_reader example(reinterpret_cast<const char*>(data.data()),
+                                  data.size());
     while (example.next(kExampleFeatures)) {
       protozero::pbf_reader features = example.get_message();
       while (features.next(kFeaturesMap)) {
@@ -96,59 +105,73 @@ std::string encode_example(const Example& example) {
     protozero::pbf_writer value(entry, kMapValue);
     fill(value);
   };
-  const auto bytes = [&](const char* key, const std::vector<std::string_view>& values) {
+  const auto bytes = [&](const char* key,
+                         const std::vector<std::string_view>& values) {
     feature(key, [&](protozero::pbf_writer& value) {
       protozero::pbf_writer list(value, kFeatureBytes);
-      for (const auto v : values) list.add_bytes(kListValue, v.data(), v.size());
+      for (const auto v : values)
+        list.add_bytes(kListValue, v.data(), v.size());
     });
   };
-  bytes("image/encoded",
-        {{reinterpret_cast<const char*>(example.image.data()), example.image.size()}});
+  bytes("image/encoded", {{reinterpret_cast<const char*>(example.image.data()),
+                           example.image.size()}});
   bytes("image/filename", {example.filename});
   feature("image/label", [&](protozero::pbf_writer& value) {
     protozero::pbf_writer list(value, kFeatureInt64s);
-    list.add_packed_int64(kListValue, example.labels.begin(), example.labels.end());
+    list.add_packed_int64(kListValue, example.labels.begin(),
+                          example.labels.end());
   });
-  if (!example.label_names.empty()) bytes("image/label_names", example.label_names);
+  if (!example.label_names.empty())
+    bytes("image/label_names", example.label_names);
   return data;
 }
 
-Example decode_example(std::span<const std::byte> data, const std::string& origin) {
+Example decode_example(std::span<const std::byte> data,
+                       const std::string& origin) {
   Example example;
   bool has_image = false;
-  each_feature(data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
-    if (key == "image/encoded") {
-      each_bytes(feature, [&](std::string_view v) { example.image = bytes_of(v); });
-      has_image = true;
-    } else if (key == "image/filename") {
-      each_bytes(feature, [&](std::string_view v) { example.filename = v; });
-    } else if (key == "image/label_names") {
-      each_bytes(feature, [&](std::string_view v) { example.label_names.push_back(v); });
-    } else if (key == "image/label") {
-      while (feature.next()) {
-        if (feature.tag() != kFeatureInt64s && feature.tag() != kFeatureFloats) {
-          feature.skip();
-          continue;
-        }
-        const bool floats = feature.tag() == kFeatureFloats;
-        protozero::pbf_reader list = feature.get_message();
-        while (list.next(kListValue)) {
-          // Writers may pack repeated numbers or not.
-          const bool packed = list.wire_type() == protozero::pbf_wire_type::length_delimited;
-          if (floats && packed) {
-            for (const float f : list.get_packed_float())
-              example.labels.push_back(static_cast<std::int64_t>(f));
-          } else if (floats) {
-            example.labels.push_back(static_cast<std::int64_t>(list.get_float()));
-          } else if (packed) {
-            for (const auto i : list.get_packed_int64()) example.labels.push_back(i);
-          } else {
-            example.labels.push_back(list.get_int64());
+  each_feature(
+      data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
+        if (key == "image/encoded") {
+          each_bytes(feature,
+                     [&](std::string_view v) { example.image = bytes_of(v); });
+          has_image = true;
+        } else if (key == "image/filename") {
+          each_bytes(feature,
+                     [&](std::string_view v) { example.filename = v; });
+        } else if (key == "image/label_names") {
+          each_bytes(feature, [&](std::string_view v) {
+            example.label_names.push_back(v);
+          });
+        } else if (key == "image/label") {
+          while (feature.next()) {
+            if (feature.tag() != kFeatureInt64s &&
+                feature.tag() != kFeatureFloats) {
+              feature.skip();
+              continue;
+            }
+            const bool floats = feature.tag() == kFeatureFloats;
+            protozero::pbf_reader list = feature.get_message();
+            while (list.next(kListValue)) {
+              // Writers may pack repeated numbers or not.
+              const bool packed = list.wire_type() ==
+                                  protozero::pbf_wire_type::length_delimited;
+              if (floats && packed) {
+                for (const float f : list.get_packed_float())
+                  example.labels.push_back(static_cast<std::int64_t>(f));
+              } else if (floats) {
+                example.labels.push_back(
+                    static_cast<std::int64_t>(list.get_float()));
+              } else if (packed) {
+                for (const auto i : list.get_packed_int64())
+                  example.labels.push_back(i);
+              } else {
+                example.labels.push_back(list.get_int64());
+              }
+            }
           }
         }
-      }
-    }
-  });
+      });
   if (!has_image) no_example(origin, "the record has no image/encoded");
   return example;
 }
@@ -156,11 +179,13 @@ Example decode_example(std::span<const std::byte> data, const std::string& origi
 std::span<const std::byte> example_image(std::span<const std::byte> data,
                                          const std::string& origin) {
   std::span<const std::byte> image;
-  each_feature(data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
-    if (key == "image/encoded")
-      each_bytes(feature, [&](std::string_view v) { image = bytes_of(v); });
-  });
-  if (image.data() == nullptr) no_example(origin, "the record has no image/encoded");
+  each_feature(
+      data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
+        if (key == "image/encoded")
+          each_bytes(feature, [&](std::string_view v) { image = bytes_of(v); });
+      });
+  if (image.data() == nullptr)
+    no_example(origin, "the record has no image/encoded");
   return image;
 }
 
@@ -175,12 +200,16 @@ void append_record(std::string& file, std::string_view data) {
   append(masked_crc(bytes_of(data)));
 }
 
-std::span<const std::byte> record_data(std::span<const std::byte> record, const std::string& path,
-                                       std::uint64_t offset, std::uint64_t number) {
+std::span<const std::byte> record_data(std::span<const std::byte> record,
+                                       const std::string& path,
+                                       std::uint64_t offset,
+                                       std::uint64_t number) {
   const auto damaged = [&](const char* what) -> DataError {
-    return DataError("[tfrecord] " + path + ": record " + std::to_string(number) + " at byte " +
+    return DataError("[tfrecord] " + path + ": record " +
+                     std::to_string(number) + " at byte " +
                      std::to_string(offset) + ": " + what +
-                     ". Hint: the file is damaged or not a TFRecord file; copy or write it again "
+                     ". Hint: the file is damaged or not a TFRecord file; copy "
+                     "or write it again "
                      "(and delete its .index file)");
   };
   if (record.size() < kRecordHead) throw damaged("the file is cut off");
@@ -213,22 +242,28 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
   const auto have = [&](std::uint64_t count) {
     if (offset >= start && offset + count <= start + bytes.size()) return;
     start = offset;
-    store.read(file.path, start, std::min(std::max(kPiece, count), file.size - start), bytes);
+    store.read(file.path, start,
+               std::min(std::max(kPiece, count), file.size - start), bytes);
   };
   while (offset < file.size) {
     have(std::min(kRecordHead, file.size - offset));
     const auto at = [&] { return std::span(bytes).subspan(offset - start); };
     std::uint64_t length = 0;
-    if (at().size() >= kRecordHead) length = little_endian<std::uint64_t>(at().data());
-    // A damaged length must not become an allocation; record_data() names the damage.
+    if (at().size() >= kRecordHead)
+      length = little_endian<std::uint64_t>(at().data());
+    // A damaged length must not become an allocation; record_data() names the
+    // damage.
     const std::uint64_t left = file.size - offset;
     const std::uint64_t whole =
-        length < left ? std::min(left, kRecordHead + length + kRecordTail) : kRecordHead;
+        length < left ? std::min(left, kRecordHead + length + kRecordTail)
+                      : kRecordHead;
     have(std::min(whole, left));
     const auto data = record_data(at(), file.path, offset, entries.size());
-    const std::string place = file.path + " record " + std::to_string(entries.size());
+    const std::string place =
+        file.path + " record " + std::to_string(entries.size());
     const Example example = decode_example(data, place);
-    if (example.filename.empty()) no_example(place, "the record has no image/filename");
+    if (example.filename.empty())
+      no_example(place, "the record has no image/filename");
     Entry entry;
     entry.name = example.filename;
     entry.offset = offset;
@@ -241,7 +276,8 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
   return entries;
 }
 
-std::string shard_name(const std::string& prefix, std::size_t shard, std::size_t shards) {
+std::string shard_name(const std::string& prefix, std::size_t shard,
+                       std::size_t shards) {
   assert(shard < shards);
   char text[32];
   std::snprintf(text, sizeof text, "-%05zu-of-%05zu", shard, shards);

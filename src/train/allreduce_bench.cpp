@@ -1,6 +1,7 @@
-// Each round begins at a barrier, and the slowest rank's time counts: what one rank finishes early
-// it only waited less. As nccl-tests counts, bandwidth on the bus is bytes / time x 2 (n - 1) / n,
-// which a ring carries over each link and which does not depend on n.
+// Each round begins at a barrier, and the slowest rank's time counts: what one
+// rank finishes early it only waited less. As nccl-tests counts, bandwidth on
+// the bus is bytes / time x 2 (n - 1) / n, which a ring carries over each link
+// and which does not depend on n.
 #include "chexnet/train/allreduce_bench.hpp"
 
 #include <ATen/ATen.h>
@@ -29,13 +30,17 @@ double median_s(Communicator& comm, int rounds, const Work& work) {
 
 }  // namespace
 
-std::vector<AllReduceRow> measure_allreduce(Communicator& comm, const Device& device,
-                                            const std::vector<double>& bytes, int rounds) {
+std::vector<AllReduceRow> measure_allreduce(Communicator& comm,
+                                            const Device& device,
+                                            const std::vector<double>& bytes,
+                                            int rounds) {
   std::vector<AllReduceRow> rows;
   comm.set_compression(GradientCompression::kNone);
   for (const double size : bytes) {
-    const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(size / 4));
-    const at::Tensor buffer = at::ones({count}, at::TensorOptions(at::kFloat).device(device.where));
+    const auto count =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(size / 4));
+    const at::Tensor buffer =
+        at::ones({count}, at::TensorOptions(at::kFloat).device(device.where));
     AllReduceRow row;
     row.bytes = 4.0 * static_cast<double>(count);
     const double seconds = median_s(comm, rounds, [&] {

@@ -1,5 +1,5 @@
-// The batch knows its shape by the sizes of its two arrays alone: S from the pixels of an image, K
-// from the labels of one.
+// The batch knows its shape by the sizes of its two arrays alone: S from the
+// pixels of an image, K from the labels of one.
 #include "chexnet/train/batch_tensors.hpp"
 
 #include <ATen/ATen.h>
@@ -14,14 +14,16 @@ BatchTensors tensors_of(const Batch& batch) {
   const std::int64_t images = batch.size;
   const auto pixels = static_cast<std::int64_t>(batch.images.size()) / images;
   const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(pixels)));
-  assert(images * side * side == static_cast<std::int64_t>(batch.images.size()));
+  assert(images * side * side ==
+         static_cast<std::int64_t>(batch.images.size()));
   const auto findings = static_cast<std::int64_t>(batch.labels.size()) / images;
   assert(images * findings == static_cast<std::int64_t>(batch.labels.size()));
 
   // LibTorch knows no tensors of constant memory.
   auto* labels = const_cast<float*>(batch.labels.data());
-  return {at::from_blob(batch.images.data(), {images, 1, side, side}, at::kByte),
-          at::from_blob(labels, {images, findings}, at::kFloat)};
+  return {
+      at::from_blob(batch.images.data(), {images, 1, side, side}, at::kByte),
+      at::from_blob(labels, {images, findings}, at::kFloat)};
 }
 
 }  // namespace chexnet

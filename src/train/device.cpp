@@ -13,30 +13,36 @@
 namespace chexnet {
 namespace {
 
-int shared_by(const std::vector<std::string>& of_ranks, const std::string& mine) {
+int shared_by(const std::vector<std::string>& of_ranks,
+              const std::string& mine) {
   int count = 0;
   for (const auto& text : of_ranks) count += text == mine ? 1 : 0;
   return count;
 }
 
-// Every rank must come to the same decision, so each test below is of all ranks (any_rank): a rank
-// that threw alone would leave the others in the next collective.
+// Every rank must come to the same decision, so each test below is of all ranks
+// (any_rank): a rank that threw alone would leave the others in the next
+// collective.
 //
-// A rank's GPU, or nothing where ranks compute on CPUs; the same decision on every rank.
-void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) {
-  if (config.device != DeviceKind::kCpu) device.cuda = CudaLibrary::open_if_present();
-  // Every rank must decide alike, so a node whose driver is broken is an error and not a slow rank.
+// A rank's GPU, or nothing where ranks compute on CPUs; the same decision on
+// every rank.
+void choose_gpu(const LaunchConfig& config, Communicator& comm,
+                Device& device) {
+  if (config.device != DeviceKind::kCpu)
+    device.cuda = CudaLibrary::open_if_present();
+  // Every rank must decide alike, so a node whose driver is broken is an error
+  // and not a slow rank.
   const bool some_have = any_rank(comm, device.cuda != nullptr);
   const bool some_lack = any_rank(comm, device.cuda == nullptr);
   if (config.device == DeviceKind::kCuda && some_lack)
-    throw DeviceError(
-        "[device] launch.device=cuda, but " + host_name() +
-        " has no usable GPU or one of the ranks has none. Hint: nvidia-smi; is the driver loaded?");
+    throw DeviceError("[device] launch.device=cuda, but " + host_name() +
+                      " has no usable GPU or one of the ranks has none. Hint: "
+                      "nvidia-smi; is the driver loaded?");
   if (some_have && some_lack)
-    throw DeviceError(
-        "[device] only some of the ranks see a GPU (" + host_name() +
-        (device.cuda ? " does" : " does not") +
-        "). Hint: check CUDA_VISIBLE_DEVICES and the driver, or set launch.device=cpu");
+    throw DeviceError("[device] only some of the ranks see a GPU (" +
+                      host_name() + (device.cuda ? " does" : " does not") +
+                      "). Hint: check CUDA_VISIBLE_DEVICES and the driver, or "
+                      "set launch.device=cpu");
   if (device.cuda == nullptr) return;
   const int count = device.cuda->device_count();
   const int index = comm.world().local_rank % count;
@@ -46,12 +52,16 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm, Device& device) 
   const std::string place = host_name() + " " + device.gpu.uuid;
   const bool doubled = shared_by(gather_text(comm, place), place) > 1;
   if (any_rank(comm, doubled))
-    throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name + " " +
-                      device.gpu.uuid + " on " + host_name() +
-                      "). Hint: start one rank per GPU: this host shows " + std::to_string(count));
-  const std::string idle = idle_gpus_problem(process_environment(), count, comm.world().local_size);
+    throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name +
+                      " " + device.gpu.uuid + " on " + host_name() +
+                      "). Hint: start one rank per GPU: this host shows " +
+                      std::to_string(count));
+  const std::string idle =
+      idle_gpus_problem(process_environment(), count, comm.world().local_size);
   if (config.ranks_per_node == 0 && any_rank(comm, !idle.empty()))
-    throw DeviceError(idle.empty() ? "[device] another host has idle GPUs; see its message" : idle);
+    throw DeviceError(
+        idle.empty() ? "[device] another host has idle GPUs; see its message"
+                     : idle);
 }
 
 int compute_threads(const LaunchConfig& config, int cores) {
@@ -63,10 +73,13 @@ int compute_threads(const LaunchConfig& config, int cores) {
 
 std::string describe(const Device& device, const std::string& cpus) {
   if (device.cuda == nullptr)
-    return "CPU " + cpus + ", " + std::to_string(device.threads) + " threads per rank";
+    return "CPU " + cpus + ", " + std::to_string(device.threads) +
+           " threads per rank";
   const GpuInfo& gpu = device.gpu;
-  return gpu.name + " (sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor) + ", " +
-         readable_bytes(static_cast<double>(gpu.memory_bytes)) + "), " + device.cuda->versions();
+  return gpu.name + " (sm_" + std::to_string(gpu.major) +
+         std::to_string(gpu.minor) + ", " +
+         readable_bytes(static_cast<double>(gpu.memory_bytes)) + "), " +
+         device.cuda->versions();
 }
 
 }  // namespace
@@ -74,11 +87,13 @@ std::string describe(const Device& device, const std::string& cpus) {
 Device choose_device(const LaunchConfig& config, Communicator& comm) {
   Device device;
   choose_gpu(config, comm, device);
-  const RankPlacement placement = place_ranks(comm, config.bind, {device.gpu.uuid, device.gpu.name},
-                                              started_as_rank(process_environment()));
+  const RankPlacement placement =
+      place_ranks(comm, config.bind, {device.gpu.uuid, device.gpu.name},
+                  started_as_rank(process_environment()));
   device.placements = placement.table;
   for (const auto& warning : placement.warnings) log_warning(warning);
-  const std::string narrow = narrow_step_problem(process_environment(), placement.cpus.size());
+  const std::string narrow =
+      narrow_step_problem(process_environment(), placement.cpus.size());
   if (!narrow.empty()) log_warning(narrow);
   device.cores = placement.cores;
   device.threads = compute_threads(config, device.cores);

@@ -1,5 +1,6 @@
-// `best` is a link that rank 0 moves. Rank 0 alone looks whether it is there and reads it; the
-// others get the weights by broadcast. On a shared file system they might still see the old link.
+// `best` is a link that rank 0 moves. Rank 0 alone looks whether it is there
+// and reads it; the others get the weights by broadcast. On a shared file
+// system they might still see the old link.
 #include "chexnet/train/final_evaluation.hpp"
 
 #include <limits>
@@ -13,21 +14,24 @@ namespace chexnet {
 namespace {
 
 // True when there are such weights; they are in the network of every rank then.
-bool take_best_weights(const TrainingLoop::Parts& parts, const TrainState& state) {
+bool take_best_weights(const TrainingLoop::Parts& parts,
+                       const TrainState& state) {
   Communicator& comm = parts.comm;
   const auto best = parts.folder.path() / "checkpoints" / "best";
   std::error_code error;
-  const bool there = state.best_step >= 0 && std::filesystem::exists(best, error);
+  const bool there =
+      state.best_step >= 0 && std::filesystem::exists(best, error);
   if (!any_rank(comm, comm.rank() == 0 && there)) return false;
   if (comm.rank() == 0)
-    read_network(best / "model.safetensors", parts.config, parts.dataset.manifest.findings,
-                 parts.network.parameters());
+    read_network(best / "model.safetensors", parts.config,
+                 parts.dataset.manifest.findings, parts.network.parameters());
   broadcast_from_rank_0(comm, parts.network.parameters(), nullptr);
   return true;
 }
 
-void write_scores(const TrainingLoop::Parts& parts, const TrainState& state, bool best,
-                  const std::string& split, const Predictions& predictions, const Scores& scores) {
+void write_scores(const TrainingLoop::Parts& parts, const TrainState& state,
+                  bool best, const std::string& split,
+                  const Predictions& predictions, const Scores& scores) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   write_atomically(parts.folder.path() / ("predictions_" + split + ".csv"),
                    predictions_csv(predictions));
@@ -47,15 +51,16 @@ void write_scores(const TrainingLoop::Parts& parts, const TrainState& state, boo
 
 }  // namespace
 
-std::optional<std::vector<SplitScores>> final_evaluation(const TrainingLoop::Parts& parts,
-                                                         const TrainState& state) {
+std::optional<std::vector<SplitScores>> final_evaluation(
+    const TrainingLoop::Parts& parts, const TrainState& state) {
   const bool best = take_best_weights(parts, state);
   std::vector<SplitScores> results;
   for (const SplitName asked : parts.config.eval.splits) {
     const std::string name = choice_name(asked);
     const Split& split = parts.dataset.splits.named(name);
     if (split.rows.empty()) continue;
-    const auto prediction = predict_split(parts, split, [&] { return parts.stop.asked(0); });
+    const auto prediction =
+        predict_split(parts, split, [&] { return parts.stop.asked(0); });
     if (!prediction) return std::nullopt;
     Scores scores = score(prediction->predictions, parts.config.eval.findings);
     scores.loss = prediction->loss;

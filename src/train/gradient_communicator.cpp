@@ -1,5 +1,6 @@
-// NCCL carries gradients only. Everything else between ranks stays with the communicator that it is
-// built around, so one process has one order of collectives.
+// NCCL carries gradients only. Everything else between ranks stays with the
+// communicator that it is built around, so one process has one order of
+// collectives.
 #include "chexnet/train/gradient_communicator.hpp"
 
 #include <cassert>
@@ -7,12 +8,13 @@
 
 namespace chexnet {
 
-std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host,
-                                                    const Device& device,
-                                                    const LaunchConfig& config) {
+std::unique_ptr<Communicator> gradient_communicator(
+    std::unique_ptr<Communicator> host, const Device& device,
+    const LaunchConfig& config) {
   assert(host != nullptr);
   if (device.cuda == nullptr || host->size() == 1) return host;
-  return device.cuda->make_nccl(std::move(host), device.where.index(), config.timeout_s);
+  return device.cuda->make_nccl(std::move(host), device.where.index(),
+                                config.timeout_s);
 }
 
 }  // namespace chexnet

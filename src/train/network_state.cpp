@@ -1,11 +1,13 @@
 // Two files of a checkpoint:
 //
-//   model.safetensors      name -> weights, running statistics; metadata "chexnet": the description
-//                          (JSON) that makes the file enough to score with, wherever it is carried
+//   model.safetensors      name -> weights, running statistics; metadata
+//   "chexnet": the description
+//                          (JSON) that makes the file enough to score with,
+//                          wherever it is carried
 //   optimizer.safetensors  slot/name -> state; metadata "steps"
 //
-// Flat buffers are cut at parameter borders, so the files do not depend on ranks or buckets, and
-// PyTorch reads the first one by its own names.
+// Flat buffers are cut at parameter borders, so the files do not depend on
+// ranks or buckets, and PyTorch reads the first one by its own names.
 #include "chexnet/train/network_state.hpp"
 
 #include <ATen/ATen.h>
@@ -38,36 +40,42 @@ void share(Communicator& comm, at::Tensor tensor) {
 
 nlohmann::json preprocessing_json(const DataConfig& data) {
   const Preprocessing evaluated = evaluation_preprocessing(data);
-  return {{"resize", data.resize},
-          {"eval_resize", data.eval_resize},
-          {"crop", data.crop},
-          {"eval_crop_begin", center_crop_begin(evaluated.resize, evaluated.crop)},
-          {"resize_kind", choice_name(data.resize_kind)},
-          {"jpeg", data.jpeg_scale == JpegScale::kAuto
-                       ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
-                       : "decoded at full size"},
-          {"mean", data.mean},
-          {"std", data.std}};
+  return {
+      {"resize", data.resize},
+      {"eval_resize", data.eval_resize},
+      {"crop", data.crop},
+      {"eval_crop_begin", center_crop_begin(evaluated.resize, evaluated.crop)},
+      {"resize_kind", choice_name(data.resize_kind)},
+      {"jpeg",
+       data.jpeg_scale == JpegScale::kAuto
+           ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
+           : "decoded at full size"},
+      {"mean", data.mean},
+      {"std", data.std}};
 }
 
 }  // namespace
 
 std::string model_description(const Config& config, const Dataset& dataset) {
   nlohmann::json splits;
-  for (const Split* split : {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
-    splits[split->name] = {{"images", split->rows.size()}, {"sha256", split->sha256}};
-  const nlohmann::json json = {{"arch", config.model.arch},
-                               {"findings", dataset.manifest.findings},
-                               {"preprocessing", preprocessing_json(config.data)},
-                               {"config", config_yaml(without_places(config))},
-                               {"manifest_sha256", dataset.manifest.sha256},
-                               {"splits", splits},
-                               {"notice", "research use, not a medical device"}};
+  for (const Split* split :
+       {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
+    splits[split->name] = {{"images", split->rows.size()},
+                           {"sha256", split->sha256}};
+  const nlohmann::json json = {
+      {"arch", config.model.arch},
+      {"findings", dataset.manifest.findings},
+      {"preprocessing", preprocessing_json(config.data)},
+      {"config", config_yaml(without_places(config))},
+      {"manifest_sha256", dataset.manifest.sha256},
+      {"splits", splits},
+      {"notice", "research use, not a medical device"}};
   return json_text(json);
 }
 
-void write_network(const std::filesystem::path& folder, const Parameters& parameters,
-                   const Optimizer& optimizer, std::int64_t step, const std::string& description) {
+void write_network(const std::filesystem::path& folder,
+                   const Parameters& parameters, const Optimizer& optimizer,
+                   std::int64_t step, const std::string& description) {
   save_weights(folder / "model.safetensors", parameters, step,
                {{"format", "pt"}, {"chexnet", description}});
   std::vector<at::Tensor> alive;
@@ -75,13 +83,15 @@ void write_network(const std::filesystem::path& folder, const Parameters& parame
   for (const auto& [slot, flat] : optimizer.slots()) {
     const at::Tensor host = flat.to(at::kCPU).contiguous();
     alive.push_back(host);
-    const auto type = host.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32;
+    const auto type = host.scalar_type() == at::kDouble ? ElementType::kF64
+                                                        : ElementType::kF32;
     for (const auto& p : parameters.list())
       arrays.push_back(
           {slot + "/" + p.name, type, p.shape,
            std::span<const std::byte>(bytes_of(host))
                .subspan(static_cast<std::size_t>(p.begin) * element_bytes(type),
-                        static_cast<std::size_t>(p.end - p.begin) * element_bytes(type))});
+                        static_cast<std::size_t>(p.end - p.begin) *
+                            element_bytes(type))});
   }
   write_safetensors(folder / "optimizer.safetensors", arrays,
                     {{"steps", std::to_string(optimizer.steps())}});
@@ -90,18 +100,22 @@ void write_network(const std::filesystem::path& folder, const Parameters& parame
 namespace {
 
 // The description inside a checkpoint's weights.
-nlohmann::json description_of(const SafetensorsFile& file, const std::filesystem::path& path) {
+nlohmann::json description_of(const SafetensorsFile& file,
+                              const std::filesystem::path& path) {
   const auto found = file.metadata().find("chexnet");
-  auto json = found == file.metadata().end() ? nlohmann::json(nlohmann::json::value_t::discarded)
-                                             : nlohmann::json::parse(found->second, nullptr, false);
+  auto json = found == file.metadata().end()
+                  ? nlohmann::json(nlohmann::json::value_t::discarded)
+                  : nlohmann::json::parse(found->second, nullptr, false);
   const auto has = [&](const char* key, auto type) {
     return json.contains(key) && json[key].type() == type;
   };
   using Type = nlohmann::json::value_t;
-  if (!has("arch", Type::string) || !has("findings", Type::array) || !has("config", Type::string))
-    throw CheckpointError("[checkpoint] " + path.string() +
-                          ": is no model of this program: its findings and preprocessing are not "
-                          "known. Hint: for plain weights use model.weights");
+  if (!has("arch", Type::string) || !has("findings", Type::array) ||
+      !has("config", Type::string))
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": is no model of this program: its findings and preprocessing are not "
+        "known. Hint: for plain weights use model.weights");
   return json;
 }
 
@@ -118,33 +132,41 @@ nlohmann::json as_stored(const std::vector<std::string>& names) {
 
 ModelCard read_model_card(const std::filesystem::path& file) {
   const SafetensorsFile weights(file);
-  return {description_of(weights, file)["config"], findings_of(weights, file.string())};
+  return {description_of(weights, file)["config"],
+          findings_of(weights, file.string())};
 }
 
-void check_same_data(const std::filesystem::path& folder, const Dataset& dataset) {
+void check_same_data(const std::filesystem::path& folder,
+                     const Dataset& dataset) {
   const auto path = folder / "model.safetensors";
   const auto json = description_of(SafetensorsFile(path), path);
   const nlohmann::json::json_pointer train_sum("/splits/train/sha256");
-  if (!json.contains(train_sum) || json.at(train_sum) != dataset.splits.train.sha256)
-    throw CheckpointError("[checkpoint] " + path.string() +
-                          ": was trained on another training split than this config makes. Hint: "
-                          "resume with the lists, table and seed of that run (its config.yaml and "
-                          "split.csv)");
+  if (!json.contains(train_sum) ||
+      json.at(train_sum) != dataset.splits.train.sha256)
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": was trained on another training split than this config makes. Hint: "
+        "resume with the lists, table and seed of that run (its config.yaml "
+        "and "
+        "split.csv)");
   if (json.value("manifest_sha256", "") != dataset.manifest.sha256)
     log_warning("[checkpoint] " + dataset.manifest.path +
-                " is not the file this run started with: labels may differ (NIH released two "
+                " is not the file this run started with: labels may differ "
+                "(NIH released two "
                 "versions)");
 }
 
 void read_network(const std::filesystem::path& path, const Config& config,
-                  const std::vector<std::string>& findings, Parameters& parameters) {
+                  const std::vector<std::string>& findings,
+                  Parameters& parameters) {
   const SafetensorsFile file(path);
   const auto json = description_of(file, path);
   const auto differs = [&](const std::string& what, const std::string& saved,
                            const std::string& asked) {
-    throw CheckpointError("[checkpoint] " + path.string() + ": its " + what + " is " + saved +
-                          ", the config says " + asked +
-                          ". Hint: use the config of that run, or another checkpoint");
+    throw CheckpointError(
+        "[checkpoint] " + path.string() + ": its " + what + " is " + saved +
+        ", the config says " + asked +
+        ". Hint: use the config of that run, or another checkpoint");
   };
   if (json.value("arch", "") != config.model.arch)
     differs("network", json.value("arch", "?"), config.model.arch);
@@ -153,12 +175,13 @@ void read_network(const std::filesystem::path& path, const Config& config,
             json_text(nlohmann::json(findings)));
   const auto wanted = preprocessing_json(config.data);
   const auto saved = field(json, "preprocessing");
-  if (saved != wanted) differs("preprocessing", json_text(saved), json_text(wanted));
+  if (saved != wanted)
+    differs("preprocessing", json_text(saved), json_text(wanted));
   load_weights(file, path.string(), findings, parameters);
 }
 
-void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,
-                    Optimizer& optimizer) {
+void read_optimizer(const std::filesystem::path& folder,
+                    const Parameters& parameters, Optimizer& optimizer) {
   const auto path = folder / "optimizer.safetensors";
   const SafetensorsFile file(path);
   for (const auto& [slot, flat] : optimizer.slots()) {
@@ -167,12 +190,15 @@ void read_optimizer(const std::filesystem::path& folder, const Parameters& param
     for (const auto& p : parameters.list()) {
       const NamedArray* array = file.find(slot + "/" + p.name);
       if (array == nullptr ||
-          array->data.size() != static_cast<std::size_t>(p.end - p.begin) * element)
-        throw CheckpointError(
-            "[checkpoint] " + path.string() + ": no state '" + slot + "/" + p.name +
-            "' of the right size. Hint: was the run started with another optimizer or precision?");
-      std::memcpy(bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element,
-                  array->data.data(), array->data.size());
+          array->data.size() !=
+              static_cast<std::size_t>(p.end - p.begin) * element)
+        throw CheckpointError("[checkpoint] " + path.string() + ": no state '" +
+                              slot + "/" + p.name +
+                              "' of the right size. Hint: was the run started "
+                              "with another optimizer or precision?");
+      std::memcpy(
+          bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element,
+          array->data.data(), array->data.size());
     }
     at::Tensor target = flat;
     target.copy_(host);
@@ -182,18 +208,21 @@ void read_optimizer(const std::filesystem::path& folder, const Parameters& param
 
 std::string parameters_sha256(const Parameters& parameters) {
   Sha256 sum;
-  for (const at::Tensor& flat : {parameters.flat_values(), parameters.flat_running()})
+  for (const at::Tensor& flat :
+       {parameters.flat_values(), parameters.flat_running()})
     sum.update(bytes_of(flat.to(at::kCPU).contiguous()));
   return sum.hex();
 }
 
-void broadcast_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer) {
+void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
+                           Optimizer* optimizer) {
   if (comm.size() > 1) {
     share(comm, parameters.flat_values());
     share(comm, parameters.flat_running());
     if (optimizer != nullptr) {
       for (const auto& [name, flat] : optimizer->slots()) share(comm, flat);
-      auto steps = static_cast<double>(comm.rank() == 0 ? optimizer->steps() : 0);
+      auto steps =
+          static_cast<double>(comm.rank() == 0 ? optimizer->steps() : 0);
       comm.all_reduce(std::span(&steps, 1), ReduceOp::kMax);
       optimizer->set_steps(static_cast<std::int64_t>(steps));
     }
@@ -201,7 +230,8 @@ void broadcast_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer
     for (std::size_t r = 1; r < hashes.size(); ++r)
       if (hashes[r] != hashes[0])
         throw DeviceError("[train] rank " + std::to_string(r) +
-                          " has other weights than rank 0 after the broadcast. Hint: hardware or "
+                          " has other weights than rank 0 after the broadcast. "
+                          "Hint: hardware or "
                           "transport fault");
   }
   parameters.refresh_compute_copies();

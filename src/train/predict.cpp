@@ -1,12 +1,13 @@
-// A split of n images on R ranks. Rank r scores the images r, r + R, r + 2R, …, so what it sends is
-// in its own order, and image i is found as line i / R of rank i % R:
+// A split of n images on R ranks. Rank r scores the images r, r + R, r + 2R, …,
+// so what it sends is in its own order, and image i is found as line i / R of
+// rank i % R:
 //
-//   rank 0: | 0 | 3 | 6 |        a line: K logits, then one flag (1 = damaged, no logits that
-//   count) rank 1: | 1 | 4 | 7 | rank 2: | 2 | 5 | - |        the end is padding, which is computed
-//   and not sent
+//   rank 0: | 0 | 3 | 6 |        a line: K logits, then one flag (1 = damaged,
+//   no logits that count) rank 1: | 1 | 4 | 7 | rank 2: | 2 | 5 | - | the end
+//   is padding, which is computed and not sent
 //
-// Every rank gets every line and puts the prediction together by itself, so all of them agree on
-// what is not finite without asking again.
+// Every rank gets every line and puts the prediction together by itself, so all
+// of them agree on what is not finite without asking again.
 #include "chexnet/train/predict.hpp"
 
 #include <ATen/ATen.h>
@@ -49,12 +50,14 @@ std::string reason_of(const std::string& message) {
   return message.substr(0, message.find(". Hint: "));
 }
 
-[[noreturn]] void refuse_not_finite(const Split& split, std::size_t not_finite, std::size_t all) {
-  throw NumericError("[evaluate] the " + split.name + " split: " + std::to_string(not_finite) +
-                     " of " + std::to_string(all) +
-                     " logits are not finite: the network has diverged. Hint: start a new run "
-                     "with a lower train.lr or with train.clip_norm; earlier checkpoints are "
-                     "untouched");
+[[noreturn]] void refuse_not_finite(const Split& split, std::size_t not_finite,
+                                    std::size_t all) {
+  throw NumericError(
+      "[evaluate] the " + split.name + " split: " + std::to_string(not_finite) +
+      " of " + std::to_string(all) +
+      " logits are not finite: the network has diverged. Hint: start a new run "
+      "with a lower train.lr or with train.clip_norm; earlier checkpoints are "
+      "untouched");
 }
 
 // What this rank found out about its images.
@@ -91,7 +94,8 @@ std::optional<OwnPart> score_own_part(const RunContext& run, const Split& split,
                            Augmentation::none(), 0);
   const EvalSampler sampler(split.rows, run.comm.rank(), run.comm.size());
   Loader loader(run.dataset.manifest, reader, sampler,
-                loader_options(data, static_cast<int>(batch), reader.source(), run.device.cores),
+                loader_options(data, static_cast<int>(batch), reader.source(),
+                               run.device.cores),
                 run.device.batch_memory());
 
   Progress progress(run.comm.rank() == 0);
@@ -103,10 +107,13 @@ std::optional<OwnPart> score_own_part(const RunContext& run, const Split& split,
       return std::nullopt;
     }
     const Batch& next = loader.next();
-    const at::Tensor logits = run.network.forward(tensors_of(next).images, Mode::kInference);
+    const at::Tensor logits =
+        run.network.forward(tensors_of(next).images, Mode::kInference);
     add_lines(next, logits.to(at::kCPU, at::kDouble).contiguous(), own);
-    const double done = static_cast<double>(b + 1) / static_cast<double>(batches);
-    progress.show("evaluating " + split.name + ": " + percent_and_time_left(done, now_s() - start));
+    const double done =
+        static_cast<double>(b + 1) / static_cast<double>(batches);
+    progress.show("evaluating " + split.name + ": " +
+                  percent_and_time_left(done, now_s() - start));
   }
   progress.clear();
   return own;
@@ -115,7 +122,8 @@ std::optional<OwnPart> score_own_part(const RunContext& run, const Split& split,
 // Puts the lines of all ranks together, in the split's order.
 class Assembly {
  public:
-  Assembly(const RunContext& run, const Split& split) : run_(run), split_(split) {
+  Assembly(const RunContext& run, const Split& split)
+      : run_(run), split_(split) {
     result_.predictions.findings = run.dataset.manifest.findings;
   }
 
@@ -123,14 +131,16 @@ class Assembly {
   void add_scored(std::size_t row, const double* line) {
     const float* labels = add_labels(row, "");
     for (std::size_t k = 0; k < findings(); ++k) {
-      result_.predictions.probabilities.push_back(1.0 / (1.0 + std::exp(-line[k])));
+      result_.predictions.probabilities.push_back(1.0 /
+                                                  (1.0 + std::exp(-line[k])));
       if (!std::isfinite(line[k])) {
         ++not_finite_;
         continue;
       }
       if (std::isnan(labels[k])) continue;
       const LossWeights& weights = run_.weights;
-      loss_ += entry_loss(line[k], labels[k], weights.positive[k], weights.negative[k]);
+      loss_ += entry_loss(line[k], labels[k], weights.positive[k],
+                          weights.negative[k]);
       ++entries_;
     }
   }
@@ -138,12 +148,15 @@ class Assembly {
   void add_damaged(std::size_t row, const std::string& message) {
     add_labels(row, reason_of(message));
     auto& probabilities = result_.predictions.probabilities;
-    probabilities.insert(probabilities.end(), findings(), std::numeric_limits<double>::quiet_NaN());
+    probabilities.insert(probabilities.end(), findings(),
+                         std::numeric_limits<double>::quiet_NaN());
   }
 
   SplitPrediction finish() {
-    if (not_finite_ > 0) refuse_not_finite(split_, not_finite_, split_.rows.size() * findings());
-    result_.loss = entries_ > 0 ? loss_ / entries_ : std::numeric_limits<double>::quiet_NaN();
+    if (not_finite_ > 0)
+      refuse_not_finite(split_, not_finite_, split_.rows.size() * findings());
+    result_.loss = entries_ > 0 ? loss_ / entries_
+                                : std::numeric_limits<double>::quiet_NaN();
     return std::move(result_);
   }
 
@@ -167,16 +180,19 @@ class Assembly {
 
 }  // namespace
 
-std::optional<SplitPrediction> predict_split(const RunContext& run, const Split& split,
-                                             const std::function<bool()>& stop) {
+std::optional<SplitPrediction> predict_split(
+    const RunContext& run, const Split& split,
+    const std::function<bool()>& stop) {
   assert(run.weights.positive.size() == run.dataset.manifest.finding_count());
   const std::int64_t asked = run.config.eval.threads;
-  const ThreadScope threads(asked > 0 ? static_cast<int>(asked) : run.device.threads);
+  const ThreadScope threads(asked > 0 ? static_cast<int>(asked)
+                                      : run.device.threads);
   const auto own = score_own_part(run, split, stop);
   if (!own) return std::nullopt;
   const std::size_t images = split.rows.size();
-  const DamageByRank damage = accept_damage(DamagePolicy::of(run.config.data), own->damaged, images,
-                                            split.name, "", run.comm);
+  const DamageByRank damage =
+      accept_damage(DamagePolicy::of(run.config.data), own->damaged, images,
+                    split.name, "", run.comm);
 
   const auto parts = run.comm.all_gather(std::as_bytes(std::span(own->lines)));
   const auto ranks = parts.size();
@@ -186,7 +202,8 @@ std::optional<SplitPrediction> predict_split(const RunContext& run, const Split&
   Assembly assembly(run, split);
   for (std::size_t i = 0; i < images; ++i) {
     const std::size_t rank = i % ranks;
-    std::memcpy(line.data(), parts[rank].data() + i / ranks * line_bytes, line_bytes);
+    std::memcpy(line.data(), parts[rank].data() + i / ranks * line_bytes,
+                line_bytes);
     if (line.back() == 0)
       assembly.add_scored(split.rows[i], line.data());
     else

@@ -2,10 +2,9 @@
 //
 //   whole       read + decode + copy + compute + gradients of others
 //   same_batch                  copy + compute + gradients of others
-//   no_copy                            compute + gradients of others   (GPU only)
-//   alone                       copy + compute                         (several ranks only)
-//   load        read + decode
-//   read        read
+//   no_copy                            compute + gradients of others   (GPU
+//   only) alone                       copy + compute (several ranks only) load
+//   read + decode read        read
 #include "chexnet/train/stage_rates.hpp"
 
 #include <ATen/ATen.h>
@@ -41,11 +40,12 @@ class StageBench {
         reader_(*run.dataset.images, training_preprocessing(run.config.data),
                 augmentation_of(run.config.data), 1),
         sampler_(run.dataset.splits.train.rows,
-                 {.batch = static_cast<std::uint64_t>(options.images * run.comm.size()),
+                 {.batch = static_cast<std::uint64_t>(options.images *
+                                                      run.comm.size()),
                   .rank = run.comm.rank(),
                   .world_size = run.comm.size()}),
-        as_configured_(
-            loader_options(run.config.data, options.images, *run.dataset.images, run.device.cores)),
+        as_configured_(loader_options(run.config.data, options.images,
+                                      *run.dataset.images, run.device.cores)),
         step_(run.network, run.comm, options.step),
         silent_(run.network, run.comm, without_others(options.step)),
         entries_(static_cast<double>(options.images * run.comm.size()) *
@@ -67,21 +67,24 @@ class StageBench {
     if (options_.show) options_.show(what);
   }
 
-  // All rates with the network in them. Returns how many workers the loader came to use.
+  // All rates with the network in them. Returns how many workers the loader
+  // came to use.
   int measure_computing(StageRates& rates) {
     Loader loader(run_.dataset.manifest, reader_, sampler_, as_configured_,
                   run_.device.batch_memory());
-    rates.whole =
-        rate_of("the run as configured", [&] { train(step_, tensors_of(loader.next())); });
+    rates.whole = rate_of("the run as configured",
+                          [&] { train(step_, tensors_of(loader.next())); });
     const BatchTensors same = tensors_of(loader.next());
-    rates.same_batch = rate_of("the same batch again", [&] { train(step_, same); });
+    rates.same_batch =
+        rate_of("the same batch again", [&] { train(step_, same); });
     if (run_.device.cuda != nullptr) {
       const BatchTensors there = {same.images.to(run_.device.where),
                                   same.labels.to(run_.device.where)};
       rates.no_copy = rate_of("without the copy", [&] { train(step_, there); });
     }
     if (run_.comm.size() > 1)
-      rates.alone = rate_of("without gradients of others", [&] { train(silent_, same); });
+      rates.alone =
+          rate_of("without gradients of others", [&] { train(silent_, same); });
     return std::max(1, loader.stats().workers);
   }
 
@@ -110,7 +113,8 @@ class StageBench {
   double load_rate(int threads) const {
     Loader::Options alone = as_configured_;
     alone.workers = threads;
-    Loader loader(run_.dataset.manifest, reader_, sampler_, alone, run_.device.batch_memory());
+    Loader loader(run_.dataset.manifest, reader_, sampler_, alone,
+                  run_.device.batch_memory());
     for (int i = 0; i < kBatchesInRing; ++i) loader.next();
     const double start = now_s();
     int batches = 0;
@@ -149,7 +153,8 @@ class StageBench {
 
 }  // namespace
 
-StageMeasurement measure_stages(const RunContext& run, const StageRateOptions& options) {
+StageMeasurement measure_stages(const RunContext& run,
+                                const StageRateOptions& options) {
   assert(options.images > 0 && options.rounds > 0);
   assert(!run.dataset.splits.train.rows.empty());
   return StageBench(run, options).measure();

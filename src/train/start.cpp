@@ -2,10 +2,13 @@
 //
 //                weights                   best, plateau, early stop
 //   fresh        drawn, or model.weights   empty
-//   resumed      the checkpoint's          the checkpoint's, where the validation split is scored
-//                                          as it was (validation_sha256); else empty
+//   resumed      the checkpoint's          the checkpoint's, where the
+//   validation split is scored
+//                                          as it was (validation_sha256); else
+//                                          empty
 //
-// Rank 0 reads; the others get all by broadcast, so that no rank can see another checkpoint.
+// Rank 0 reads; the others get all by broadcast, so that no rank can see
+// another checkpoint.
 #include "chexnet/train/start.hpp"
 
 #include <algorithm>
@@ -31,12 +34,14 @@ std::string epochs_text(double epochs) {
 void warn_of_another_schedule(const TrainState& state, const Config& config,
                               const std::string& origin) {
   const double before = load_config_text(origin, state.config, {}).train.epochs;
-  if (config.train.schedule != ScheduleKind::kCosine || before == config.train.epochs) return;
-  log_warning(
-      "[resume] train.epochs changed from " + epochs_text(before) + " to " +
-      epochs_text(config.train.epochs) +
-      " under train.schedule=cosine: the rate jumps to the curve of the new length, so this "
-      "is no schedule that a run without the change can have");
+  if (config.train.schedule != ScheduleKind::kCosine ||
+      before == config.train.epochs)
+    return;
+  log_warning("[resume] train.epochs changed from " + epochs_text(before) +
+              " to " + epochs_text(config.train.epochs) +
+              " under train.schedule=cosine: the rate jumps to the curve of "
+              "the new length, so this "
+              "is no schedule that a run without the change can have");
 }
 
 char label_letter(float label) {
@@ -45,37 +50,47 @@ char label_letter(float label) {
 }
 
 // Scores of other images, labels or findings cannot be compared.
-void check_validation(TrainState& state, const std::string& now, const Dataset& dataset) {
+void check_validation(TrainState& state, const std::string& now,
+                      const Dataset& dataset) {
   if (state.validation_sha256 == now) return;
   log_warning(
-      "[resume] the validation split is scored otherwise than the run did (images, labels, "
-      "eval.findings or checkpoint.best): best checkpoint, plateau and early stop start afresh");
+      "[resume] the validation split is scored otherwise than the run did "
+      "(images, labels, "
+      "eval.findings or checkpoint.best): best checkpoint, plateau and early "
+      "stop start afresh");
   state.forget_validation();
   state.validation_sha256 = now;
   if (dataset.splits.val.rows.empty()) state.evaluation_due = false;
 }
 
-// After a crash between the state of a checkpoint and its link, or the loss of the best one.
+// After a crash between the state of a checkpoint and its link, or the loss of
+// the best one.
 void follow_best(TrainState& state, CheckpointStore& store) {
   if (state.best_step < 0) return;
   if (store.has_whole(state.best_step)) {
     store.mark_best(state.best_step);
     return;
   }
-  log_warning("[resume] the best checkpoint, of step " + std::to_string(state.best_step) +
+  log_warning("[resume] the best checkpoint, of step " +
+              std::to_string(state.best_step) +
               ", is gone or damaged: the best of what follows takes its place");
   state.forget_validation();
 }
 
-std::string fresh_weights(const Config& config, const std::vector<std::string>& findings,
+std::string fresh_weights(const Config& config,
+                          const std::vector<std::string>& findings,
                           Parameters& p, bool first_rank) {
   p.initialize(static_cast<std::uint64_t>(config.run.seed));
-  if (config.model.starts_random()) return "drawn from seed " + std::to_string(config.run.seed);
+  if (config.model.starts_random())
+    return "drawn from seed " + std::to_string(config.run.seed);
   if (!first_rank) return "";
-  const auto report = load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
-                                   config.model.weights, findings, p);
-  if (const auto text = report.taken_text(); !text.empty()) log_info("[weights] " + text);
-  if (const auto text = report.left_out_text(); !text.empty()) log_warning("[weights] " + text);
+  const auto report =
+      load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
+                   config.model.weights, findings, p);
+  if (const auto text = report.taken_text(); !text.empty())
+    log_info("[weights] " + text);
+  if (const auto text = report.left_out_text(); !text.empty())
+    log_warning("[weights] " + text);
   return "from " + config.model.weights + ", sha256 " +
          sha256_file(config.model.weights).substr(0, 12);
 }
@@ -99,16 +114,18 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   return sum.hex();
 }
 
-bool nothing_left(const TrainState& state, const Config& config, std::int64_t batch,
-                  std::uint64_t images) {
+bool nothing_left(const TrainState& state, const Config& config,
+                  std::int64_t batch, std::uint64_t images) {
   const std::int64_t patience = config.train.early_stop_epochs;
-  const bool stopped_early = patience > 0 && state.epochs_without_best >= patience;
+  const bool stopped_early =
+      patience > 0 && state.epochs_without_best >= patience;
   return state.complete &&
-         (stopped_early || state.step >= total_steps(config.train, batch, images));
+         (stopped_early ||
+          state.step >= total_steps(config.train, batch, images));
 }
 
-TrainState start_state(const Config& config, RunFolder& folder, const Dataset& dataset,
-                       Communicator& comm) {
+TrainState start_state(const Config& config, RunFolder& folder,
+                       const Dataset& dataset, Communicator& comm) {
   TrainState state;
   state.validation_sha256 = validation_sha256(config, dataset);
   if (folder.checkpoint()) {
@@ -117,7 +134,8 @@ TrainState start_state(const Config& config, RunFolder& folder, const Dataset& d
     if (comm.rank() == 0) {
       check_same_data(*folder.checkpoint(), dataset);
       const std::string scored_now = state.validation_sha256;
-      state = TrainState::from_json(CheckpointStore::read_state(*folder.checkpoint()), place);
+      state = TrainState::from_json(
+          CheckpointStore::read_state(*folder.checkpoint()), place);
       warn_of_another_schedule(state, config, place);
       check_validation(state, scored_now, dataset);
       follow_best(state, folder.store());
@@ -129,20 +147,29 @@ TrainState start_state(const Config& config, RunFolder& folder, const Dataset& d
   return state;
 }
 
-void set_summation_order(TrainState& state, const TrainingContext& run, const SummationOrder& now) {
+void set_summation_order(TrainState& state, const TrainingContext& run,
+                         const SummationOrder& now) {
   const bool first_rank = run.comm.rank() == 0;
-  const auto changed = [&](const char* what, const std::string& was, const std::string& is) {
+  const auto changed = [&](const char* what, const std::string& was,
+                           const std::string& is) {
     if (was != is && first_rank)
-      log_warning("[resume] " + std::string(what) + " changed from " + was + " to " + is +
-                  ": the run goes on, but sums round differently, so weights will not be equal "
+      log_warning("[resume] " + std::string(what) + " changed from " + was +
+                  " to " + is +
+                  ": the run goes on, but sums round differently, so weights "
+                  "will not be equal "
                   "to the last bit");
   };
   const SummationOrder before = state.order;
   if (!before.versions.empty()) {
-    changed("number of ranks", std::to_string(before.ranks), std::to_string(now.ranks));
-    if (first_rank) warn_of_other_ranks(run.config, run.decisions.batch, before.ranks, now.ranks);
-    changed("threads per rank", std::to_string(before.threads), std::to_string(now.threads));
-    changed("gradient compression", before.gradient_compression, now.gradient_compression);
+    changed("number of ranks", std::to_string(before.ranks),
+            std::to_string(now.ranks));
+    if (first_rank)
+      warn_of_other_ranks(run.config, run.decisions.batch, before.ranks,
+                          now.ranks);
+    changed("threads per rank", std::to_string(before.threads),
+            std::to_string(now.threads));
+    changed("gradient compression", before.gradient_compression,
+            now.gradient_compression);
     changed("libraries", before.versions, now.versions);
   }
   state.order = now;
@@ -150,7 +177,8 @@ void set_summation_order(TrainState& state, const TrainingContext& run, const Su
   if (now.bucket_mb == 0) state.order.bucket_mb = before.bucket_mb;
 }
 
-std::string start_weights(const TrainingContext& run, const TrainState& state, TrainStep& step) {
+std::string start_weights(const TrainingContext& run, const TrainState& state,
+                          TrainStep& step) {
   const std::vector<std::string>& findings = run.dataset.manifest.findings;
   const auto& checkpoint = run.folder.checkpoint();
   Parameters& p = run.network.parameters();

@@ -15,10 +15,12 @@ namespace {
 
 std::int64_t trainable_end(const Network& network) {
   const Parameters& parameters = network.parameters();
-  return network.options().freeze_backbone ? parameters.head_end() : parameters.size();
+  return network.options().freeze_backbone ? parameters.head_end()
+                                           : parameters.size();
 }
 
-// On the CPU summed over fixed pieces in double, so that it does not depend on threads.
+// On the CPU summed over fixed pieces in double, so that it does not depend on
+// threads.
 double norm_of(const at::Tensor& flat) {
   if (!flat.is_cpu()) return at::linalg_vector_norm(flat).item<double>();
   constexpr std::int64_t kPiece = 1 << 15;
@@ -32,7 +34,8 @@ double norm_of(const at::Tensor& flat) {
         for (std::int64_t i = p * kPiece; i < last; ++i)
           part[static_cast<std::size_t>(i % 8)] +=
               static_cast<double>(values[i]) * static_cast<double>(values[i]);
-        sums[static_cast<std::size_t>(p)] = std::accumulate(part.begin(), part.end(), 0.0);
+        sums[static_cast<std::size_t>(p)] =
+            std::accumulate(part.begin(), part.end(), 0.0);
       }
     });
   };
@@ -46,14 +49,17 @@ double norm_of(const at::Tensor& flat) {
 // fp64 gradients travel as they are.
 GradientCompression compression_for(const Parameters& parameters,
                                     const TrainStep::Options& options) {
-  return parameters.flat_values().scalar_type() == at::kDouble ? GradientCompression::kNone
-                                                               : options.compression;
+  return parameters.flat_values().scalar_type() == at::kDouble
+             ? GradientCompression::kNone
+             : options.compression;
 }
 
-std::vector<Bucket> buckets_of(Parameters& parameters, const TrainStep::Options& options) {
+std::vector<Bucket> buckets_of(Parameters& parameters,
+                               const TrainStep::Options& options) {
   const at::Tensor& flat = parameters.flat_gradients_and_statistics();
   return plan_buckets(parameters.ends(), static_cast<std::size_t>(flat.numel()),
-                      flat.element_size(), static_cast<std::size_t>(options.bucket_mb * 1e6),
+                      flat.element_size(),
+                      static_cast<std::size_t>(options.bucket_mb * 1e6),
                       compression_for(parameters, options));
 }
 
@@ -63,15 +69,17 @@ BucketedReducer make_reducer(Network& network, Communicator& comm,
   const at::Tensor& flat = p.flat_gradients_and_statistics();
   comm.set_compression(compression_for(p, options));
   return {comm, buckets_of(p, options), flat.mutable_data_ptr(),
-          flat.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32};
+          flat.scalar_type() == at::kDouble ? ElementType::kF64
+                                            : ElementType::kF32};
 }
 
-// Buckets that travel while the last micro-batch is computed, and the ticks that let them advance.
-// However a step ends, also by an exception, no tick stays set and the reducer waits for no bucket
-// of it.
+// Buckets that travel while the last micro-batch is computed, and the ticks
+// that let them advance. However a step ends, also by an exception, no tick
+// stays set and the reducer waits for no bucket of it.
 class BucketsInFlight {
  public:
-  BucketsInFlight(Network& network, BucketedReducer& reducer, Communicator& comm)
+  BucketsInFlight(Network& network, BucketedReducer& reducer,
+                  Communicator& comm)
       : reducer_(reducer) {
     reducer_.begin();
     tick_.emplace(network, [&comm] { comm.poll(); });
@@ -101,25 +109,29 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       loss_(options_.weights, network.parameters().flat_values().options()),
       optimizer_(options_.train, network.parameters(), trainable_end(network)),
       reducer_(make_reducer(network, comm, options_)),
-      scale_(network.options().precision == Precision::kFp16 ? LossScale::for_fp16()
-                                                             : LossScale{}) {}
+      scale_(network.options().precision == Precision::kFp16
+                 ? LossScale::for_fp16()
+                 : LossScale{}) {}
 
 void TrainStep::set_bucket_mb(double bucket_mb) {
   options_.bucket_mb = bucket_mb;
   reducer_.set_buckets(buckets_of(network_.parameters(), options_));
 }
 
-// A gradient's way: the back end writes it into the flat buffer and tells MicroBatch::written,
-// which calls the function below (the only call on this way whose target is found at run time),
-// which calls BucketedReducer::written_to, which starts every bucket that is complete.
-TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& labels, double labeled,
+// A gradient's way: the back end writes it into the flat buffer and tells
+// MicroBatch::written, which calls the function below (the only call on this
+// way whose target is found at run time), which calls
+// BucketedReducer::written_to, which starts every bucket that is complete.
+TrainStep::Result TrainStep::run(const at::Tensor& images,
+                                 const at::Tensor& labels, double labeled,
                                  double lr) {
   const Parameters& p = network_.parameters();
   const auto parts = static_cast<int>(options_.train.accumulate);
-  assert(parts > 0 && images.size(0) % parts == 0 && labels.size(0) == images.size(0));
+  assert(parts > 0 && images.size(0) % parts == 0 &&
+         labels.size(0) == images.size(0));
   const std::int64_t part_size = images.size(0) / parts;
-  // The mean over ranks follows, so each rank's part of the global mean is scaled up by the world
-  // size. (Why a mean: communicator.hpp.)
+  // The mean over ranks follows, so each rank's part of the global mean is
+  // scaled up by the world size. (Why a mean: communicator.hpp.)
   const double gradient_scale = scale_.value * comm_.size();
 
   Result result;
@@ -132,9 +144,11 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
   for (; part.index < parts; ++part.index) {
     const std::int64_t first = part.index * part_size;
     const at::Tensor x = images.narrow(0, first, part_size);
-    const at::Tensor y = labels.narrow(0, first, part_size)
-                             .to(p.flat_values().device(), p.flat_values().scalar_type());
-    if (part.last() && options_.communicate) buckets.emplace(network_, reducer_, comm_);
+    const at::Tensor y =
+        labels.narrow(0, first, part_size)
+            .to(p.flat_values().device(), p.flat_values().scalar_type());
+    if (part.last() && options_.communicate)
+      buckets.emplace(network_, reducer_, comm_);
 
     at::Tensor logits;
     {
@@ -142,7 +156,8 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
       logits = network_.forward(x, Mode::kTraining, part);
     }
     const Profiler::Span span(options_.profiler, Phase::kBackward);
-    const LossResult loss = loss_(logits, y, gradient_scale, std::max(labeled, 1.0));
+    const LossResult loss =
+        loss_(logits, y, gradient_scale, std::max(labeled, 1.0));
     network_.backward(loss.dlogits, part);
     result.loss_sum = part.first() ? loss.sum : result.loss_sum + loss.sum;
   }
@@ -152,14 +167,16 @@ TrainStep::Result TrainStep::run(const at::Tensor& images, const at::Tensor& lab
   return result;
 }
 
-// Equal on all ranks, because the reduced buffer is: no further agreement is needed.
+// Equal on all ranks, because the reduced buffer is: no further agreement is
+// needed.
 void TrainStep::apply(Result& result, double lr) {
   Parameters& p = network_.parameters();
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
   at::Tensor gradients = p.flat_gradients();
   if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
   {
-    // On a GPU this is where the host first waits for the other ranks' gradients.
+    // On a GPU this is where the host first waits for the other ranks'
+    // gradients.
     const Profiler::Span wait(gradients.is_cpu() ? nullptr : options_.profiler,
                               Phase::kAllReduceWait);
     result.gradient_norm = norm_of(gradients);
@@ -172,13 +189,15 @@ void TrainStep::apply(Result& result, double lr) {
   scale_.succeeded();
 
   const double clip = options_.train.clip_norm;
-  if (clip > 0 && result.gradient_norm > clip) gradients.mul_(clip / result.gradient_norm);
+  if (clip > 0 && result.gradient_norm > clip)
+    gradients.mul_(clip / result.gradient_norm);
   optimizer_.step(lr);
   if (!network_.options().freeze_backbone) p.update_running();
   p.refresh_compute_copies();
 }
 
-TrainStep::Options step_options(const Config& config, const LossWeights& weights,
+TrainStep::Options step_options(const Config& config,
+                                const LossWeights& weights,
                                 Profiler* profiler) {
   TrainStep::Options options;
   options.train = config.train;

@@ -1,5 +1,6 @@
-// The step, the step without communication and the all-reduce alone are measured in turn, round by
-// round, and not one after another: whatever else the machine does then disturbs all three alike.
+// The step, the step without communication and the all-reduce alone are
+// measured in turn, round by round, and not one after another: whatever else
+// the machine does then disturbs all three alike.
 #include "chexnet/train/step_bench.hpp"
 
 #include <ATen/ATen.h>
@@ -19,14 +20,16 @@ constexpr double kRate = 1e-4;
 constexpr double kPositives = 0.1;  // of the labels
 
 at::Tensor random_images(const StepBenchOptions& options, Random& random) {
-  at::Tensor images = at::empty({options.batch, 1, options.size, options.size}, at::kByte);
+  at::Tensor images =
+      at::empty({options.batch, 1, options.size, options.size}, at::kByte);
   auto* pixels = images.data_ptr<std::uint8_t>();
   for (std::int64_t i = 0; i < images.numel(); ++i)
     pixels[i] = static_cast<std::uint8_t>(random.below(256));
   return images;
 }
 
-at::Tensor random_labels(std::int64_t batch, std::int64_t findings, Random& random) {
+at::Tensor random_labels(std::int64_t batch, std::int64_t findings,
+                         Random& random) {
   at::Tensor labels = at::zeros({batch, findings}, at::kFloat);
   auto* values = labels.data_ptr<float>();
   for (std::int64_t i = 0; i < labels.numel(); ++i)
@@ -43,7 +46,8 @@ TrainStep::Options without_others(TrainStep::Options options) {
 
 double StepBenchTimes::hidden_fraction() const {
   assert(!allreduce_ms.empty());
-  const double alone = quantile(allreduce_ms, 0.5), exposed = quantile(exposed_ms, 0.5);
+  const double alone = quantile(allreduce_ms, 0.5),
+               exposed = quantile(exposed_ms, 0.5);
   return std::clamp(1 - exposed / alone, 0.0, 1.0);
 }
 
@@ -58,7 +62,8 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
   assert(options.batch > 0 && options.steps > 0);
   Random random(1, Purpose::kTest, static_cast<std::uint64_t>(comm.rank()));
   images_ = random_images(options, random);
-  const auto findings = static_cast<std::int64_t>(options.step.weights.positive.size());
+  const auto findings =
+      static_cast<std::int64_t>(options.step.weights.positive.size());
   labels_ = random_labels(options.batch, findings, random);
 }
 
@@ -128,12 +133,15 @@ LayerReport StepBench::layers() {
     if (entry.passes == 0) continue;
     known += entry.seconds;
     report.rows.push_back({pass_name(kind), 1e3 * entry.seconds / kSteps,
-                           1e-9 * entry.flops / entry.seconds, 1e-9 * entry.bytes / entry.seconds});
+                           1e-9 * entry.flops / entry.seconds,
+                           1e-9 * entry.bytes / entry.seconds});
   }
   if (report.rows.empty()) return report;
-  report.rows.push_back({"loss, statistics, optimizer", 1e3 * (seconds - known) / kSteps, 0, 0});
+  report.rows.push_back(
+      {"loss, statistics, optimizer", 1e3 * (seconds - known) / kSteps, 0, 0});
   ThreadPool thread_pool(device_.threads);
-  report.ceilings = measure_ceilings(arithmetic_of(network_.options().precision), thread_pool);
+  report.ceilings = measure_ceilings(
+      arithmetic_of(network_.options().precision), thread_pool);
   return report;
 }
 

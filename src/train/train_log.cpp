@@ -1,6 +1,7 @@
-// Losses are added up as tensors: reading one would make the host wait for the GPU in each step.
-// The sum is read once per line. A line's rate counts from the line before or from skip(), so
-// evaluations and checkpoints are in no rate.
+// Losses are added up as tensors: reading one would make the host wait for the
+// GPU in each step. The sum is read once per line. A line's rate counts from
+// the line before or from skip(), so evaluations and checkpoints are in no
+// rate.
 #include "chexnet/train/train_log.hpp"
 
 #include <ATen/ATen.h>
@@ -43,25 +44,26 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
   const Loader::Stats data = loader.stats();
   std::array<double, 5> waits = {
       data.wait_s - interval_.data_wait_before_s, interval_.allreduce_wait_s,
-      static_cast<double>(data.stalls - interval_.stalls_before), static_cast<double>(data.workers),
-      static_cast<double>(data.prefetch)};
+      static_cast<double>(data.stalls - interval_.stalls_before),
+      static_cast<double>(data.workers), static_cast<double>(data.prefetch)};
   comm_.all_reduce(waits, ReduceOp::kMax);
   const double rate = batch_ * static_cast<double>(interval_.steps) / elapsed;
-  images_per_s_ =
-      batch_ * static_cast<double>(state.step - start_step_) / std::max(now_s() - start_s_, 1e-9);
+  images_per_s_ = batch_ * static_cast<double>(state.step - start_step_) /
+                  std::max(now_s() - start_s_, 1e-9);
   if (metrics_ != nullptr) {
-    MetricFields fields = {{"epoch", state.epoch},
-                           {"images", static_cast<std::int64_t>(state.position)},
-                           {"steps", interval_.steps},
-                           {"loss", loss},
-                           {"lr", lr},
-                           {"images_per_s", rate},
-                           {"data_wait_s", waits[0]},
-                           {"data_stalls", static_cast<std::int64_t>(waits[2])},
-                           {"loader_workers", static_cast<std::int64_t>(waits[3])},
-                           {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
-                           {"allreduce_wait_s", waits[1]},
-                           {"gradient_norm", interval_.gradient_norm}};
+    MetricFields fields = {
+        {"epoch", state.epoch},
+        {"images", static_cast<std::int64_t>(state.position)},
+        {"steps", interval_.steps},
+        {"loss", loss},
+        {"lr", lr},
+        {"images_per_s", rate},
+        {"data_wait_s", waits[0]},
+        {"data_stalls", static_cast<std::int64_t>(waits[2])},
+        {"loader_workers", static_cast<std::int64_t>(waits[3])},
+        {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
+        {"allreduce_wait_s", waits[1]},
+        {"gradient_norm", interval_.gradient_norm}};
     if (job_left_s) fields.emplace_back("job_seconds_left", *job_left_s);
     metrics_->write("train", state.step, fields);
   }
@@ -78,15 +80,16 @@ void TrainLog::skip(const Loader& loader) {
   interval_.start_s = now_s();
 }
 
-std::string TrainLog::progress_text(const TrainState& state, double loss, double rate,
-                                    double wait_fraction) const {
-  const double left =
-      static_cast<double>(total_steps_ - state.step) * batch_ / std::max(rate, 1e-9);
-  return "epoch " + std::to_string(state.epoch + 1) + "  step " + std::to_string(state.step) + "/" +
-         std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
+std::string TrainLog::progress_text(const TrainState& state, double loss,
+                                    double rate, double wait_fraction) const {
+  const double left = static_cast<double>(total_steps_ - state.step) * batch_ /
+                      std::max(rate, 1e-9);
+  return "epoch " + std::to_string(state.epoch + 1) + "  step " +
+         std::to_string(state.step) + "/" + std::to_string(total_steps_) +
+         "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
          " images/s  waiting for data " + fixed(100 * wait_fraction, 0) + " %" +
-         (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") + readable_s(left) +
-         " left";
+         (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") +
+         readable_s(left) + " left";
 }
 
 }  // namespace chexnet

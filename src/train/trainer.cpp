@@ -1,11 +1,14 @@
-// Set-up is a chain: each thing needs those before it, and lives as long as those after it.
+// Set-up is a chain: each thing needs those before it, and lives as long as
+// those after it.
 //
-//   device -> communicator -> run folder (locked) -> watchdog -> data set -> state of the
-//   checkpoint
-//   -> network -> batch -> step with weights -> settings told, run claimed -> loop -> evaluation
+//   device -> communicator -> run folder (locked) -> watchdog -> data set ->
+//   state of the checkpoint
+//   -> network -> batch -> step with weights -> settings told, run claimed ->
+//   loop -> evaluation
 //
-// Nothing is written into the folder that would make it a run before data and weights proved good
-// (begin_records): a start that failed refuses nothing to the next.
+// Nothing is written into the folder that would make it a run before data and
+// weights proved good (begin_records): a start that failed refuses nothing to
+// the next.
 #include "chexnet/train/trainer.hpp"
 
 #include <ATen/ATen.h>
@@ -42,22 +45,26 @@ namespace chexnet {
 
 void check_batch(const TrainConfig& config, std::int64_t batch, int ranks) {
   assert(batch > 0 && ranks > 0);
-  const std::int64_t pieces = static_cast<std::int64_t>(ranks) * config.accumulate;
+  const std::int64_t pieces =
+      static_cast<std::int64_t>(ranks) * config.accumulate;
   if (batch % pieces == 0) return;
   const std::int64_t next = (batch / pieces + 1) * pieces;
-  throw ConfigError("[train] train.batch = " + std::to_string(batch) + " cannot be shared by " +
-                    std::to_string(ranks) + " ranks x " + std::to_string(config.accumulate) +
-                    " micro-batches. Hint: train.batch=" + std::to_string(next) +
-                    ", another multiple of " + std::to_string(pieces) + ", or fewer ranks");
+  throw ConfigError(
+      "[train] train.batch = " + std::to_string(batch) +
+      " cannot be shared by " + std::to_string(ranks) + " ranks x " +
+      std::to_string(config.accumulate) +
+      " micro-batches. Hint: train.batch=" + std::to_string(next) +
+      ", another multiple of " + std::to_string(pieces) + ", or fewer ranks");
 }
 
 namespace {
 
 // Rank 0, when all is done: the report, and a checkpoint that says so.
-void finish_run(const TrainingLoop::Parts& parts, TrainState state, const Rows& settings,
-                const std::vector<SplitScores>& results) {
+void finish_run(const TrainingLoop::Parts& parts, TrainState state,
+                const Rows& settings, const std::vector<SplitScores>& results) {
   parts.metrics->write("end", state.step, {});
-  write_report(parts.folder.path(), "chexnet-train: " + parts.config.run.name, settings, results);
+  write_report(parts.folder.path(), "chexnet-train: " + parts.config.run.name,
+               settings, results);
   state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
 }
@@ -76,22 +83,27 @@ class RecordedBy {
   Communicator& comm_;
 };
 
-// What a run has read before and cannot find now went away with its storage, and may come back.
-// Others than the rank that looked hold an Error with its code.
-Dataset load_data(const Config& config, const RunFolder& folder, Communicator& comm) {
+// What a run has read before and cannot find now went away with its storage,
+// and may come back. Others than the rank that looked hold an Error with its
+// code.
+Dataset load_data(const Config& config, const RunFolder& folder,
+                  Communicator& comm) {
   try {
     return load_dataset(config, comm);
   } catch (const Error& e) {
     if (e.code() != ExitCode::kAbsent || !folder.has_seen_data()) throw;
-    throw OutageError("[resume] was there when the run was started, and is gone: " +
-                      std::string(e.what()));
+    throw OutageError(
+        "[resume] was there when the run was started, and is gone: " +
+        std::string(e.what()));
   }
 }
 
-// train.batch, or what an earlier start of the run chose for it, or what fits the memory.
+// train.batch, or what an earlier start of the run chose for it, or what fits
+// the memory.
 RunDecisions decide(const RunContext& run, const RunFolder& folder) {
   const Config& config = run.config;
-  const auto images = static_cast<std::int64_t>(run.dataset.splits.train.rows.size());
+  const auto images =
+      static_cast<std::int64_t>(run.dataset.splits.train.rows.size());
   RunDecisions decisions;
   decisions.chose_batch = !config.train.batch && folder.batch() <= 0;
   if (config.train.batch)
@@ -99,36 +111,46 @@ RunDecisions decide(const RunContext& run, const RunFolder& folder) {
   else if (!decisions.chose_batch)
     decisions.batch = folder.batch();
   else
-    decisions.batch = auto_batch(config, run.network, run.comm,
-                                 {.images = images, .host_bytes = available_memory_bytes()});
+    decisions.batch =
+        auto_batch(config, run.network, run.comm,
+                   {.images = images, .host_bytes = available_memory_bytes()});
   check_batch(config.train, decisions.batch, run.comm.size());
   return decisions;
 }
 
-// Whether this config can read what these data are, before hours are spent on them.
-void check_inputs(const Config& config, const Dataset& dataset, Communicator& comm) {
+// Whether this config can read what these data are, before hours are spent on
+// them.
+void check_inputs(const Config& config, const Dataset& dataset,
+                  Communicator& comm) {
   check_packs(*dataset.images, training_preprocessing(config.data));
   check_packs(*dataset.images, evaluation_preprocessing(config.data));
   check_crops(*dataset.images, augmentation_of(config.data));
-  check_pipeline(config.data, dataset.images->index(), dataset.splits.train.rows, comm.size());
+  check_pipeline(config.data, dataset.images->index(),
+                 dataset.splits.train.rows, comm.size());
   if (comm.rank() == 0) warn_of_one_sided_findings(config, dataset);
 }
 
-// Weights, optimizer and scale of this start, and how its sums are ordered. Returns what computes.
-std::string take_state(const TrainingContext& run, TrainStep& step, TrainState& state) {
+// Weights, optimizer and scale of this start, and how its sums are ordered.
+// Returns what computes.
+std::string take_state(const TrainingContext& run, TrainStep& step,
+                       TrainState& state) {
   const Config& config = run.config;
   state.origin = start_weights(run, state, step);
   const std::int64_t own_batch =
-      run.decisions.batch / (std::int64_t{run.comm.size()} * config.train.accumulate);
-  const std::string engine = run.network.description(own_batch, config.data.crop);
+      run.decisions.batch /
+      (std::int64_t{run.comm.size()} * config.train.accumulate);
+  const std::string engine =
+      run.network.description(own_batch, config.data.crop);
   const bool threads_matter = run.network.depends_on_threads(config.data.crop);
-  const std::string computed_by = run.device.cuda != nullptr ? run.device.gpu.name : engine;
-  set_summation_order(state, run,
-                      {.ranks = run.comm.size(),
-                       .threads = threads_matter ? run.device.threads : 0,
-                       .gradient_compression = choice_name(config.launch.gradient_compression),
-                       .versions = std::string("torch ") + TORCH_VERSION + ", " + computed_by,
-                       .bucket_mb = config.launch.bucket_mb.value_or(0)});
+  const std::string computed_by =
+      run.device.cuda != nullptr ? run.device.gpu.name : engine;
+  set_summation_order(
+      state, run,
+      {.ranks = run.comm.size(),
+       .threads = threads_matter ? run.device.threads : 0,
+       .gradient_compression = choice_name(config.launch.gradient_compression),
+       .versions = std::string("torch ") + TORCH_VERSION + ", " + computed_by,
+       .bucket_mb = config.launch.bucket_mb.value_or(0)});
   if (state.step > 0) step.loss_scale() = state.loss_scale;
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
   return engine;
@@ -136,20 +158,24 @@ std::string take_state(const TrainingContext& run, TrainStep& step, TrainState& 
 
 std::string weights_text(const TrainState& state, const RunFolder& folder) {
   if (!folder.checkpoint()) return state.origin;
-  return state.origin + "; resumed from checkpoint " + folder.checkpoint()->filename().string();
+  return state.origin + "; resumed from checkpoint " +
+         folder.checkpoint()->filename().string();
 }
 
 // Rank 0: from here on the folder holds a run, and the run writes its metrics.
-std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run, const TrainState& state,
+std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
+                                          const TrainState& state,
                                           const Rows& settings) {
-  log_info("chexnet-train, for research use, not a medical device\n" + aligned(settings));
+  log_info("chexnet-train, for research use, not a medical device\n" +
+           aligned(settings));
   warn_of_recipe(run.config, run.decisions, run.comm.size());
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_atomically(run.folder.path() / "split.csv",
                    splits_csv(run.dataset.manifest, run.dataset.splits));
-  auto metrics = std::make_unique<MetricsLog>(run.folder.path(),
-                                              MetricsLog::Start{state.step, state.evaluation_due});
-  metrics->write(run.folder.checkpoint() ? "restart" : "start", state.step, start_fields(run));
+  auto metrics = std::make_unique<MetricsLog>(
+      run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});
+  metrics->write(run.folder.checkpoint() ? "restart" : "start", state.step,
+                 start_fields(run));
   return metrics;
 }
 
@@ -174,13 +200,14 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
     return outcome;
   }
   outcome.results = *results;
-  if (parts.comm.rank() == 0) finish_run(parts, loop.state(), settings, *results);
+  if (parts.comm.rank() == 0)
+    finish_run(parts, loop.state(), settings, *results);
   return outcome;
 }
 
 // The run on data that were read: from its network to its report.
-TrainOutcome train_on(const RunContext& run, RunFolder& folder, Profiler& profiler,
-                      TrainState state) {
+TrainOutcome train_on(const RunContext& run, RunFolder& folder,
+                      Profiler& profiler, TrainState state) {
   const Config& config = run.config;
   const RunDecisions decisions = decide(run, folder);
   state.config = config_yaml(with_decisions(config, decisions));
@@ -193,29 +220,31 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder, Profiler& profil
   }
   state.complete = false;
   run.network.set_profiler(&profiler);
-  TrainStep step(run.network, run.comm, step_options(config, run.weights, &profiler));
+  TrainStep step(run.network, run.comm,
+                 step_options(config, run.weights, &profiler));
   const TrainingContext training{run, decisions, folder, profiler};
   const std::string engine = take_state(training, step, state);
 
   const bool first_rank = run.comm.rank() == 0;
   StopRequest stop(config, folder, first_rank);
-  const auto looked_at =
-      check_splits(config, run.dataset, run.comm,
-                   {.looked_at = state.looked_at, .threads = run.device.cores, .stop = [&] {
-                      return stop.asked(0);
-                    }});
+  const auto looked_at = check_splits(config, run.dataset, run.comm,
+                                      {.looked_at = state.looked_at,
+                                       .threads = run.device.cores,
+                                       .stop = [&] { return stop.asked(0); }});
   if (!looked_at) {
     outcome.code = stop.stopped_before_training();
     return outcome;
   }
   state.looked_at = *looked_at;
 
-  const Rows settings = settings_table(training, weights_text(state, folder), engine);
+  const Rows settings =
+      settings_table(training, weights_text(state, folder), engine);
   std::unique_ptr<MetricsLog> metrics;
   if (first_rank) metrics = begin_records(training, state, settings);
   log_info("host and cores: " + run.device.description + "\n" +
            placement_table(run.device.placements));
-  return train_and_score({training, metrics.get(), stop}, step, state, settings);
+  return train_and_score({training, metrics.get(), stop}, step, state,
+                         settings);
 }
 
 // Of all ranks. Collective.
@@ -230,31 +259,36 @@ std::uint64_t largest_peak_bytes(Communicator& comm) {
 TrainOutcome train(const Config& config, const TrainRequest& request,
                    std::unique_ptr<Communicator> host) {
   check_for_training(config);
-  if (config.train.batch) check_batch(config.train, *config.train.batch, host->size());
+  if (config.train.batch)
+    check_batch(config.train, *config.train.batch, host->size());
   const Device device = choose_device(config.launch, *host);
-  const auto comm = gradient_communicator(std::move(host), device, config.launch);
+  const auto comm =
+      gradient_communicator(std::move(host), device, config.launch);
   Profiler profiler;
-  if (!request.timeline.empty()) profiler.start_timeline(timeline_events(comm->size()));
+  if (!request.timeline.empty())
+    profiler.start_timeline(timeline_events(comm->size()));
   if (device.cuda != nullptr) device.cuda->mark_ranges(profiler);
   const RecordedBy recorded(*comm, profiler);
 
   RunFolder folder(config, request.resume, *comm);
-  if (comm->rank() == 0 && request.folder_taken) request.folder_taken(folder.path());
-  const Watchdog watchdog(
-      *comm, profiler,
-      {config.launch.timeout_s, folder.path(), request.resume_command, device.gpu.name});
+  if (comm->rank() == 0 && request.folder_taken)
+    request.folder_taken(folder.path());
+  const Watchdog watchdog(*comm, profiler,
+                          {config.launch.timeout_s, folder.path(),
+                           request.resume_command, device.gpu.name});
   const Dataset dataset = load_data(config, folder, *comm);
   require_training_images(dataset.splits);
   const TrainState state = start_state(config, folder, dataset, *comm);
   check_inputs(config, dataset, *comm);
 
-  const LossWeights weights =
-      loss_weights(config.train.loss_weights, dataset.manifest, dataset.splits.train);
+  const LossWeights weights = loss_weights(
+      config.train.loss_weights, dataset.manifest, dataset.splits.train);
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(dataset.manifest.finding_count()),
                   network_options(config, device, *comm));
   TrainOutcome outcome =
-      train_on({config, *comm, device, dataset, network, weights}, folder, profiler, state);
+      train_on({config, *comm, device, dataset, network, weights}, folder,
+               profiler, state);
   outcome.run_folder = folder.path().string();
   const bool has_trained = outcome.train_s > 0;  // the same on all ranks
   if (!has_trained) return outcome;

@@ -1,12 +1,13 @@
 // One step of the loop, and who takes part:
 //
 //   next_batch   the loader's next, ready or waited for
-//   agree        one sum over all ranks: labels, damaged images, who was asked to stop
-//   step_on      forward, backward, all-reduce, optimizer (train/step.cpp); position moves on
-//   after_step   a metrics line, at an epoch's end a checkpoint and the evaluation of its weights
+//   agree        one sum over all ranks: labels, damaged images, who was asked
+//   to stop step_on      forward, backward, all-reduce, optimizer
+//   (train/step.cpp); position moves on after_step   a metrics line, at an
+//   epoch's end a checkpoint and the evaluation of its weights
 //
-// Whatever decides about the way on comes out of agree() or out of reduced gradients, so all ranks
-// take the same branch without asking again.
+// Whatever decides about the way on comes out of agree() or out of reduced
+// gradients, so all ranks take the same branch without asking again.
 #include "chexnet/train/training_loop.hpp"
 
 #include <ATen/ATen.h>
@@ -39,11 +40,13 @@ std::string figure(const std::optional<double>& value) {
 }
 
 // A step may jump over the epoch that was wanted.
-bool passes_multiple(std::int64_t before, std::int64_t now, std::int64_t every) {
+bool passes_multiple(std::int64_t before, std::int64_t now,
+                     std::int64_t every) {
   return every > 0 && now / every > before / every;
 }
 
-// Steps in a row whose gradient may be not finite, the last of which ends the run.
+// Steps in a row whose gradient may be not finite, the last of which ends the
+// run.
 constexpr int kSkippedWhileScaling = 20;
 int most_skipped(const TrainConfig& config) {
   return config.nan_policy == OnNonFinite::kSkip ? 10 : 1;
@@ -56,25 +59,31 @@ struct Stream {
   Loader loader;
 
   // From `position` on. An order file also means: the pixels as they are.
-  Stream(const TrainingContext& run, const std::vector<std::uint32_t>& rows, std::uint64_t position)
-      : sampler(training_sampler(run.config.data, run.dataset.images->index(), rows,
-                                 {.seed = seed_of(run.config),
-                                  .keep_order = keeps_order(run.config),
-                                  .batch = static_cast<std::uint64_t>(run.decisions.batch),
-                                  .first_position = position,
-                                  .rank = run.comm.rank(),
-                                  .world_size = run.comm.size()})),
+  Stream(const TrainingContext& run, const std::vector<std::uint32_t>& rows,
+         std::uint64_t position)
+      : sampler(training_sampler(
+            run.config.data, run.dataset.images->index(), rows,
+            {.seed = seed_of(run.config),
+             .keep_order = keeps_order(run.config),
+             .batch = static_cast<std::uint64_t>(run.decisions.batch),
+             .first_position = position,
+             .rank = run.comm.rank(),
+             .world_size = run.comm.size()})),
         reader(*run.dataset.images, training_preprocessing(run.config.data),
-               keeps_order(run.config) ? Augmentation::none() : augmentation_of(run.config.data),
+               keeps_order(run.config) ? Augmentation::none()
+                                       : augmentation_of(run.config.data),
                seed_of(run.config)),
-        loader(
-            run.dataset.manifest, reader, *sampler,
-            loader_options(run.config.data, static_cast<int>(run.decisions.batch) / run.comm.size(),
-                           reader.source(), run.device.cores),
-            run.device.batch_memory()) {}
+        loader(run.dataset.manifest, reader, *sampler,
+               loader_options(
+                   run.config.data,
+                   static_cast<int>(run.decisions.batch) / run.comm.size(),
+                   reader.source(), run.device.cores),
+               run.device.batch_memory()) {}
 
  private:
-  static bool keeps_order(const Config& config) { return !config.train.order_file.empty(); }
+  static bool keeps_order(const Config& config) {
+    return !config.train.order_file.empty();
+  }
   static std::uint64_t seed_of(const Config& config) {
     return static_cast<std::uint64_t>(config.run.seed);
   }
@@ -90,7 +99,8 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       watch_(parts.comm, parts.profiler, parts.metrics,
              {.placements = parts.device.placements,
               .gpu_uuid = parts.device.gpu.uuid,
-              .threads = parts.device.cuda == nullptr ? parts.device.threads : 0}) {
+              .threads =
+                  parts.device.cuda == nullptr ? parts.device.threads : 0}) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());
@@ -100,7 +110,8 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
 ExitCode TrainingLoop::run() {
   const auto rows = training_rows(parts_.config, parts_.dataset);
   images_ = rows.size();
-  total_steps_ = total_steps(parts_.config.train, parts_.decisions.batch, images_);
+  total_steps_ =
+      total_steps(parts_.config.train, parts_.decisions.batch, images_);
   if (state_.evaluation_due) {
     if (!evaluate()) return stopped();
     watch_.skip();
@@ -126,11 +137,12 @@ ExitCode TrainingLoop::run() {
 }
 
 double TrainingLoop::step_on(const Batch& batch, double labeled) {
-  const double lr = learning_rate(parts_.config.train, parts_.decisions.batch, state_.position,
-                                  images_, state_.plateau);
+  const double lr = learning_rate(parts_.config.train, parts_.decisions.batch,
+                                  state_.position, images_, state_.plateau);
   const BatchTensors tensors = tensors_of(batch);
   const double start = now_s();
-  const TrainStep::Result result = step_.run(tensors.images, tensors.labels, labeled, lr);
+  const TrainStep::Result result =
+      step_.run(tensors.images, tensors.labels, labeled, lr);
   if (tuner_) tune_buckets(now_s() - start);
   count_skipped(result.applied);
   log_.add(result, labeled);
@@ -168,8 +180,8 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
 void TrainingLoop::say_how_it_ended() {
   log_.clear();
   if (out_of_patience() && parts_.comm.rank() == 0)
-    log_info("early stop: no better checkpoint in " + std::to_string(state_.epochs_without_best) +
-             " epochs");
+    log_info("early stop: no better checkpoint in " +
+             std::to_string(state_.epochs_without_best) + " epochs");
   const std::string summary = watch_.summary(state_.step);
   if (!summary.empty()) log_info(summary);
 }
@@ -181,20 +193,22 @@ const Batch& TrainingLoop::next_batch(Loader& loader) {
 
 TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
   const bool stop = parts_.stop.asked(longest_checkpoint_s_);
-  const auto labeled = std::ranges::count_if(batch.labels, [](float v) { return !std::isnan(v); });
+  const auto labeled = std::ranges::count_if(
+      batch.labels, [](float v) { return !std::isnan(v); });
   const auto own = damage_->in(batch, state_.position);
-  std::array<double, 4> votes = {static_cast<double>(labeled), own.this_epoch, own.next_epoch,
-                                 stop ? 1.0 : 0.0};
+  std::array<double, 4> votes = {static_cast<double>(labeled), own.this_epoch,
+                                 own.next_epoch, stop ? 1.0 : 0.0};
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
-  if (const DamageCounter::Count damaged{votes[1], votes[2]}; damaged.all() > 0) {
+  if (const DamageCounter::Count damaged{votes[1], votes[2]};
+      damaged.all() > 0) {
     refuse_damaged(batch, damaged.all());
     damage_->add(damaged, state_.position);
   }
   return {votes[0], votes[3] > 0};
 }
 
-// data.corrupt: with `fail` all ranks stop with the same text, with `skip` each damaged image is
-// logged and counts as not labeled.
+// data.corrupt: with `fail` all ranks stop with the same text, with `skip` each
+// damaged image is logged and counts as not labeled.
 void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
   if (parts_.config.data.corrupt == OnDamage::kSkip) {
     for (const auto& error : batch.errors)
@@ -204,7 +218,8 @@ void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
   for (const auto& text : gather_text(parts_.comm, batch.first_error())) {
     if (text.empty()) continue;
     const std::string more =
-        damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)" : "";
+        damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)"
+                    : "";
     throw DataError(text + more + "; data.corrupt=skip leaves such images out");
   }
 }
@@ -227,12 +242,14 @@ void TrainingLoop::count_skipped(bool applied) {
   }
   // Under fp16 a few overflows in a row are how the loss scale is found.
   const bool scaling = step_.loss_scale().dynamic;
-  const int most = scaling ? kSkippedWhileScaling : most_skipped(parts_.config.train);
-  const std::string what =
-      "[train] step " + std::to_string(state_.step + 1) + ": the gradient is not finite";
+  const int most =
+      scaling ? kSkippedWhileScaling : most_skipped(parts_.config.train);
+  const std::string what = "[train] step " + std::to_string(state_.step + 1) +
+                           ": the gradient is not finite";
   if (++skipped_in_a_row_ >= most)
     throw NumericError(what +
-                       ". Hint: lower train.lr, set train.clip_norm, or look at the data; the last "
+                       ". Hint: lower train.lr, set train.clip_norm, or look "
+                       "at the data; the last "
                        "checkpoint is untouched");
   if (parts_.comm.rank() == 0 && !scaling) log_warning(what + ", step skipped");
 }
@@ -252,11 +269,13 @@ bool TrainingLoop::end_of_epoch(std::int64_t epoch_before) {
   if (parts_.metrics != nullptr)
     parts_.metrics->write("epoch", state_.step, {{"epoch", state_.epoch}});
   const bool last = state_.step == total_steps_;
-  const bool evaluate_now =
-      last || passes_multiple(epoch_before, state_.epoch, config.eval.every_epochs);
-  state_.evaluation_due = evaluate_now && !parts_.dataset.splits.val.rows.empty();
+  const bool evaluate_now = last || passes_multiple(epoch_before, state_.epoch,
+                                                    config.eval.every_epochs);
+  state_.evaluation_due =
+      evaluate_now && !parts_.dataset.splits.val.rows.empty();
   if (last || state_.evaluation_due ||
-      passes_multiple(epoch_before, state_.epoch, config.checkpoint.every_epochs))
+      passes_multiple(epoch_before, state_.epoch,
+                      config.checkpoint.every_epochs))
     checkpoint();
   return !state_.evaluation_due || evaluate();
 }
@@ -265,8 +284,11 @@ bool TrainingLoop::evaluate() {
   const Profiler::Span span(&parts_.profiler, Phase::kEvaluate);
   log_.clear();
   const double start = now_s();
-  double ahead_s = longest_evaluation_s_;  // one that cannot be finished is not begun
-  const auto stop = [&] { return parts_.stop.asked(std::exchange(ahead_s, 0)); };
+  double ahead_s =
+      longest_evaluation_s_;  // one that cannot be finished is not begun
+  const auto stop = [&] {
+    return parts_.stop.asked(std::exchange(ahead_s, 0));
+  };
   const auto result = predict_split(parts_, parts_.dataset.splits.val, stop);
   if (!result) return false;
   longest_evaluation_s_ = std::max(longest_evaluation_s_, now_s() - start);
@@ -281,16 +303,19 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   const bool by_loss = config.checkpoint.best == BestBy::kLoss;
   const double value = by_loss ? -result.loss : scores.mean_auroc.value_or(nan);
   const double before = by_loss ? -state_.best : state_.best;
-  const bool is_best = !std::isnan(value) && (std::isnan(before) || value > before);
+  const bool is_best =
+      !std::isnan(value) && (std::isnan(before) || value > before);
   if (is_best) {
     state_.best = by_loss ? -value : value;
     state_.best_step = state_.step;
     state_.best_epoch = state_.epoch;
   }
   // A score that is not defined says nothing about progress.
-  if (!std::isnan(value)) state_.epochs_without_best = state_.epoch - state_.best_epoch;
+  if (!std::isnan(value))
+    state_.epochs_without_best = state_.epoch - state_.best_epoch;
   const bool watches_loss = config.train.schedule == ScheduleKind::kPlateau;
-  const bool lowered = watches_loss && state_.plateau.observe(result.loss, config.train);
+  const bool lowered =
+      watches_loss && state_.plateau.observe(result.loss, config.train);
   state_.evaluation_due = false;
   if (parts_.comm.rank() != 0) return;
 
@@ -304,7 +329,8 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
        {"loss", result.loss},
        {"mean_auroc", scores.mean_auroc.value_or(nan)},
        {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
-       {"any_finding_auroc_mean_logit", scores.any_finding_auroc_mean_logit.value_or(nan)},
+       {"any_finding_auroc_mean_logit",
+        scores.any_finding_auroc_mean_logit.value_or(nan)},
        {"best", std::string(is_best ? "yes" : "no")},
        {"auroc", by_finding}});
   // First the state, then the link: a resume sets the link by the state.
@@ -312,23 +338,28 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   if (is_best) parts_.folder.store().mark_best(state_.step);
   const std::optional<double> loss =
       std::isnan(result.loss) ? std::nullopt : std::optional(result.loss);
-  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " + figure(loss) +
-           "  mean AUROC " + figure(scores.mean_auroc) +
-           (scores.damaged > 0 ? "  of " + images_text(scores) : "") + (is_best ? "  (best)" : "") +
-           (lowered ? "  learning rate x " + scientific(state_.plateau.factor) : ""));
+  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " +
+           figure(loss) + "  mean AUROC " + figure(scores.mean_auroc) +
+           (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
+           (is_best ? "  (best)" : "") +
+           (lowered ? "  learning rate x " + scientific(state_.plateau.factor)
+                    : ""));
 }
 
 void TrainingLoop::checkpoint() {
   const Profiler::Span span(&parts_.profiler, Phase::kCheckpoint);
   const double start = now_s();
-  parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint does not have
+  parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
+                          // does not have
   if (parts_.comm.rank() == 0) {
-    const std::string description = model_description(parts_.config, parts_.dataset);
-    parts_.folder.store().save(state_.step, state_.to_json(),
-                               [&](const std::filesystem::path& folder) {
-                                 write_network(folder, parts_.network.parameters(),
-                                               step_.optimizer(), state_.step, description);
-                               });
+    const std::string description =
+        model_description(parts_.config, parts_.dataset);
+    parts_.folder.store().save(
+        state_.step, state_.to_json(),
+        [&](const std::filesystem::path& folder) {
+          write_network(folder, parts_.network.parameters(), step_.optimizer(),
+                        state_.step, description);
+        });
     parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}});
   }
   parts_.comm.barrier();

@@ -10,7 +10,8 @@ namespace chexnet {
 namespace {
 
 template <class Predicate>
-std::vector<int> ranks_where(const std::vector<RankView>& ranks, Predicate predicate) {
+std::vector<int> ranks_where(const std::vector<RankView>& ranks,
+                             Predicate predicate) {
   std::vector<int> found;
   for (const auto& rank : ranks)
     if (!rank.ended && predicate(rank)) found.push_back(rank.rank);
@@ -22,7 +23,8 @@ std::string list_text(const std::vector<int>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size() && i < kMost; ++i)
     text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  if (ranks.size() > kMost) text += " and " + std::to_string(ranks.size() - kMost) + " more";
+  if (ranks.size() > kMost)
+    text += " and " + std::to_string(ranks.size() - kMost) + " more";
   return text;
 }
 
@@ -45,24 +47,29 @@ const char* cause_name(FailureCause cause) {
 }
 
 int Failure::exit_code() const {
-  const bool lost = cause == FailureCause::kDied || cause == FailureCause::kCutOff;
+  const bool lost =
+      cause == FailureCause::kDied || cause == FailureCause::kCutOff;
   return static_cast<int>(lost ? ExitCode::kDevice : ExitCode::kHang);
 }
 
 std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                                       const WatchTimeouts& timeouts) {
-  const auto made = [](FailureCause cause, std::vector<int> named) -> std::optional<Failure> {
+  const auto made = [](FailureCause cause,
+                       std::vector<int> named) -> std::optional<Failure> {
     if (named.empty()) return std::nullopt;
     return Failure{cause, std::move(named)};
   };
   if (auto failure =
-          made(FailureCause::kDied, ranks_where(ranks, [](const RankView& r) { return r.gone; })))
+          made(FailureCause::kDied,
+               ranks_where(ranks, [](const RankView& r) { return r.gone; })))
     return failure;
-  if (auto failure = made(FailureCause::kCutOff, ranks_where(ranks, [&](const RankView& r) {
+  if (auto failure = made(FailureCause::kCutOff,
+                          ranks_where(ranks, [&](const RankView& r) {
                             return r.host_silent_s > timeouts.silence_s;
                           })))
     return failure;
-  if (auto failure = made(FailureCause::kStopped, ranks_where(ranks, [&](const RankView& r) {
+  if (auto failure = made(FailureCause::kStopped,
+                          ranks_where(ranks, [&](const RankView& r) {
                             return r.heartbeat_age_s > timeouts.silence_s;
                           })))
     return failure;
@@ -71,8 +78,9 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
     return !r.ended && waits(r) && r.phase_age_s > timeouts.collective_s;
   });
   if (!too_long) return std::nullopt;
-  if (auto failure = made(FailureCause::kStuck,
-                          ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
+  if (auto failure = made(
+          FailureCause::kStuck,
+          ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
     return failure;
   std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;
   for (const auto& r : ranks) {
@@ -82,43 +90,55 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
   }
   if (lowest != highest)
     return made(FailureCause::kStuck,
-                ranks_where(ranks, [&](const RankView& r) { return r.sequence == lowest; }));
-  return made(FailureCause::kNetwork, ranks_where(ranks, [](const RankView&) { return true; }));
+                ranks_where(ranks, [&](const RankView& r) {
+                  return r.sequence == lowest;
+                }));
+  return made(FailureCause::kNetwork,
+              ranks_where(ranks, [](const RankView&) { return true; }));
 }
 
-std::string failure_text(const Failure& failure, const std::vector<RankView>& ranks) {
-  const auto found = std::ranges::find(ranks, failure.ranks.front(), &RankView::rank);
+std::string failure_text(const Failure& failure,
+                         const std::vector<RankView>& ranks) {
+  const auto found =
+      std::ranges::find(ranks, failure.ranks.front(), &RankView::rank);
   if (found == ranks.end()) return cause_name(failure.cause);
   const RankView& r = *found;
   const std::string doing = std::string(phase_name(r.phase)) + " of step " +
-                            std::to_string(r.step) + " (collective " + std::to_string(r.sequence) +
-                            ")";
-  const std::string place = " on " + r.host + (r.gpu.empty() ? "" : " (" + r.gpu + ")");
-  const std::string who = (failure.ranks.size() == 1 ? "Rank " : "Ranks ") +
-                          list_text(failure.ranks) +
-                          (failure.ranks.size() == 1 ? place : ", first" + place);
+                            std::to_string(r.step) + " (collective " +
+                            std::to_string(r.sequence) + ")";
+  const std::string place =
+      " on " + r.host + (r.gpu.empty() ? "" : " (" + r.gpu + ")");
+  const std::string who =
+      (failure.ranks.size() == 1 ? "Rank " : "Ranks ") +
+      list_text(failure.ranks) +
+      (failure.ranks.size() == 1 ? place : ", first" + place);
   switch (failure.cause) {
     case FailureCause::kDied:
-      return who + " died (process " + std::to_string(r.pid) + ") during " + doing;
+      return who + " died (process " + std::to_string(r.pid) + ") during " +
+             doing;
     case FailureCause::kCutOff: {
       std::set<std::string> hosts;
       for (const auto& rank : ranks)
         if (std::ranges::find(failure.ranks, rank.rank) != failure.ranks.end())
           hosts.insert(rank.host);
       std::string names;
-      for (const auto& host : hosts) names += (names.empty() ? "" : ", ") + host;
-      return "Host " + names + " (rank " + list_text(failure.ranks) + ") has not been heard for " +
-             fixed(r.host_silent_s, 1) + " s: it is down or its network is cut; it was last seen " +
-             "in " + doing;
+      for (const auto& host : hosts)
+        names += (names.empty() ? "" : ", ") + host;
+      return "Host " + names + " (rank " + list_text(failure.ranks) +
+             ") has not been heard for " + fixed(r.host_silent_s, 1) +
+             " s: it is down or its network is cut; it was last seen " + "in " +
+             doing;
     }
     case FailureCause::kStopped:
-      return who + " stopped answering " + fixed(r.heartbeat_age_s, 1) + " s ago during " + doing +
-             " (process " + std::to_string(r.pid) + " is there but does not run)";
+      return who + " stopped answering " + fixed(r.heartbeat_age_s, 1) +
+             " s ago during " + doing + " (process " + std::to_string(r.pid) +
+             " is there but does not run)";
     case FailureCause::kStuck:
       return who + " has been in " + doing + " for " + fixed(r.phase_age_s, 1) +
              " s while others wait for it";
     case FailureCause::kNetwork:
-      return "All ranks have waited " + fixed(r.phase_age_s, 1) + " s for each other in " + doing +
+      return "All ranks have waited " + fixed(r.phase_age_s, 1) +
+             " s for each other in " + doing +
              ": the network between them does not pass data";
   }
   return "";

@@ -14,8 +14,8 @@
 namespace chexnet {
 namespace {
 
-// Only system calls from here on: the main thread may hold the locks of the heap, of stdio or of
-// the log, and never let them go.
+// Only system calls from here on: the main thread may hold the locks of the
+// heap, of stdio or of the log, and never let them go.
 
 // The name of a process, of at most 15 characters, as the kernel knows it.
 struct ProcessName {
@@ -27,14 +27,16 @@ struct ProcessName {
     if (file < 0) return;
     const auto count = read(file, text.data(), text.size() - 1);
     close(file);
-    if (count > 0) text[static_cast<std::size_t>(count) - 1] = 0;  // its newline
+    if (count > 0)
+      text[static_cast<std::size_t>(count) - 1] = 0;  // its newline
   }
 
   // "/proc/PROCESS/comm"
   static void put_path(pid_t process, std::array<char, 32>& path) {
     std::array<char, 16> digits{};
     std::size_t count = 0;
-    for (auto rest = static_cast<unsigned>(process); count == 0 || rest > 0; rest /= 10)
+    for (auto rest = static_cast<unsigned>(process); count == 0 || rest > 0;
+         rest /= 10)
       digits[count++] = static_cast<char>('0' + rest % 10);
     std::size_t at = 0;
     for (const char c : std::string_view("/proc/")) path[at++] = c;
@@ -57,7 +59,9 @@ void exit_and_end_launcher(int exit_code, int timeout_s) {
   const pid_t launcher = getppid();
   // A handle of the process, not its number, which may be another's by then.
   const int handle =
-      is_mpi_launcher(launcher) ? static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U)) : -1;
+      is_mpi_launcher(launcher)
+          ? static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U))
+          : -1;
   // Not fork(), which runs what libraries have asked for at a fork.
   if (handle >= 0 && _Fork() == 0) {
     setsid();

@@ -20,21 +20,26 @@ namespace chexnet {
 namespace {
 
 constexpr std::size_t kLine = 64;
-static_assert(std::atomic<int>::is_always_lock_free && alignof(HeartbeatTable::Slot) <= kLine);
+static_assert(std::atomic<int>::is_always_lock_free &&
+              alignof(HeartbeatTable::Slot) <= kLine);
 
 std::string random_name() {
   std::random_device random;
   return "/chexnet-" + std::to_string(random()) + std::to_string(random());
 }
 
-// Maps `bytes` of the shared memory `name`; null, and an errno, when that fails.
-std::byte* map_shared(const std::string& name, std::size_t bytes, bool create, int& error) {
-  const int fd = shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
+// Maps `bytes` of the shared memory `name`; null, and an errno, when that
+// fails.
+std::byte* map_shared(const std::string& name, std::size_t bytes, bool create,
+                      int& error) {
+  const int fd =
+      shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
   if (fd < 0) {
     error = errno;
     return nullptr;
   }
-  // ftruncate() would take no memory: a full /dev/shm were a SIGBUS at the first write.
+  // ftruncate() would take no memory: a full /dev/shm were a SIGBUS at the
+  // first write.
   error = create ? posix_fallocate(fd, 0, static_cast<off_t>(bytes)) : 0;
   void* memory = MAP_FAILED;
   if (error == 0) {
@@ -45,7 +50,8 @@ std::byte* map_shared(const std::string& name, std::size_t bytes, bool create, i
   return error == 0 ? static_cast<std::byte*>(memory) : nullptr;
 }
 
-// Each host has its own /dev/shm; test hosts may share one, so a host's first rank is in the name.
+// Each host has its own /dev/shm; test hosts may share one, so a host's first
+// rank is in the name.
 std::string name_of_host(Communicator& comm) {
   const auto hosts = gather_text(comm, host_name());
   const auto at = std::ranges::find(hosts, host_name()) - hosts.begin();
@@ -74,10 +80,11 @@ HeartbeatTable::HeartbeatTable(Communicator& comm)
   if (own_ == 0) shm_unlink(name.c_str());
 
   if (any_rank(comm, memory_ == nullptr)) {
-    const std::string problem = error == 0 ? "on another rank" : std::strerror(error);
+    const std::string problem =
+        error == 0 ? "on another rank" : std::strerror(error);
     if (memory_ != nullptr) munmap(memory_, bytes_);
-    throw DeviceError("[watchdog] /dev/shm" + name + ": no shared memory (" + problem +
-                      "). Hint: is /dev/shm mounted and not full?");
+    throw DeviceError("[watchdog] /dev/shm" + name + ": no shared memory (" +
+                      problem + "). Hint: is /dev/shm mounted and not full?");
   }
   end_code_ = std::launder(reinterpret_cast<std::atomic<int>*>(memory_));
   slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
@@ -101,7 +108,8 @@ RankView HeartbeatTable::view(int local_rank) {
   view.pid = slot.pid;
   view.phase = static_cast<Phase>(slot.phase.phase.load());
   view.ended = view.phase == Phase::kEnded;
-  // Where ranks live in containers of their own, their process numbers mean nothing here.
+  // Where ranks live in containers of their own, their process numbers mean
+  // nothing here.
   char& seen = seen_[static_cast<std::size_t>(local_rank)];
   const bool there = kill(view.pid, 0) == 0 || errno != ESRCH;
   seen = static_cast<char>(seen | static_cast<char>(there));

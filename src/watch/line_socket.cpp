@@ -22,7 +22,9 @@ struct SocketAddress {
   socklen_t size = sizeof(sockaddr_storage);
 
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
 };
 
 std::optional<SocketAddress> socket_address(const Endpoint& of) {
@@ -65,15 +67,20 @@ bool is_global(const sockaddr* address) {
     return ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
   }
   if (address->sa_family != AF_INET6) return false;
-  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  return !IN6_IS_ADDR_LINKLOCAL(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_V4MAPPED(&v6);
+  const in6_addr& v6 =
+      reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  return !IN6_IS_ADDR_LINKLOCAL(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) &&
+         !IN6_IS_ADDR_V4MAPPED(&v6);
 }
 
 int open_socket(const SocketAddress& address, int type) {
-  return ::socket(address.storage.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  return ::socket(address.storage.ss_family,
+                  type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-bool may_go_on(int error) { return error == EAGAIN || error == ENOTCONN || error == EINTR; }
+bool may_go_on(int error) {
+  return error == EAGAIN || error == ENOTCONN || error == EINTR;
+}
 
 }  // namespace
 
@@ -93,12 +100,14 @@ LineSocket::~LineSocket() {
   if (fd_ >= 0) close(fd_);
 }
 
-std::optional<LineSocket> LineSocket::connect(const Endpoint& to, const std::string& first_line) {
+std::optional<LineSocket> LineSocket::connect(const Endpoint& to,
+                                              const std::string& first_line) {
   const auto address = socket_address(to);
   if (!address) return std::nullopt;
   LineSocket socket(open_socket(*address, SOCK_STREAM), to.address);
   if (socket.fd_ < 0) return std::nullopt;
-  if (::connect(socket.fd_, address->get(), address->size) != 0 && errno != EINPROGRESS)
+  if (::connect(socket.fd_, address->get(), address->size) != 0 &&
+      errno != EINPROGRESS)
     return std::nullopt;
   socket.unsent_ = first_line + "\n";
   return socket;
@@ -106,7 +115,8 @@ std::optional<LineSocket> LineSocket::connect(const Endpoint& to, const std::str
 
 bool LineSocket::flush() {
   while (!unsent_.empty()) {
-    const auto sent = ::send(fd_, unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto sent = ::send(fd_, unsent_.data(), unsent_.size(),
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
     // Still connecting, or the kernel's buffer is full.
     if (sent < 0) return may_go_on(errno);
     unsent_.erase(0, static_cast<std::size_t>(sent));
@@ -133,8 +143,8 @@ std::optional<std::vector<std::string>> LineSocket::receive() {
 
   std::vector<std::string> lines;
   std::size_t begin = 0;
-  for (std::size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos;
-       begin = end + 1)
+  for (std::size_t end = 0;
+       (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1)
     lines.push_back(partial_.substr(begin, end - begin));
   partial_.erase(0, begin);
 
@@ -147,18 +157,21 @@ LineListener::LineListener(const std::string& address) {
   if (!at) return;
   fd_ = open_socket(*at, SOCK_STREAM);
   const bool listens = fd_ >= 0 && bind(fd_, at->get(), at->size) == 0 &&
-                       listen(fd_, SOMAXCONN) == 0 && getsockname(fd_, at->get(), &at->size) == 0;
+                       listen(fd_, SOMAXCONN) == 0 &&
+                       getsockname(fd_, at->get(), &at->size) == 0;
   if (listens) endpoint_ = endpoint_of(at->get());
 }
 LineListener::LineListener(LineListener&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), endpoint_(std::move(other.endpoint_)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      endpoint_(std::move(other.endpoint_)) {}
 LineListener::~LineListener() {
   if (fd_ >= 0) close(fd_);
 }
 
 std::optional<LineSocket> LineListener::accept() {
   SocketAddress peer;
-  const int fd = accept4(fd_, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int fd =
+      accept4(fd_, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return std::nullopt;
   return LineSocket(fd, endpoint_of(peer.get()).address);
 }
@@ -169,7 +182,8 @@ std::vector<std::string> own_addresses() {
   if (getifaddrs(&list) != 0) return found;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || !is_global(entry->ifa_addr)) continue;
-    if ((entry->ifa_flags & IFF_UP) != 0) found.push_back(endpoint_of(entry->ifa_addr).address);
+    if ((entry->ifa_flags & IFF_UP) != 0)
+      found.push_back(endpoint_of(entry->ifa_addr).address);
   }
   freeifaddrs(list);
   return found;

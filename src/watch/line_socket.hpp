@@ -1,4 +1,5 @@
-// Lines of text over TCP that never block: for the watchdog's reports. IPv4 and IPv6.
+// Lines of text over TCP that never block: for the watchdog's reports. IPv4 and
+// IPv6.
 #pragma once
 
 #include <optional>
@@ -25,14 +26,15 @@ class LineSocket {
   ~LineSocket();
 
   // Begins to connect; `first_line` is sent as soon as that is possible.
-  static std::optional<LineSocket> connect(const Endpoint& to, const std::string& first_line);
+  static std::optional<LineSocket> connect(const Endpoint& to,
+                                           const std::string& first_line);
   int fd() const { return fd_; }
   const std::string& peer() const { return peer_; }  // the other side's address
-  // False when the connection is lost. A line that does not fit the kernel's buffer is dropped:
-  // the next report replaces it.
+  // False when the connection is lost. A line that does not fit the kernel's
+  // buffer is dropped: the next report replaces it.
   bool send(const std::string& line);
-  // Whole lines received so far, of at most kLongestLine bytes a call; nothing when the connection
-  // is lost or a line is too long.
+  // Whole lines received so far, of at most kLongestLine bytes a call; nothing
+  // when the connection is lost or a line is too long.
   std::optional<std::vector<std::string>> receive();
 
  private:
@@ -41,7 +43,8 @@ class LineSocket {
   std::string peer_, partial_, unsent_;
 };
 
-// Accepts connections to one address of this host, on a port the system chooses.
+// Accepts connections to one address of this host, on a port the system
+// chooses.
 class LineListener {
  public:
   // Without a port where the address cannot be listened on.
@@ -58,13 +61,14 @@ class LineListener {
   Endpoint endpoint_;
 };
 
-// Addresses by which other hosts may reach this one: of interfaces that are up, without 127.0.0.1
-// and what holds on one link only.
+// Addresses by which other hosts may reach this one: of interfaces that are up,
+// without 127.0.0.1 and what holds on one link only.
 std::vector<std::string> own_addresses();
-// The own address from which packets to `address` leave, where there is a route. Sends nothing.
+// The own address from which packets to `address` leave, where there is a
+// route. Sends nothing.
 std::optional<std::string> address_towards(const std::string& address);
-// Those of `theirs` that are not ours too: a bridge for containers has the same address on many
-// hosts, and leads back to the host itself.
+// Those of `theirs` that are not ours too: a bridge for containers has the same
+// address on many hosts, and leads back to the host itself.
 std::vector<std::string> without_own(const std::vector<std::string>& theirs,
                                      const std::vector<std::string>& own);
 

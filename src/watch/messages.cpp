@@ -49,13 +49,15 @@ std::string report_line(const std::vector<RankView>& ranks) {
   return message.dump();
 }
 
-std::optional<std::vector<int>> read_report(const std::string& line, std::vector<RankView>& views) {
+std::optional<std::vector<int>> read_report(const std::string& line,
+                                            std::vector<RankView>& views) {
   // All of it is read before any of it is believed.
   std::vector<RankView> read;
   try {
     const json message = json::parse(line);
     for (const json& said : message.at("ranks"))
-      read.push_back(view_of(said, views.at(said.at("rank").get<std::size_t>())));
+      read.push_back(
+          view_of(said, views.at(said.at("rank").get<std::size_t>())));
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -73,7 +75,8 @@ std::string answer_line(const std::string& token, int end_code) {
   return json({{"token", token}, {"end", end_code}}).dump();
 }
 
-std::optional<int> read_answer(const std::string& line, const std::string& token) {
+std::optional<int> read_answer(const std::string& line,
+                               const std::string& token) {
   try {
     const json answer = json::parse(line);
     if (answer.at("token") != token) return std::nullopt;

@@ -20,8 +20,9 @@ constexpr double kSilenceWhileEnding_s = 1;
 
 }  // namespace
 
-Observer::Observer(Options options, std::vector<RankView> ranks, HostRanks& host,
-                   ReportInbox* inbox, RunEnd& end, SteadyClock clock)
+Observer::Observer(Options options, std::vector<RankView> ranks,
+                   HostRanks& host, ReportInbox* inbox, RunEnd& end,
+                   SteadyClock clock)
     : options_(std::move(options)),
       views_(std::move(ranks)),
       host_(host),
@@ -31,7 +32,8 @@ Observer::Observer(Options options, std::vector<RankView> ranks, HostRanks& host
       heard_s_(views_.size(), clock_()),
       suspected_s_(kNever),
       resumed_s_(kNever) {
-  assert(std::ranges::find(options_.observers, options_.rank) != options_.observers.end());
+  assert(std::ranges::find(options_.observers, options_.rank) !=
+         options_.observers.end());
   assert(options_.rank < static_cast<int>(views_.size()));
 }
 
@@ -62,7 +64,8 @@ void Observer::take_reports() {
   inbox_->take(clock_(), [&](const std::string& line) -> std::string {
     const auto ranks = read_report(line, views_);
     if (!ranks) return "";
-    for (const int rank : *ranks) heard_s_[static_cast<std::size_t>(rank)] = clock_();
+    for (const int rank : *ranks)
+      heard_s_[static_cast<std::size_t>(rank)] = clock_();
     return answer_line(options_.answer_token, 0);
   });
 }
@@ -83,26 +86,30 @@ std::vector<RankView> Observer::survey() {
     const double heard = heard_s_[static_cast<std::size_t>(view.rank)];
     view.host_silent_s = std::max(0.0, clock_() - heard);
     // Of a silent host nobody knows whether its ranks still run.
-    if (view.host_silent_s < kFresh_s) view.heartbeat_age_s += view.host_silent_s;
+    if (view.host_silent_s < kFresh_s)
+      view.heartbeat_age_s += view.host_silent_s;
     view.phase_age_s += view.host_silent_s;
   }
   return now;
 }
 
-// The second observer lets the first speak: it cannot tell a host that is down from a link of its
-// own that is cut. But a first one that is dead or stopped will never speak.
+// The second observer lets the first speak: it cannot tell a host that is down
+// from a link of its own that is cut. But a first one that is dead or stopped
+// will never speak.
 bool Observer::must_wait(const Failure& failure) const {
   const int first = options_.observers.front();
   if (options_.rank == first) return false;
 
-  const bool ends_it =
-      failure.cause == FailureCause::kDied || failure.cause == FailureCause::kStopped;
-  const bool is_first = std::ranges::find(failure.ranks, first) != failure.ranks.end();
+  const bool ends_it = failure.cause == FailureCause::kDied ||
+                       failure.cause == FailureCause::kStopped;
+  const bool is_first =
+      std::ranges::find(failure.ranks, first) != failure.ranks.end();
   if (ends_it && is_first) return false;
   return clock_() - suspected_s_ < kSecondObserverAfter_s;
 }
 
-void Observer::announce(const Failure& failure, const std::vector<RankView>& views) {
+void Observer::announce(const Failure& failure,
+                        const std::vector<RankView>& views) {
   announced_ = true;
   const int code = failure.exit_code();
   end_.limit_time(code);
@@ -111,7 +118,8 @@ void Observer::announce(const Failure& failure, const std::vector<RankView>& vie
   } catch (const std::exception& e) {
     end_.log_line(e.what());
   }
-  if (inbox_ != nullptr) inbox_->tell_all(answer_line(options_.answer_token, code));
+  if (inbox_ != nullptr)
+    inbox_->tell_all(answer_line(options_.answer_token, code));
   host_.set_end_code(code);
 }
 

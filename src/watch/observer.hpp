@@ -1,13 +1,14 @@
-// What the watchdog of two ranks of a run does besides: collects what is known of every rank, finds
-// a failure, and announces it once.
+// What the watchdog of two ranks of a run does besides: collects what is known
+// of every rank, finds a failure, and announces it once.
 //
 //   shared memory of this host --+
-//   reports of other hosts ------+--> survey --> detect_failure --> post-mortem, sentence
+//   reports of other hosts ------+--> survey --> detect_failure -->
+//   post-mortem, sentence
 //                                                    |
 //   every host that reports  <------ end code -------+
 //
-// Two, so that each can be named by the other. The first speaks at once; the second lets it, unless
-// the failure is the first one's own end. One thread.
+// Two, so that each can be named by the other. The first speaks at once; the
+// second lets it, unless the failure is the first one's own end. One thread.
 #pragma once
 
 #include <vector>
@@ -26,12 +27,14 @@ class Observer {
     WatchTimeouts timeouts;
     std::string answer_token;
   };
-  // `ranks` [rank]: number, host and GPU of each. `inbox` null: all ranks are on this host. All
-  // arguments must outlive the object. Every rank counts as heard at the start.
-  Observer(Options options, std::vector<RankView> ranks, HostRanks& host, ReportInbox* inbox,
-           RunEnd& end, SteadyClock clock);
+  // `ranks` [rank]: number, host and GPU of each. `inbox` null: all ranks are
+  // on this host. All arguments must outlive the object. Every rank counts as
+  // heard at the start.
+  Observer(Options options, std::vector<RankView> ranks, HostRanks& host,
+           ReportInbox* inbox, RunEnd& end, SteadyClock clock);
 
-  // To be called some 20 times a second. `resumed`: the job was suspended until now.
+  // To be called some 20 times a second. `resumed`: the job was suspended until
+  // now.
   void look(bool resumed);
 
  private:

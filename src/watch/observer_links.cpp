@@ -12,16 +12,18 @@ void ObserverLinks::add(std::vector<Endpoint> endpoints) {
   links_.emplace_back().endpoints = std::move(endpoints);
 }
 
-// A host may have several networks, not all of which lead to the observer: each attempt takes its
-// next address, and at most one is made a second.
+// A host may have several networks, not all of which lead to the observer: each
+// attempt takes its next address, and at most one is made a second.
 void ObserverLinks::connect(Link& link) {
-  if (link.endpoints.empty() || clock_() - link.tried_s <= kConnectEvery_s) return;
+  if (link.endpoints.empty() || clock_() - link.tried_s <= kConnectEvery_s)
+    return;
   const Endpoint& to = link.endpoints[link.attempts++ % link.endpoints.size()];
   link.socket = LineSocket::connect(to, greeting_);
   link.tried_s = clock_();
 }
 
-std::vector<std::string> ObserverLinks::exchange(std::size_t observer, const std::string& report) {
+std::vector<std::string> ObserverLinks::exchange(std::size_t observer,
+                                                 const std::string& report) {
   assert(observer < links_.size());
   assert(report.find('\n') == std::string::npos);
   Link& link = links_[observer];

@@ -14,13 +14,16 @@ class ObserverLinks final : public ReportChannel {
  public:
   static constexpr double kConnectEvery_s = 1;
 
-  // `greeting`: the first line of each connection, by which the observer knows this run.
+  // `greeting`: the first line of each connection, by which the observer knows
+  // this run.
   ObserverLinks(std::string greeting, SteadyClock clock);
-  // An observer, whose `endpoints` are tried in turn. Before the first exchange.
+  // An observer, whose `endpoints` are tried in turn. Before the first
+  // exchange.
   void add(std::vector<Endpoint> endpoints);
 
   std::size_t observers() const override { return links_.size(); }
-  std::vector<std::string> exchange(std::size_t observer, const std::string& report) override;
+  std::vector<std::string> exchange(std::size_t observer,
+                                    const std::string& report) override;
   void reconnect(std::size_t observer) override;
 
  private:

@@ -27,7 +27,8 @@ std::vector<Peer> gather_peers(Communicator& comm, const std::string& gpu) {
 
 bool on_one_host(const std::vector<Peer>& peers) {
   assert(!peers.empty());
-  return std::ranges::all_of(peers, [&](const Peer& p) { return p.host == peers.front().host; });
+  return std::ranges::all_of(
+      peers, [&](const Peer& p) { return p.host == peers.front().host; });
 }
 
 std::vector<int> choose_observers(const std::vector<Peer>& peers) {
@@ -35,12 +36,14 @@ std::vector<int> choose_observers(const std::vector<Peer>& peers) {
   if (peers.size() == 1) return {0};
   const auto other = std::ranges::find_if(
       peers, [&](const Peer& peer) { return peer.host != peers.front().host; });
-  return {0, other == peers.end() ? 1 : static_cast<int>(other - peers.begin())};
+  return {0,
+          other == peers.end() ? 1 : static_cast<int>(other - peers.begin())};
 }
 
-// Bound to single addresses, never to all of them: a port that the rest of the world can reach is
-// one more thing to defend.
-std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers, int rank) {
+// Bound to single addresses, never to all of them: a port that the rest of the
+// world can reach is one more thing to defend.
+std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers,
+                                                int rank) {
   assert(rank >= 0 && rank < static_cast<int>(peers.size()));
   const Peer& own = peers[static_cast<std::size_t>(rank)];
   std::set<std::string> ways;
@@ -51,12 +54,14 @@ std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers, 
     for (const auto& address : without_own(peer.addresses, own.addresses))
       if (const auto way = address_towards(address)) ways.insert(*way);
   }
-  std::erase_if(ours, [&](const std::string& address) { return !ways.contains(address); });
+  std::erase_if(ours, [&](const std::string& address) {
+    return !ways.contains(address);
+  });
   return ours;
 }
 
-std::vector<std::vector<Endpoint>> gather_endpoints(Communicator& comm,
-                                                    const std::vector<Endpoint>& own) {
+std::vector<std::vector<Endpoint>> gather_endpoints(
+    Communicator& comm, const std::vector<Endpoint>& own) {
   json mine = json::array();
   for (const auto& endpoint : own)
     mine.push_back({{"address", endpoint.address}, {"port", endpoint.port}});

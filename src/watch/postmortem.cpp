@@ -26,32 +26,36 @@ std::optional<PostMortemNote> note_of(const nlohmann::json& json) {
 }  // namespace
 
 std::string PostMortem::sentence() const {
-  return what + "; last good checkpoint: " + (checkpoint.empty() ? "none" : checkpoint) +
+  return what + "; last good checkpoint: " +
+         (checkpoint.empty() ? "none" : checkpoint) +
          "; resume with: " + resume;
 }
 
 std::string postmortem_json(const PostMortem& report) {
-  nlohmann::ordered_json json = {{"time", report.time},     {"cause", report.cause},
-                                 {"ranks", report.ranks},   {"exit_code", report.exit_code},
-                                 {"what", report.what},     {"checkpoint", report.checkpoint},
-                                 {"resume", report.resume}, {"sentence", report.sentence()}};
+  nlohmann::ordered_json json = {
+      {"time", report.time},     {"cause", report.cause},
+      {"ranks", report.ranks},   {"exit_code", report.exit_code},
+      {"what", report.what},     {"checkpoint", report.checkpoint},
+      {"resume", report.resume}, {"sentence", report.sentence()}};
   json["all_ranks"] = nlohmann::ordered_json::array();
   for (const auto& view : report.views)
-    json["all_ranks"].push_back({{"rank", view.rank},
-                                 {"host", view.host},
-                                 {"gpu", view.gpu},
-                                 {"pid", view.pid},
-                                 {"step", view.step},
-                                 {"phase", phase_name(view.phase)},
-                                 {"operation_s", view.phase_age_s},
-                                 {"sequence", view.sequence},
-                                 {"silent_s", std::max(view.heartbeat_age_s, view.host_silent_s)},
-                                 {"gone", view.gone},
-                                 {"ended", view.ended}});
+    json["all_ranks"].push_back(
+        {{"rank", view.rank},
+         {"host", view.host},
+         {"gpu", view.gpu},
+         {"pid", view.pid},
+         {"step", view.step},
+         {"phase", phase_name(view.phase)},
+         {"operation_s", view.phase_age_s},
+         {"sequence", view.sequence},
+         {"silent_s", std::max(view.heartbeat_age_s, view.host_silent_s)},
+         {"gone", view.gone},
+         {"ended", view.ended}});
   return json_text(json, 1) + "\n";
 }
 
-void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report) {
+void write_postmortem(const std::filesystem::path& run_folder,
+                      const PostMortem& report) {
   write_atomically(file_of(run_folder), postmortem_json(report));
 }
 
@@ -60,14 +64,16 @@ void put_postmortem_aside(const std::filesystem::path& run_folder) {
   const auto path = file_of(run_folder);
   if (!std::filesystem::exists(path, error)) return;
   for (int n = 1;; ++n) {
-    const auto aside = run_folder / ("postmortem-" + std::to_string(n) + ".json");
+    const auto aside =
+        run_folder / ("postmortem-" + std::to_string(n) + ".json");
     if (std::filesystem::exists(aside, error)) continue;
     std::filesystem::rename(path, aside, error);
     return;
   }
 }
 
-std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder) {
+std::optional<PostMortemNote> read_postmortem(
+    const std::filesystem::path& run_folder) {
   const auto path = file_of(run_folder);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
@@ -80,7 +86,8 @@ std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_f
 
 std::string last_checkpoint(const std::filesystem::path& run_folder) {
   std::error_code error;
-  const auto target = std::filesystem::read_symlink(run_folder / "checkpoints" / "last", error);
+  const auto target =
+      std::filesystem::read_symlink(run_folder / "checkpoints" / "last", error);
   return error ? "" : target.filename().string();
 }
 

@@ -1,8 +1,10 @@
 // Connections move one way only, and each step has a bound:
 //
-//   accept --> strangers_ --the token as first line--> known_ --reports--> use()
+//   accept --> strangers_ --the token as first line--> known_ --reports-->
+//   use()
 //              64 in all, 8 of an address,             8 of an address,
-//              2 s each                                a look of 10 ms takes them in turn
+//              2 s each                                a look of 10 ms takes
+//              them in turn
 #include "report_receiver.hpp"
 
 #include <algorithm>
@@ -16,19 +18,23 @@
 namespace chexnet {
 namespace {
 
-constexpr double kLook_s = 0.01;  // the heartbeat that follows comes every 0.05 s
+constexpr double kLook_s =
+    0.01;  // the heartbeat that follows comes every 0.05 s
 constexpr int kAcceptedAtOnce = 64;
 constexpr double kPauseWithoutDescriptors_s = 1;
 
 template <class Connections>
-void drop_oldest(Connections& connections, const std::string& peer, std::size_t most) {
+void drop_oldest(Connections& connections, const std::string& peer,
+                 std::size_t most) {
   const auto is_peers = [&](const auto& c) { return c.socket.peer() == peer; };
-  if (static_cast<std::size_t>(std::ranges::count_if(connections, is_peers)) > most)
+  if (static_cast<std::size_t>(std::ranges::count_if(connections, is_peers)) >
+      most)
     connections.erase(std::ranges::find_if(connections, is_peers));
 }
 
 // False when the connection is to end.
-bool answer(LineSocket& socket, std::span<const std::string> reports, const ReportInbox::Use& use) {
+bool answer(LineSocket& socket, std::span<const std::string> reports,
+            const ReportInbox::Use& use) {
   return std::ranges::all_of(reports, [&](const std::string& report) {
     const std::string reply = use(report);
     return !reply.empty() && socket.send(reply);
@@ -37,11 +43,13 @@ bool answer(LineSocket& socket, std::span<const std::string> reports, const Repo
 
 }  // namespace
 
-ReportReceiver::ReportReceiver(const std::vector<std::string>& addresses, std::string token)
+ReportReceiver::ReportReceiver(const std::vector<std::string>& addresses,
+                               std::string token)
     : token_(std::move(token)) {
   for (const auto& address : addresses) {
     LineListener listener(address);
-    if (listener.endpoint().port != 0) listeners_.push_back(std::move(listener));
+    if (listener.endpoint().port != 0)
+      listeners_.push_back(std::move(listener));
   }
 }
 
@@ -76,7 +84,8 @@ void ReportReceiver::accept(double now_s) {
     for (int i = 0; i < kAcceptedAtOnce; ++i) {
       auto socket = listener.accept();
       if (!socket) {
-        // A listener whose connections cannot be taken would wake poll() without end.
+        // A listener whose connections cannot be taken would wake poll()
+        // without end.
         if (errno == EMFILE || errno == ENFILE)
           accepts_from_s_ = now_s + kPauseWithoutDescriptors_s;
         break;
@@ -85,7 +94,8 @@ void ReportReceiver::accept(double now_s) {
       strangers_.push_back({std::move(*socket), now_s});
       // The newest stay: who knows the token says it at once.
       drop_oldest(strangers_, peer, kMostOfAddress);
-      if (strangers_.size() > kMostStrangers) strangers_.erase(strangers_.begin());
+      if (strangers_.size() > kMostStrangers)
+        strangers_.erase(strangers_.begin());
     }
 }
 
@@ -95,7 +105,8 @@ void ReportReceiver::hear_strangers(double now_s, const Use& use) {
     const auto lines = stranger.socket.receive();
     if (!lines) continue;
     if (lines->empty()) {
-      if (now_s - stranger.since_s < kGreeting_s) waiting.push_back(std::move(stranger));
+      if (now_s - stranger.since_s < kGreeting_s)
+        waiting.push_back(std::move(stranger));
       continue;
     }
     if (lines->front() != token_) continue;
@@ -118,7 +129,8 @@ void ReportReceiver::hear_known(const Use& use) {
     if (!lines || !answer(known_[at].socket, *lines, use)) lost.push_back(at);
   }
   std::ranges::sort(lost, std::greater<>());
-  for (const std::size_t at : lost) known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(at));
+  for (const std::size_t at : lost)
+    known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 }  // namespace chexnet

@@ -1,7 +1,8 @@
-// An observer's side of the watchdog's reports over TCP: listens, takes lines from who knows the
-// run's token, and answers. Nothing that strangers send can keep its caller: they may say one line
-// within two seconds, they are few at a time, and a look ends when its time is over. A connection
-// that sends what is no report ends.
+// An observer's side of the watchdog's reports over TCP: listens, takes lines
+// from who knows the run's token, and answers. Nothing that strangers send can
+// keep its caller: they may say one line within two seconds, they are few at a
+// time, and a look ends when its time is over. A connection that sends what is
+// no report ends.
 #pragma once
 
 #include <string>
@@ -14,8 +15,10 @@ namespace chexnet {
 
 class ReportReceiver final : public ReportInbox {
  public:
-  static constexpr double kGreeting_s = 2;          // a connection's time to say the token
-  static constexpr std::size_t kMostOfAddress = 8;  // connections, known and unknown each
+  static constexpr double kGreeting_s =
+      2;  // a connection's time to say the token
+  static constexpr std::size_t kMostOfAddress =
+      8;  // connections, known and unknown each
   static constexpr std::size_t kMostStrangers = 64;
 
   // Listens on each of `addresses` of this host.
@@ -41,8 +44,8 @@ class ReportReceiver final : public ReportInbox {
   std::string token_;
   std::vector<LineListener> listeners_;
   std::vector<Connection> strangers_, known_;  // oldest first
-  double accepts_from_s_ = 0;                  // after the process ran out of descriptors
-  std::size_t next_ = 0;                       // of known_, to be heard
+  double accepts_from_s_ = 0;  // after the process ran out of descriptors
+  std::size_t next_ = 0;       // of known_, to be heard
 };
 
 }  // namespace chexnet

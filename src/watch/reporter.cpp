@@ -17,8 +17,8 @@ constexpr double kAnswerWithin_s = 2;
 
 }  // namespace
 
-Reporter::Reporter(Options options, HostRanks& host, ReportChannel& channel, RunEnd& end,
-                   SteadyClock clock)
+Reporter::Reporter(Options options, HostRanks& host, ReportChannel& channel,
+                   RunEnd& end, SteadyClock clock)
     : options_(std::move(options)),
       host_(host),
       channel_(channel),
@@ -38,7 +38,8 @@ void Reporter::heartbeat(bool resumed) {
   }
 
   const bool leads_now = leads();
-  // Who takes over, or was stopped, has heard nothing lately and gives its observers time.
+  // Who takes over, or was stopped, has heard nothing lately and gives its
+  // observers time.
   if ((leads_now && !led_) || resumed) restart_timeouts();
   led_ = leads_now;
   if (leads_now && clock_() - reported_s_ >= kReportEvery_s) report();
@@ -52,7 +53,8 @@ bool Reporter::leads() {
   if (channel_.observers() == 0) return false;  // nobody to report to
   for (int before = 0; before < options_.local_rank; ++before) {
     const RankView view = host_.view(before);
-    const bool runs = !view.ended && !view.gone && view.heartbeat_age_s < kLeaderSilence_s;
+    const bool runs =
+        !view.ended && !view.gone && view.heartbeat_age_s < kLeaderSilence_s;
     if (runs) return false;
   }
   return true;
@@ -65,7 +67,8 @@ void Reporter::report() {
   std::vector<RankView> views;
   for (int i = 0; i < host_.size(); ++i) views.push_back(host_.view(i));
 
-  if (const int code = exchange_all(report_line(views)); code != 0) host_.set_end_code(code);
+  if (const int code = exchange_all(report_line(views)); code != 0)
+    host_.set_end_code(code);
   if (is_cut_off()) end_host();
 }
 
@@ -85,8 +88,9 @@ int Reporter::exchange_all(const std::string& line) {
 
 bool Reporter::is_cut_off() const {
   if (options_.observer_here) return false;
-  return std::ranges::none_of(
-      answered_s_, [&](double answered_s) { return clock_() - answered_s < options_.silence_s; });
+  return std::ranges::none_of(answered_s_, [&](double answered_s) {
+    return clock_() - answered_s < options_.silence_s;
+  });
 }
 
 void Reporter::end_host() {
@@ -94,7 +98,8 @@ void Reporter::end_host() {
   end_.limit_time(code);
   end_.log_line("[watchdog] " + options_.host + ": no heartbeat from ranks " +
                 std::to_string(options_.observers.front()) + " and " +
-                std::to_string(options_.observers.back()) + " for " + fixed(options_.silence_s, 0) +
+                std::to_string(options_.observers.back()) + " for " +
+                fixed(options_.silence_s, 0) +
                 " s: this host is cut off from them and ends its ranks");
   host_.set_end_code(code);
 }

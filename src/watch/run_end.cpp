@@ -13,20 +13,27 @@
 namespace chexnet {
 namespace {
 
-constexpr int kFileTimeout_s = 5;  // a file system or a log that hangs must not keep us
+constexpr int kFileTimeout_s =
+    5;  // a file system or a log that hangs must not keep us
 // The observer of this host, if there is one, is still telling the others.
 constexpr auto kLastWords = std::chrono::milliseconds(100);
 
 class ProcessEnd final : public RunEnd {
  public:
   ProcessEnd(std::filesystem::path run_folder, std::string resume_command)
-      : run_folder_(std::move(run_folder)), resume_command_(std::move(resume_command)) {}
+      : run_folder_(std::move(run_folder)),
+        resume_command_(std::move(resume_command)) {}
 
-  bool launcher_ends_job() const override { return chexnet::launcher_ends_job(); }
+  bool launcher_ends_job() const override {
+    return chexnet::launcher_ends_job();
+  }
   void limit_time(int code) override { exit_within(kFileTimeout_s, code); }
-  bool explained() const override { return read_postmortem(run_folder_).has_value(); }
+  bool explained() const override {
+    return read_postmortem(run_folder_).has_value();
+  }
 
-  void explain(const Failure& failure, const std::vector<RankView>& views) override {
+  void explain(const Failure& failure,
+               const std::vector<RankView>& views) override {
     PostMortem report;
     report.time = utc_time();
     report.cause = cause_name(failure.cause);
@@ -54,8 +61,10 @@ class ProcessEnd final : public RunEnd {
 
 }  // namespace
 
-std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder, std::string resume_command) {
-  return std::make_unique<ProcessEnd>(std::move(run_folder), std::move(resume_command));
+std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder,
+                                    std::string resume_command) {
+  return std::make_unique<ProcessEnd>(std::move(run_folder),
+                                      std::move(resume_command));
 }
 
 }  // namespace chexnet

@@ -17,9 +17,11 @@ double median_without(const std::vector<RankPace>& paces, std::size_t left_out,
   return median(std::move(values));
 }
 
-std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, double excess_s) {
+std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank,
+                     double excess_s) {
   const RankPace& pace = paces[rank];
-  const double more_data = pace.data_s - median_without(paces, rank, &RankPace::data_s);
+  const double more_data =
+      pace.data_s - median_without(paces, rank, &RankPace::data_s);
   if (more_data > excess_s / 2)
     return "it waits for data (" + fixed(1e3 * pace.data_s, 1) +
            " ms per step): look at its disk, its cache and data.workers";
@@ -28,12 +30,14 @@ std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank, doubl
   if (pace.cpu_fraction < kTaken)
     return "its threads got " + fixed(100 * pace.cpu_fraction, 0) +
            " % of the CPU time they could use: another process is on its cores";
-  return "it computes more slowly: a lower clock, other work on the same memory, or a damaged GPU";
+  return "it computes more slowly: a lower clock, other work on the same "
+         "memory, or a damaged GPU";
 }
 
 }  // namespace
 
-std::vector<StragglerWatch::Alarm> StragglerWatch::add(const std::vector<RankPace>& paces) {
+std::vector<StragglerWatch::Alarm> StragglerWatch::add(
+    const std::vector<RankPace>& paces) {
   std::vector<Alarm> alarms;
   ranks_.resize(paces.size());
   if (paces.size() < 2) return alarms;
@@ -43,21 +47,22 @@ std::vector<StragglerWatch::Alarm> StragglerWatch::add(const std::vector<RankPac
     const double others = median_without(paces, r, &RankPace::own_s);
     rank.ratios.push_back(paces[r].own_s / std::max(others, 1e-9));
     if (rank.ratios.size() > windows) rank.ratios.pop_front();
-    const double mean = std::accumulate(rank.ratios.begin(), rank.ratios.end(), 0.0) /
-                        static_cast<double>(rank.ratios.size());
+    const double mean =
+        std::accumulate(rank.ratios.begin(), rank.ratios.end(), 0.0) /
+        static_cast<double>(rank.ratios.size());
     if (rank.slow) {
       rank.slow = mean > options_.recovered;
       continue;
     }
-    const auto above =
-        std::ranges::count_if(rank.ratios, [&](double ratio) { return ratio > options_.each; });
+    const auto above = std::ranges::count_if(
+        rank.ratios, [&](double ratio) { return ratio > options_.each; });
     const double excess = paces[r].own_s - others;
-    if (rank.ratios.size() < windows || mean < options_.ratio || above + 1 < options_.windows ||
-        excess < options_.least_excess_s)
+    if (rank.ratios.size() < windows || mean < options_.ratio ||
+        above + 1 < options_.windows || excess < options_.least_excess_s)
       continue;
     rank.slow = true;
-    alarms.push_back(
-        {static_cast<int>(r), mean, paces[r].own_s, others, cause_of(paces, r, excess)});
+    alarms.push_back({static_cast<int>(r), mean, paces[r].own_s, others,
+                      cause_of(paces, r, excess)});
   }
   return alarms;
 }

@@ -1,8 +1,10 @@
-// How reports and answers travel between hosts. The watchdog's parts see these two interfaces
-// alone: TCP is behind them in a run (observer_links.hpp, report_receiver.hpp), queues in tests.
+// How reports and answers travel between hosts. The watchdog's parts see these
+// two interfaces alone: TCP is behind them in a run (observer_links.hpp,
+// report_receiver.hpp), queues in tests.
 //
 //   leader of a host --report--> observer      every 0.25 s, one line
-//                    <--answer--               "go on", or the exit code with which to end
+//                    <--answer--               "go on", or the exit code with
+//                    which to end
 //
 // Nothing blocks, and any line may be lost: the next report replaces it.
 #pragma once
@@ -22,9 +24,12 @@ class ReportChannel {
   virtual ~ReportChannel() = default;
   // On other hosts; they are numbered from 0.
   virtual std::size_t observers() const = 0;
-  // Sends a report to one of them and returns what it answered since the last call.
-  virtual std::vector<std::string> exchange(std::size_t observer, const std::string& report) = 0;
-  // It has not answered for a while: tries another way to it, when there was time for this one.
+  // Sends a report to one of them and returns what it answered since the last
+  // call.
+  virtual std::vector<std::string> exchange(std::size_t observer,
+                                            const std::string& report) = 0;
+  // It has not answered for a while: tries another way to it, when there was
+  // time for this one.
   virtual void reconnect(std::size_t observer) = 0;
 };
 

@@ -1,14 +1,18 @@
-// Who talks to whom, with two hosts of two ranks each; observers are ranks 0 and 2:
+// Who talks to whom, with two hosts of two ranks each; observers are ranks 0
+// and 2:
 //
 //      host a                                          host b
-//   rank 0: reporter, observer <----- report ------ rank 2: reporter (leads), observer
+//   rank 0: reporter, observer <----- report ------ rank 2: reporter (leads),
+//   observer
 //      |                        ------ answer ----->   |
 //   shared memory of a                              shared memory of b
 //      |                                               |
-//   rank 1: reporter (leads none) <- - same way - - rank 3: reporter (leads none)
+//   rank 1: reporter (leads none) <- - same way - - rank 3: reporter (leads
+//   none)
 //
-// Here are the thread that drives the two parts, and what connects them at the start. Reporter and
-// observer know neither sockets nor the clock nor how a process ends: those are passed in.
+// Here are the thread that drives the two parts, and what connects them at the
+// start. Reporter and observer know neither sockets nor the clock nor how a
+// process ends: those are passed in.
 #include "chexnet/watch/watchdog.hpp"
 
 #include <poll.h>
@@ -35,7 +39,8 @@ namespace chexnet {
 namespace {
 
 constexpr int kHeartbeatMs = 50;
-// The least between two looks, so that who sends without end does not keep a core busy.
+// The least between two looks, so that who sends without end does not keep a
+// core busy.
 constexpr int kLookEveryMs = 10;
 constexpr double kLongestSilence_s = 60;
 
@@ -84,15 +89,16 @@ class Watchdog::Thread {
  private:
   const Peer& own() const { return peers_[static_cast<std::size_t>(rank_)]; }
 
-  // On one host all reports go through shared memory, and no port is open. Else the observers
-  // listen, and every other host learns where.
+  // On one host all reports go through shared memory, and no port is open. Else
+  // the observers listen, and every other host learns where.
   void link_hosts(Communicator& comm) {
     tokens_.report = shared_token(comm);
     tokens_.answer = shared_token(comm);
     links_.emplace(tokens_.report, now_s);
     if (is_among(observers_, rank_))
       receiver_.emplace(addresses_to_listen_on(peers_, rank_), tokens_.report);
-    const auto listening = receiver_ ? receiver_->endpoints() : std::vector<Endpoint>{};
+    const auto listening =
+        receiver_ ? receiver_->endpoints() : std::vector<Endpoint>{};
     const auto endpoints = gather_endpoints(comm, listening);
 
     for (const int observer : observers_) {
@@ -118,7 +124,8 @@ class Watchdog::Thread {
                                         .observers = observers_,
                                         .timeouts = timeouts,
                                         .answer_token = tokens_.answer},
-                      named_ranks(peers_), table_, receiver_ ? &*receiver_ : nullptr, *end_, now_s);
+                      named_ranks(peers_), table_,
+                      receiver_ ? &*receiver_ : nullptr, *end_, now_s);
   }
 
   void run(const std::stop_token& stop) {
@@ -134,7 +141,8 @@ class Watchdog::Thread {
     guarded([&] { reporter_->say_goodbye(); });
   }
 
-  // The next heartbeat may do better; without one this rank would be taken for dead.
+  // The next heartbeat may do better; without one this rank would be taken for
+  // dead.
   template <class Action>
   void guarded(Action action) {
     try {
@@ -149,7 +157,8 @@ class Watchdog::Thread {
   void rest() {
     std::vector<pollfd> fds;
     if (receiver_)
-      for (const int fd : receiver_->descriptors(now_s())) fds.push_back({fd, POLLIN, 0});
+      for (const int fd : receiver_->descriptors(now_s()))
+        fds.push_back({fd, POLLIN, 0});
     std::this_thread::sleep_for(std::chrono::milliseconds(kLookEveryMs));
     poll(fds.data(), fds.size(), kHeartbeatMs - kLookEveryMs);
   }
@@ -159,9 +168,10 @@ class Watchdog::Thread {
   std::vector<Peer> peers_;     // [rank]
   std::vector<int> observers_;  // ranks
   RunTokens tokens_;
-  bool observer_here_ = false;              // one of them is on this host
-  std::optional<ObserverLinks> links_;      // to those on other hosts
-  std::optional<ReportReceiver> receiver_;  // of an observer that other hosts report to
+  bool observer_here_ = false;          // one of them is on this host
+  std::optional<ObserverLinks> links_;  // to those on other hosts
+  std::optional<ReportReceiver>
+      receiver_;  // of an observer that other hosts report to
   std::unique_ptr<RunEnd> end_;
   std::optional<Reporter> reporter_;
   std::optional<Observer> observer_;  // of an observer
@@ -169,7 +179,8 @@ class Watchdog::Thread {
   std::jthread thread_;
 };
 
-Watchdog::Watchdog(Communicator& comm, Profiler& profiler, Options options) : profiler_(profiler) {
+Watchdog::Watchdog(Communicator& comm, Profiler& profiler, Options options)
+    : profiler_(profiler) {
   if (comm.size() == 1) return;
   thread_ = std::make_unique<Thread>(comm, options);
   profiler_.set_slot(thread_->slot());

@@ -10,9 +10,11 @@ namespace fs = std::filesystem;
 
 namespace {
 void save(CheckpointStore& store, std::int64_t step) {
-  store.save(step, "{\"step\": " + std::to_string(step) + "}", [&](const fs::path& folder) {
-    write_atomically(folder / "data", "content of " + std::to_string(step));
-  });
+  store.save(step, "{\"step\": " + std::to_string(step) + "}",
+             [&](const fs::path& folder) {
+               write_atomically(folder / "data",
+                                "content of " + std::to_string(step));
+             });
 }
 }  // namespace
 
@@ -32,7 +34,8 @@ TEST_CASE("the newest and the best checkpoints stay, links follow") {
 }
 
 TEST_CASE(
-    "a model is found by its run, its checkpoint or its file, without what scoring needs not") {
+    "a model is found by its run, its checkpoint or its file, without what "
+    "scoring needs not") {
   const ScratchFolder folder;
   const fs::path checkpoints = folder / "run/checkpoints";
   fs::create_directories(checkpoints);
@@ -60,8 +63,9 @@ TEST_CASE(
   CHECK(resolve_model(copy).filename() == "handed_on.safetensors");
 
   folder.write("run/checkpoints/step-00000002/model.safetensors", "Weights");
-  CHECK(error_of<CheckpointError>([&] { resolve_model(second); }).find("SHA-256") !=
-        std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          resolve_model(second);
+        }).find("SHA-256") != std::string::npos);
   CHECK(error_of<CheckpointError>([&] {
           resolve_model(second / "model.safetensors");
         }).find("SHA-256") != std::string::npos);
@@ -74,11 +78,15 @@ TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   for (int step = 1; step <= 4; ++step) save(store, step);
-  folder.write("c/step-00000004/data", "content of 9");   // same size, other bytes
-  fs::resize_file(folder / "c/step-00000003/data", 3);    // cut off
-  fs::create_directory(folder / "c/.step-00000005.tmp");  // a save that was killed
-  CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") != std::string::npos);
-  CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") != std::string::npos);
+  folder.write("c/step-00000004/data",
+               "content of 9");  // same size, other bytes
+  fs::resize_file(folder / "c/step-00000003/data", 3);  // cut off
+  fs::create_directory(folder /
+                       "c/.step-00000005.tmp");  // a save that was killed
+  CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") !=
+        std::string::npos);
+  CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") !=
+        std::string::npos);
   CHECK(store.recover_newest()->filename() == "step-00000002");
   CHECK(fs::exists(folder / "c/step-00000004.broken-1"));
   CHECK_FALSE(fs::exists(folder / "c/.step-00000005.tmp"));
@@ -102,7 +110,9 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
         2);  // the checkpoint and its link
 }
 
-TEST_CASE("a run whose checkpoints are all broken is not taken for one that has none") {
+TEST_CASE(
+    "a run whose checkpoints are all broken is not taken for one that has "
+    "none") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   CHECK_FALSE(store.recover_newest());
@@ -110,8 +120,11 @@ TEST_CASE("a run whose checkpoints are all broken is not taken for one that has 
   save(store, 2);
   for (const char* file : {"c/step-00000001/data", "c/step-00000002/data"})
     fs::resize_file(folder / file, 3);
-  const auto look = [&] { return error_of<CheckpointError>([&] { store.recover_newest(); }); };
-  CHECK(look().find("checkpoints here (2) is whole; nothing was changed") != std::string::npos);
+  const auto look = [&] {
+    return error_of<CheckpointError>([&] { store.recover_newest(); });
+  };
+  CHECK(look().find("checkpoints here (2) is whole; nothing was changed") !=
+        std::string::npos);
   CHECK(fs::exists(folder / "c/step-00000002/data"));
   CHECK(fs::exists(folder / "c/step-00000001/data"));
   // Moved aside by somebody: still no reason to begin anew.
@@ -126,13 +139,17 @@ TEST_CASE("a checkpoint that cannot be read is not called broken") {
   save(store, 1);
   save(store, 2);
   fs::remove(folder / "c/step-00000002/data");
-  fs::create_symlink("data", folder / "c/step-00000002/data");  // ELOOP, for root too
-  const std::string error = error_of<CheckpointError>([&] { store.recover_newest(); });
+  fs::create_symlink("data",
+                     folder / "c/step-00000002/data");  // ELOOP, for root too
+  const std::string error =
+      error_of<CheckpointError>([&] { store.recover_newest(); });
   CHECK(error.find("symbolic link") != std::string::npos);
   CHECK(fs::exists(folder / "c/step-00000002/state.json"));
 }
 
-TEST_CASE("a crash between a checkpoint and its link is mended when the run goes on") {
+TEST_CASE(
+    "a crash between a checkpoint and its link is mended when the run goes "
+    "on") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   save(store, 1);
@@ -143,7 +160,9 @@ TEST_CASE("a crash between a checkpoint and its link is mended when the run goes
   CHECK(fs::read_symlink(folder / "c/last") == "step-00000002");
 }
 
-TEST_CASE("a link that cannot be made is an error of the file system, not of the program") {
+TEST_CASE(
+    "a link that cannot be made is an error of the file system, not of the "
+    "program") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   folder.write("c/.last.tmp/in-the-way", "");
@@ -152,25 +171,31 @@ TEST_CASE("a link that cannot be made is an error of the file system, not of the
   CHECK(CheckpointStore::problem(folder / "c/step-00000001").empty());
 }
 
-TEST_CASE("the state of a checkpoint can be replaced, its files stay described") {
+TEST_CASE(
+    "the state of a checkpoint can be replaced, its files stay described") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   save(store, 1);
   store.replace_state(1, "{\"step\": 1, \"best\": 0.5}");
   CHECK(CheckpointStore::problem(folder / "c/step-00000001").empty());
-  CHECK(CheckpointStore::read_state(folder / "c/step-00000001").find("0.5") != std::string::npos);
+  CHECK(CheckpointStore::read_state(folder / "c/step-00000001").find("0.5") !=
+        std::string::npos);
   fs::resize_file(folder / "c/step-00000001/data", 3);
-  CHECK(CheckpointStore::problem(folder / "c/step-00000001") == "data has another size");
+  CHECK(CheckpointStore::problem(folder / "c/step-00000001") ==
+        "data has another size");
   CHECK_FALSE(store.has_whole(1));
   CHECK_FALSE(store.has_whole(2));
 }
 
-TEST_CASE("a state that is no description of files is a broken checkpoint, not an error") {
+TEST_CASE(
+    "a state that is no description of files is a broken checkpoint, not an "
+    "error") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   const fs::path checkpoint = folder / "c/step-00000001";
-  for (const char* state : {"", "{", "[]", "7", "{}", R"({"files":{"data":7}})",
-                            R"({"files":{"data":{"bytes":"12","sha256":""}}})"}) {
+  for (const char* state :
+       {"", "{", "[]", "7", "{}", R"({"files":{"data":7}})",
+        R"({"files":{"data":{"bytes":"12","sha256":""}}})"}) {
     save(store, 1);
     folder.write("c/step-00000001/state.json", state);
     INFO(state);
@@ -178,7 +203,8 @@ TEST_CASE("a state that is no description of files is a broken checkpoint, not a
   }
   fs::remove(checkpoint / "state.json");
   CHECK(CheckpointStore::problem(checkpoint) == "state.json is missing");
-  CHECK(error_of<CheckpointError>([&] { CheckpointStore::read_state(checkpoint); }) != "");
+  CHECK(error_of<CheckpointError>(
+            [&] { CheckpointStore::read_state(checkpoint); }) != "");
 }
 
 TEST_CASE("a save where a broken checkpoint of that step is moves it aside") {
@@ -190,21 +216,26 @@ TEST_CASE("a save where a broken checkpoint of that step is moves it aside") {
   save(store, 1);
   CHECK(store.has_whole(1));
   CHECK(fs::exists(folder / "c/step-00000001.broken-2/state.json"));
-  CHECK(read_text(folder / "c/step-00000001.broken-1/state.json") == "of another time");
+  CHECK(read_text(folder / "c/step-00000001.broken-1/state.json") ==
+        "of another time");
 }
 
-TEST_CASE("a save of a step that is whole replaces its state and keeps its files") {
+TEST_CASE(
+    "a save of a step that is whole replaces its state and keeps its files") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);
   save(store, 1);
-  store.save(1, R"({"step": 1, "again": true})",
-             [](const fs::path&) { throw CheckpointError("files are not written again"); });
+  store.save(1, R"({"step": 1, "again": true})", [](const fs::path&) {
+    throw CheckpointError("files are not written again");
+  });
   CHECK(store.has_whole(1));
-  const std::string state = CheckpointStore::read_state(folder / "c/step-00000001");
+  const std::string state =
+      CheckpointStore::read_state(folder / "c/step-00000001");
   CHECK(state.find("again") != std::string::npos);
 }
 
-TEST_CASE("the best checkpoint stays however old it is, and goes with its mark") {
+TEST_CASE(
+    "the best checkpoint stays however old it is, and goes with its mark") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 1);
   save(store, 1);
@@ -232,9 +263,10 @@ TEST_CASE("what lies beside the checkpoints is neither one nor removed") {
 TEST_CASE("a folder that cannot be made is refused with the system's reason") {
   const ScratchFolder folder;
   folder.write("file", "");
-  const std::string error =
-      error_of<CheckpointError>([&] { CheckpointStore(folder / "file/checkpoints", 1); });
-  CHECK(error.find("Not a directory. Hint: is the run folder writable?") != std::string::npos);
+  const std::string error = error_of<CheckpointError>(
+      [&] { CheckpointStore(folder / "file/checkpoints", 1); });
+  CHECK(error.find("Not a directory. Hint: is the run folder writable?") !=
+        std::string::npos);
 }
 
 TEST_CASE("a file that a checkpoint does not describe says nothing about it") {

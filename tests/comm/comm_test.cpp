@@ -29,32 +29,41 @@ TEST_CASE("16-bit floats round to the nearest, ties to even") {
   CHECK(from_bf16(to_bf16(1.0f + 3 * 0x1p-8f)) == 1.0f + 0x1p-6f);
 }
 
-TEST_CASE("buckets cover the gradients once, in order, and the tail is never compressed") {
+TEST_CASE(
+    "buckets cover the gradients once, in order, and the tail is never "
+    "compressed") {
   const std::vector<std::size_t> ends = {10, 30, 31, 100, 140};
-  const auto exact = plan_buckets(ends, 150, 4, 100, GradientCompression::kNone);
+  const auto exact =
+      plan_buckets(ends, 150, 4, 100, GradientCompression::kNone);
   REQUIRE(exact.size() == 3);
   CHECK(exact[0].end == 30);
   CHECK(exact[1].end == 100);
   CHECK(exact[2].end == 150);
-  // What is left for the end, when nothing is computed any more, is small: 4 elements of the 60
-  // that would make a bucket.
-  const auto tapered = plan_buckets({60, 110, 116, 120}, 120, 4, 240, GradientCompression::kNone);
+  // What is left for the end, when nothing is computed any more, is small: 4
+  // elements of the 60 that would make a bucket.
+  const auto tapered = plan_buckets({60, 110, 116, 120}, 120, 4, 240,
+                                    GradientCompression::kNone);
   REQUIRE(tapered.size() == 3);
-  CHECK((tapered[0].end == 60 && tapered[1].end == 116 && tapered[2].end == 120));
+  CHECK(
+      (tapered[0].end == 60 && tapered[1].end == 116 && tapered[2].end == 120));
   const auto half = plan_buckets(ends, 150, 4, 100, GradientCompression::kBf16);
   REQUIRE(half.size() == 4);
   CHECK((half[2].end == 140 && !half[2].exact));
   CHECK((half[3].begin == 140 && half[3].end == 150 && half[3].exact));
   for (const auto& buckets : {exact, half})
-    for (std::size_t i = 1; i < buckets.size(); ++i) CHECK(buckets[i].begin == buckets[i - 1].end);
+    for (std::size_t i = 1; i < buckets.size(); ++i)
+      CHECK(buckets[i].begin == buckets[i - 1].end);
 }
 
-TEST_CASE("a bucket starts when backward has passed its end, and the mean arrives everywhere") {
+TEST_CASE(
+    "a bucket starts when backward has passed its end, and the mean arrives "
+    "everywhere") {
   ThreadWorld world(3);
   std::mutex mutex;  // Catch's assertions are not thread-safe
   world.run([&](Communicator& comm) {
     std::vector<float> flat(10, static_cast<float>(comm.rank()));
-    BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(), ElementType::kF32);
+    BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(),
+                            ElementType::kF32);
     reducer.begin();
     reducer.written_to(3);
     reducer.written_to(9);
@@ -72,9 +81,12 @@ TEST_CASE("control collectives of a world of threads") {
     comm.all_reduce(values, ReduceOp::kSum);
     std::vector<double> largest = {static_cast<double>(comm.rank())};
     comm.all_reduce(largest, ReduceOp::kMax);
-    const std::string text = broadcast_text(comm, comm.rank() == 2 ? "from two" : "", 2);
-    const auto all = gather_text(comm, std::string(static_cast<std::size_t>(comm.rank()), 'x'));
-    const bool any = any_rank(comm, comm.rank() == 3), none = any_rank(comm, false);
+    const std::string text =
+        broadcast_text(comm, comm.rank() == 2 ? "from two" : "", 2);
+    const auto all = gather_text(
+        comm, std::string(static_cast<std::size_t>(comm.rank()), 'x'));
+    const bool any = any_rank(comm, comm.rank() == 3),
+               none = any_rank(comm, false);
     const std::lock_guard lock(mutex);
     CHECK(values == std::vector<double>{4, 6});
     CHECK(largest[0] == 3);

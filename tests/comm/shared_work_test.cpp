@@ -52,10 +52,14 @@ TEST_CASE("work that makes progress may take longer than the deadline") {
   for (const auto& [rank, error] : errors) CHECK(error.second.empty());
 }
 
-TEST_CASE("an error of one rank's work reaches every rank, and stops the work of the others") {
+TEST_CASE(
+    "an error of one rank's work reaches every rank, and stops the work of the "
+    "others") {
   std::atomic<bool> stopped = false;
   const auto errors = errors_of(3, [&](Communicator& comm) {
-    const Work fails = [](WorkProgress&) { throw AbsentError("[x] y: is not there"); };
+    const Work fails = [](WorkProgress&) {
+      throw AbsentError("[x] y: is not there");
+    };
     const Work endless = [&](WorkProgress& progress) {
       struct Watch {
         std::atomic<bool>& ended;
@@ -73,8 +77,8 @@ TEST_CASE("an error of one rank's work reaches every rank, and stops the work of
   });
   CHECK(stopped);
   for (const auto& [rank, error] : errors)
-    CHECK(error ==
-          std::pair{static_cast<int>(ExitCode::kAbsent), std::string("[x] y: is not there")});
+    CHECK(error == std::pair{static_cast<int>(ExitCode::kAbsent),
+                             std::string("[x] y: is not there")});
 }
 
 TEST_CASE("work without progress is a hang that names rank and work") {
@@ -84,13 +88,15 @@ TEST_CASE("work without progress is a hang that names rank and work") {
     const Work stuck = [let_go](WorkProgress&) {
       while (!*let_go) std::this_thread::sleep_for(1ms);
     };
-    share_work(comm, {"staging the data", 0.2}, comm.rank() == 1 ? stuck : Work());
+    share_work(comm, {"staging the data", 0.2},
+               comm.rank() == 1 ? stuck : Work());
   });
   *let_go = true;
   for (const auto& [rank, error] : errors) {
     CHECK(error.first == static_cast<int>(ExitCode::kHang));
     CHECK(error.second.find("rank 1 on ") != std::string::npos);
-    CHECK(error.second.find("staging the data made no progress") != std::string::npos);
+    CHECK(error.second.find("staging the data made no progress") !=
+          std::string::npos);
   }
 }
 
@@ -112,8 +118,10 @@ TEST_CASE("a stop that one rank asks for ends the work of all") {
 TEST_CASE("a rank alone works on its own thread") {
   const auto comm = solo_communicator();
   const auto self = std::this_thread::get_id();
-  share_work(*comm, {"x", 0.01}, [&](WorkProgress&) { CHECK(std::this_thread::get_id() == self); });
+  share_work(*comm, {"x", 0.01},
+             [&](WorkProgress&) { CHECK(std::this_thread::get_id() == self); });
   CHECK(error_of<DataError>([&] {
-          share_work(*comm, {"x", 1}, [](WorkProgress&) { throw DataError("bad"); });
+          share_work(*comm, {"x", 1},
+                     [](WorkProgress&) { throw DataError("bad"); });
         }) == "bad");
 }

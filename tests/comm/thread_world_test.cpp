@@ -13,7 +13,8 @@ using namespace chexnet;
 
 namespace {
 
-// Runs `body` on `ranks` ranks, and says how many of them ended with a HangError.
+// Runs `body` on `ranks` ranks, and says how many of them ended with a
+// HangError.
 int hung_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   std::atomic<int> hung = 0;
   ThreadWorld world(ranks);
@@ -37,7 +38,9 @@ void fail(const Communicator& comm) {
 
 }  // namespace
 
-TEST_CASE("a rank that throws ends the collectives of the others, and its error is the one") {
+TEST_CASE(
+    "a rank that throws ends the collectives of the others, and its error is "
+    "the one") {
   for (int collective = 0; collective < 5; ++collective) {
     CAPTURE(collective);
     CHECK(hung_ranks(4, [&](Communicator& comm) {
@@ -45,7 +48,8 @@ TEST_CASE("a rank that throws ends the collectives of the others, and its error 
             fail(comm);
             double value = 1;
             if (collective == 0) comm.barrier();
-            if (collective == 1) comm.all_reduce(std::span(&value, 1), ReduceOp::kSum);
+            if (collective == 1)
+              comm.all_reduce(std::span(&value, 1), ReduceOp::kSum);
             if (collective == 2) broadcast_text(comm, "x", 1);
             if (collective == 3) gather_text(comm, "x");
             if (collective == 4) {
@@ -68,8 +72,9 @@ TEST_CASE("a rank that returns early ends the collectives of the others, too") {
 
 TEST_CASE("a world can be used again after a failure") {
   ThreadWorld world(3);
-  CHECK(error_of<DataError>([&] { world.run([](Communicator& comm) { fail(comm); }); }) ==
-        "rank 1 fails");
+  CHECK(error_of<DataError>([&] {
+          world.run([](Communicator& comm) { fail(comm); });
+        }) == "rank 1 fails");
   std::atomic<int> done = 0;
   world.run([&](Communicator& comm) {
     comm.barrier();
@@ -78,10 +83,13 @@ TEST_CASE("a world can be used again after a failure") {
   CHECK(done == 3);
 }
 
-TEST_CASE("a rank that fails in the middle of a step ends the reduction of the others") {
+TEST_CASE(
+    "a rank that fails in the middle of a step ends the reduction of the "
+    "others") {
   const int hung = hung_ranks(3, [](Communicator& comm) {
     std::vector<float> flat(10, 1.0F);
-    BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(), ElementType::kF32);
+    BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(),
+                            ElementType::kF32);
     for (int step = 0; step < 3; ++step) {
       reducer.begin();
       reducer.written_to(5);
@@ -93,7 +101,9 @@ TEST_CASE("a rank that fails in the middle of a step ends the reduction of the o
   CHECK(hung == 2);
 }
 
-TEST_CASE("shared work ends when a rank fails outside of its work, and stops the others' work") {
+TEST_CASE(
+    "shared work ends when a rank fails outside of its work, and stops the "
+    "others' work") {
   // Outlives the test: the work's threads are let go.
   const auto stopped = std::make_shared<std::atomic<int>>(0);
   const int hung = hung_ranks(3, [stopped](Communicator& comm) {

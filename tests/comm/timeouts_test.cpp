@@ -4,7 +4,8 @@
 
 using namespace chexnet;
 
-TEST_CASE("a pause of more than two seconds between two looks was a suspension") {
+TEST_CASE(
+    "a pause of more than two seconds between two looks was a suspension") {
   SuspensionMeter meter(100);
   CHECK(meter.look(100.5) == 0);
   CHECK(meter.look(102.5) == 0);
@@ -13,7 +14,9 @@ TEST_CASE("a pause of more than two seconds between two looks was a suspension")
   CHECK(meter.look(3704.7) == Approx(3600));
 }
 
-TEST_CASE("a collective's deadline comes a second after the timeout, and counts no suspension") {
+TEST_CASE(
+    "a collective's deadline comes a second after the timeout, and counts no "
+    "suspension") {
   CollectiveDeadline deadline(10, 0);
   double waited = 0;
   for (double now = 0; now < 10.9; now += 0.5) waited = deadline.waited_s(now);

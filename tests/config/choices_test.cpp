@@ -11,15 +11,18 @@ using namespace chexnet;
 TEST_CASE("each choice of each key is read, and printed as it was written") {
   int choices = 0;
   for (const auto& option : config_options()) {
-    const std::set<std::string> distinct(option.choices.begin(), option.choices.end());
+    const std::set<std::string> distinct(option.choices.begin(),
+                                         option.choices.end());
     CHECK(distinct.size() == option.choices.size());
     for (const auto& choice : option.choices) {
       INFO(option.key << " = " << choice);
       const bool is_list = option_type(option).starts_with("list");
-      const std::string value = is_list ? "[" + choice + "]" : "\"" + choice + "\"";
+      const std::string value =
+          is_list ? "[" + choice + "]" : "\"" + choice + "\"";
       const Config config = load_config({}, {option.key + "=" + value});
       const std::string text = option_text(option, config);
-      CHECK((text == choice || text == "\"" + choice + "\"" || text == "[" + choice + "]"));
+      CHECK((text == choice || text == "\"" + choice + "\"" ||
+             text == "[" + choice + "]"));
       ++choices;
     }
   }
@@ -27,31 +30,37 @@ TEST_CASE("each choice of each key is read, and printed as it was written") {
 }
 
 TEST_CASE("auto is the absence of a value") {
-  const Config config =
-      load_config({}, {"train.batch=auto", "data.workers=auto", "launch.bucket_mb=auto",
-                       "train.precision=auto", "launch.device=auto", "data.blank=auto"});
-  CHECK((!config.train.batch && !config.data.workers && !config.launch.bucket_mb));
-  CHECK((!config.train.precision && !config.launch.device && !config.data.blank));
+  const Config config = load_config(
+      {}, {"train.batch=auto", "data.workers=auto", "launch.bucket_mb=auto",
+           "train.precision=auto", "launch.device=auto", "data.blank=auto"});
+  CHECK((!config.train.batch && !config.data.workers &&
+         !config.launch.bucket_mb));
+  CHECK(
+      (!config.train.precision && !config.launch.device && !config.data.blank));
   CHECK(option_text(*find_option("train.batch"), config) == "auto");
   CHECK(option_text(*find_option("train.precision"), config) == "auto");
 
-  const Config given = load_config(
-      {}, {"data.workers=0", "launch.bucket_mb=0.5", "train.precision=fp16", "eval.blank=one"});
+  const Config given =
+      load_config({}, {"data.workers=0", "launch.bucket_mb=0.5",
+                       "train.precision=fp16", "eval.blank=one"});
   CHECK((given.data.workers == 0 && given.launch.bucket_mb == 0.5));
-  CHECK((given.train.precision == Precision::kFp16 && given.eval.blank == LabelPolicy::kOne));
+  CHECK((given.train.precision == Precision::kFp16 &&
+         given.eval.blank == LabelPolicy::kOne));
 }
 
 TEST_CASE("a network is a kind and a device, and prints as it was written") {
-  for (const std::string text :
-       {"auto", "ib", "ib:mlx5_0", "opa", "tcp", "tcp:eth0", "tcp:10.1.0.0/16", "ucx"}) {
+  for (const std::string text : {"auto", "ib", "ib:mlx5_0", "opa", "tcp",
+                                 "tcp:eth0", "tcp:10.1.0.0/16", "ucx"}) {
     INFO(text);
     const auto network = NetworkChoice::parse(text);
     REQUIRE(network);
     CHECK(network->text() == text);
   }
-  CHECK(NetworkChoice::parse("ib:mlx5_0")->kind == NetworkChoice::Kind::kInfiniBand);
+  CHECK(NetworkChoice::parse("ib:mlx5_0")->kind ==
+        NetworkChoice::Kind::kInfiniBand);
   CHECK(NetworkChoice::parse("tcp:eth0")->device == "eth0");
-  for (const std::string text : {"ether", "", "IB", "auto:eth0", "opa:hfi1_0", "ucx:eth0"}) {
+  for (const std::string text :
+       {"ether", "", "IB", "auto:eth0", "opa:hfi1_0", "ucx:eth0"}) {
     INFO(text);
     CHECK_FALSE(NetworkChoice::parse(text));
   }
@@ -62,12 +71,13 @@ TEST_CASE("a stage is off, automatic or a folder") {
   CHECK(StageChoice::parse("off").kind == Kind::kOff);
   CHECK(StageChoice::parse("auto").kind == Kind::kAuto);
   const StageChoice folder = StageChoice::parse("./off");
-  CHECK((folder.kind == Kind::kFolder && folder.folder == "./off" && folder.text() == "./off"));
+  CHECK((folder.kind == Kind::kFolder && folder.folder == "./off" &&
+         folder.text() == "./off"));
 
   setenv("CHEXNET_TEST_DISK", "/disk", 1);
   Strings variables;
-  const Config config =
-      load_config({}, {"data.stage=${CHEXNET_TEST_DISK}/x", "data.images=[a]"}, &variables);
+  const Config config = load_config(
+      {}, {"data.stage=${CHEXNET_TEST_DISK}/x", "data.images=[a]"}, &variables);
   CHECK(config.data.stage.folder == "/disk/x");
   CHECK(variables == Strings{"CHEXNET_TEST_DISK"});
 }

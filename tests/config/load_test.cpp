@@ -17,27 +17,37 @@ std::string refused(const std::string& yaml) {
 }
 }  // namespace
 
-TEST_CASE("a config that is wrong is refused with file, line and the nearest names") {
+TEST_CASE(
+    "a config that is wrong is refused with file, line and the nearest names") {
   struct Case {
     const char* yaml;
     const char* part;
   };
   const std::vector<Case> cases = {
-      {"train:\n  lr: 1\n  lr: 2\n", "exp.yaml:3: key 'train.lr' appears twice"},
-      {"train:\n  lrr: 1\n", "exp.yaml:2: unknown key 'train.lrr'. Hint: nearest are 'train.lr'"},
-      {"train:\n  lr: fast\n", "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
+      {"train:\n  lr: 1\n  lr: 2\n",
+       "exp.yaml:3: key 'train.lr' appears twice"},
+      {"train:\n  lrr: 1\n",
+       "exp.yaml:2: unknown key 'train.lrr'. Hint: nearest are 'train.lr'"},
+      {"train:\n  lr: fast\n",
+       "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
       {"train:\n  batch: 1.5\n", "wants integer or auto, not '1.5'"},
       {"train:\n  batch: 0\n", "exp.yaml:2: 'train.batch' = 0 is out of range"},
-      {"train:\n  lr: 1e30\n", "'train.lr' = 1e30 is out of range. Hint: between 0 and 1000; "},
+      {"train:\n  lr: 1e30\n",
+       "'train.lr' = 1e30 is out of range. Hint: between 0 and 1000; "},
       {"train:\n  batch: [1, 2]\n", "not 'a list'"},
       {"data:\n  flip: yes\n", "wants true/false, not 'yes'"},
-      {"model:\n  arch: densenet12\n", "'densenet12' is not known. Hint: one of 'densenet121'"},
+      {"model:\n  arch: densenet12\n",
+       "'densenet12' is not known. Hint: one of 'densenet121'"},
       {"a: &x 1\nb: *x\n", "exp.yaml:2: aliases"},
-      {"data.resize: 64\ndata: {resize: 72}\n", "exp.yaml:2: key 'data.resize' appears twice"},
-      {"train: {lr: 1}\n---\ntrain: {lr: 2}\n", "exp.yaml:2: a second document (---) begins"},
-      {"run: {dir: \"s3://bucket/run\"}\n", "'s3://bucket/run' is in an object store"},
+      {"data.resize: 64\ndata: {resize: 72}\n",
+       "exp.yaml:2: key 'data.resize' appears twice"},
+      {"train: {lr: 1}\n---\ntrain: {lr: 2}\n",
+       "exp.yaml:2: a second document (---) begins"},
+      {"run: {dir: \"s3://bucket/run\"}\n",
+       "'s3://bucket/run' is in an object store"},
       {"data: {manifest: {path: \"s3://bucket/t.csv\"}}\n",
-       "tables, lists, weights and everything that is written must be in a file system"},
+       "tables, lists, weights and everything that is written must be in a "
+       "file system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
       {"launch: {network: ether}\n",
@@ -55,23 +65,27 @@ TEST_CASE("a config that is wrong is refused with file, line and the nearest nam
   std::string deep = "x";
   for (int i = 0; i < 40; ++i) deep = "{a: " + deep + "}";
   CHECK(refused(deep).find("nested too deeply") != std::string::npos);
-  CHECK(refused("# " + std::string(1 << 20, 'x')).find("larger than 1 MiB") != std::string::npos);
+  CHECK(refused("# " + std::string(1 << 20, 'x')).find("larger than 1 MiB") !=
+        std::string::npos);
 }
 
 TEST_CASE("later files override earlier ones and --set overrides all") {
   const ScratchFolder folder;
-  const auto base = folder.write("base.yaml", "train: {lr: 0.5, batch: 8}\nrun: {name: base}\n");
+  const auto base = folder.write(
+      "base.yaml", "train: {lr: 0.5, batch: 8}\nrun: {name: base}\n");
   const auto site = folder.write("site.yaml", "run:\n  name: site\n");
-  const Config config =
-      load_config({base, site}, {"train.lr=1e-3", "data.images=[a, b]", "train.batch=6_4"});
+  const Config config = load_config(
+      {base, site}, {"train.lr=1e-3", "data.images=[a, b]", "train.batch=6_4"});
   CHECK(config.train.lr == 1e-3);
   CHECK(config.train.batch == 64);
   CHECK(config.run.name == "site");
   CHECK(config.data.images == Strings{"a", "b"});
-  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.lr"}); }).find("no '='") !=
-        std::string::npos);
-  CHECK(error_of<ConfigError>([&] { load_config({}, {"train.rl=1"}); }).find("'train.lr'") !=
-        std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          load_config({}, {"train.lr"});
+        }).find("no '='") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          load_config({}, {"train.rl=1"});
+        }).find("'train.lr'") != std::string::npos);
   CHECK(error_of<ConfigError>([&] {
           load_config({folder / "absent.yaml"}, {});
         }).find("absent.yaml") != std::string::npos);
@@ -89,8 +103,9 @@ TEST_CASE("paths know ~ and environment variables with defaults") {
 
 TEST_CASE("the resolved config reads back equal") {
   Config config = load_config(
-      {}, {"data.manifest.path=/x y/t.csv", "data.findings=[A b, \"c, d\"]", "train.lr=0.1",
-           "run.name=\"007\"", "data.manifest.columns.image=\"#\\\"\""});
+      {}, {"data.manifest.path=/x y/t.csv", "data.findings=[A b, \"c, d\"]",
+           "train.lr=0.1", "run.name=\"007\"",
+           "data.manifest.columns.image=\"#\\\"\""});
   const Config again = load_config_text("resolved", config_yaml(config), {});
   for (const auto& option : config_options()) {
     INFO(option.key);
@@ -101,11 +116,14 @@ TEST_CASE("the resolved config reads back equal") {
 }
 
 TEST_CASE("a config that travels with a model names no places") {
-  const Config config = load_config(
-      {}, {"data.manifest.path=/home/someone/t.csv", "data.images=[/home/someone/i]",
-           "data.crop=96", "run.dir=/home/someone/run", "run.name=someone",
-           "launch.hostfile=/home/someone/hosts", "data.s3.endpoint=https://s3.someone.org",
-           "launch.mpi_args=[--from, someone]", "model.weights=/home/someone/w"});
+  const Config config =
+      load_config({}, {"data.manifest.path=/home/someone/t.csv",
+                       "data.images=[/home/someone/i]", "data.crop=96",
+                       "run.dir=/home/someone/run", "run.name=someone",
+                       "launch.hostfile=/home/someone/hosts",
+                       "data.s3.endpoint=https://s3.someone.org",
+                       "launch.mpi_args=[--from, someone]",
+                       "model.weights=/home/someone/w"});
   const std::string text = config_yaml(without_places(config));
   CHECK(text.find("someone") == std::string::npos);
   const Config again = load_config_text("model", text, {});
@@ -114,7 +132,8 @@ TEST_CASE("a config that travels with a model names no places") {
 }
 
 TEST_CASE("only images may be in an object store") {
-  CHECK(object_store_problem("s3://bucket/x").find("file system") != std::string::npos);
+  CHECK(object_store_problem("s3://bucket/x").find("file system") !=
+        std::string::npos);
   CHECK(object_store_problem("/data/odd://name").empty());
   CHECK(object_store_problem("runs/x").empty());
   const Config config = load_config({}, {"data.images=[\"s3://bucket/x\"]"});
@@ -123,7 +142,9 @@ TEST_CASE("only images may be in an object store") {
 
 TEST_CASE("what a run needs is asked for by name") {
   Config config;
-  const auto missing = [&] { return error_of<ConfigError>([&] { check_for_training(config); }); };
+  const auto missing = [&] {
+    return error_of<ConfigError>([&] { check_for_training(config); });
+  };
   CHECK(missing().find("data.manifest.path") != std::string::npos);
   config.data.manifest.path = "t.csv";
   CHECK(missing().find("data.images") != std::string::npos);
@@ -132,16 +153,19 @@ TEST_CASE("what a run needs is asked for by name") {
   config.model.weights = "none";
   CHECK(missing().empty());
   config.train.warmup_epochs = config.train.epochs;
-  CHECK(missing().find("train.warmup_epochs: not less than train.epochs") != std::string::npos);
+  CHECK(missing().find("train.warmup_epochs: not less than train.epochs") !=
+        std::string::npos);
   config.train.warmup_epochs = 0;
   config.data.crop = 512;
   CHECK(missing().find("data.crop") != std::string::npos);
 }
 
 TEST_CASE("a split that does not exist is found in the config") {
-  const auto wrong = error_of<ConfigError>([] { load_config({}, {"eval.splits=[val, tset]"}); });
-  CHECK(wrong.find("'eval.splits' = 'tset' is not known. Hint: one of 'test'") !=
-        std::string::npos);
+  const auto wrong = error_of<ConfigError>(
+      [] { load_config({}, {"eval.splits=[val, tset]"}); });
+  CHECK(
+      wrong.find("'eval.splits' = 'tset' is not known. Hint: one of 'test'") !=
+      std::string::npos);
   CHECK(load_config({}, {"eval.splits=[]"}).eval.splits.empty());
 }
 
@@ -151,17 +175,22 @@ TEST_CASE("only the listed keys may change on a resume") {
   now.run.log_every = 3;
   CHECK(resume_conflicts(before, now).empty());
   now.train.lr = 7;
-  CHECK(resume_conflicts(before, now) == std::vector<std::string>{"train.lr: 0.001 -> 7"});
+  CHECK(resume_conflicts(before, now) ==
+        std::vector<std::string>{"train.lr: 0.001 -> 7"});
 }
 
 TEST_CASE("docs/config.md is what the program prints") {
-  std::istringstream page(read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md"));
+  std::istringstream page(
+      read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md"));
   std::istringstream program(options_markdown());
   std::string on_page, printed;
   for (int line = 1;; ++line) {
     const bool page_goes_on = static_cast<bool>(std::getline(page, on_page));
-    const bool program_goes_on = static_cast<bool>(std::getline(program, printed));
-    INFO("docs/config.md:" << line << " is\n" << on_page << "\nand should be\n" << printed);
+    const bool program_goes_on =
+        static_cast<bool>(std::getline(program, printed));
+    INFO("docs/config.md:" << line << " is\n"
+                           << on_page << "\nand should be\n"
+                           << printed);
     INFO(
         "write it by: ninja -C build/release config_docs && "
         "build/release/config_docs > docs/config.md");
@@ -174,35 +203,47 @@ TEST_CASE("docs/config.md is what the program prints") {
 TEST_CASE("the shipped configs load") {
   setenv("NIH", "/nih", 1);
   int count = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
     if (entry.is_directory()) continue;  // clusters, for `plan`
     INFO(entry.path());
-    CHECK(error_of<Error>([&] { check_for_training(load_config({entry.path()}, {})); }).empty());
+    CHECK(error_of<Error>([&] {
+            check_for_training(load_config({entry.path()}, {}));
+          }).empty());
     ++count;
   }
   CHECK(count >= 4);
 }
 
-TEST_CASE("the config with CheXNet's name trains what its paper trains for 14 findings") {
-  const Config c =
-      load_config({std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"}, {});
+TEST_CASE(
+    "the config with CheXNet's name trains what its paper trains for 14 "
+    "findings") {
+  const Config c = load_config(
+      {std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"},
+      {});
   CHECK(c.model.arch == "densenet121");
   CHECK(c.train.loss_weights == LossWeighting::kNone);
   CHECK(c.checkpoint.best == BestBy::kLoss);
   CHECK((c.train.optimizer == OptimizerKind::kAdam && c.train.beta1 == 0.9 &&
          c.train.beta2 == 0.999));
   CHECK((c.train.weight_decay == 0 && c.train.warmup_epochs == 0));
-  CHECK((c.train.batch == 16 && c.train.lr == 1e-3 && c.train.lr_scaling == LrScaling::kNone));
-  CHECK((c.train.schedule == ScheduleKind::kPlateau && c.train.plateau_factor == 0.1));
+  CHECK((c.train.batch == 16 && c.train.lr == 1e-3 &&
+         c.train.lr_scaling == LrScaling::kNone));
+  CHECK((c.train.schedule == ScheduleKind::kPlateau &&
+         c.train.plateau_factor == 0.1));
   CHECK(c.model.sync_batchnorm);
-  CHECK((c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));
+  CHECK(
+      (c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));
   CHECK((c.data.flip && !c.data.random_crop && !c.data.random_resized_crop));
-  CHECK((c.data.rotate_deg == 0 && c.data.scale_jitter == 0 && c.data.contrast_jitter == 0));
+  CHECK((c.data.rotate_deg == 0 && c.data.scale_jitter == 0 &&
+         c.data.contrast_jitter == 0));
 }
 
-TEST_CASE("a shipped config that scales the rate of Adam's family does so by the square root") {
-  const Config c =
-      load_config({std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_resnet50.yaml"}, {});
-  CHECK((c.train.optimizer == OptimizerKind::kAdamW && c.train.lr_scaling == LrScaling::kSqrt));
+TEST_CASE(
+    "a shipped config that scales the rate of Adam's family does so by the "
+    "square root") {
+  const Config c = load_config(
+      {std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_resnet50.yaml"}, {});
+  CHECK((c.train.optimizer == OptimizerKind::kAdamW &&
+         c.train.lr_scaling == LrScaling::kSqrt));
 }

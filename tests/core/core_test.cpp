@@ -18,16 +18,19 @@ TEST_CASE("checksums give the published values") {
   const std::string digits = "123456789";
   CHECK(crc32c(std::as_bytes(std::span(digits.data(), digits.size()))) ==
         0xE3069283u);  // RFC 3720's check value
-  CHECK(sha256_hex("abc") ==
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2
+  CHECK(
+      sha256_hex("abc") ==
+      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2
   const ScratchFolder folder;
   CHECK(sha256_file(folder.write("f", "abc")) == sha256_hex("abc"));
-  CHECK(error_of<AbsentError>([&] { sha256_file(folder / "absent"); }).find("absent") !=
-        std::string::npos);
+  CHECK(error_of<AbsentError>([&] {
+          sha256_file(folder / "absent");
+        }).find("absent") != std::string::npos);
 }
 
 TEST_CASE("the nearest names come first") {
-  CHECK(nearest_names("tran.lr", {"data.crop", "train.lr", "train.eps"}, 1) == "'train.lr'");
+  CHECK(nearest_names("tran.lr", {"data.crop", "train.lr", "train.eps"}, 1) ==
+        "'train.lr'");
   CHECK(nearest_names("x", {}, 3).empty());
 }
 
@@ -54,7 +57,8 @@ TEST_CASE("an atomic write leaves the whole file or none") {
   write_atomically(folder / "f", "one");
   write_atomically(folder / "f", "two");
   CHECK(read_text(folder / "f") == "two");
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) ==
+        1);
   CHECK(error_of<CheckpointError>([&] {
           write_atomically(folder / "no/such/f", "x");
         }).find("no/such") != std::string::npos);
@@ -87,26 +91,31 @@ TEST_CASE("a pipe can be read to its end, and a folder is no file") {
   close(ends[1]);
   CHECK(read_text("/dev/fd/" + std::to_string(ends[0])) == "a: 1\n");
   close(ends[0]);
-  CHECK(error_of<AbsentError>([] { read_text("/tmp"); }).find("Is a directory") !=
-        std::string::npos);
+  CHECK(error_of<AbsentError>([] {
+          read_text("/tmp");
+        }).find("Is a directory") != std::string::npos);
 }
 
 TEST_CASE("a planted pipe is not waited for") {
   const ScratchFolder folder;
   for (const char* name : {"pipe", "pipe.gz"}) {
     REQUIRE(mkfifo((folder / name).c_str(), 0600) == 0);
-    CHECK(error_of<AbsentError>([&] { read_text(folder / name); }).find("is no regular file") !=
-          std::string::npos);
+    CHECK(error_of<AbsentError>([&] {
+            read_text(folder / name);
+          }).find("is no regular file") != std::string::npos);
     CHECK(error_of<CheckpointError>([&] {
             AppendName{folder / name};
           }).find("is no regular file") != std::string::npos);
   }
-  CHECK_FALSE(error_of<AbsentError>([&] { sha256_file(folder / "pipe"); }).empty());
+  CHECK_FALSE(
+      error_of<AbsentError>([&] { sha256_file(folder / "pipe"); }).empty());
   write_atomically(folder / "pipe", "new");
   CHECK(read_text(folder / "pipe") == "new");
 }
 
-TEST_CASE("a planted link is replaced and not followed, and modes are final from the start") {
+TEST_CASE(
+    "a planted link is replaced and not followed, and modes are final from the "
+    "start") {
   const ScratchFolder folder;
   write_atomically(folder / "precious", "mine");
   std::filesystem::create_symlink(folder / "precious", folder / "out");
@@ -115,7 +124,8 @@ TEST_CASE("a planted link is replaced and not followed, and modes are final from
   CHECK(read_text(folder / "out") == "new");
   CHECK_FALSE(std::filesystem::is_symlink(folder / "out"));
   CHECK(std::filesystem::status(folder / "out").permissions() ==
-        (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+        (std::filesystem::perms::owner_read |
+         std::filesystem::perms::owner_write));
 }
 
 TEST_CASE("what is appended never goes through a planted link") {
@@ -126,8 +136,9 @@ TEST_CASE("what is appended never goes through a planted link") {
   }
   CHECK(read_text(folder / "log") == "one\ntwo\n");
   std::filesystem::create_symlink(folder / "log", folder / "link");
-  CHECK(error_of<CheckpointError>([&] { AppendName{folder / "link"}; }).find("link") !=
-        std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          AppendName{folder / "link"};
+        }).find("link") != std::string::npos);
 }
 
 TEST_CASE("a private folder is nobody else's, and no link") {
@@ -135,18 +146,29 @@ TEST_CASE("a private folder is nobody else's, and no link") {
   make_private_folder(folder / "own");
   make_private_folder(folder / "own");
   std::filesystem::create_directory_symlink(folder / "own", folder / "link");
-  CHECK_FALSE(error_of<CheckpointError>([&] { make_private_folder(folder / "link"); }).empty());
-  std::filesystem::permissions(folder / "own", std::filesystem::perms::group_write,
+  CHECK_FALSE(error_of<CheckpointError>([&] {
+                make_private_folder(folder / "link");
+              }).empty());
+  std::filesystem::permissions(folder / "own",
+                               std::filesystem::perms::group_write,
                                std::filesystem::perm_options::add);
-  CHECK_FALSE(error_of<CheckpointError>([&] { make_private_folder(folder / "own"); }).empty());
+  CHECK_FALSE(error_of<CheckpointError>([&] {
+                make_private_folder(folder / "own");
+              }).empty());
 }
 
 TEST_CASE("what is absent and what does not answer are two kinds of error") {
-  CHECK(error_of<AbsentError>([] { throw_unreadable("x", "p", ENOENT); }).find("[x] p") == 0);
-  CHECK_FALSE(error_of<OutageError>([] { throw_unreadable("x", "p", EIO); }).empty());
-  CHECK_FALSE(error_of<OutageError>([] { throw_unreadable("x", "p", ESTALE); }).empty());
-  CHECK(error_of<OutageError>([] { throw_unreadable("x", "p", EMFILE); }).find("ulimit") !=
-        std::string::npos);
+  CHECK(error_of<AbsentError>([] {
+          throw_unreadable("x", "p", ENOENT);
+        }).find("[x] p") == 0);
+  CHECK_FALSE(
+      error_of<OutageError>([] { throw_unreadable("x", "p", EIO); }).empty());
+  CHECK_FALSE(error_of<OutageError>([] {
+                throw_unreadable("x", "p", ESTALE);
+              }).empty());
+  CHECK(error_of<OutageError>([] {
+          throw_unreadable("x", "p", EMFILE);
+        }).find("ulimit") != std::string::npos);
 }
 
 TEST_CASE("a gzip table that was cut off is no shorter table") {
@@ -157,8 +179,10 @@ TEST_CASE("a gzip table that was cut off is no shorter table") {
   gzclose(file);
   CHECK(read_text(path).ends_with("4999,39587081\n"));
   const auto size = std::filesystem::file_size(path);
-  for (const std::uintmax_t cut : {size - 1, size - 8, size - 9, size / 2, std::uintmax_t{30}}) {
+  for (const std::uintmax_t cut :
+       {size - 1, size - 8, size - 9, size / 2, std::uintmax_t{30}}) {
     std::filesystem::resize_file(path, cut);
-    CHECK(error_of<DataError>([&] { read_text(path); }).find("cut off") != std::string::npos);
+    CHECK(error_of<DataError>([&] { read_text(path); }).find("cut off") !=
+          std::string::npos);
   }
 }

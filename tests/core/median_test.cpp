@@ -4,7 +4,8 @@
 
 using namespace chexnet;
 
-TEST_CASE("a median is a value that was measured, of an even number the upper one") {
+TEST_CASE(
+    "a median is a value that was measured, of an even number the upper one") {
   CHECK(median({3}) == 3);
   CHECK(median({5, 1, 3}) == 3);
   CHECK(median({4, 1, 3, 2}) == 3);

@@ -19,7 +19,8 @@ TEST_CASE("each index is worked on once, and the caller hears of it") {
   }
 }
 
-TEST_CASE("the first failure of a thread reaches the caller and ends the rest") {
+TEST_CASE(
+    "the first failure of a thread reaches the caller and ends the rest") {
   std::atomic<int> worked = 0;
   CHECK_THROWS_AS(parallel_for(1'000'000, 3,
                                [&](std::size_t i) {

@@ -22,8 +22,9 @@ TEST_CASE("names are shown without anything that a terminal obeys") {
 TEST_CASE("any name comes back from a field of a text file") {
   std::string every;
   for (int c = 0; c < 256; ++c) every += static_cast<char>(c);
-  for (const std::string& name : {every, std::string("a\\x09b"), std::string("\\"),
-                                  std::string("\\x"), std::string("tab\there\nand there")}) {
+  for (const std::string& name :
+       {every, std::string("a\\x09b"), std::string("\\"), std::string("\\x"),
+        std::string("tab\there\nand there")}) {
     const std::string field = escaped(name);
     CHECK(field.find_first_of("\t\n") == std::string::npos);
     CHECK(unescaped(field) == name);
@@ -42,6 +43,7 @@ TEST_CASE("one process at a time holds a file lock, and nothing stays of it") {
   CHECK(FileLock::try_take(path));
   // A planted link is not followed.
   std::filesystem::create_symlink(folder / "victim", path);
-  CHECK_FALSE(error_of<CheckpointError>([&] { FileLock::try_take(path); }).empty());
+  CHECK_FALSE(
+      error_of<CheckpointError>([&] { FileLock::try_take(path); }).empty());
   CHECK_FALSE(std::filesystem::exists(folder / "victim"));
 }

@@ -9,7 +9,9 @@
 using namespace chexnet;
 
 namespace {
-void rest(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+void rest(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
 double of(const Profiler::Seconds& seconds, Phase phase) {
   return seconds[static_cast<std::size_t>(phase)];
 }
@@ -44,7 +46,8 @@ TEST_CASE("each second belongs to the innermost phase, and all add up") {
   CHECK(of(seconds, Phase::kForward) + of(seconds, Phase::kControl) <= sum);
 
   REQUIRE(profiler.timeline().size() == 2);
-  const TimelineEvent &inner = profiler.timeline()[0], &outer = profiler.timeline()[1];
+  const TimelineEvent &inner = profiler.timeline()[0],
+                      &outer = profiler.timeline()[1];
   CHECK(std::string(inner.name) == "gather");
   CHECK(inner.number == 7);
   CHECK(outer.begin_s <= inner.begin_s);

@@ -10,7 +10,8 @@ using namespace chexnet;
 
 namespace {
 
-std::vector<std::byte> file_of(const std::string& header, std::size_t data_bytes) {
+std::vector<std::byte> file_of(const std::string& header,
+                               std::size_t data_bytes) {
   std::vector<std::byte> bytes(8 + header.size() + data_bytes);
   const std::uint64_t length = header.size();
   std::memcpy(bytes.data(), &length, 8);
@@ -24,10 +25,11 @@ TEST_CASE("what is written as safetensors is read back") {
   const ScratchFolder folder;
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   const std::int64_t count = 7;
-  write_safetensors(folder / "w.safetensors",
-                    {{"b", ElementType::kF32, {2, 3}, std::as_bytes(std::span(values))},
-                     {"a", ElementType::kI64, {}, std::as_bytes(std::span(&count, 1))}},
-                    {{"k", "v"}});
+  write_safetensors(
+      folder / "w.safetensors",
+      {{"b", ElementType::kF32, {2, 3}, std::as_bytes(std::span(values))},
+       {"a", ElementType::kI64, {}, std::as_bytes(std::span(&count, 1))}},
+      {{"k", "v"}});
   const SafetensorsFile file(folder / "w.safetensors");
   REQUIRE(file.arrays().size() == 2);
   REQUIRE(file.find("b") != nullptr);
@@ -40,7 +42,8 @@ TEST_CASE("what is written as safetensors is read back") {
 
 TEST_CASE("a broken safetensors file is refused with its name") {
   const auto tensor = [](const std::string& name, int begin, int end) {
-    return "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" +
+    return "\"" + name +
+           "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" +
            std::to_string(begin) + "," + std::to_string(end) + "]}";
   };
   struct Case {
@@ -53,25 +56,31 @@ TEST_CASE("a broken safetensors file is refused with its name") {
       {"{\"a\":", 0, "not valid"},
       {"{" + tensor("a", 0, 4) + "," + tensor("a", 4, 8) + "}", 8, "twice"},
       {"{" + tensor("a", 0, 4) + "," + tensor("b", 8, 12) + "}", 12, "hole"},
-      {"{" + tensor("a", 0, 4) + "," + tensor("b", 0, 4) + "}", 4, "hole or an overlap"},
+      {"{" + tensor("a", 0, 4) + "," + tensor("b", 0, 4) + "}", 4,
+       "hole or an overlap"},
       {"{" + tensor("a", 0, 8) + "}", 8, "does not fit"},
       {"{" + tensor("a", 0, 4) + "}", 8, "data bytes"},
       {"{" + tensor("a", 4, 8) + "}", 4, "does not fit"},
-      {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown type"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", 4,
-       "impossible shape"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "impossible shape"}};
+      {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+       "unknown type"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_"
+       "offsets\":[0,4]}}",
+       4, "impossible shape"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4,
+       "impossible shape"}};
   for (const auto& c : cases) {
-    const std::string text = error_of<CheckpointError>(
-        [&] { SafetensorsFile("named.safetensors", file_of(c.header, c.data)); });
+    const std::string text = error_of<CheckpointError>([&] {
+      SafetensorsFile("named.safetensors", file_of(c.header, c.data));
+    });
     INFO(c.header << " -> " << text);
     CHECK(text.find(c.reason) != std::string::npos);
     CHECK(text.find("named.safetensors") != std::string::npos);
   }
   auto lying = file_of("{}", 0);
   lying[5] = std::byte{1};  // header length beyond the file
-  CHECK(error_of<CheckpointError>([&] { SafetensorsFile("x", lying); }).find("impossible") !=
-        std::string::npos);
+  CHECK(error_of<CheckpointError>([&] {
+          SafetensorsFile("x", lying);
+        }).find("impossible") != std::string::npos);
   CHECK(error_of<CheckpointError>([&] {
           SafetensorsFile("x", std::vector<std::byte>(4));
         }).find("too short") != std::string::npos);

@@ -7,7 +7,9 @@
 
 using namespace chexnet;
 
-TEST_CASE("a thread_pool does each task of each pass once, and passes see each other's results") {
+TEST_CASE(
+    "a thread_pool does each task of each pass once, and passes see each "
+    "other's results") {
   for (const int threads : {1, 2, 3, 5}) {
     ThreadPool thread_pool(threads);
     CHECK(thread_pool.size() == threads);
@@ -27,7 +29,9 @@ TEST_CASE("a thread_pool does each task of each pass once, and passes see each o
   }
 }
 
-TEST_CASE("the tick of a thread_pool is called between tasks and may throw without losing a task") {
+TEST_CASE(
+    "the tick of a thread_pool is called between tasks and may throw without "
+    "losing a task") {
   ThreadPool thread_pool(2);
   int ticks = 0;
   thread_pool.set_tick([&] {
@@ -35,7 +39,8 @@ TEST_CASE("the tick of a thread_pool is called between tasks and may throw witho
   });
   std::vector<int> done(50, 0);
   const auto pass = [&] {
-    thread_pool.run(50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
+    thread_pool.run(
+        50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
   };
   // A pass may be done by the helper alone, so there are as many as it takes.
   while (ticks < 2) {

@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A picture of its own for each seed, of `side` pixels: smooth, so that its sketch means something.
+// A picture of its own for each seed, of `side` pixels: smooth, so that its
+// sketch means something.
 std::vector<std::uint8_t> picture(int seed, int side) {
   std::vector<std::uint8_t> pixels;
   for (int y = 0; y < side; ++y)
@@ -55,12 +56,14 @@ struct Set {
   }
   void write(int i, const std::vector<std::uint8_t>& pixels, int side) const {
     const auto png = encode_gray_png(pixels.data(), side, side);
-    folder.write(name(i), {reinterpret_cast<const char*>(png.data()), png.size()});
+    folder.write(name(i),
+                 {reinterpret_cast<const char*>(png.data()), png.size()});
   }
   Audit look() {
     std::size_t done = 0;
-    const Audit found = audit(config, manifest, splits, stores, 2,
-                              [&](std::size_t now, std::size_t) { done = now; });
+    const Audit found =
+        audit(config, manifest, splits, stores, 2,
+              [&](std::size_t now, std::size_t) { done = now; });
     CHECK(done + found.missing.size() == 4);
     return found;
   }
@@ -81,11 +84,14 @@ TEST_CASE("a sound set is clean, and its splits are counted") {
   CHECK(train.subgroups.at("sex F").images == 2);
   CHECK(train.subgroups.at("age 20-39").images == 2);  // 20 is not below 20
   CHECK(found.sizes.at("32 x 32") == 4);
-  CHECK((found.missing.empty() && found.corrupt.empty() && found.duplicates.empty()));
-  CHECK((found.flat.empty() && found.odd_sized.empty() && found.unlisted.empty()));
+  CHECK((found.missing.empty() && found.corrupt.empty() &&
+         found.duplicates.empty()));
+  CHECK((found.flat.empty() && found.odd_sized.empty() &&
+         found.unlisted.empty()));
 }
 
-TEST_CASE("what is missing, unlisted, damaged, flat or of another size is named") {
+TEST_CASE(
+    "what is missing, unlisted, damaged, flat or of another size is named") {
   Set set;
   fs::remove(set.folder / "1.png");
   set.folder.write("2.png", "no picture");
@@ -102,11 +108,13 @@ TEST_CASE("what is missing, unlisted, damaged, flat or of another size is named"
   CHECK(found.sizes.size() == 2);
 }
 
-TEST_CASE("the same picture in two splits is a leak, in one split only counted") {
+TEST_CASE(
+    "the same picture in two splits is a leak, in one split only counted") {
   Set set;
   set.write(1, picture(0, 32), 32);
   const Audit within = set.look();
-  CHECK(within.duplicates == std::vector<std::vector<std::string>>{{"0.png", "1.png"}});
+  CHECK(within.duplicates ==
+        std::vector<std::vector<std::string>>{{"0.png", "1.png"}});
   CHECK(within.clean());
   set.write(3, picture(2, 32), 32);
   const Audit across = set.look();
@@ -120,7 +128,8 @@ TEST_CASE("a patient in two splits is a leak") {
   Set set;
   set.manifest.patients[3] = "p0";
   const Audit found = set.look();
-  CHECK(found.leaks == std::vector<std::string>{"patient p0 is in test and train"});
+  CHECK(found.leaks ==
+        std::vector<std::string>{"patient p0 is in test and train"});
 }
 
 TEST_CASE("rows of no split are not looked for, and no strangers on the disk") {
@@ -128,8 +137,9 @@ TEST_CASE("rows of no split are not looked for, and no strangers on the disk") {
   set.splits.test.rows.clear();
   fs::remove(set.folder / "3.png");
   std::size_t all = 0;
-  const Audit found = audit(set.config, set.manifest, set.splits, set.stores, 1,
-                            [&](std::size_t, std::size_t images) { all = images; });
+  const Audit found =
+      audit(set.config, set.manifest, set.splits, set.stores, 1,
+            [&](std::size_t, std::size_t images) { all = images; });
   CHECK(all == 3);
   CHECK(found.missing.empty());
   CHECK(found.splits.size() == 2);

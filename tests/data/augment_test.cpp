@@ -19,26 +19,32 @@ const Augmentation kEverything{.random_crop = true,
 std::vector<std::uint8_t> numbered(int side) {
   std::vector<std::uint8_t> pixels;
   for (int y = 0; y < side; ++y)
-    for (int x = 0; x < side; ++x) pixels.push_back(static_cast<std::uint8_t>(10 * y + x));
+    for (int x = 0; x < side; ++x)
+      pixels.push_back(static_cast<std::uint8_t>(10 * y + x));
   return pixels;
 }
 
-std::vector<std::uint8_t> augmented(const std::vector<std::uint8_t>& square, int side,
-                                    const DrawnAugmentation& drawn, int crop) {
-  std::vector<std::uint8_t> into(static_cast<std::size_t>(crop * crop)), scratch;
+std::vector<std::uint8_t> augmented(const std::vector<std::uint8_t>& square,
+                                    int side, const DrawnAugmentation& drawn,
+                                    int crop) {
+  std::vector<std::uint8_t> into(static_cast<std::size_t>(crop * crop)),
+      scratch;
   augment({square.data(), side}, drawn, crop, into.data(), scratch);
   return into;
 }
 
 }  // namespace
 
-TEST_CASE("a draw is a function of seed and position, within what the config allows") {
+TEST_CASE(
+    "a draw is a function of seed and position, within what the config "
+    "allows") {
   int flips = 0;
   for (std::uint64_t position = 0; position < 200; ++position) {
     const DrawnAugmentation d = draw_augmentation(kEverything, 7, position);
     const DrawnAugmentation again = draw_augmentation(kEverything, 7, position);
     const DrawnAugmentation other = draw_augmentation(kEverything, 8, position);
-    CHECK((d.at_x == again.at_x && d.degrees == again.degrees && d.contrast == again.contrast));
+    CHECK((d.at_x == again.at_x && d.degrees == again.degrees &&
+           d.contrast == again.contrast));
     CHECK(d.at_x != other.at_x);
     CHECK((d.area >= 0.8 && d.area <= 1));
     CHECK((d.at_x >= 0 && d.at_x < 1 && d.at_y >= 0 && d.at_y < 1));
@@ -72,15 +78,18 @@ TEST_CASE("nothing drawn changes nothing but the crop in the center") {
   CHECK(center.back() == 66);
 }
 
-TEST_CASE("a random crop begins anywhere from the first to the last place, and nowhere else") {
+TEST_CASE(
+    "a random crop begins anywhere from the first to the last place, and "
+    "nowhere else") {
   const auto square = numbered(9);
   struct Case {
     double at_x, at_y;
     int first;  // pixel, 10 y + x
   };
   for (const auto& [at_x, at_y, first] :
-       {Case{0, 0, 0}, Case{0.999, 0, 4}, Case{0, 0.999, 40}, Case{0.999, 0.999, 44},
-        Case{0.5, 0.3, 12}, Case{0.2, 0.19, 1}, Case{0.199, 0.2, 10}}) {
+       {Case{0, 0, 0}, Case{0.999, 0, 4}, Case{0, 0.999, 40},
+        Case{0.999, 0.999, 44}, Case{0.5, 0.3, 12}, Case{0.2, 0.19, 1},
+        Case{0.199, 0.2, 10}}) {
     DrawnAugmentation drawn;
     drawn.random_crop = true;
     drawn.at_x = at_x;
@@ -98,22 +107,29 @@ TEST_CASE("a flip mirrors each row of the crop") {
   const auto plain = augmented(square, 9, drawn, 5);
   drawn.flip = true;
   auto flipped = augmented(square, 9, drawn, 5);
-  for (auto row = flipped.begin(); row != flipped.end(); row += 5) std::reverse(row, row + 5);
+  for (auto row = flipped.begin(); row != flipped.end(); row += 5)
+    std::reverse(row, row + 5);
   CHECK(flipped == plain);
 }
 
-TEST_CASE("contrast moves away from the mean, keeps it, and stays within bytes") {
+TEST_CASE(
+    "contrast moves away from the mean, keeps it, and stays within bytes") {
   const std::vector<std::uint8_t> square = {100, 100, 140, 140};  // mean 120
   DrawnAugmentation drawn;
   drawn.contrast = 1.5;
-  CHECK(augmented(square, 2, drawn, 2) == std::vector<std::uint8_t>{90, 90, 150, 150});
+  CHECK(augmented(square, 2, drawn, 2) ==
+        std::vector<std::uint8_t>{90, 90, 150, 150});
   drawn.contrast = 0.5;
-  CHECK(augmented(square, 2, drawn, 2) == std::vector<std::uint8_t>{110, 110, 130, 130});
+  CHECK(augmented(square, 2, drawn, 2) ==
+        std::vector<std::uint8_t>{110, 110, 130, 130});
   drawn.contrast = 20;
-  CHECK(augmented(square, 2, drawn, 2) == std::vector<std::uint8_t>{0, 0, 255, 255});
+  CHECK(augmented(square, 2, drawn, 2) ==
+        std::vector<std::uint8_t>{0, 0, 255, 255});
 }
 
-TEST_CASE("a quarter turn moves each pixel to its place, and the border is no black wedge") {
+TEST_CASE(
+    "a quarter turn moves each pixel to its place, and the border is no black "
+    "wedge") {
   const auto square = numbered(5);
   DrawnAugmentation drawn;
   drawn.degrees = 90;  // against the clock
@@ -127,7 +143,8 @@ TEST_CASE("a quarter turn moves each pixel to its place, and the border is no bl
   CHECK(augmented(bright, 5, drawn, 5) == bright);
 }
 
-TEST_CASE("a random resized crop keeps its share of the area inside the picture") {
+TEST_CASE(
+    "a random resized crop keeps its share of the area inside the picture") {
   DrawnAugmentation drawn;
   CHECK(drawn_region(drawn, 70, 40).width == 70);
   drawn.random_resized_crop = true;

@@ -1,5 +1,5 @@
-// Damage, absence and outage of images: what is left out, what ends the reading, and how much is
-// too much.
+// Damage, absence and outage of images: what is left out, what ends the
+// reading, and how much is too much.
 #include <chrono>
 #include <thread>
 
@@ -27,7 +27,8 @@ struct Set {
   std::unique_ptr<Stores> stores;
   std::unique_ptr<ImageSource> source;
 
-  explicit Set(double retry_s = 0) : stores(std::make_unique<Stores>(S3Options{}, retry_s)) {
+  explicit Set(double retry_s = 0)
+      : stores(std::make_unique<Stores>(S3Options{}, retry_s)) {
     PhantomOptions options;
     options.out = folder / "set";
     options.images = 12;
@@ -36,12 +37,13 @@ struct Set {
     DataConfig config;
     config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
     manifest = read_manifest(config);
-    for (std::uint32_t row = 0; row < manifest.size(); ++row) rows.push_back(row);
+    for (std::uint32_t row = 0; row < manifest.size(); ++row)
+      rows.push_back(row);
     open((folder / "set/images").string());
   }
   void open(const std::string& place) {
-    source =
-        std::make_unique<ImageSource>(ImageIndex::scan(manifest, rows, {place}, *stores), *stores);
+    source = std::make_unique<ImageSource>(
+        ImageIndex::scan(manifest, rows, {place}, *stores), *stores);
   }
   void damage(std::uint32_t row) const {
     folder.write("set/images/" + manifest.images[row], "no image");
@@ -53,12 +55,14 @@ DamagePolicy skip(double limit) { return {true, limit}; }
 
 }  // namespace
 
-TEST_CASE("an outage ends the loader, however it reads; it is no damaged image") {
+TEST_CASE(
+    "an outage ends the loader, however it reads; it is no damaged image") {
   const Set set(0.05);
   const ImageReader reader(*set.source, kInput, Augmentation::none(), 1);
   const EvalSampler sampler(set.rows, 0, 1);
   set.take_away();
-  for (const auto& [workers, readers] : {std::pair{0, 0}, {3, 0}, {0, 4}, {2, 4}}) {
+  for (const auto& [workers, readers] :
+       {std::pair{0, 0}, {3, 0}, {0, 4}, {2, 4}}) {
     INFO(workers << " workers, " << readers << " readers");
     Loader loader(set.manifest, reader, sampler, {4, workers, 2, readers});
     CHECK_THROWS_AS(loader.next(), OutageError);
@@ -85,7 +89,8 @@ TEST_CASE("a loader stops without waiting for storage that does not answer") {
   set.take_away();
   for (const int readers : {0, 4}) {
     const Loader loader(set.manifest, reader, sampler, {4, 2, 2, readers});
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // all of them are waiting now
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(50));  // all of them are waiting now
   }
   SUCCEED("returned");
 }
@@ -97,10 +102,13 @@ TEST_CASE("an image that needs more memory than there is counts as damaged") {
   Entry entry;
   entry.length = std::uint64_t{1} << 63;
   const ImageSource source(
-      ImageIndex::of_found({{"a.png", {0, 0, entry}}}, {{ContainerKind::kTar, path, 7}}), stores);
+      ImageIndex::of_found({{"a.png", {0, 0, entry}}},
+                           {{ContainerKind::kTar, path, 7}}),
+      stores);
   FetchedImage fetched;
-  CHECK(error_of<DataError>([&] { source.fetch(0, fetched); }).find("needs more memory") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          source.fetch(0, fetched);
+        }).find("needs more memory") != std::string::npos);
   CHECK(error_of<DataError>([&] {
           within_memory("x.png", [] { throw std::bad_alloc(); });
         }).find("x.png: needs more memory") != std::string::npos);
@@ -117,7 +125,8 @@ TEST_CASE("a share of the images may be damaged, and one in small sets") {
 
 TEST_CASE("damage is counted by epoch, over all ranks") {
   using Count = DamageCounter::Count;
-  const auto error = [](DamageCounter& counter, Count damaged, std::uint64_t position) {
+  const auto error = [](DamageCounter& counter, Count damaged,
+                        std::uint64_t position) {
     return error_of<DataError>([&] { counter.add(damaged, position); });
   };
   SECTION("more than the limit in one epoch") {
@@ -125,27 +134,30 @@ TEST_CASE("damage is counted by epoch, over all ranks") {
     CHECK(error(counter, {1, 0}, 0).empty());
     CHECK(error(counter, {1, 0}, 8).empty());
     CHECK(error(counter, {1, 0}, 16)
-              .find("epoch 1: 3 of 100 images are damaged, data.corrupt_limit (2.0 %) allows 2") !=
-          std::string::npos);
+              .find("epoch 1: 3 of 100 images are damaged, data.corrupt_limit "
+                    "(2.0 %) allows 2") != std::string::npos);
   }
   SECTION("the next epoch begins anew, with what the last batch had of it") {
     DamageCounter counter(skip(0.02), 100, 8);
     CHECK(error(counter, {2, 1}, 96).empty());
     CHECK(error(counter, {1, 0}, 104).empty());
     CHECK(error(counter, {2, 0}, 304).empty());
-    CHECK(error(counter, {1, 0}, 312).find("epoch 4: 3 of 100") != std::string::npos);
+    CHECK(error(counter, {1, 0}, 312).find("epoch 4: 3 of 100") !=
+          std::string::npos);
   }
   SECTION("a whole step") {
     DamageCounter counter(skip(1), 100, 8);
     CHECK(error(counter, {7, 0}, 0).empty());
-    CHECK(error(counter, {5, 3}, 96).find("all 8 images of a step are damaged") !=
-          std::string::npos);
+    CHECK(
+        error(counter, {5, 3}, 96).find("all 8 images of a step are damaged") !=
+        std::string::npos);
   }
   SECTION("a batch knows which epoch an image stands in") {
     const DamageCounter counter(skip(1), 100, 4);
     Batch batch;
     batch.damaged = 3;
-    for (const std::uint64_t position : {98, 99, 100, 101}) batch.samples.push_back({0, position});
+    for (const std::uint64_t position : {98, 99, 100, 101})
+      batch.samples.push_back({0, position});
     batch.errors = {"damaged", "", "damaged", "damaged"};
     const Count count = counter.in(batch, 98);
     CHECK((count.this_epoch == 1 && count.next_epoch == 2));
@@ -155,11 +167,13 @@ TEST_CASE("damage is counted by epoch, over all ranks") {
 TEST_CASE("all ranks refuse the same damage, and name it") {
   std::atomic<int> refused = 0, accepted = 0;
   ThreadWorld(3).run([&](Communicator& comm) {
-    const std::vector<std::string> own(static_cast<std::size_t>(comm.rank()),
-                                       "of rank " + std::to_string(comm.rank()));
-    if (count(accept_damage(skip(0.03), own, 100, "val", "", comm)) == 3) ++accepted;
-    const auto text =
-        error_of<DataError>([&] { accept_damage(skip(0.02), own, 100, "val", "", comm); });
+    const std::vector<std::string> own(
+        static_cast<std::size_t>(comm.rank()),
+        "of rank " + std::to_string(comm.rank()));
+    if (count(accept_damage(skip(0.03), own, 100, "val", "", comm)) == 3)
+      ++accepted;
+    const auto text = error_of<DataError>(
+        [&] { accept_damage(skip(0.02), own, 100, "val", "", comm); });
     if (text.find("[val] 3 of 100 images are damaged") == 0 &&
         text.ends_with("\n  of rank 1\n  of rank 2\n  of rank 2"))
       ++refused;
@@ -189,7 +203,8 @@ TEST_CASE("damage that only an index shows has the hint to index again") {
 
   const std::string tar = (set.folder / "x.tar").string();
   const auto pack = [&] {
-    return std::system(("cd '" + (set.folder / "set").string() + "' && tar cf '" + tar +
+    return std::system(("cd '" + (set.folder / "set").string() +
+                        "' && tar cf '" + tar +
                         "' --mtime=@0 images && touch -d @0 '" + tar + "'")
                            .c_str());
   };
@@ -197,7 +212,8 @@ TEST_CASE("damage that only an index shows has the hint to index again") {
   set.open(tar);
   set.folder.write("set/images/" + set.manifest.images[0], "new here");
   REQUIRE(pack() == 0);
-  CHECK(refused(damage_of_row_0()).find("Delete its .index file") != std::string::npos);
+  CHECK(refused(damage_of_row_0()).find("Delete its .index file") !=
+        std::string::npos);
 }
 
 TEST_CASE("packs and records keep the place of an image that was left out") {
@@ -216,7 +232,8 @@ TEST_CASE("packs and records keep the place of an image that was left out") {
     job.damage = {};
     CHECK(error_of<DataError>([&] {
             write(job, set.manifest, *set.source, *comm, ignore);
-          }).find("1 of 12 images are damaged; the rest is done and kept") != std::string::npos);
+          }).find("1 of 12 images are damaged; the rest is done and kept") !=
+          std::string::npos);
     job.damage = skip(0.01);
     CHECK(write(job, set.manifest, *set.source, *comm, ignore).damaged == 1);
     set.open(out.string());
@@ -238,10 +255,14 @@ TEST_CASE("an outage ends a pack, which goes on afterwards") {
   job.out = (set.folder / "a.pack").string();
   job.damage = skip(1);
   const auto ignore = [](auto, auto) {};
-  const std::string last = (set.folder / "set/images" / set.manifest.images[11]).string();
+  const std::string last =
+      (set.folder / "set/images" / set.manifest.images[11]).string();
   fs::rename(last, last + ".away");
-  CHECK_THROWS_AS(write_pixel_pack(job, set.manifest, *set.source, *comm, ignore), OutageError);
+  CHECK_THROWS_AS(
+      write_pixel_pack(job, set.manifest, *set.source, *comm, ignore),
+      OutageError);
   fs::rename(last + ".away", last);
-  const PackResult result = write_pixel_pack(job, set.manifest, *set.source, *comm, ignore);
+  const PackResult result =
+      write_pixel_pack(job, set.manifest, *set.source, *comm, ignore);
   CHECK((result.kept == 11 && result.written == 1 && result.damaged == 0));
 }

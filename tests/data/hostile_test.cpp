@@ -1,5 +1,5 @@
-// Damaged and hostile bytes end in a DataError or in pixels, never in anything else. Run under the
-// address sanitizer as well.
+// Damaged and hostile bytes end in a DataError or in pixels, never in anything
+// else. Run under the address sanitizer as well.
 #include <turbojpeg.h>
 
 #include <cstdlib>
@@ -27,7 +27,9 @@ using Bytes = std::vector<std::byte>;
 // A few bytes changed, a piece cut out, doubled, or the end missing.
 Bytes mutated(const Bytes& good, Random& random) {
   Bytes bad = good;
-  const auto at = [&] { return random.below(static_cast<std::uint32_t>(bad.size())); };
+  const auto at = [&] {
+    return random.below(static_cast<std::uint32_t>(bad.size()));
+  };
   for (std::uint32_t n = 1 + random.below(4); n > 0 && !bad.empty(); --n) {
     switch (random.below(6)) {
       case 0:
@@ -43,8 +45,10 @@ Bytes mutated(const Bytes& good, Random& random) {
         break;
       default: {
         const auto from = at();
-        const auto length = std::min<std::size_t>(random.below(60), bad.size() - from);
-        const Bytes piece(bad.begin() + from, bad.begin() + from + static_cast<long>(length));
+        const auto length =
+            std::min<std::size_t>(random.below(60), bad.size() - from);
+        const Bytes piece(bad.begin() + from,
+                          bad.begin() + from + static_cast<long>(length));
         bad.insert(bad.begin() + at(), piece.begin(), piece.end());
       }
     }
@@ -52,14 +56,16 @@ Bytes mutated(const Bytes& good, Random& random) {
   return bad;
 }
 
-// Every chunk's CRC made right again, so that the damage reaches what lies behind it.
+// Every chunk's CRC made right again, so that the damage reaches what lies
+// behind it.
 void mend_png(Bytes& png) {
   for (std::size_t at = 8; at + 12 <= png.size();) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < 4; ++i)
       length = length << 8 | std::to_integer<std::size_t>(png[at + i]);
     if (length > png.size() - at - 12) return;
-    const std::uint32_t crc = crc32_of(std::span(png).subspan(at + 4, length + 4));
+    const std::uint32_t crc =
+        crc32_of(std::span(png).subspan(at + 4, length + 4));
     for (std::size_t i = 0; i < 4; ++i)
       png[at + 8 + length + i] = static_cast<std::byte>(crc >> (24 - 8 * i));
     at += length + 12;
@@ -98,8 +104,10 @@ TEST_CASE("mutated pictures are refused or decoded, nothing else") {
     const tjhandle handle = tjInitCompress();
     unsigned char* out = nullptr;
     unsigned long size = 0;
-    tjCompress2(handle, pixels.data(), 97, 0, 61, TJPF_GRAY, &out, &size, TJSAMP_GRAY, 90, 0);
-    jpeg.assign(reinterpret_cast<std::byte*>(out), reinterpret_cast<std::byte*>(out) + size);
+    tjCompress2(handle, pixels.data(), 97, 0, 61, TJPF_GRAY, &out, &size,
+                TJSAMP_GRAY, 90, 0);
+    jpeg.assign(reinterpret_cast<std::byte*>(out),
+                reinterpret_cast<std::byte*>(out) + size);
     tjFree(out);
     tjDestroy(handle);
   }
@@ -112,7 +120,8 @@ TEST_CASE("mutated pictures are refused or decoded, nothing else") {
     if (i % 3 == 1) mend_png(file);
     bad += refused([&] { decode_image(file, {1'000'000, 0}, "x", image); });
     refused([&] {
-      decode_resized(file, {1'000'000, 0}, "x", 32, ResizeKind::kAntialias, image, small.data());
+      decode_resized(file, {1'000'000, 0}, "x", 32, ResizeKind::kAntialias,
+                     image, small.data());
     });
   }
   CHECK(bad > 2000);
@@ -153,10 +162,14 @@ TEST_CASE("mutated containers are refused or read, nothing else") {
   const auto none = [](std::uint64_t) {};
   int bad = 0;
   for (int i = 0; i < 2000; ++i) {
-    const Bytes& good = i % 4 == 0 ? tar : i % 4 == 1 ? gz : i % 4 == 2 ? pack : bytes_of(shard);
+    const Bytes& good = i % 4 == 0   ? tar
+                        : i % 4 == 1 ? gz
+                        : i % 4 == 2 ? pack
+                                     : bytes_of(shard);
     const Bytes file = mutated(good, random);
-    const std::string path =
-        folder.write("bad", std::string(reinterpret_cast<const char*>(file.data()), file.size()));
+    const std::string path = folder.write(
+        "bad",
+        std::string(reinterpret_cast<const char*>(file.data()), file.size()));
     const auto fresh = local_store();  // the other one keeps the old file open
     bad += refused([&] {
       switch (i % 4) {
@@ -169,7 +182,8 @@ TEST_CASE("mutated containers are refused or read, nothing else") {
         case 2: {
           const PackReader reader(path, *fresh);
           Bytes scratch;
-          for (std::uint64_t k = 0; k < reader.shape().names.size(); ++k) reader.pixels(k, scratch);
+          for (std::uint64_t k = 0; k < reader.shape().names.size(); ++k)
+            reader.pixels(k, scratch);
           break;
         }
         default:
@@ -178,11 +192,12 @@ TEST_CASE("mutated containers are refused or read, nothing else") {
     });
     refused([&] { decode_example(mutated(bytes_of(shard), random), "x"); });
     refused([&] {
-      const Bytes text =
-          mutated(bytes_of(index_text({{.name = "a", .offset = 5, .window = {{1, 2}}}},
-                                      ContainerKind::kTarGz, {"a", 9})),
-                  random);
-      entries_of_text({reinterpret_cast<const char*>(text.data()), text.size()}, "x");
+      const Bytes text = mutated(
+          bytes_of(index_text({{.name = "a", .offset = 5, .window = {{1, 2}}}},
+                              ContainerKind::kTarGz, {"a", 9})),
+          random);
+      entries_of_text({reinterpret_cast<const char*>(text.data()), text.size()},
+                      "x");
     });
   }
   CHECK(bad > 1000);

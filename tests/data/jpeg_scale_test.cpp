@@ -26,24 +26,28 @@ struct OneJpeg {
     for (int y = 0; y < kSide; ++y)
       for (int x = 0; x < kSide; ++x)
         pixels[static_cast<std::size_t>(y * kSide + x)] =
-            static_cast<unsigned char>((x / 3 + y / 5) % 2 * 200 + (x * y) % 40);
+            static_cast<unsigned char>((x / 3 + y / 5) % 2 * 200 +
+                                       (x * y) % 40);
     unsigned char* jpeg = nullptr;
     unsigned long size = 0;
     const tjhandle handle = tjInitCompress();
-    tjCompress2(handle, pixels.data(), kSide, 0, kSide, TJPF_GRAY, &jpeg, &size, TJSAMP_GRAY, 90,
-                0);
+    tjCompress2(handle, pixels.data(), kSide, 0, kSide, TJPF_GRAY, &jpeg, &size,
+                TJSAMP_GRAY, 90, 0);
     const auto* bytes = reinterpret_cast<const std::byte*>(jpeg);
     file.assign(bytes, bytes + size);
     tjFree(jpeg);
     tjDestroy(handle);
-    folder.write("images/a.jpg", {reinterpret_cast<const char*>(file.data()), file.size()});
+    folder.write("images/a.jpg",
+                 {reinterpret_cast<const char*>(file.data()), file.size()});
     DataConfig config;
     config.manifest.format = ManifestFormat::kCsv;
     config.manifest.path = folder.write("table.csv", "image,A\na.jpg,1\n");
     manifest = read_manifest(config);
   }
   ImageSource source(const std::string& name) {
-    return ImageSource(ImageIndex::scan(manifest, {0}, {(folder / name).string()}, stores), stores);
+    return ImageSource(
+        ImageIndex::scan(manifest, {0}, {(folder / name).string()}, stores),
+        stores);
   }
 };
 
@@ -54,7 +58,8 @@ Preprocessing small(JpegScale jpeg_scale) {
   return evaluation_preprocessing(config);
 }
 
-std::vector<std::uint8_t> read(const ImageSource& source, const Preprocessing& preprocessing) {
+std::vector<std::uint8_t> read(const ImageSource& source,
+                               const Preprocessing& preprocessing) {
   const ImageReader reader(source, preprocessing, Augmentation::none(), 1);
   ImageReader::Scratch scratch;
   std::vector<std::uint8_t> pixels(40 * 40);
@@ -64,13 +69,16 @@ std::vector<std::uint8_t> read(const ImageSource& source, const Preprocessing& p
 
 }  // namespace
 
-TEST_CASE("data.jpeg_scale off decodes the whole JPEG and then resizes it, auto does not") {
+TEST_CASE(
+    "data.jpeg_scale off decodes the whole JPEG and then resizes it, auto does "
+    "not") {
   OneJpeg set;
   const auto expected = [&](int min_side) {
     GrayImage image;
     decode_image(set.file, {64'000'000, min_side}, "a.jpg", image);
     std::vector<std::uint8_t> pixels(40 * 40);
-    resize(image, {0, 0, image.width(), image.height()}, 40, ResizeKind::kAntialias, pixels.data());
+    resize(image, {0, 0, image.width(), image.height()}, 40,
+           ResizeKind::kAntialias, pixels.data());
     return pixels;
   };
   const ImageSource source = set.source("images");
@@ -86,13 +94,18 @@ TEST_CASE("a pack of scaled JPEGs does not pass for one of whole ones") {
     PackJob job;
     job.rows = {0};
     job.preprocessing = small(made);
-    job.out = (set.folder / (std::string(choice_name(made)) + ".pack")).string();
-    write_pixel_pack(job, set.manifest, set.source("images"), *comm, [](auto, auto) {});
-    const ImageSource pack = set.source(std::string(choice_name(made)) + ".pack");
+    job.out =
+        (set.folder / (std::string(choice_name(made)) + ".pack")).string();
+    write_pixel_pack(job, set.manifest, set.source("images"), *comm,
+                     [](auto, auto) {});
+    const ImageSource pack =
+        set.source(std::string(choice_name(made)) + ".pack");
     CHECK(read(pack, small(made)) == read(set.source("images"), small(made)));
-    const auto other = made == JpegScale::kOff ? JpegScale::kAuto : JpegScale::kOff;
+    const auto other =
+        made == JpegScale::kOff ? JpegScale::kAuto : JpegScale::kOff;
     CHECK(error_of<ConfigError>([&] {
             read(pack, small(other));
-          }).find(std::string("data.jpeg_scale ") + choice_name(made)) != std::string::npos);
+          }).find(std::string("data.jpeg_scale ") + choice_name(made)) !=
+          std::string::npos);
   }
 }

@@ -1,4 +1,5 @@
-// Labels: what cells become for training and for scoring, findings by name, tables read together.
+// Labels: what cells become for training and for scoring, findings by name,
+// tables read together.
 #include <cmath>
 
 #include "chexnet/core/csv.hpp"
@@ -25,24 +26,30 @@ DataConfig chexpert(const ScratchFolder& folder, const std::string& rows) {
 
 DataConfig plain_table(const std::string& path) {
   DataConfig config;
-  config.manifest = {ManifestFormat::kCsv, path, {"image", "patient", {}, "", "", ""}};
+  config.manifest = {
+      ManifestFormat::kCsv, path, {"image", "patient", {}, "", "", ""}};
   return config;
 }
 
 // Equal, NaN for NaN.
 bool same(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(
-      a, b, [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+  return std::ranges::equal(a, b, [](float x, float y) {
+    return x == y || (std::isnan(x) && std::isnan(y));
+  });
 }
 
 constexpr float kNone = NAN;
 
 }  // namespace
 
-TEST_CASE("labels that are scored do not depend on training's policy for uncertain ones") {
+TEST_CASE(
+    "labels that are scored do not depend on training's policy for uncertain "
+    "ones") {
   const ScratchFolder folder;
-  const std::string row = "s/train/patient00001/study1/view1.jpg,F,50,Frontal,AP,,-1.0,1.0\n";
-  for (const auto policy : {LabelPolicy::kZero, LabelPolicy::kOne, LabelPolicy::kIgnore}) {
+  const std::string row =
+      "s/train/patient00001/study1/view1.jpg,F,50,Frontal,AP,,-1.0,1.0\n";
+  for (const auto policy :
+       {LabelPolicy::kZero, LabelPolicy::kOne, LabelPolicy::kIgnore}) {
     DataConfig config = chexpert(folder, row);
     config.uncertain = policy;
     const Manifest m = read_manifest(config);
@@ -56,9 +63,11 @@ TEST_CASE("labels that are scored do not depend on training's policy for uncerta
   }
 }
 
-TEST_CASE("blanks are negative in CheXpert and not labeled elsewhere, unless told") {
+TEST_CASE(
+    "blanks are negative in CheXpert and not labeled elsewhere, unless told") {
   const ScratchFolder folder;
-  DataConfig config = chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,,1\n");
+  DataConfig config =
+      chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,,1\n");
   CHECK(same(read_manifest(config).labels, {0, 0, 1}));
   config.blank = LabelPolicy::kIgnore;
   CHECK(same(read_manifest(config).labels, {kNone, kNone, 1}));
@@ -68,14 +77,17 @@ TEST_CASE("blanks are negative in CheXpert and not labeled elsewhere, unless tol
   CHECK(same(m.labels, {kNone, kNone, 1}));
   CHECK(same(m.scored, {0, 0, 1}));
 
-  const DataConfig csv = plain_table(folder.write("t.csv", "image,patient,A\nx,p,\n"));
+  const DataConfig csv =
+      plain_table(folder.write("t.csv", "image,patient,A\nx,p,\n"));
   CHECK(std::isnan(read_manifest(csv).labels[0]));
-  CHECK(read_manifest(csv).scored.empty());  // no second copy where it would be equal
+  CHECK(read_manifest(csv)
+            .scored.empty());  // no second copy where it would be equal
 }
 
 TEST_CASE("single findings have a policy of their own for uncertain labels") {
   const ScratchFolder folder;
-  DataConfig config = chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,-1,-1\n");
+  DataConfig config =
+      chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,-1,-1\n");
   config.uncertain_by_finding = {"Edema=one"};
   CHECK(same(read_manifest(config).labels, {0, 1, kNone}));
   config.uncertain_by_finding = {"edema=zero", "Effusion=one"};
@@ -85,44 +97,53 @@ TEST_CASE("single findings have a policy of their own for uncertain labels") {
     return error_of<ConfigError>([&] { read_manifest(config); });
   };
   CHECK(refused("Edemma=one").find("nearest are 'Edema'") != std::string::npos);
-  CHECK(refused("Pleural Effusion").find("finding=ignore") != std::string::npos);
-  CHECK(refused("Pleural Effusion=maybe").find("is not known") != std::string::npos);
-  CHECK(refused("Edema=zero").find("'Edema' appears twice") != std::string::npos);
+  CHECK(refused("Pleural Effusion").find("finding=ignore") !=
+        std::string::npos);
+  CHECK(refused("Pleural Effusion=maybe").find("is not known") !=
+        std::string::npos);
+  CHECK(refused("Edema=zero").find("'Edema' appears twice") !=
+        std::string::npos);
 }
 
 TEST_CASE("a CheXpert patient is a whole folder's name with a number") {
   const ScratchFolder folder;
   const std::string rest = "/study1/x.jpg,F,50,Frontal,AP,,,1\n";
-  const auto m = read_manifest(
-      chexpert(folder, "data/patients/CheXpert/patient00001" + rest + "patients/patient7" + rest));
+  const auto m =
+      read_manifest(chexpert(folder, "data/patients/CheXpert/patient00001" +
+                                         rest + "patients/patient7" + rest));
   CHECK(m.patients == std::vector<std::string>{"patient00001", "patient7"});
   const auto refused = error_of<DataError>([&] {
-    read_manifest(chexpert(folder, "a/patient1" + rest + "patients/patient_data" + rest));
+    read_manifest(
+        chexpert(folder, "a/patient1" + rest + "patients/patient_data" + rest));
   });
-  CHECK(refused.find("train.csv:3: no folder 'patient<number>'") != std::string::npos);
+  CHECK(refused.find("train.csv:3: no folder 'patient<number>'") !=
+        std::string::npos);
 }
 
 TEST_CASE("a table that is not UTF-8 is refused with its line") {
   const ScratchFolder folder;
   const auto refused = [&](const std::string& text) {
-    return error_of<DataError>([&] { read_manifest(plain_table(folder.write("t.csv", text))); });
+    return error_of<DataError>(
+        [&] { read_manifest(plain_table(folder.write("t.csv", text))); });
   };
   CHECK(refused("image,patient,\xD6"
                 "dem\nx,p,1\n")
             .find("t.csv:1: is not UTF-8") != std::string::npos);
-  CHECK(refused("image,patient,A\nx,p,1\ny,M\xFCller,0\n").find("t.csv:3: is not UTF-8") !=
-        std::string::npos);
+  CHECK(refused("image,patient,A\nx,p,1\ny,M\xFCller,0\n")
+            .find("t.csv:3: is not UTF-8") != std::string::npos);
   CHECK(refused("image,patient,\xC3\x96"
                 "dem\nx,p,1\n")
             .empty());
   CHECK(line_not_utf8("\xEF\xBB\xBF\xF0\x9F\xA9\xBB") == 0);
-  for (const char* bad : {"\xC0\xAF", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xE2\x82", "\x80"})
+  for (const char* bad :
+       {"\xC0\xAF", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xE2\x82", "\x80"})
     CHECK(line_not_utf8(bad) == 1);
 }
 
 TEST_CASE("a finding that is named twice is refused") {
   const ScratchFolder folder;
-  DataConfig config = plain_table(folder.write("t.csv", "image,patient,A,B\nx,p,1,0\n"));
+  DataConfig config =
+      plain_table(folder.write("t.csv", "image,patient,A,B\nx,p,1,0\n"));
   config.findings = {"A", "A"};
   CHECK(error_of<ConfigError>([&] {
           read_manifest(config);
@@ -131,11 +152,14 @@ TEST_CASE("a finding that is named twice is refused") {
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
         }).find("t.csv:1: finding 'A' appears twice") != std::string::npos);
-  config = plain_table(folder.write("t.csv", "image,patient,Effusion,Pleural Effusion\nx,p,1,0\n"));
+  config = plain_table(folder.write(
+      "t.csv", "image,patient,Effusion,Pleural Effusion\nx,p,1,0\n"));
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
-        }).find("'Pleural Effusion' appears twice, also as 'Effusion'") != std::string::npos);
-  config = plain_table(folder.write("t.csv", "image,patient,A,Pleural Effusion\nx,p,0,1\n"));
+        }).find("'Pleural Effusion' appears twice, also as 'Effusion'") !=
+        std::string::npos);
+  config = plain_table(
+      folder.write("t.csv", "image,patient,A,Pleural Effusion\nx,p,0,1\n"));
   config.findings = {"effusion"};
   CHECK(read_manifest(config).findings == config.findings);
   CHECK(same(read_manifest(config).labels, {1}));
@@ -159,14 +183,17 @@ TEST_CASE("findings of two data sets meet by name, never by place") {
   CHECK_FALSE(find_finding({"A"}, "B"));
 
   const ScratchFolder folder;
-  Manifest m = read_manifest(chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,-1,1\n"));
+  Manifest m = read_manifest(
+      chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,-1,1\n"));
   const auto unknown = match_findings(m, {"Effusion", "Hernia", "Edema"});
   CHECK(unknown == std::vector<std::string>{"No Finding"});
   CHECK(m.findings == std::vector<std::string>{"Effusion", "Hernia", "Edema"});
   CHECK(same(m.labels, {1, kNone, kNone}));
 }
 
-TEST_CASE("tables are read together when their findings are equal and their images differ") {
+TEST_CASE(
+    "tables are read together when their findings are equal and their images "
+    "differ") {
   const ScratchFolder folder;
   const auto a = folder.write("a.csv", "image,patient,A\nx,p,1\n");
   const auto b = folder.write("b.csv", "image,patient,A\ny,q,\nz,q,-1\n");
@@ -182,17 +209,20 @@ TEST_CASE("tables are read together when their findings are equal and their imag
     const auto c = folder.write("c.csv", text);
     return error_of<DataError>([&] { read_tables(plain_table(""), {a, c}); });
   };
-  CHECK(refused("image,patient,A\nx,p,1\n").find("c.csv:2: the image of this row is also in ") !=
+  CHECK(refused("image,patient,A\nx,p,1\n")
+            .find("c.csv:2: the image of this row is also in ") !=
         std::string::npos);
-  CHECK(refused("image,patient,B\ny,p,1\n").find("its findings are B") != std::string::npos);
+  CHECK(refused("image,patient,B\ny,p,1\n").find("its findings are B") !=
+        std::string::npos);
 }
 
 TEST_CASE("findings that only one class has are named") {
   const ScratchFolder folder;
-  const Manifest m = read_manifest(
-      plain_table(folder.write("t.csv", "image,patient,A,B,C\nx,p,1,0,1\ny,p,,0,0\n")));
+  const Manifest m = read_manifest(plain_table(
+      folder.write("t.csv", "image,patient,A,B,C\nx,p,1,0,1\ny,p,,0,0\n")));
   const auto counts = count_labels(m, {0, 1}, Labels::kTraining);
   CHECK(counts.positives == std::vector<std::size_t>{1, 0, 1});
-  CHECK(one_sided_text(m, counts, m.findings) == "no positive of B; no negative of A");
+  CHECK(one_sided_text(m, counts, m.findings) ==
+        "no positive of B; no negative of A");
   CHECK(one_sided_text(m, counts, {"C"}).empty());
 }

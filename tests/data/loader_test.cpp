@@ -31,9 +31,12 @@ struct Phantom {
     DataConfig config;
     config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
     manifest = read_manifest(config);
-    for (std::uint32_t row = 0; row < manifest.size(); ++row) rows.push_back(row);
+    for (std::uint32_t row = 0; row < manifest.size(); ++row)
+      rows.push_back(row);
     source = std::make_unique<ImageSource>(
-        ImageIndex::scan(manifest, rows, {(folder / "set/images").string()}, stores), stores);
+        ImageIndex::scan(manifest, rows, {(folder / "set/images").string()},
+                         stores),
+        stores);
   }
 };
 
@@ -49,33 +52,39 @@ struct Content {
   std::vector<std::uint8_t> images;
   std::vector<float> labels;
   bool operator==(const Content& other) const {
-    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-    return images == other.images && std::ranges::equal(labels, other.labels, same);
+    const auto same = [](float a, float b) {
+      return a == b || (std::isnan(a) && std::isnan(b));
+    };
+    return images == other.images &&
+           std::ranges::equal(labels, other.labels, same);
   }
 };
 
-// The global batches [first, first + steps) by stream position, made by `ranks` ranks with
-// `workers` threads each.
-std::map<std::uint64_t, Content> samples(int ranks, int workers, std::uint64_t first_position,
+// The global batches [first, first + steps) by stream position, made by `ranks`
+// ranks with `workers` threads each.
+std::map<std::uint64_t, Content> samples(int ranks, int workers,
+                                         std::uint64_t first_position,
                                          int steps, int batch = 8) {
   auto& p = phantom();
   std::map<std::uint64_t, Content> out;
   const ImageReader reader(*p.source, kInput, kEverything, 5);
   for (int rank = 0; rank < ranks; ++rank) {
-    const TrainSampler sampler(p.rows, {.seed = 5,
-                                        .batch = static_cast<std::uint64_t>(batch),
-                                        .first_position = first_position,
-                                        .rank = rank,
-                                        .world_size = ranks});
+    const TrainSampler sampler(p.rows,
+                               {.seed = 5,
+                                .batch = static_cast<std::uint64_t>(batch),
+                                .first_position = first_position,
+                                .rank = rank,
+                                .world_size = ranks});
     Loader loader(p.manifest, reader, sampler, {batch / ranks, workers, 2});
     for (int s = 0; s < steps; ++s) {
       const Batch& b = loader.next();
       for (std::size_t i = 0; i < b.samples.size(); ++i) {
         const std::size_t pixels = 32 * 32, k = p.manifest.finding_count();
-        const Content content{{b.images.begin() + static_cast<std::ptrdiff_t>(i * pixels),
-                               b.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * pixels)},
-                              {b.labels.begin() + static_cast<std::ptrdiff_t>(i * k),
-                               b.labels.begin() + static_cast<std::ptrdiff_t>((i + 1) * k)}};
+        const Content content{
+            {b.images.begin() + static_cast<std::ptrdiff_t>(i * pixels),
+             b.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * pixels)},
+            {b.labels.begin() + static_cast<std::ptrdiff_t>(i * k),
+             b.labels.begin() + static_cast<std::ptrdiff_t>((i + 1) * k)}};
         REQUIRE(out.emplace(b.samples[i].position, content).second);
       }
     }
@@ -90,11 +99,13 @@ TEST_CASE("batches are bit-identical for any number of workers and ranks") {
   REQUIRE(reference.size() == 56);
   CHECK(reference.begin()->first == 0);
   CHECK(reference.rbegin()->first == 55);
-  for (const int workers : {1, 2, 5}) CHECK(samples(1, workers, 0, 7) == reference);
+  for (const int workers : {1, 2, 5})
+    CHECK(samples(1, workers, 0, 7) == reference);
   for (const int ranks : {2, 4}) CHECK(samples(ranks, 2, 0, 7) == reference);
 }
 
-TEST_CASE("a resume on another number of ranks sees each position exactly once") {
+TEST_CASE(
+    "a resume on another number of ranks sees each position exactly once") {
   const auto reference = samples(1, 0, 0, 9);
   auto pieces = samples(1, 1, 0, 2);
   pieces.merge(samples(2, 2, 16, 3));
@@ -117,10 +128,13 @@ TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
     CHECK(order == rows);
   }
   const TrainSampler kept(rows, {.seed = 3, .keep_order = true, .batch = 4});
-  for (std::uint64_t i = 0; i < 300; ++i) CHECK(kept.row_at(i) == rows[i % rows.size()]);
+  for (std::uint64_t i = 0; i < 300; ++i)
+    CHECK(kept.row_at(i) == rows[i % rows.size()]);
 }
 
-TEST_CASE("evaluation covers each row once on any number of ranks, the rest is padding") {
+TEST_CASE(
+    "evaluation covers each row once on any number of ranks, the rest is "
+    "padding") {
   std::vector<std::uint32_t> rows(10);
   for (std::uint32_t i = 0; i < rows.size(); ++i) rows[i] = i;
   for (const int ranks : {1, 2, 3, 4}) {
@@ -128,14 +142,16 @@ TEST_CASE("evaluation covers each row once on any number of ranks, the rest is p
     const int tickets = (10 + ranks - 1) / ranks;
     for (int rank = 0; rank < ranks; ++rank)
       for (int t = 0; t < tickets + 2; ++t) {
-        const Sample s = EvalSampler(rows, rank, ranks).at(static_cast<std::uint64_t>(t));
+        const Sample s =
+            EvalSampler(rows, rank, ranks).at(static_cast<std::uint64_t>(t));
         if (!s.padding) seen.insert(s.row);
       }
     CHECK(seen == std::multiset<std::uint32_t>(rows.begin(), rows.end()));
   }
 }
 
-TEST_CASE("a damaged image is reported with its batch and counts as not labeled") {
+TEST_CASE(
+    "a damaged image is reported with its batch and counts as not labeled") {
   auto& p = phantom();
   const ScratchFolder folder;
   std::filesystem::copy(p.folder / "set/images", folder / "images");
@@ -143,7 +159,9 @@ TEST_CASE("a damaged image is reported with its batch and counts as not labeled"
   folder.write("images/" + victim, "no image");
   Stores stores;
   const ImageSource source(
-      ImageIndex::scan(p.manifest, p.rows, {(folder / "images").string()}, stores), stores);
+      ImageIndex::scan(p.manifest, p.rows, {(folder / "images").string()},
+                       stores),
+      stores);
   const ImageReader reader(source, kInput, Augmentation::none(), 1);
   for (const int workers : {0, 3}) {
     const EvalSampler sampler(p.rows, 0, 1);
@@ -152,7 +170,8 @@ TEST_CASE("a damaged image is reported with its batch and counts as not labeled"
     REQUIRE(batch.damaged == 1);
     CHECK(batch.errors[3].find(victim) != std::string::npos);
     CHECK(batch.first_error() == batch.errors[3]);
-    for (std::size_t i = 0; i < 23; ++i) CHECK(std::isnan(batch.labels[i * 14]) == (i == 3));
+    for (std::size_t i = 0; i < 23; ++i)
+      CHECK(std::isnan(batch.labels[i * 14]) == (i == 3));
     CHECK(loader.next().first_error().empty());  // all padding
   }
 }
@@ -184,10 +203,13 @@ TEST_CASE("a loader that is not read to its end stops") {
   SUCCEED("returned");
 }
 
-TEST_CASE("augmentation depends on seed and position alone, and each switch does something") {
+TEST_CASE(
+    "augmentation depends on seed and position alone, and each switch does "
+    "something") {
   auto& p = phantom();
   ImageReader::Scratch scratch;
-  const auto pixels = [&](Augmentation augmentation, std::uint64_t seed, std::uint64_t position) {
+  const auto pixels = [&](Augmentation augmentation, std::uint64_t seed,
+                          std::uint64_t position) {
     std::vector<std::uint8_t> out(32 * 32);
     ImageReader(*p.source, kInput, augmentation, seed)
         .read({4, position, false}, out.data(), scratch);
@@ -199,9 +221,12 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
   CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 1, 2));
   CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 2, 1));
   const std::vector<Augmentation> each = {
-      {.random_crop = true}, {.random_resized_crop = true, .crop_area_min = 0.3},
-      {.flip = true},        {.rotate_deg = 10},
-      {.scale_jitter = 0.2}, {.contrast_jitter = 0.3}};
+      {.random_crop = true},
+      {.random_resized_crop = true, .crop_area_min = 0.3},
+      {.flip = true},
+      {.rotate_deg = 10},
+      {.scale_jitter = 0.2},
+      {.contrast_jitter = 0.3}};
   for (std::size_t i = 0; i < each.size(); ++i) {
     INFO(i);
     int changed = 0;
@@ -214,16 +239,19 @@ TEST_CASE("augmentation depends on seed and position alone, and each switch does
     auto flipped = pixels({.flip = true}, 1, position);
     if (flipped == plain) continue;
     for (std::size_t row = 0; row < 32; ++row)
-      std::reverse(flipped.begin() + static_cast<std::ptrdiff_t>(row * 32),
-                   flipped.begin() + static_cast<std::ptrdiff_t>((row + 1) * 32));
+      std::reverse(
+          flipped.begin() + static_cast<std::ptrdiff_t>(row * 32),
+          flipped.begin() + static_cast<std::ptrdiff_t>((row + 1) * 32));
     CHECK(flipped == plain);
   }
 }
 
-TEST_CASE("evaluation sees the center of the resized image as torchvision cuts it") {
+TEST_CASE(
+    "evaluation sees the center of the resized image as torchvision cuts it") {
   auto& p = phantom();
   const auto pixels = [&](int crop) {
-    const ImageReader reader(*p.source, {35, crop, ResizeKind::kAntialias, 1'000'000},
+    const ImageReader reader(*p.source,
+                             {35, crop, ResizeKind::kAntialias, 1'000'000},
                              Augmentation::none(), 5);
     std::vector<std::uint8_t> out(static_cast<std::size_t>(crop * crop));
     ImageReader::Scratch scratch;
@@ -233,14 +261,16 @@ TEST_CASE("evaluation sees the center of the resized image as torchvision cuts i
   const auto whole = pixels(35), center = pixels(32);
   for (std::size_t y = 0; y < 32; ++y) {
     INFO("row " << y);
-    CHECK(std::equal(center.begin() + static_cast<std::ptrdiff_t>(32 * y),
-                     center.begin() + static_cast<std::ptrdiff_t>(32 * (y + 1)),
-                     whole.begin() + static_cast<std::ptrdiff_t>(35 * (y + 2) + 2)));
+    CHECK(std::equal(
+        center.begin() + static_cast<std::ptrdiff_t>(32 * y),
+        center.begin() + static_cast<std::ptrdiff_t>(32 * (y + 1)),
+        whole.begin() + static_cast<std::ptrdiff_t>(35 * (y + 2) + 2)));
   }
 }
 
 TEST_CASE("a phantom set is a function of its seed, and says what it is") {
-  const PhantomImage a = draw_phantom(1, 5, 0, 64), b = draw_phantom(1, 5, 0, 64),
+  const PhantomImage a = draw_phantom(1, 5, 0, 64),
+                     b = draw_phantom(1, 5, 0, 64),
                      c = draw_phantom(2, 5, 0, 64);
   CHECK(a.pixels == b.pixels);
   CHECK(a.pixels != c.pixels);

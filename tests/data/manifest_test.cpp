@@ -18,7 +18,8 @@ using namespace chexnet;
 namespace {
 
 const std::string kHeader =
-    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View "
+    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient "
+    "Gender,View "
     "Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]";
 
 DataConfig nih(const std::string& path) {
@@ -31,12 +32,14 @@ DataConfig nih(const std::string& path) {
 
 TEST_CASE("both forms of NIH's header read alike") {
   const ScratchFolder folder;
-  const std::string rows = "00000001_000.png,Cardiomegaly|Hernia,0,1,58,M,PA,2682,2749,0.143,0.143";
-  const std::string more = "00000002_000.png,No Finding,0,2,006M,F,AP,2682,2749,0.143,0.143";
-  const auto plain =
-      read_manifest(nih(folder.write("a.csv", kHeader + "\n" + rows + "\n" + more + "\n")));
-  const auto commas = read_manifest(
-      nih(folder.write("b.csv", kHeader + ",\r\n" + rows + ",\r\n" + more + ",\r\n")));
+  const std::string rows =
+      "00000001_000.png,Cardiomegaly|Hernia,0,1,58,M,PA,2682,2749,0.143,0.143";
+  const std::string more =
+      "00000002_000.png,No Finding,0,2,006M,F,AP,2682,2749,0.143,0.143";
+  const auto plain = read_manifest(
+      nih(folder.write("a.csv", kHeader + "\n" + rows + "\n" + more + "\n")));
+  const auto commas = read_manifest(nih(folder.write(
+      "b.csv", kHeader + ",\r\n" + rows + ",\r\n" + more + ",\r\n")));
   for (const auto* m : {&plain, &commas}) {
     REQUIRE(m->size() == 2);
     CHECK(m->label_row(0)[1] == 1);
@@ -62,30 +65,36 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
       {",Hernia,0,1,58,M,PA,1,1,0.1,0.1", ":2: image name is empty"},
       {"x.png,,0,1,58,M,PA,1,1,0.1,0.1", ":2: finding labels are empty"},
       {"x.png,Hernia,0", ":2: row has 3 fields"},
-      {"x.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1\nx.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1",
+      {"x.png,Hernia,0,1,58,M,PA,1,1,0.1,0.1\nx.png,Hernia,0,1,58,M,PA,1,1,0.1,"
+       "0.1",
        ":3: the image of this row appears twice, first on line 2"}};
   for (const auto& c : cases) {
-    const auto text = error_of<DataError>(
-        [&] { read_manifest(nih(folder.write("t.csv", kHeader + "\n" + c.row + "\n"))); });
+    const auto text = error_of<DataError>([&] {
+      read_manifest(nih(folder.write("t.csv", kHeader + "\n" + c.row + "\n")));
+    });
     INFO(text);
     CHECK(text.find("t.csv") != std::string::npos);
     CHECK(text.find(c.part) != std::string::npos);
   }
-  CHECK(error_of<DataError>([&] { read_manifest(nih(folder.write("e.csv", ""))); }).find("empty") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          read_manifest(nih(folder.write("e.csv", "")));
+        }).find("empty") != std::string::npos);
   CHECK(error_of<DataError>([&] {
           read_manifest(nih(folder.write("e.csv", "a,b\n")));
         }).find("no column 'Image Index'") != std::string::npos);
-  CHECK(error_of<AbsentError>([&] { read_manifest(nih("/no/such.csv")); }).find("/no/such.csv") !=
-        std::string::npos);
+  CHECK(error_of<AbsentError>([&] {
+          read_manifest(nih("/no/such.csv"));
+        }).find("/no/such.csv") != std::string::npos);
 }
 
 TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   const ScratchFolder folder;
   DataConfig config;
-  config.manifest = {ManifestFormat::kCsv,
-                     folder.write("t.csv", "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n"),
-                     {"file", "who", {"A", "B"}, "", "", ""}};
+  config.manifest = {
+      ManifestFormat::kCsv,
+      folder.write("t.csv",
+                   "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n"),
+      {"file", "who", {"A", "B"}, "", "", ""}};
   auto m = read_manifest(config);
   CHECK(m.findings == Strings{"A", "B"});
   CHECK(std::isnan(m.labels[0]));
@@ -98,17 +107,20 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   config.findings = {"B"};
   CHECK(read_manifest(config).labels == std::vector<float>{1, 0});
   config.findings = {"C"};
-  CHECK(error_of<DataError>([&] { read_manifest(config); }).find("no finding 'C'") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          read_manifest(config);
+        }).find("no finding 'C'") != std::string::npos);
   config.findings.clear();
   config.manifest.columns.image = "files";
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
-        }).find("no column 'files'. Hint: the header has 'file'") != std::string::npos);
+        }).find("no column 'files'. Hint: the header has 'file'") !=
+        std::string::npos);
   config.manifest.path = folder.write("u.csv", "file,who,A,B\na.png,p1,2,0\n");
   config.manifest.columns.image = "file";
-  CHECK(error_of<DataError>([&] { read_manifest(config); }).find(":2: label '2' of A") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          read_manifest(config);
+        }).find(":2: label '2' of A") != std::string::npos);
 }
 
 TEST_CASE("patients stay on one side of every cut") {
@@ -129,22 +141,26 @@ TEST_CASE("patients stay on one side of every cut") {
   CHECK(make_splits(m, config).val.rows != a.val.rows);
   std::set<std::string> val;
   for (const auto row : a.val.rows) val.insert(m.patients[row]);
-  for (const auto row : a.train.rows) CHECK_FALSE(val.contains(m.patients[row]));
+  for (const auto row : a.train.rows)
+    CHECK_FALSE(val.contains(m.patients[row]));
 
   const ScratchFolder folder;
   config.train_list = folder.write("train.txt", "i0\ni1");
   config.test_list = folder.write("test.txt", "i2\r\ni9\n");
   const auto leak = error_of<DataError>([&] { make_splits(m, config); });
-  CHECK(leak.find("1 patients are in two splits, e.g. that of row ") != std::string::npos);
+  CHECK(leak.find("1 patients are in two splits, e.g. that of row ") !=
+        std::string::npos);
   config.val_fraction = 0;
   config.allow_patient_leak = true;
   CHECK(make_splits(m, config).leaked_patients == 1);
   config.test_list = folder.write("test.txt", "i1\n");
-  CHECK(error_of<DataError>([&] { make_splits(m, config); }).find("row 2 of ") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          make_splits(m, config);
+        }).find("row 2 of ") != std::string::npos);
   config.test_list = folder.write("test.txt", "nobody\n");
-  CHECK(error_of<DataError>([&] { make_splits(m, config); }).find("name 1 of it is not in") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          make_splits(m, config);
+        }).find("name 1 of it is not in") != std::string::npos);
 }
 
 namespace {
@@ -163,7 +179,8 @@ TEST_CASE("images are found in sub-folders, once, by their whole name") {
   m.images = {"x.png", "y.png", "set/train/p2/view.jpg"};
   const std::vector<std::uint32_t> all = {0, 1, 2};
   Stores stores;
-  const auto index = ImageIndex::scan(m, all, {folder / "a", folder / "b"}, stores);
+  const auto index =
+      ImageIndex::scan(m, all, {folder / "a", folder / "b"}, stores);
   CHECK(path_of(index, 0).ends_with("images_001/images/x.png"));
   CHECK(path_of(index, 2).ends_with("train/p2/view.jpg"));
   CHECK(ImageIndex::from_text(index.to_text()) == index);
@@ -182,12 +199,14 @@ TEST_CASE("images are found in sub-folders, once, by their whole name") {
 TEST_CASE("the complete NIH table has the published counts") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
-  DataConfig config = nih((xray / "nih_tables/Data_Entry_2017_v2020.csv.gz").string());
+  DataConfig config =
+      nih((xray / "nih_tables/Data_Entry_2017_v2020.csv.gz").string());
   config.train_list = (xray / "nih_tables/train_val_list.txt").string();
   config.test_list = (xray / "nih_tables/test_list.txt").string();
   const Manifest m = read_manifest(config);
   CHECK(m.size() == 112120);
-  CHECK(std::set<std::string>(m.patients.begin(), m.patients.end()).size() == 30805);
+  CHECK(std::set<std::string>(m.patients.begin(), m.patients.end()).size() ==
+        30805);
   const Splits splits = make_splits(m, config);
   CHECK(splits.test.rows.size() == 25596);
   CHECK(splits.train.rows.size() + splits.val.rows.size() == 86524);
@@ -198,8 +217,9 @@ TEST_CASE("the complete NIH table has the published counts") {
                                  2665, 1815, 925,  1093, 435,  1143, 86};
   for (std::size_t k = 0; k < 14; ++k) {
     const auto count = [&](const Split& split) {
-      return std::ranges::count_if(split.rows,
-                                   [&](std::uint32_t row) { return m.label_row(row)[k] == 1; });
+      return std::ranges::count_if(split.rows, [&](std::uint32_t row) {
+        return m.label_row(row)[k] == 1;
+      });
     };
     CHECK(count(splits.train) + count(splits.val) == train_val[k]);
     CHECK(count(splits.test) == test[k]);
@@ -211,7 +231,8 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   if (xray.empty()) return;
   DataConfig config;
   config.manifest.format = ManifestFormat::kChexpert;
-  config.manifest.path = (xray / "chexpert_layout/CheXpert-v1.0-small/train.csv").string();
+  config.manifest.path =
+      (xray / "chexpert_layout/CheXpert-v1.0-small/train.csv").string();
   const Manifest m = read_manifest(config);
   REQUIRE(m.size() == 200);
   CHECK(m.finding_count() == 14);
@@ -227,6 +248,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   std::vector<std::uint32_t> rows(m.size());
   std::iota(rows.begin(), rows.end(), 0u);
   Stores stores;
-  const auto index = ImageIndex::scan(m, rows, {(xray / "chexpert_layout").string()}, stores);
+  const auto index =
+      ImageIndex::scan(m, rows, {(xray / "chexpert_layout").string()}, stores);
   CHECK(path_of(index, 0).ends_with("patient00193/study1/view1_frontal.jpg"));
 }

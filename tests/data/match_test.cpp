@@ -15,8 +15,10 @@ namespace {
 
 std::string chexpert_name(int patient) {
   char name[80];
-  std::snprintf(name, sizeof name, "CheXpert-v1.0-small/train/patient%05d/study1/view1_frontal.jpg",
-                patient);
+  std::snprintf(
+      name, sizeof name,
+      "CheXpert-v1.0-small/train/patient%05d/study1/view1_frontal.jpg",
+      patient);
   return name;
 }
 
@@ -42,19 +44,23 @@ std::size_t missing(const Table& table, const std::string& source) {
 
 std::string refusal(const Table& table, const std::string& source) {
   Stores stores;
-  return error_of<Error>([&] { ImageIndex::scan(table.manifest, table.rows, {source}, stores); });
+  return error_of<Error>(
+      [&] { ImageIndex::scan(table.manifest, table.rows, {source}, stores); });
 }
 
 std::string tar_of(const ScratchFolder& folder, const std::string& members) {
   const std::string path = (folder / "x.tar").string();
-  REQUIRE(std::system(("cd '" + (folder / "in").string() + "' && tar cf '" + path + "' " + members)
+  REQUIRE(std::system(("cd '" + (folder / "in").string() + "' && tar cf '" +
+                       path + "' " + members)
                           .c_str()) == 0);
   return path;
 }
 
 }  // namespace
 
-TEST_CASE("matching costs each image the depth of its folders, however alike names end") {
+TEST_CASE(
+    "matching costs each image the depth of its folders, however alike names "
+    "end") {
   std::vector<std::string> names;
   constexpr int kImages = 20000;
   for (int i = 0; i < kImages; ++i) names.push_back(chexpert_name(i));
@@ -64,19 +70,25 @@ TEST_CASE("matching costs each image the depth of its folders, however alike nam
     const auto rows = known.rows_for("/data/sets/" + chexpert_name(i));
     REQUIRE(rows == std::vector<std::uint32_t>{static_cast<std::uint32_t>(i)});
   }
-  CHECK(known.rows_for("/data/other/train/patient00001/study1/view1_frontal.jpg").empty());
+  CHECK(
+      known.rows_for("/data/other/train/patient00001/study1/view1_frontal.jpg")
+          .empty());
   CHECK(known.rows_for("view1_frontal.jpg").empty());
   CHECK(known.lookups() <= 8 * (kImages + 2));
 }
 
-TEST_CASE("a name without folders serves a row with folders only where it is the only one") {
+TEST_CASE(
+    "a name without folders serves a row with folders only where it is the "
+    "only one") {
   const ScratchFolder folder;
   folder.write("in/view1_frontal.jpg", "1");
   folder.write("in/other.jpg", "2");
   const std::string tar = tar_of(folder, "view1_frontal.jpg other.jpg");
-  const Table table({chexpert_name(1), chexpert_name(2), "set/train/other.jpg"});
+  const Table table(
+      {chexpert_name(1), chexpert_name(2), "set/train/other.jpg"});
   CHECK(missing(table, tar) == 2);
-  CHECK(refusal(table, tar).find("2 of 3 images are missing") != std::string::npos);
+  CHECK(refusal(table, tar).find("2 of 3 images are missing") !=
+        std::string::npos);
   CHECK(missing(Table({chexpert_name(1), "set/train/other.jpg"}), tar) == 0);
 }
 
@@ -85,7 +97,8 @@ TEST_CASE("a file is found however its folder is spelled") {
   folder.write("in/p1/a.png", "1");
   const fs::path in = folder / "in";
   const fs::path before = fs::current_path();
-  const std::vector<std::string> names = {"in/p1/a.png", (in / "p1/a.png").string()};
+  const std::vector<std::string> names = {"in/p1/a.png",
+                                          (in / "p1/a.png").string()};
   for (const auto& name : names) {
     CHECK(missing(Table({name}), in.string()) == 0);
     fs::current_path(in);
@@ -94,8 +107,8 @@ TEST_CASE("a file is found however its folder is spelled") {
     fs::current_path(before);
   }
   const std::string error = refusal(Table({"b/c/a.png"}), in.string());
-  CHECK(error.find("A path must end with the whole name in the table (the first has 2 folders)") !=
-        std::string::npos);
+  CHECK(error.find("A path must end with the whole name in the table (the "
+                   "first has 2 folders)") != std::string::npos);
 }
 
 TEST_CASE("one place serves one row") {
@@ -103,9 +116,8 @@ TEST_CASE("one place serves one row") {
   folder.write("in/p1/a.png", "1");
   const Table table({"a.png", "p1/a.png"});
   const std::string error = refusal(table, (folder / "in").string());
-  CHECK(error.find(
-            "p1/a.png is the place of two images of the table, those of row 1 of  and row 2 of ") !=
-        std::string::npos);
+  CHECK(error.find("p1/a.png is the place of two images of the table, those of "
+                   "row 1 of  and row 2 of ") != std::string::npos);
 }
 
 TEST_CASE("equal names inside one container are two places") {
@@ -113,10 +125,11 @@ TEST_CASE("equal names inside one container are two places") {
   folder.write("in/p1/a.png", "1");
   std::string tar = tar_of(folder, "p1/a.png p1/a.png");
   // tar stores the second as a link to the first unless told otherwise.
-  REQUIRE(std::system(("cd '" + (folder / "in").string() + "' && tar cf '" + tar +
-                       "' p1/a.png && tar rf '" + tar + "' p1/a.png")
+  REQUIRE(std::system(("cd '" + (folder / "in").string() + "' && tar cf '" +
+                       tar + "' p1/a.png && tar rf '" + tar + "' p1/a.png")
                           .c_str()) == 0);
-  CHECK(refusal(Table({"a.png"}), tar).find("is in two places") != std::string::npos);
+  CHECK(refusal(Table({"a.png"}), tar).find("is in two places") !=
+        std::string::npos);
   std::string records;
   for (int i = 0; i < 2; ++i) {
     Example example;
@@ -126,7 +139,8 @@ TEST_CASE("equal names inside one container are two places") {
     append_record(records, encode_example(example));
   }
   const std::string shard = folder.write("train-00000-of-00001", records);
-  CHECK(refusal(Table({"a.png"}), shard).find("is in two places") != std::string::npos);
+  CHECK(refusal(Table({"a.png"}), shard).find("is in two places") !=
+        std::string::npos);
 }
 
 TEST_CASE("a file that is reached by several links is one place") {
@@ -139,14 +153,16 @@ TEST_CASE("a file that is reached by several links is one place") {
   CHECK(missing(Table({"a.png", "b.png"}), (folder / "in").string()) == 0);
   // One file may serve two rows under two names.
   fs::create_hard_link(folder / "in/images/b.png", folder / "in/more/c.png");
-  CHECK(missing(Table({"a.png", "b.png", "c.png"}), (folder / "in").string()) == 0);
+  CHECK(missing(Table({"a.png", "b.png", "c.png"}), (folder / "in").string()) ==
+        0);
 }
 
 TEST_CASE("control characters of a name reach no message") {
   const ScratchFolder folder;
   folder.write("in/p1/a\x1b[2J.png", "1");
   folder.write("in/p2/a\x1b[2J.png", "1");
-  const std::string error = refusal(Table({"a\x1b[2J.png"}), (folder / "in").string());
+  const std::string error =
+      refusal(Table({"a\x1b[2J.png"}), (folder / "in").string());
   CHECK(error.find("is in two places") != std::string::npos);
   CHECK(error.find('\x1b') == std::string::npos);
 }
@@ -157,23 +173,25 @@ TEST_CASE("the index of rank 0 is not believed blindly") {
   folder.write("in/c.png", "22");
   const Table table({"c.png", "a\nb\t.png"});
   Stores stores;
-  const ImageIndex files =
-      ImageIndex::scan(table.manifest, table.rows, {(folder / "in").string()}, stores);
+  const ImageIndex files = ImageIndex::scan(table.manifest, table.rows,
+                                            {(folder / "in").string()}, stores);
   CHECK(ImageIndex::from_text(files.to_text()) == files);
-  const ImageIndex index =
-      ImageIndex::scan(table.manifest, table.rows, {tar_of(folder, "*")}, stores);
+  const ImageIndex index = ImageIndex::scan(table.manifest, table.rows,
+                                            {tar_of(folder, "*")}, stores);
   const std::string good = index.to_text();
   CHECK(ImageIndex::from_text(good) == index);
   for (const std::string& head :
-       {std::string("2\t9\n"), std::string("1\t1\n"), std::string("x\t1\n"), std::string("2\t-1\n"),
-        std::string("99999999999999999999\t1\n")}) {
+       {std::string("2\t9\n"), std::string("1\t1\n"), std::string("x\t1\n"),
+        std::string("2\t-1\n"), std::string("99999999999999999999\t1\n")}) {
     INFO(head);
     CHECK_FALSE(error_of<DataError>([&] {
-                  ImageIndex::from_text(head + good.substr(good.find('\n') + 1));
+                  ImageIndex::from_text(head +
+                                        good.substr(good.find('\n') + 1));
                 }).empty());
   }
   std::string kind = good;
   kind.replace(good.find('\n') + 1, 1, "7");
-  CHECK_FALSE(error_of<DataError>([&] { ImageIndex::from_text(kind); }).empty());
+  CHECK_FALSE(
+      error_of<DataError>([&] { ImageIndex::from_text(kind); }).empty());
   CHECK_FALSE(error_of<DataError>([&] { ImageIndex::from_text(""); }).empty());
 }

@@ -29,7 +29,8 @@ GrayImage read_image(const fs::path& path) {
 
 GrayImage resized(const GrayImage& image, int size, ResizeKind kind) {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size * size));
-  resize(image, {0, 0, image.width(), image.height()}, size, kind, pixels.data());
+  resize(image, {0, 0, image.width(), image.height()}, size, kind,
+         pixels.data());
   GrayImage out;
   out.assign(pixels.data(), size, size);
   return out;
@@ -40,10 +41,11 @@ GrayImage as_jpeg(const GrayImage& image, int quality) {
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
   const tjhandle codec = tjInitCompress();
-  REQUIRE(tjCompress2(codec, pixels.data(), image.width(), 0, image.height(), TJPF_GRAY, &bytes,
-                      &size, TJSAMP_GRAY, quality, 0) == 0);
+  REQUIRE(tjCompress2(codec, pixels.data(), image.width(), 0, image.height(),
+                      TJPF_GRAY, &bytes, &size, TJSAMP_GRAY, quality, 0) == 0);
   GrayImage out;
-  decode_image(std::as_bytes(std::span(bytes, size)), DecodeLimits{}, "jpeg", out);
+  decode_image(std::as_bytes(std::span(bytes, size)), DecodeLimits{}, "jpeg",
+               out);
   tjFree(bytes);
   tjDestroy(codec);
   return out;
@@ -51,7 +53,8 @@ GrayImage as_jpeg(const GrayImage& image, int quality) {
 
 std::vector<GrayImage> copies_of(const GrayImage& image) {
   std::vector<GrayImage> copies;
-  for (const int quality : {90, 50, 20}) copies.push_back(as_jpeg(image, quality));
+  for (const int quality : {90, 50, 20})
+    copies.push_back(as_jpeg(image, quality));
   for (const int size : {128, 224, 512})
     for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea})
       copies.push_back(resized(image, size, kind));
@@ -73,13 +76,17 @@ struct Difference {
 };
 Difference between(const PictureSketch& a, const PictureSketch& b) {
   int sum = 0;
-  for (std::size_t i = 0; i < a.tiny.size(); ++i) sum += std::abs(a.tiny[i] - b.tiny[i]);
-  return {std::popcount(a.hash ^ b.hash), sum / static_cast<double>(a.tiny.size())};
+  for (std::size_t i = 0; i < a.tiny.size(); ++i)
+    sum += std::abs(a.tiny[i] - b.tiny[i]);
+  return {std::popcount(a.hash ^ b.hash),
+          sum / static_cast<double>(a.tiny.size())};
 }
 
 }  // namespace
 
-TEST_CASE("copies that were re-encoded or resized are grouped with their picture alone") {
+TEST_CASE(
+    "copies that were re-encoded or resized are grouped with their picture "
+    "alone") {
   std::vector<PictureSketch> sketches;
   std::vector<std::vector<std::size_t>> expected;
   for (std::uint32_t patient = 1; patient <= 12; ++patient) {
@@ -100,7 +107,8 @@ TEST_CASE("a copy is found whichever five signs differ, not with six") {
   const PictureSketch picture = sketch_of(drawing(1, 0));
   for (int first = 0; first < 64; ++first) {
     PictureSketch copy = picture;
-    for (int i = 0; i < 5; ++i) copy.hash ^= std::uint64_t{1} << ((first + 7 * i) % 64);
+    for (int i = 0; i < 5; ++i)
+      copy.hash ^= std::uint64_t{1} << ((first + 7 * i) % 64);
     CHECK(nearly_same_groups(std::vector{picture, copy}).size() == 1);
     copy.hash ^= std::uint64_t{1} << ((first + 35) % 64);
     CHECK(nearly_same_groups(std::vector{picture, copy}).empty());
@@ -111,7 +119,8 @@ TEST_CASE("a copy is found whichever five signs differ, not with six") {
   CHECK(nearly_same_groups(std::vector{picture, darker}).empty());
 }
 
-TEST_CASE("real X-rays: copies differ by less than two patients' pictures ever do") {
+TEST_CASE(
+    "real X-rays: copies differ by less than two patients' pictures ever do") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
   std::vector<std::string> names;
@@ -133,27 +142,32 @@ TEST_CASE("real X-rays: copies differ by less than two patients' pictures ever d
   std::size_t pairs = 0;
   for (std::size_t i = 0; i < names.size(); ++i)
     for (std::size_t j = i + 1; j < names.size(); ++j) {
-      if (names[i].substr(0, 8) == names[j].substr(0, 8)) continue;  // the patient
+      if (names[i].substr(0, 8) == names[j].substr(0, 8))
+        continue;  // the patient
       const auto difference = between(sketches[i], sketches[j]);
       least.signs = std::min(least.signs, difference.signs);
       least.levels = std::min(least.levels, difference.levels);
       ++pairs;
     }
-  INFO("copies: at most " << most.signs << " signs and " << most.levels << " levels; " << pairs
-                          << " pairs of two patients: at least " << least.signs << " signs and "
-                          << least.levels << " levels");
+  INFO("copies: at most " << most.signs << " signs and " << most.levels
+                          << " levels; " << pairs
+                          << " pairs of two patients: at least " << least.signs
+                          << " signs and " << least.levels << " levels");
   CHECK(most.signs <= 5);
   CHECK(most.levels <= 1);
   CHECK(least.levels >= 6);
 
   // These were made of nih352's: JPEG, another size, stretched.
   const std::size_t originals = sketches.size();
-  for (const auto& entry : fs::recursive_directory_iterator(xray / "chexpert_layout"))
-    if (entry.path().extension() == ".jpg") sketches.push_back(sketch_of(read_image(entry.path())));
+  for (const auto& entry :
+       fs::recursive_directory_iterator(xray / "chexpert_layout"))
+    if (entry.path().extension() == ".jpg")
+      sketches.push_back(sketch_of(read_image(entry.path())));
   CHECK(sketches.size() == originals + 260);
   std::size_t found = 0;
   for (const auto& group : nearly_same_groups(sketches)) {
-    const auto copies = std::ranges::count_if(group, [&](auto i) { return i >= originals; });
+    const auto copies =
+        std::ranges::count_if(group, [&](auto i) { return i >= originals; });
     found += static_cast<std::size_t>(copies);
     if (copies == 0) continue;
     // Two of nih352's pictures are the same, and both have a copy.
@@ -163,14 +177,17 @@ TEST_CASE("real X-rays: copies differ by less than two patients' pictures ever d
 }
 
 TEST_CASE(
-    "an audit names a resized copy under another patient, and calls it a leak across splits") {
+    "an audit names a resized copy under another patient, and calls it a leak "
+    "across splits") {
   const ScratchFolder folder;
   std::string table = "file,patient,Effusion\n";
   const auto add = [&](const std::string& name, const GrayImage& image) {
     const auto pixels = image.contiguous();
-    const auto png = encode_gray_png(pixels.data(), image.width(), image.height());
-    folder.write("images/" + name,
-                 std::string(reinterpret_cast<const char*>(png.data()), png.size()));
+    const auto png =
+        encode_gray_png(pixels.data(), image.width(), image.height());
+    folder.write(
+        "images/" + name,
+        std::string(reinterpret_cast<const char*>(png.data()), png.size()));
     table += name + "," + name + ",0\n";
   };
   for (std::uint32_t patient = 1; patient <= 5; ++patient)
@@ -185,18 +202,21 @@ TEST_CASE(
   config.manifest.columns.image = "file";
   config.manifest.columns.patient = "patient";
   config.images = {(folder / "images").string()};
-  config.train_list =
-      folder.write("train.txt", "p1.png\np2.png\np3.png\np4.png\np5.png\nlarge.png\nagain.png\n");
+  config.train_list = folder.write(
+      "train.txt",
+      "p1.png\np2.png\np3.png\np4.png\np5.png\nlarge.png\nagain.png\n");
   config.test_list = folder.write("test.txt", "small.png\n");
   config.val_fraction = 0;
   const Manifest manifest = read_manifest(config);
   Stores stores;
-  const Audit found =
-      audit(config, manifest, make_splits(manifest, config), stores, 2, [](auto, auto) {});
+  const Audit found = audit(config, manifest, make_splits(manifest, config),
+                            stores, 2, [](auto, auto) {});
   using Groups = std::vector<std::vector<std::string>>;
   CHECK(found.duplicates == Groups{{"p5.png", "again.png"}});
-  CHECK(found.near_duplicates == Groups{{"p2.png", "small.png"}, {"p4.png", "large.png"}});
-  CHECK(found.leaks == std::vector<std::string>{
-                           "p2.png (train) and small.png (test) are nearly the same picture"});
+  CHECK(found.near_duplicates ==
+        Groups{{"p2.png", "small.png"}, {"p4.png", "large.png"}});
+  CHECK(found.leaks ==
+        std::vector<std::string>{
+            "p2.png (train) and small.png (test) are nearly the same picture"});
   CHECK_FALSE(found.clean());
 }

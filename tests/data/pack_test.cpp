@@ -1,5 +1,5 @@
-// Packs and record shards: the same whoever writes them, taken up after an interruption, refused
-// for another input.
+// Packs and record shards: the same whoever writes them, taken up after an
+// interruption, refused for another input.
 #include "chexnet/data/pack.hpp"
 
 #include <atomic>
@@ -20,7 +20,9 @@
 using namespace chexnet;
 namespace fs = std::filesystem;
 
-TEST_CASE("a pack written by several ranks and threads is the same to the last byte") {
+TEST_CASE(
+    "a pack written by several ranks and threads is the same to the last "
+    "byte") {
   auto& c = containers();
   const ImageSource source = c.open("tar.gz");
   PackJob job;
@@ -34,7 +36,8 @@ TEST_CASE("a pack written by several ranks and threads is the same to the last b
   };
   for (const int ranks : {1, 3}) {
     const ScratchFolder folder;
-    std::atomic<std::uint64_t> written_again = 0;  // Catch's CHECK is for one thread
+    std::atomic<std::uint64_t> written_again =
+        0;  // Catch's CHECK is for one thread
     ThreadWorld(ranks).run([&](Communicator& comm) {
       PackJob own = job;
       own.threads = 2;
@@ -43,7 +46,9 @@ TEST_CASE("a pack written by several ranks and threads is the same to the last b
       own.out = (folder / "records").string();
       write_records(own, c.manifest, source, comm, [](auto, auto) {});
       // Once more: nothing to do.
-      written_again += write_records(own, c.manifest, source, comm, [](auto, auto) {}).written;
+      written_again +=
+          write_records(own, c.manifest, source, comm, [](auto, auto) {
+          }).written;
     });
     CHECK(written_again == 0);
     CHECK(bytes_of(folder / "again.pack") == bytes_of(c.places["pack"]));
@@ -70,7 +75,8 @@ TEST_CASE("an interrupted pack goes on, and does not trust what was torn") {
   }
   // The pixels of image 3 change behind its checksum: it must be made again.
   {
-    std::fstream file(folder / ".x.pack.partial", std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream file(folder / ".x.pack.partial",
+                      std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(0, std::ios::end);
     const auto size = static_cast<std::int64_t>(file.tellg());
     file.seekp(size - static_cast<std::int64_t>(c.manifest.size() - 3) * 1600);
@@ -97,10 +103,12 @@ TEST_CASE("a pack of another size or resize is refused") {
   auto& c = containers();
   const ImageSource source = c.open("pack");
   CHECK(error_of<ConfigError>([&] {
-          ImageReader(source, {48, 32, ResizeKind::kAntialias, 1000}, Augmentation::none(), 1);
+          ImageReader(source, {48, 32, ResizeKind::kAntialias, 1000},
+                      Augmentation::none(), 1);
         }).find("holds images of 40 pixels (antialias)") != std::string::npos);
   CHECK_FALSE(error_of<ConfigError>([&] {
-                ImageReader(source, {40, 32, ResizeKind::kArea, 1000}, Augmentation::none(), 1);
+                ImageReader(source, {40, 32, ResizeKind::kArea, 1000},
+                            Augmentation::none(), 1);
               }).empty());
 }
 
@@ -127,19 +135,22 @@ TEST_CASE("one pack at a time writes to a place") {
     job.out = (folder / "x.pack").string();
     CHECK(error_of<CheckpointError>([&] {
             write_pixel_pack(job, c.manifest, source, *comm, [](auto, auto) {});
-          }).find("[pack] " + job.out + ": another pack writes there now") == 0);
+          }).find("[pack] " + job.out + ": another pack writes there now") ==
+          0);
     fs::create_directory(folder / "records");
     const auto records = FileLock::try_take(folder / "records/.train.lock");
     job.out = (folder / "records").string();
     CHECK(error_of<CheckpointError>([&] {
             write_records(job, c.manifest, source, *comm, [](auto, auto) {});
-          }).find("[pack] " + job.out + ": another pack writes there now") == 0);
+          }).find("[pack] " + job.out + ": another pack writes there now") ==
+          0);
   }
   write_records(job, c.manifest, source, *comm, [](auto, auto) {});
   CHECK_FALSE(fs::exists(folder / "records/.train.lock"));
 }
 
-TEST_CASE("a pack's header is not believed: no memory for names that are not there") {
+TEST_CASE(
+    "a pack's header is not believed: no memory for names that are not there") {
   auto& c = containers();
   std::vector<std::byte> bytes;
   read_bytes(c.places["pack"], bytes);

@@ -31,7 +31,9 @@ TEST_CASE("shard takes every size-th item from rank on") {
   CHECK(every_nth(Rows{0, 1, 2}, 1, 0) == Rows{0, 1, 2});
 }
 
-TEST_CASE("interleave takes one record from each open file in turn and refills its slots") {
+TEST_CASE(
+    "interleave takes one record from each open file in turn and refills its "
+    "slots") {
   const Shards files = {{0, 1, 2}, {10, 11}, {20, 21, 22}, {30}};
   CHECK(interleave(files, 1) == Rows{0, 1, 2, 10, 11, 20, 21, 22, 30});
   CHECK(interleave(files, 2) == Rows{0, 10, 1, 11, 2, 20, 30, 21, 22});
@@ -54,7 +56,9 @@ TEST_CASE("a shuffle buffer moves nothing forward by more than its size") {
   CHECK(shuffle_in_buffer(items, 0, other) == items);
 }
 
-TEST_CASE("new: ranks see their own files, each record once an epoch, decoding nothing else") {
+TEST_CASE(
+    "new: ranks see their own files, each record once an epoch, decoding "
+    "nothing else") {
   std::multiset<std::uint32_t> all;
   std::size_t records = 0;
   for (const auto& file : eight_files()) records += file.size();
@@ -102,12 +106,14 @@ TEST_CASE("old: every rank decodes everything and keeps its share") {
   CHECK(kept.size() == records);
 }
 
-TEST_CASE("pipelines go on at any position and are the same for the same ranks") {
+TEST_CASE(
+    "pipelines go on at any position and are the same for the same ranks") {
   for (const bool old : {false, true}) {
     const PipelineSampler from_start(eight_files(), {old, 3, 5, true},
                                      {.seed = 7, .rank = 1, .world_size = 2});
-    const PipelineSampler resumed(eight_files(), {old, 3, 5, true},
-                                  {.seed = 7, .first_position = 40, .rank = 1, .world_size = 2});
+    const PipelineSampler resumed(
+        eight_files(), {old, 3, 5, true},
+        {.seed = 7, .first_position = 40, .rank = 1, .world_size = 2});
     for (std::uint64_t t = 0; t < 50; ++t) {
       CHECK(resumed.at(t).row == from_start.at(t + 20).row);
       CHECK(resumed.at(t).position == from_start.at(t + 20).position);

@@ -1,5 +1,5 @@
-// Fetching ahead of the workers: each ticket its own bytes, failures where they belong, never more
-// in flight than there are slots.
+// Fetching ahead of the workers: each ticket its own bytes, failures where they
+// belong, never more in flight than there are slots.
 #include "chexnet/data/read_ahead.hpp"
 
 #include <atomic>
@@ -23,11 +23,13 @@ struct Files {
     std::vector<FoundImage> found;
     std::vector<Container> containers;
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::string path = folder.write(std::to_string(i) + ".png", std::to_string(i));
+      const std::string path =
+          folder.write(std::to_string(i) + ".png", std::to_string(i));
       containers.push_back({ContainerKind::kFile, path, 1});
       found.push_back({path, {i, 0, {}}});
     }
-    source = std::make_unique<ImageSource>(ImageIndex::of_found(found, containers), stores);
+    source = std::make_unique<ImageSource>(
+        ImageIndex::of_found(found, containers), stores);
   }
 };
 
@@ -49,7 +51,8 @@ class InTurn final : public Sampler {
 
 std::string text_of(const FetchedImage* fetched) {
   REQUIRE(fetched != nullptr);
-  return {reinterpret_cast<const char*>(fetched->bytes.data()), fetched->bytes.size()};
+  return {reinterpret_cast<const char*>(fetched->bytes.data()),
+          fetched->bytes.size()};
 }
 
 }  // namespace
@@ -71,7 +74,8 @@ TEST_CASE("workers may ask in any order within the slots") {
   for (std::uint64_t first = 0; first < 40; first += 4) {
     for (const std::uint64_t ticket : {first + 3, first + 1, first, first + 2})
       CHECK(text_of(ahead.wait(ticket, {})) == std::to_string(ticket % 7));
-    for (const std::uint64_t ticket : {first + 2, first, first + 3, first + 1}) ahead.done(ticket);
+    for (const std::uint64_t ticket : {first + 2, first, first + 3, first + 1})
+      ahead.done(ticket);
   }
 }
 
@@ -86,14 +90,17 @@ TEST_CASE("nothing is fetched beyond the slots until one is done") {
   CHECK(sampler.largest == 4);
 }
 
-TEST_CASE("a failure reaches the one who waits for that ticket, and the slot goes on") {
+TEST_CASE(
+    "a failure reaches the one who waits for that ticket, and the slot goes "
+    "on") {
   const Files files(4);
   std::filesystem::remove(files.folder / "2.png");
   const InTurn sampler(4);
   ReadAhead ahead(*files.source, sampler, 2, 3);
   for (std::uint64_t ticket = 0; ticket < 12; ++ticket) {
     if (ticket % 4 == 2)
-      CHECK_THROWS_AS(ahead.wait(ticket, {}), OutageError);  // it was there when it was indexed
+      CHECK_THROWS_AS(ahead.wait(ticket, {}),
+                      OutageError);  // it was there when it was indexed
     else
       CHECK(text_of(ahead.wait(ticket, {})) == std::to_string(ticket % 4));
     ahead.done(ticket);

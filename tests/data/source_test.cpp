@@ -1,4 +1,5 @@
-// The same images from every kind of container give the same batches, and damage is named.
+// The same images from every kind of container give the same batches, and
+// damage is named.
 #include <filesystem>
 #include <fstream>
 
@@ -15,17 +16,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<std::uint8_t> batches(const ImageSource& source, int ranks, int workers, int readers) {
+std::vector<std::uint8_t> batches(const ImageSource& source, int ranks,
+                                  int workers, int readers) {
   auto& c = containers();
   std::vector<std::uint8_t> all;
-  const ImageReader reader(source, kContainerInput, {true, false, true, 0.8, 5, 0.1, 0.2}, 5);
+  const ImageReader reader(source, kContainerInput,
+                           {true, false, true, 0.8, 5, 0.1, 0.2}, 5);
   std::vector<std::unique_ptr<TrainSampler>> samplers;
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int rank = 0; rank < ranks; ++rank) {
     samplers.push_back(std::make_unique<TrainSampler>(
-        c.rows, StreamPart{.seed = 5, .batch = 8, .rank = rank, .world_size = ranks}));
-    loaders.push_back(std::make_unique<Loader>(c.manifest, reader, *samplers.back(),
-                                               Loader::Options{8 / ranks, workers, 2, readers}));
+        c.rows,
+        StreamPart{.seed = 5, .batch = 8, .rank = rank, .world_size = ranks}));
+    loaders.push_back(std::make_unique<Loader>(
+        c.manifest, reader, *samplers.back(),
+        Loader::Options{8 / ranks, workers, 2, readers}));
   }
   for (int step = 0; step < 12; ++step) {
     std::vector<const Batch*> parts;
@@ -33,8 +38,8 @@ std::vector<std::uint8_t> batches(const ImageSource& source, int ranks, int work
     for (int i = 0; i < 8; ++i) {  // position p went to rank p mod R
       const Batch& part = *parts[static_cast<std::size_t>(i % ranks)];
       REQUIRE(part.damaged == 0);
-      const auto image =
-          part.images.subspan(static_cast<std::size_t>(i / ranks) * 32 * 32, 32 * 32);
+      const auto image = part.images.subspan(
+          static_cast<std::size_t>(i / ranks) * 32 * 32, 32 * 32);
       all.insert(all.end(), image.begin(), image.end());
     }
   }
@@ -43,38 +48,51 @@ std::vector<std::uint8_t> batches(const ImageSource& source, int ranks, int work
 
 }  // namespace
 
-TEST_CASE("batches are bit-identical from every container, for any threads and ranks") {
+TEST_CASE(
+    "batches are bit-identical from every container, for any threads and "
+    "ranks") {
   auto& c = containers();
   const auto wanted = batches(c.open("folder"), 1, 0, 0);
   for (const auto& [kind, place] : c.places) {
     const ImageSource source = c.open(kind);
-    for (const auto& [ranks, workers, readers] :
-         {std::tuple{1, 0, 0}, {1, 3, 0}, {2, 2, 0}, {4, 1, 5}, {1, 0, 4}, {2, 3, 16}}) {
-      INFO(kind << " ranks " << ranks << " workers " << workers << " readers " << readers);
+    for (const auto& [ranks, workers, readers] : {std::tuple{1, 0, 0},
+                                                  {1, 3, 0},
+                                                  {2, 2, 0},
+                                                  {4, 1, 5},
+                                                  {1, 0, 4},
+                                                  {2, 3, 16}}) {
+      INFO(kind << " ranks " << ranks << " workers " << workers << " readers "
+                << readers);
       CHECK(batches(source, ranks, workers, readers) == wanted);
     }
   }
 }
 
-TEST_CASE("a changed byte of any container is named, and only that image is lost") {
+TEST_CASE(
+    "a changed byte of any container is named, and only that image is lost") {
   auto& c = containers();
   for (const char* kind : {"tar", "tar.gz", "tfrecord", "pack"}) {
     const ScratchFolder folder;
     fs::copy(c.places[kind], folder / fs::path(c.places[kind]).filename(),
              fs::copy_options::recursive);
     c.open(kind);  // index files exist now
-    fs::copy(c.places[kind] + (std::string(kind) == "tar" ? ".index" : ""),
-             folder / (fs::path(c.places[kind]).filename().string() +
-                       (std::string(kind) == "tar" ? ".index" : "")),
-             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
-    const std::string place = (folder / fs::path(c.places[kind]).filename()).string();
+    fs::copy(
+        c.places[kind] + (std::string(kind) == "tar" ? ".index" : ""),
+        folder / (fs::path(c.places[kind]).filename().string() +
+                  (std::string(kind) == "tar" ? ".index" : "")),
+        fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    const std::string place =
+        (folder / fs::path(c.places[kind]).filename()).string();
     Stores stores;
-    const ImageIndex index = ImageIndex::scan(c.manifest, c.rows, {place}, stores);
+    const ImageIndex index =
+        ImageIndex::scan(c.manifest, c.rows, {place}, stores);
     const ImageLocation& victim = index.location(5);
     const std::string path = index.containers()[victim.container].path;
     std::uint64_t at = victim.entry.offset + victim.entry.length / 2 + 20;
-    if (std::string(kind) == "tar.gz") at = victim.entry.offset + victim.entry.stored / 2;
-    if (std::string(kind) == "pack") at = fs::file_size(path) - 1600 * (c.rows.size() - 5) + 100;
+    if (std::string(kind) == "tar.gz")
+      at = victim.entry.offset + victim.entry.stored / 2;
+    if (std::string(kind) == "pack")
+      at = fs::file_size(path) - 1600 * (c.rows.size() - 5) + 100;
     {
       std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
       file.seekg(static_cast<std::streamoff>(at));
@@ -87,7 +105,8 @@ TEST_CASE("a changed byte of any container is named, and only that image is lost
     int damaged = 0;
     std::string text;
     for (const auto row : c.rows) {
-      const std::string error = error_of<DataError>([&] { source.fetch(row, fetched); });
+      const std::string error =
+          error_of<DataError>([&] { source.fetch(row, fetched); });
       damaged += error.empty() ? 0 : 1;
       if (text.empty()) text = error;
     }
@@ -125,8 +144,9 @@ TEST_CASE("a shard with its records in another order gives no other pixels") {
   FetchedImage fetched;
   // By the old index: an error, not the other record.
   const ImageSource stale(before, stores);
-  CHECK(error_of<DataError>([&] { stale.fetch(0, fetched); }).find("another record") !=
-        std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          stale.fetch(0, fetched);
+        }).find("another record") != std::string::npos);
   // By a new scan: indexed again.
   const ImageSource fresh(index(), stores);
   fresh.fetch(0, fetched);
@@ -143,5 +163,6 @@ TEST_CASE("a shard with its records in another order gives no other pixels") {
   CHECK(index().location(0) == kept.location(0));  // the same size and time
   Stores again;
   const ImageSource same_time(index(), again);
-  CHECK_FALSE(error_of<DataError>([&] { same_time.fetch(0, fetched); }).empty());
+  CHECK_FALSE(
+      error_of<DataError>([&] { same_time.fetch(0, fetched); }).empty());
 }

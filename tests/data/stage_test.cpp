@@ -26,9 +26,11 @@ namespace {
 constexpr int kSide = 8;
 
 // A pack in which every pixel of image i has the value grays[i].
-void write_pack(const std::string& path, const std::vector<std::uint8_t>& grays) {
+void write_pack(const std::string& path,
+                const std::vector<std::uint8_t>& grays) {
   PackShape shape{kSide, ResizeKind::kArea, {}};
-  for (std::size_t i = 0; i < grays.size(); ++i) shape.names.push_back(std::to_string(i) + ".png");
+  for (std::size_t i = 0; i < grays.size(); ++i)
+    shape.names.push_back(std::to_string(i) + ".png");
   PackWriter::prepare(path, shape);
   PackWriter writer(path, shape);
   for (std::size_t i = 0; i < grays.size(); ++i)
@@ -54,18 +56,21 @@ fs::path root_in(const ScratchFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("a pack that was written again is never served from the copy of the old one") {
+TEST_CASE(
+    "a pack that was written again is never served from the copy of the old "
+    "one") {
   const ScratchFolder folder;
   const ScratchFolder node;
   const std::string path = (folder / "x.pack").string();
   const auto comm = solo_communicator();
   std::string copies[2];
   for (const int turn : {0, 1}) {
-    write_pack(path,
-               turn == 0 ? std::vector<std::uint8_t>{10, 20} : std::vector<std::uint8_t>{20, 10});
+    write_pack(path, turn == 0 ? std::vector<std::uint8_t>{10, 20}
+                               : std::vector<std::uint8_t>{20, 10});
     Stores stores;
     const ImageSource source(
-        staged(index_of(path, stores), {StageChoice::parse(node.path().string())}, stores, *comm),
+        staged(index_of(path, stores),
+               {StageChoice::parse(node.path().string())}, stores, *comm),
         stores);
     copies[turn] = source.index().containers()[0].path;
     CHECK(gray_of(source, 0) == (turn == 0 ? 10 : 20));
@@ -84,24 +89,30 @@ TEST_CASE("a pack that is written again while a run starts is noticed") {
   staged(index, {StageChoice::parse(node.path().string())}, stores, *comm);
   write_pack(path, {20, 10});
   Stores fresh;
-  CHECK(error_of<DataError>([&] { ImageSource(index, fresh); }).find("written again") !=
-        std::string::npos);
   CHECK(error_of<DataError>([&] {
-          staged(index, {StageChoice::parse(node.path().string())}, fresh, *comm);
+          ImageSource(index, fresh);
+        }).find("written again") != std::string::npos);
+  CHECK(error_of<DataError>([&] {
+          staged(index, {StageChoice::parse(node.path().string())}, fresh,
+                 *comm);
         }).find("written again") != std::string::npos);
 }
 
-TEST_CASE("a staging that was killed goes on where it stopped, and mends what is wrong") {
+TEST_CASE(
+    "a staging that was killed goes on where it stopped, and mends what is "
+    "wrong") {
   const ScratchFolder folder;
   const ScratchFolder node;
   constexpr std::uint64_t kPiece = 8 << 20;
   std::string content;
-  for (std::uint64_t i = 0; content.size() < 3 * kPiece + 5; ++i) content += std::to_string(i * i);
+  for (std::uint64_t i = 0; content.size() < 3 * kPiece + 5; ++i)
+    content += std::to_string(i * i);
   content.resize(3 * kPiece + 5);
   const std::string path = folder.write("x.tar", content);
   CountingStore store;
   const StoredFile file = store.list(path).front();
-  const Container source{ContainerKind::kTar, path, file.size, file.version, file.inode};
+  const Container source{ContainerKind::kTar, path, file.size, file.version,
+                         file.inode};
   const auto none = [](std::uint64_t) {};
   const auto copied = [&] {
     StagedCopy copy(node.path(), source);
@@ -115,14 +126,16 @@ TEST_CASE("a staging that was killed goes on where it stopped, and mends what is
   store.fails_from = 2 * kPiece;
   StagedCopy first(node.path(), source);
   first.check([] {});
-  CHECK_FALSE(error_of<OutageError>([&] { first.complete(store, none); }).empty());
+  CHECK_FALSE(
+      error_of<OutageError>([&] { first.complete(store, none); }).empty());
   CHECK_FALSE(fs::exists(first.path()));
   store.fails_from = std::numeric_limits<std::uint64_t>::max();
   CHECK(copied() == kPiece + 5);
   CHECK(copied() == 0);
   // A disk that forgot a byte.
   {
-    std::fstream damaged(first.path(), std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream damaged(first.path(),
+                         std::ios::in | std::ios::out | std::ios::binary);
     damaged.seekp(kPiece + 100);
     damaged.put('!');
   }
@@ -145,8 +158,9 @@ TEST_CASE("staging trusts no place that others made") {
   const ImageIndex index = index_of(path, stores);
   const auto comm = solo_communicator();
   const auto refused = [&](const ScratchFolder& node) {
-    return error_of<DataError>(
-        [&] { staged(index, {StageChoice::parse(node.path().string())}, stores, *comm); });
+    return error_of<DataError>([&] {
+      staged(index, {StageChoice::parse(node.path().string())}, stores, *comm);
+    });
   };
   {
     const ScratchFolder node;
@@ -163,7 +177,8 @@ TEST_CASE("staging trusts no place that others made") {
   }
   const ScratchFolder node;
   CHECK(refused(node).empty());
-  CHECK((fs::status(root_in(node)).permissions() & fs::perms(0777)) == fs::perms(0700));
+  CHECK((fs::status(root_in(node)).permissions() & fs::perms(0777)) ==
+        fs::perms(0700));
 }
 
 TEST_CASE("two jobs of a user on one node wait for each other") {
@@ -178,9 +193,10 @@ TEST_CASE("two jobs of a user on one node wait for each other") {
       jobs.emplace_back([&] {
         Stores stores;
         const auto comm = solo_communicator();
-        const ImageSource source(staged(index_of(path, stores),
-                                        {StageChoice::parse(node.path().string())}, stores, *comm),
-                                 stores);
+        const ImageSource source(
+            staged(index_of(path, stores),
+                   {StageChoice::parse(node.path().string())}, stores, *comm),
+            stores);
         right += gray_of(source, 4999) == 7 ? 1 : 0;
       });
   }
@@ -190,11 +206,13 @@ TEST_CASE("two jobs of a user on one node wait for each other") {
 TEST_CASE("staging copies once per node, checks what is there and mends it") {
   auto& c = containers();
   const ScratchFolder folder;
-  const ImageIndex index = ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
+  const ImageIndex index =
+      ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
   std::array<std::string, 3> copies;
   ThreadWorld(3).run([&](Communicator& comm) {
     copies[static_cast<std::size_t>(comm.rank())] =
-        staged(index, {StageChoice::parse(folder.path().string())}, c.stores, comm)
+        staged(index, {StageChoice::parse(folder.path().string())}, c.stores,
+               comm)
             .containers()[0]
             .path;
   });

@@ -38,13 +38,17 @@ struct Problem {
   MapShape shape;
 };
 
-// By the definition: y = relu(scale * x + shift), out = sum w y, and its derivatives.
+// By the definition: y = relu(scale * x + shift), out = sum w y, and its
+// derivatives.
 Outcome by_definition(const Problem& p, const std::vector<double>& x,
-                      const std::vector<double>& scale, const std::vector<double>& shift,
-                      const std::vector<double>& dy, const std::vector<double>& w) {
+                      const std::vector<double>& scale,
+                      const std::vector<double>& shift,
+                      const std::vector<double>& dy,
+                      const std::vector<double>& w) {
   const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
   const int taps = p.kernel * p.kernel, border = p.kernel / 2;
-  const auto in = static_cast<std::size_t>(p.in), out = static_cast<std::size_t>(p.out);
+  const auto in = static_cast<std::size_t>(p.in),
+             out = static_cast<std::size_t>(p.out);
   Outcome r;
   r.out.resize(static_cast<std::size_t>(o.pixels()) * out);
   r.dx.resize(x.size());
@@ -58,17 +62,21 @@ Outcome by_definition(const Problem& p, const std::vector<double>& x,
   for (int n = 0; n < o.images; ++n)
     for (int oy = 0; oy < o.height; ++oy)
       for (int ox = 0; ox < o.width; ++ox) {
-        const auto pixel = static_cast<std::size_t>((n * o.height + oy) * o.width + ox);
+        const auto pixel =
+            static_cast<std::size_t>((n * o.height + oy) * o.width + ox);
         for (int tap = 0; tap < taps; ++tap) {
           const int y = p.stride * oy + tap / p.kernel - border,
                     xx = p.stride * ox + tap % p.kernel - border;
-          if (y < 0 || xx < 0 || y >= p.shape.height || xx >= p.shape.width) continue;
-          const auto from =
-              static_cast<std::size_t>((n * p.shape.height + y) * p.shape.width + xx) * in;
+          if (y < 0 || xx < 0 || y >= p.shape.height || xx >= p.shape.width)
+            continue;
+          const auto from = static_cast<std::size_t>(
+                                (n * p.shape.height + y) * p.shape.width + xx) *
+                            in;
           for (std::size_t k = 0; k < out; ++k)
             for (std::size_t c = 0; c < in; ++c) {
               const std::size_t at =
-                  (k * in + c) * static_cast<std::size_t>(taps) + static_cast<std::size_t>(tap);
+                  (k * in + c) * static_cast<std::size_t>(taps) +
+                  static_cast<std::size_t>(tap);
               r.out[pixel * out + k] += w[at] * value(from + c);
               r.dw[at] += dy[pixel * out + k] * value(from + c);
               dvalue[from + c] += dy[pixel * out + k] * w[at];
@@ -89,11 +97,14 @@ Outcome by_definition(const Problem& p, const std::vector<double>& x,
 }
 
 template <class S>
-Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vector<double>& scale,
-                  const std::vector<double>& shift, const std::vector<double>& dy,
-                  std::vector<double>& w, int threads, bool winograd, const std::string& set) {
+Outcome by_engine(const Problem& p, const std::vector<double>& x,
+                  const std::vector<double>& scale,
+                  const std::vector<double>& shift,
+                  const std::vector<double>& dy, std::vector<double>& w,
+                  int threads, bool winograd, const std::string& set) {
   using A = Accumulator<S>;
-  TestBed<S> bed({{"c.weight", p.in * p.out * p.kernel * p.kernel}}, {}, threads, winograd, set);
+  TestBed<S> bed({{"c.weight", p.in * p.out * p.kernel * p.kernel}}, {},
+                 threads, winograd, set);
   w.assign(bed.values.begin(), bed.values.end());
   const auto as = [](const std::vector<double>& from) {
     std::vector<A> to(from.begin(), from.end());
@@ -101,7 +112,8 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vec
   };
   const auto stored = [](const std::vector<double>& from) {
     std::vector<S> to(from.size());
-    for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<S>(from[i]);
+    for (std::size_t i = 0; i < from.size(); ++i)
+      to[i] = static_cast<S>(from[i]);
     return to;
   };
   const std::vector<A> own_scale = as(scale), own_shift = as(shift),
@@ -111,9 +123,11 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vec
                        zeros(static_cast<std::size_t>(p.out), A(0));
   const std::vector<S> map = stored(x), gradient = stored(dy);
   std::vector<S> out(gradient.size()), dx(map.size());
-  const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(), own_shift.data()};
-  const GradientMap<S> d{gradient.data(), p.out,       gradient.data(), p.out,
-                         p.out,           ones.data(), zeros.data(),    zeros.data()};
+  const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(),
+                         own_shift.data()};
+  const GradientMap<S> d{gradient.data(), p.out,       gradient.data(),
+                         p.out,           p.out,       ones.data(),
+                         zeros.data(),    zeros.data()};
   GradientEpilogue<S> epilogue;
   epilogue.map = in;
   epilogue.mean = mean.data();
@@ -132,8 +146,9 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vec
   if (p.kernel == 3)
     compute(Convolution3x3<S>(*bed.build, "c", p.in, p.out, p.shape, p.stride));
   else
-    compute(PointwiseConvolution<S>(*bed.build, "c", p.in, p.out, p.shape,
-                                    p.stride == 1 ? Reading::kEach : Reading::kSecond));
+    compute(PointwiseConvolution<S>(
+        *bed.build, "c", p.in, p.out, p.shape,
+        p.stride == 1 ? Reading::kEach : Reading::kSecond));
   r.out.assign(out.begin(), out.end());
   r.dx.assign(dx.begin(), dx.end());
   r.dw.assign(bed.gradients.begin(), bed.gradients.end());
@@ -141,14 +156,18 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x, const std::vec
 }
 
 const std::vector<Problem> kProblems = {
-    {1, 64, 32, 1, {3, 7, 5}},  {1, 32, 96, 1, {2, 20, 20}}, {1, 32, 64, 2, {2, 9, 8}},
-    {3, 64, 32, 1, {2, 9, 7}},  {3, 32, 64, 1, {9, 2, 2}},   {3, 32, 32, 1, {1, 17, 30}},
-    {3, 32, 32, 2, {2, 9, 10}}, {3, 64, 32, 2, {3, 7, 7}},   {3, 32, 32, 1, {1, 1, 1}},
+    {1, 64, 32, 1, {3, 7, 5}},  {1, 32, 96, 1, {2, 20, 20}},
+    {1, 32, 64, 2, {2, 9, 8}},  {3, 64, 32, 1, {2, 9, 7}},
+    {3, 32, 64, 1, {9, 2, 2}},  {3, 32, 32, 1, {1, 17, 30}},
+    {3, 32, 32, 2, {2, 9, 10}}, {3, 64, 32, 2, {3, 7, 7}},
+    {3, 32, 32, 1, {1, 1, 1}},
 };
 
 }  // namespace
 
-TEST_CASE("convolutions of the engine are what their definition says, on every instruction set") {
+TEST_CASE(
+    "convolutions of the engine are what their definition says, on every "
+    "instruction set") {
   for (const char* set : {"generic", "avx2", "avx512"}) {
     try {
       kernels<double>(set);
@@ -162,24 +181,28 @@ TEST_CASE("convolutions of the engine are what their definition says, on every i
           if (winograd && (p.kernel == 1 || p.stride == 2)) continue;
           const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
           const auto in = static_cast<std::size_t>(p.in);
-          const auto x = noise(static_cast<std::size_t>(p.shape.pixels()) * in, 1),
+          const auto x = noise(static_cast<std::size_t>(p.shape.pixels()) * in,
+                               1),
                      scale = noise(in, 2), shift = noise(in, 3),
-                     dy = noise(static_cast<std::size_t>(o.pixels() * p.out), 4);
+                     dy =
+                         noise(static_cast<std::size_t>(o.pixels() * p.out), 4);
           std::vector<double> w;
-          const Outcome found =
-              by_engine<double>(p, x, scale, shift, dy, w, threads, winograd, set);
+          const Outcome found = by_engine<double>(p, x, scale, shift, dy, w,
+                                                  threads, winograd, set);
           const Outcome expected = by_definition(p, x, scale, shift, dy, w);
-          INFO(set << " kernel " << p.kernel << " stride " << p.stride << " channels " << p.in
-                   << " -> " << p.out << " map " << p.shape.images << "x" << p.shape.height << "x"
-                   << p.shape.width << " winograd " << winograd << " threads " << threads);
+          INFO(set << " kernel " << p.kernel << " stride " << p.stride
+                   << " channels " << p.in << " -> " << p.out << " map "
+                   << p.shape.images << "x" << p.shape.height << "x"
+                   << p.shape.width << " winograd " << winograd << " threads "
+                   << threads);
           CHECK(worst(found.out, expected.out) < 1e-12);
           CHECK(worst(found.dw, expected.dw) < 1e-12);
           CHECK(worst(found.moments, expected.moments) < 1e-12);
           CHECK(worst(found.sums, expected.sums) < 1e-12);
           // A 1x1 convolution of stride 2 leaves the pixels between alone.
           CHECK(worst(found.dx, expected.dx) < 1e-12);
-          const Outcome single =
-              by_engine<float>(p, x, scale, shift, dy, w, threads, winograd, set);
+          const Outcome single = by_engine<float>(p, x, scale, shift, dy, w,
+                                                  threads, winograd, set);
           CHECK(worst(single.out, expected.out) < 1e-5);
           CHECK(worst(single.dw, expected.dw) < 1e-4);
         }

@@ -19,9 +19,10 @@ TEST_CASE("buffers that live at the same time never share memory, others do") {
     MemoryPlan plan;
     for (int i = 0; i < 40; ++i) {
       const int first = static_cast<int>(random.below(30));
-      requests.push_back(
-          {1 + random.below(5000), first, first + static_cast<int>(random.below(8))});
-      CHECK(plan.add(requests.back().bytes, requests.back().first, requests.back().last) == i);
+      requests.push_back({1 + random.below(5000), first,
+                          first + static_cast<int>(random.below(8))});
+      CHECK(plan.add(requests.back().bytes, requests.back().first,
+                     requests.back().last) == i);
     }
     plan.assign_offsets();
     std::size_t sum = 0, most = 0;
@@ -47,14 +48,17 @@ TEST_CASE("buffers that live at the same time never share memory, others do") {
   }
 }
 
-TEST_CASE("an arena grows, is zeroed and aligned; a allocator without memory only counts") {
+TEST_CASE(
+    "an arena grows, is zeroed and aligned; a allocator without memory only "
+    "counts") {
   Arena arena;
   std::byte* first = arena.reserve(1000);
   CHECK(arena.reserve(500) == first);
   CHECK(reinterpret_cast<std::uintptr_t>(first) % MemoryPlan::kAlignment == 0);
   const std::size_t larger = arena.bytes() + 1;
   std::byte* second = arena.reserve(larger);
-  CHECK(std::all_of(second, second + larger, [](std::byte b) { return b == std::byte{0}; }));
+  CHECK(std::all_of(second, second + larger,
+                    [](std::byte b) { return b == std::byte{0}; }));
   LinearAllocator counter, allocator(second);
   CHECK(counter.take<double>(3) == nullptr);
   CHECK(counter.take<float>(5) == nullptr);

@@ -20,25 +20,30 @@ TEST_CASE("the smallest input leaves one pixel after all halvings") {
   CHECK(smallest_input(network_spec("resnet50")) == 1);
 }
 
-TEST_CASE("the engine refuses channels that are no multiple of 32, also behind a transition") {
+TEST_CASE(
+    "the engine refuses channels that are no multiple of 32, also behind a "
+    "transition") {
   struct Case {
     DenseNetSpec spec;
     bool computed;
   };
   // Channels behind the transitions in the comments.
-  for (const auto& c : std::vector<Case>{{{32, {2, 2, 2, 2}}, true},       // 64, 64, 64
-                                         {{32, {6, 12, 24, 16}}, true},    // 128, 256, 512
-                                         {{32, {5, 2, 2, 2}}, false},      // 112
-                                         {{32, {2, 3, 2, 2}}, false},      // 64, 80
-                                         {{32, {2, 2, 1, 2}}, false},      // 64, 64, 48
-                                         {{32, {2, 2, 2, 5}}, true},       // none behind the last
-                                         {{48, {2, 2, 2, 2}}, false},      // growth
-                                         {{32, {2, 2, 2, 2}, 96}, false},  // stem
-                                         {{64, {2, 2, 2, 2}}, false}}) {   // 96, 112
+  for (const auto& c :
+       std::vector<Case>{{{32, {2, 2, 2, 2}}, true},     // 64, 64, 64
+                         {{32, {6, 12, 24, 16}}, true},  // 128, 256, 512
+                         {{32, {5, 2, 2, 2}}, false},    // 112
+                         {{32, {2, 3, 2, 2}}, false},    // 64, 80
+                         {{32, {2, 2, 1, 2}}, false},    // 64, 64, 48
+                         {{32, {2, 2, 2, 5}}, true},     // none behind the last
+                         {{48, {2, 2, 2, 2}}, false},    // growth
+                         {{32, {2, 2, 2, 2}, 96}, false},  // stem
+                         {{64, {2, 2, 2, 2}}, false}}) {   // 96, 112
     const NetworkSpec spec{"test", c.spec, {"classifier"}};
-    INFO(c.spec.growth << " " << c.spec.blocks[0] << " " << c.spec.blocks[1] << " "
-                       << c.spec.blocks[2] << " stem " << c.spec.stem);
-    CHECK(engine_refuses(spec, 64) == (c.computed ? "" : "channels in multiples of 32"));
+    INFO(c.spec.growth << " " << c.spec.blocks[0] << " " << c.spec.blocks[1]
+                       << " " << c.spec.blocks[2] << " stem " << c.spec.stem);
+    CHECK(engine_refuses(spec, 64) ==
+          (c.computed ? "" : "channels in multiples of 32"));
   }
-  CHECK(engine_refuses(network_spec("resnet50"), 31) == "images of at least 32 pixels, not 31");
+  CHECK(engine_refuses(network_spec("resnet50"), 31) ==
+        "images of at least 32 pixels, not 31");
 }

@@ -32,12 +32,15 @@ TEST_CASE("AUROC equals the share of won pairs, ties half") {
   CHECK_FALSE(auroc({}, {}));
 }
 
-TEST_CASE("a score that is no number leaves the AUROC undefined, and every loop ends") {
+TEST_CASE(
+    "a score that is no number leaves the AUROC undefined, and every loop "
+    "ends") {
   const std::vector<float> labels = {1, 0, 1, 0, NAN};
   CHECK_FALSE(auroc(std::vector<double>{NAN, 1, 2, NAN, 0}, labels));
-  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) == Approx(1.0));  // not labeled
-  CHECK(auroc(std::vector<double>{INFINITY, -INFINITY, INFINITY, INFINITY, 0}, labels) ==
-        Approx(0.75));
+  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) ==
+        Approx(1.0));  // not labeled
+  CHECK(auroc(std::vector<double>{INFINITY, -INFINITY, INFINITY, INFINITY, 0},
+              labels) == Approx(0.75));
   Predictions p;
   p.findings = {"A"};
   p.images = {"1", "2"};
@@ -56,7 +59,8 @@ TEST_CASE("predictions survive the way through CSV, to the last bit") {
   p.labels = {1, NAN, 0, 1};
   p.probabilities = {0.1, 1.0 / 3, 5e-324, 0.9999999999999999};
   const ScratchFolder folder;
-  const auto q = read_predictions(folder.write("p.csv", predictions_csv(p)), nullptr);
+  const auto q =
+      read_predictions(folder.write("p.csv", predictions_csv(p)), nullptr);
   CHECK(q.findings == p.findings);
   CHECK(q.images == p.images);
   CHECK(q.probabilities == p.probabilities);
@@ -64,7 +68,8 @@ TEST_CASE("predictions survive the way through CSV, to the last bit") {
   CHECK(q.labels[3] == 1);
 }
 
-TEST_CASE("an image that was not scored has blank probabilities and counts nowhere") {
+TEST_CASE(
+    "an image that was not scored has blank probabilities and counts nowhere") {
   Predictions p;
   p.findings = {"A", "B"};
   p.images = {"1", "2", "3", "4"};
@@ -73,23 +78,28 @@ TEST_CASE("an image that was not scored has blank probabilities and counts nowhe
   p.reasons = {"", "", "damaged PNG: cut off, at byte 3", ""};
   const ScratchFolder folder;
   const std::string text = predictions_csv(p);
-  CHECK(text.find("\n3,1,1,,,\"damaged PNG: cut off, at byte 3\"\n") != std::string::npos);
+  CHECK(text.find("\n3,1,1,,,\"damaged PNG: cut off, at byte 3\"\n") !=
+        std::string::npos);
   const auto q = read_predictions(folder.write("p.csv", text), nullptr);
   CHECK(q.reasons == p.reasons);
   for (const auto& predictions : {p, q}) {
     const Scores s = score(predictions);
     CHECK((s.images == 3 && s.damaged == 1));
     CHECK(s.positives == std::vector<std::size_t>{1, 1});
-    CHECK((*s.auroc[0] == 1 && *s.auroc[1] == 1 && *s.any_finding_auroc_mean_logit == 1));
+    CHECK((*s.auroc[0] == 1 && *s.auroc[1] == 1 &&
+           *s.any_finding_auroc_mean_logit == 1));
     CHECK(images_text(s) == "3 of 4 images, 1 damaged");
   }
   // Of anybody's table: no reason, or a row that is only half filled.
-  const auto r =
-      read_predictions(folder.write("q.csv", "image,label:A,prob:A\nx,1,0.5\ny,0,\n"), nullptr);
-  CHECK((score(r).images == 1 && score(r).damaged == 0 && score(r).not_scored == 1));
+  const auto r = read_predictions(
+      folder.write("q.csv", "image,label:A,prob:A\nx,1,0.5\ny,0,\n"), nullptr);
+  CHECK((score(r).images == 1 && score(r).damaged == 0 &&
+         score(r).not_scored == 1));
   CHECK(error_of<DataError>([&] {
           read_predictions(
-              folder.write("h.csv", "image,label:A,label:B,prob:A,prob:B\nx,1,0,0.5,\n"), nullptr);
+              folder.write("h.csv",
+                           "image,label:A,label:B,prob:A,prob:B\nx,1,0,0.5,\n"),
+              nullptr);
         }).find("'' is not a number") != std::string::npos);
 }
 
@@ -116,26 +126,33 @@ TEST_CASE("a table of predictions that does not fit is refused") {
   manifest.rows = {{"x", 0}};
   manifest.path = "m.csv";
   const auto refused = [&](const std::string& text, const Manifest* m) {
-    return error_of<DataError>([&] { read_predictions(folder.write("p.csv", text), m); });
+    return error_of<DataError>(
+        [&] { read_predictions(folder.write("p.csv", text), m); });
   };
   CHECK(refused("image,A\nx,0.5\n", &manifest).empty());
-  CHECK(refused("image,B\nx,0.5\n", &manifest).find("no column for a finding of m.csv (A)") !=
-        std::string::npos);
+  CHECK(refused("image,B\nx,0.5\n", &manifest)
+            .find("no column for a finding of m.csv (A)") != std::string::npos);
   CHECK(refused("image,A\ny,0.5\n", &manifest)
-            .find("p.csv:2: the image of this row is not in m.csv") != std::string::npos);
-  CHECK(refused("image,A\nx,high\n", &manifest).find("p.csv:2: 'high' is not a number") !=
+            .find("p.csv:2: the image of this row is not in m.csv") !=
         std::string::npos);
-  CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") != std::string::npos);
+  CHECK(refused("image,A\nx,high\n", &manifest)
+            .find("p.csv:2: 'high' is not a number") != std::string::npos);
+  CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") !=
+        std::string::npos);
   CHECK(refused("image,A\nx,1\nx,1\n", &manifest)
-            .find("p.csv:3: the image of this row appears twice, first on line 2") !=
+            .find("p.csv:3: the image of this row appears twice, first on line "
+                  "2") != std::string::npos);
+  CHECK(refused("image,A\nx,\n", &manifest).find("no image has a score") !=
         std::string::npos);
-  CHECK(refused("image,A\nx,\n", &manifest).find("no image has a score") != std::string::npos);
-  CHECK(refused("image,prob:Effusion,prob:pleural effusion\nx,1,1\n", nullptr)
-            .find("finding 'pleural effusion' appears twice, also as 'Effusion'") !=
+  CHECK(
+      refused("image,prob:Effusion,prob:pleural effusion\nx,1,1\n", nullptr)
+          .find(
+              "finding 'pleural effusion' appears twice, also as 'Effusion'") !=
+      std::string::npos);
+  CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") !=
         std::string::npos);
-  CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") != std::string::npos);
-  CHECK(refused("image,A\nM\xFCller,1\n", &manifest).find("p.csv:2: is not UTF-8") !=
-        std::string::npos);
+  CHECK(refused("image,A\nM\xFCller,1\n", &manifest)
+            .find("p.csv:2: is not UTF-8") != std::string::npos);
   CHECK(refused("image,A\n", &manifest).find("no rows") != std::string::npos);
 }
 
@@ -146,12 +163,14 @@ Predictions of_names(const std::vector<std::string>& findings) {
   p.findings = findings;
   p.images = {"1", "2", "3", "4"};
   p.labels = {1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1};
-  p.probabilities = {0.9, 0.1, 0.3, 0.2, 0.8, 0.6, 0.7, 0.7, 0.2, 0.1, 0.3, 0.9};
+  p.probabilities = {0.9, 0.1, 0.3, 0.2, 0.8, 0.6,
+                     0.7, 0.7, 0.2, 0.1, 0.3, 0.9};
   return p;
 }
 }  // namespace
 
-TEST_CASE("No Finding is in no mean, and neither it nor a device is a disease") {
+TEST_CASE(
+    "No Finding is in no mean, and neither it nor a device is a disease") {
   const Scores s = score(of_names({"Edema", "No Finding", "Support Devices"}));
   CHECK(*s.auroc[0] == Approx(1.0));
   CHECK(*s.mean_auroc == Approx((*s.auroc[0] + *s.auroc[2]) / 2));
@@ -166,38 +185,43 @@ TEST_CASE("only eval.findings are scored") {
   CHECK(s.findings == std::vector<std::string>{"C", "A"});
   CHECK(s.auroc[1] == score(p).auroc[0]);
   CHECK(*s.mean_auroc == Approx((*s.auroc[0] + *s.auroc[1]) / 2));
-  CHECK(error_of<ConfigError>([&] { score(p, {"D"}); }).find("no finding 'D'") !=
-        std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          score(p, {"D"});
+        }).find("no finding 'D'") != std::string::npos);
   CHECK(error_of<ConfigError>([&] {
           score(p, {"A", "A"});
         }).find("appears twice") != std::string::npos);
 }
 
-TEST_CASE("findings of a manifest and columns of a predictions table meet by name") {
+TEST_CASE(
+    "findings of a manifest and columns of a predictions table meet by name") {
   const ScratchFolder folder;
   Manifest manifest;
   manifest.findings = {"No Finding", "Pleural Effusion", "Edema"};
   manifest.images = {"x"};
   manifest.labels = {0, 1, 0};
   manifest.rows = {{"x", 0}};
-  const auto p =
-      read_predictions(folder.write("p.csv",
-                                    "image,Pleural Effusion,prob:edema,prob:Effusion,prob:Mass\n"
-                                    "x,0.1,0.2,0.3,0.4\n"),
-                       &manifest);
+  const auto p = read_predictions(
+      folder.write("p.csv",
+                   "image,Pleural Effusion,prob:edema,prob:Effusion,prob:Mass\n"
+                   "x,0.1,0.2,0.3,0.4\n"),
+      &manifest);
   CHECK(p.findings == std::vector<std::string>{"Pleural Effusion", "Edema"});
   CHECK(p.probabilities == std::vector<double>{0.3, 0.2});
   CHECK(p.labels == std::vector<float>{1, 0});
-  CHECK(score(p, {"effusion"}).findings == std::vector<std::string>{"Pleural Effusion"});
+  CHECK(score(p, {"effusion"}).findings ==
+        std::vector<std::string>{"Pleural Effusion"});
 }
 
-TEST_CASE("an image without a 1 and with a blank says nothing about any finding") {
+TEST_CASE(
+    "an image without a 1 and with a blank says nothing about any finding") {
   Predictions p;
   p.findings = {"A", "B"};
   p.images = {"1", "2", "3"};
   p.labels = {1, NAN, 0, 0, 0, NAN};
   p.probabilities = {0.8, 0.7, 0.1, 0.2, 0.99, 0.99};
-  CHECK(*score(p).any_finding_auroc_mean_logit == Approx(1.0));  // the third is left out
+  CHECK(*score(p).any_finding_auroc_mean_logit ==
+        Approx(1.0));  // the third is left out
 }
 
 TEST_CASE("an image without a prediction is in no figure of any finding") {

@@ -20,7 +20,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 constexpr long kMiB = 1 << 20;
 
-// The largest resident memory of a process of its own that runs `action`, bytes; -1 when it failed.
+// The largest resident memory of a process of its own that runs `action`,
+// bytes; -1 when it failed.
 long resident_bytes(const std::function<void()>& action) {
   const pid_t child = fork();
   if (child == 0) {
@@ -34,7 +35,8 @@ long resident_bytes(const std::function<void()>& action) {
   int status = 0;
   rusage usage{};
   REQUIRE(wait4(child, &status, 0, &usage) == child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? usage.ru_maxrss * 1024 : -1;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? usage.ru_maxrss * 1024
+                                                       : -1;
 }
 
 // What `action` needs on top of this process's own memory.
@@ -50,7 +52,8 @@ std::string refusal(const Bytes& file) {
 
 void resized(const Bytes& file, int size, ResizeKind kind) {
   GrayImage scratch;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size) *
+                                   static_cast<std::size_t>(size));
   decode_resized(file, {}, "bomb", size, kind, scratch, pixels.data());
 }
 
@@ -75,10 +78,11 @@ class Jpeg {
   }
   // Progressive, gray.
   void frame(int width, int height) {
-    segment(0xC2, {8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0});
+    segment(0xC2, {8, height >> 8, height & 255, width >> 8, width & 255, 1, 1,
+                   0x11, 0});
   }
-  // Coefficients first..last, bits below `high` (0: none were sent yet) down to `low`; one block
-  // without anything in it.
+  // Coefficients first..last, bits below `high` (0: none were sent yet) down to
+  // `low`; one block without anything in it.
   void scan(int first, int last, int high, int low) {
     segment(0xDA, {1, 1, 0, first, last, high << 4 | low});
     put({0x7F});
@@ -94,21 +98,26 @@ class Jpeg {
 
 }  // namespace
 
-TEST_CASE("a picture longer than a JPEG can be is refused before memory is taken") {
+TEST_CASE(
+    "a picture longer than a JPEG can be is refused before memory is taken") {
   const Bytes narrow = png(1, 16'000'000, 8, 0, {});
   CHECK(narrow.size() < 70);
-  CHECK(refusal(narrow).find("is 1 x 16000000 pixels, more than 65535 on a side") !=
+  CHECK(refusal(narrow).find(
+            "is 1 x 16000000 pixels, more than 65535 on a side") !=
         std::string::npos);
-  CHECK(refusal(png(65'536, 1, 8, 0, {})).find("more than 65535") != std::string::npos);
+  CHECK(refusal(png(65'536, 1, 8, 0, {})).find("more than 65535") !=
+        std::string::npos);
   const long needed = needed_bytes([&] { refusal(narrow); });
   CHECK((needed >= 0 && needed < 16 * kMiB));
 }
 
-TEST_CASE("a header that promises more rows than its data can hold takes no memory") {
-  for (const auto& [depth, color] : {std::pair{8, 0}, {16, 0}, {8, 2}, {8, 6}}) {
+TEST_CASE(
+    "a header that promises more rows than its data can hold takes no memory") {
+  for (const auto& [depth, color] :
+       {std::pair{8, 0}, {16, 0}, {8, 2}, {8, 6}}) {
     INFO("depth " << depth << " color type " << color);
-    const Bytes empty =
-        png(8000, 8000, static_cast<std::uint8_t>(depth), static_cast<std::uint8_t>(color), {});
+    const Bytes empty = png(8000, 8000, static_cast<std::uint8_t>(depth),
+                            static_cast<std::uint8_t>(color), {});
     CHECK(refusal(empty).find("rows are missing") != std::string::npos);
     const long needed = needed_bytes([&] { refusal(empty); });
     CHECK((needed >= 0 && needed < 16 * kMiB));
@@ -124,7 +133,8 @@ TEST_CASE("a header that promises more rows than its data can hold takes no memo
 
 #ifndef __SANITIZE_THREAD__  // which keeps a multiple of what is touched
 TEST_CASE("the highest picture is resized with the memory of a few lines") {
-  const Bytes high = png(1, 65'535, 8, 0, std::vector<std::uint8_t>(2 * 65'535));
+  const Bytes high =
+      png(1, 65'535, 8, 0, std::vector<std::uint8_t>(2 * 65'535));
   for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
     const long needed = needed_bytes([&] { resized(high, 1024, kind); });
     CHECK((needed >= 0 && needed < 40 * kMiB));
@@ -142,7 +152,9 @@ TEST_CASE("profiles and texts of a PNG are not unpacked") {
     INFO(type);
     Bytes file = png_head(2, 1, 8, 6);
     put_chunk(file, type, body);
-    put_chunk(file, "IDAT", deflated(std::vector<std::uint8_t>{0, 90, 90, 90, 255, 7, 7, 7, 0}));
+    put_chunk(
+        file, "IDAT",
+        deflated(std::vector<std::uint8_t>{0, 90, 90, 90, 255, 7, 7, 7, 0}));
     put_chunk(file, "IEND", {});
     const long needed = needed_bytes([&] {
       GrayImage image;
@@ -190,7 +202,8 @@ TEST_CASE("an image that does not fit in memory is an error of this image") {
   const long needed = needed_bytes([&] {
     const rlimit limit{0, 0};
     setrlimit(RLIMIT_DATA, &limit);
-    if (refusal(file).find("bomb: needs more memory") == std::string::npos) _exit(2);
+    if (refusal(file).find("bomb: needs more memory") == std::string::npos)
+      _exit(2);
   });
   CHECK(needed >= 0);
 }

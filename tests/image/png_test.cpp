@@ -31,17 +31,20 @@ struct Source {
 
 // libpng's own gray; empty when the file is not 8-bit gray.
 Pixels by_libpng(std::span<const std::byte> bytes) {
-  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_structp png =
+      png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   Source source{bytes};
-  png_set_read_fn(png, &source, [](png_structp p, png_bytep into, std::size_t count) {
-    auto& from = *static_cast<Source*>(png_get_io_ptr(p));
-    std::memcpy(into, &from.bytes[from.at], count);
-    from.at += count;
-  });
+  png_set_read_fn(png, &source,
+                  [](png_structp p, png_bytep into, std::size_t count) {
+                    auto& from = *static_cast<Source*>(png_get_io_ptr(p));
+                    std::memcpy(into, &from.bytes[from.at], count);
+                    from.at += count;
+                  });
   png_read_info(png, info);
   Pixels pixels;
-  if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) == 8) {
+  if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY &&
+      png_get_bit_depth(png, info) == 8) {
     const std::size_t width = png_get_image_width(png, info);
     const int passes = png_set_interlace_handling(png);
     pixels.resize(width * png_get_image_height(png, info));
@@ -58,25 +61,29 @@ struct Made {
   Pixels lines;  // filter byte + filtered pixels of each row
 };
 
-// A PNG of random residuals under `filters(y)`; whatever they decode to is the picture.
-Made make_png(int width, int height, Random& random, int (*filter)(Random&, int), int part_size,
-              int extra_bytes = 0) {
+// A PNG of random residuals under `filters(y)`; whatever they decode to is the
+// picture.
+Made make_png(int width, int height, Random& random,
+              int (*filter)(Random&, int), int part_size, int extra_bytes = 0) {
   Made made;
   for (int y = 0; y < height; ++y) {
     made.lines.push_back(static_cast<std::uint8_t>(filter(random, y)));
-    const bool wild = random.chance(0.3);  // else residuals as small as an X-ray's
+    const bool wild =
+        random.chance(0.3);  // else residuals as small as an X-ray's
     for (int x = 0; x < width; ++x)
-      made.lines.push_back(
-          static_cast<std::uint8_t>(wild ? random.below(256) : random.below(9) - 4));
+      made.lines.push_back(static_cast<std::uint8_t>(
+          wild ? random.below(256) : random.below(9) - 4));
   }
   Pixels raw = made.lines;
   raw.resize(raw.size() + static_cast<std::size_t>(extra_bytes));
   const Pixels packed = deflated(raw);
   made.file = png_head(width, height, 8, 0);
-  for (std::size_t at = 0; at < packed.size(); at += static_cast<std::size_t>(part_size))
+  for (std::size_t at = 0; at < packed.size();
+       at += static_cast<std::size_t>(part_size))
     put_chunk(made.file, "IDAT",
               std::span(packed).subspan(
-                  at, std::min(packed.size() - at, static_cast<std::size_t>(part_size))));
+                  at, std::min(packed.size() - at,
+                               static_cast<std::size_t>(part_size))));
   put_chunk(made.file, "IEND", {});
   return made;
 }
@@ -88,13 +95,16 @@ Pixels ours(std::span<const std::byte> file) {
 }
 
 const std::vector<std::pair<int, int>> kSizes = {
-    {1, 1},     {1, 200},    {200, 1},  {2, 127},  {15, 16},   {16, 17},   {17, 31},
-    {31, 33},   {63, 64},    {64, 65},  {65, 127}, {127, 128}, {129, 129}, {255, 3},
-    {300, 257}, {1023, 130}, {511, 63}, {33, 300}, {1024, 1},  {640, 96}};
+    {1, 1},      {1, 200},   {200, 1},   {2, 127},  {15, 16},
+    {16, 17},    {17, 31},   {31, 33},   {63, 64},  {64, 65},
+    {65, 127},   {127, 128}, {129, 129}, {255, 3},  {300, 257},
+    {1023, 130}, {511, 63},  {33, 300},  {1024, 1}, {640, 96}};
 
 }  // namespace
 
-TEST_CASE("every unfilter kernel gives the same pixels for every mix of filters and odd sizes") {
+TEST_CASE(
+    "every unfilter kernel gives the same pixels for every mix of filters and "
+    "odd sizes") {
   const auto kernels = unfilter_kernels();
   REQUIRE(std::string(kernels.back().name) == "plain");
   Random random(7, Purpose::kTest, 1);
@@ -102,12 +112,15 @@ TEST_CASE("every unfilter kernel gives the same pixels for every mix of filters 
     for (int mix = 0; mix < 7; ++mix) {
       Pixels memory(2 * kUnfilterRoom);
       for (int y = 0; y < height; ++y) {
-        const std::uint32_t filter = mix < 5 ? static_cast<std::uint32_t>(mix) : random.below(5);
-        memory.insert(memory.end() - kUnfilterRoom, static_cast<std::uint8_t>(filter));
+        const std::uint32_t filter =
+            mix < 5 ? static_cast<std::uint32_t>(mix) : random.below(5);
+        memory.insert(memory.end() - kUnfilterRoom,
+                      static_cast<std::uint8_t>(filter));
         for (int x = 0; x < width; ++x)
           memory.insert(
               memory.end() - kUnfilterRoom,
-              static_cast<std::uint8_t>(mix == 6 ? random.below(7) - 3 : random.below(256)));
+              static_cast<std::uint8_t>(mix == 6 ? random.below(7) - 3
+                                                 : random.below(256)));
       }
       GrayImage wanted, got;
       wanted.reset(width, height);
@@ -151,7 +164,9 @@ TEST_CASE("decoding and shrinking in one pass equals one after the other") {
     const auto made = make_png(width, height, random, any, 8192);
     for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
       GrayImage whole, scratch;
-      Pixels wanted(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)), got = wanted;
+      Pixels wanted(static_cast<std::size_t>(size) *
+                    static_cast<std::size_t>(size)),
+          got = wanted;
       decode_image(made.file, {}, "x", whole);
       resize(whole, {0, 0, width, height}, size, kind, wanted.data());
       decode_resized(made.file, {}, "x", size, kind, scratch, got.data());
@@ -168,7 +183,8 @@ TEST_CASE("a PNG's damage is named even where its CRC was mended") {
     return error_of<DataError>([&] { ours(file); });
   };
   const auto good = make_png(40, 30, random, paeth, 1 << 30);
-  // The IDAT chunk starts at 33: length, type, then the zlib stream, whose Adler-32 is its end.
+  // The IDAT chunk starts at 33: length, type, then the zlib stream, whose
+  // Adler-32 is its end.
   const auto mended = [&](std::size_t at_from_end) {
     auto file = good.file;
     const std::size_t end = file.size() - 12 - 4;  // of the stream
@@ -176,16 +192,18 @@ TEST_CASE("a PNG's damage is named even where its CRC was mended") {
     const auto body = std::span(file).subspan(33 + 4, end - 33 - 4);
     std::vector<std::byte> crc;
     put32(crc, crc32_of(body));
-    std::copy(crc.begin(), crc.end(), file.begin() + static_cast<std::ptrdiff_t>(end));
+    std::copy(crc.begin(), crc.end(),
+              file.begin() + static_cast<std::ptrdiff_t>(end));
     return file;
   };
   CHECK(refused(good.file).empty());
-  CHECK(refused(mended(1)).find("compressed data is invalid") != std::string::npos);  // Adler-32
+  CHECK(refused(mended(1)).find("compressed data is invalid") !=
+        std::string::npos);  // Adler-32
   CHECK(refused(mended(200)).find("damaged PNG") != std::string::npos);
   // Rows missing, an unknown filter; surplus data is tolerated, as in libpng.
   const auto bad_filter = [](Random&, int y) { return y == 5 ? 5 : 4; };
-  CHECK(refused(make_png(40, 30, random, bad_filter, 1 << 30).file).find("unknown row filter") !=
-        std::string::npos);
+  CHECK(refused(make_png(40, 30, random, bad_filter, 1 << 30).file)
+            .find("unknown row filter") != std::string::npos);
   const auto surplus = make_png(40, 30, random, paeth, 1 << 30, 100);
   CHECK(ours(surplus.file).size() == 40 * 30);
   auto taller = good.file;  // says 31 rows
@@ -200,12 +218,14 @@ TEST_CASE("every gray PNG of the X-ray set decodes as in libpng") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
   int compared = 0;
-  for (const char* folder : {"nih1024_raw", "nih352/images", "odd", "odd_derived"}) {
+  for (const char* folder :
+       {"nih1024_raw", "nih352/images", "odd", "odd_derived"}) {
     for (const auto& entry : fs::directory_iterator(xray / folder)) {
       const std::string name = entry.path().filename();
       if (entry.path().extension() != ".png" || name.starts_with("truncated") ||
-          name.starts_with("badcrc") || name == "empty.png" || name == "html.png" ||
-          name.starts_with("webp") || name.starts_with("jpeg_"))
+          name.starts_with("badcrc") || name == "empty.png" ||
+          name == "html.png" || name.starts_with("webp") ||
+          name.starts_with("jpeg_"))
         continue;
       std::vector<std::byte> bytes;
       read_bytes(entry.path(), bytes);

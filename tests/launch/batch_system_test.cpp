@@ -26,9 +26,10 @@ TEST_CASE("a batch job knows its id, shape and time left") {
 
   const ScratchFolder folder;
   std::ofstream(folder.path() / "nodes") << "a\na\nb\nb\n";
-  const auto pbs = made_up({{"PBS_JOBID", "12[4].server"},
-                            {"PBS_NODEFILE", (folder.path() / "nodes").string()},
-                            {"PBS_WALLTIME", "600"}});
+  const auto pbs =
+      made_up({{"PBS_JOBID", "12[4].server"},
+               {"PBS_NODEFILE", (folder.path() / "nodes").string()},
+               {"PBS_WALLTIME", "600"}});
   const BatchJob job = batch_job(pbs);
   CHECK(job.nodes == 2);
   CHECK(job.tasks == 4);
@@ -45,7 +46,8 @@ TEST_CASE("a batch job knows its id, shape and time left") {
       {array, slurm, "UNLIMITED\n", -1},
       {array, slurm, "", -1},
       {job, pbs,
-       "Job Id: 12\n    Resource_List.walltime = 02:00:00\n    resources_used.walltime = "
+       "Job Id: 12\n    Resource_List.walltime = 02:00:00\n    "
+       "resources_used.walltime = "
        "00:30:00\n",
        5400},
       {job, pbs, "    Resource_List.walltime = 02:00:00\n", 7100},

@@ -17,12 +17,14 @@ TEST_CASE("a command that hangs is ended") {
 
 TEST_CASE("an absent plug-in is named") {
   CHECK_FALSE(Plugin::exists("libno_such_thing.so"));
-  CHECK(error_of<DeviceError>([] { Plugin("libno_such_thing.so"); }).find("libno_such_thing.so") !=
-        std::string::npos);
+  CHECK(error_of<DeviceError>([] {
+          Plugin("libno_such_thing.so");
+        }).find("libno_such_thing.so") != std::string::npos);
 }
 
 TEST_CASE("a command whose end the kernel hides is an error, not a success") {
   signal(SIGCHLD, SIG_IGN);
-  CHECK(error_of<DeviceError>([] { output_of({"false"}); }).find("SIGCHLD") != std::string::npos);
+  CHECK(error_of<DeviceError>([] { output_of({"false"}); }).find("SIGCHLD") !=
+        std::string::npos);
   signal(SIGCHLD, SIG_DFL);
 }

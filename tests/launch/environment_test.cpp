@@ -8,7 +8,8 @@ using namespace chexnet;
 
 TEST_CASE("a rank knows its launcher") {
   CHECK_FALSE(started_as_rank(made_up({})));
-  CHECK_FALSE(started_as_rank(made_up({{"SLURM_NTASKS", "4"}})));  // a batch script is no rank
+  CHECK_FALSE(started_as_rank(
+      made_up({{"SLURM_NTASKS", "4"}})));  // a batch script is no rank
   CHECK(started_as_rank(made_up({{"OMPI_COMM_WORLD_SIZE", "2"}})));
   CHECK(started_as_rank(made_up({{"PMIX_RANK", "0"}})));
 }
@@ -19,37 +20,47 @@ TEST_CASE("processes that do not know each other are told the right command") {
     int world;
     const char* part;  // empty = no problem
   };
-  const std::vector<Case> cases = {{{}, 1, ""},
-                                   {{{"SLURM_NTASKS", "4"}}, 1, ""},
-                                   {{{"SLURM_STEP_NUM_TASKS", "4"}}, 1, "srun --mpi=pmix"},
-                                   {{{"SLURM_STEP_NUM_TASKS", "4"}}, 4, ""},
-                                   {{{"SLURM_STEP_NUM_TASKS", "2"},
-                                     {"OMPI_COMM_WORLD_RANK", "0"},
-                                     {"OMPI_COMM_WORLD_SIZE", "1"}},
-                                    1,
-                                    ""},
-                                   {{{"OMPI_COMM_WORLD_SIZE", "2"}}, 1, "mpirun"},
-                                   {{{"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}, 1, "torchrun"}};
+  const std::vector<Case> cases = {
+      {{}, 1, ""},
+      {{{"SLURM_NTASKS", "4"}}, 1, ""},
+      {{{"SLURM_STEP_NUM_TASKS", "4"}}, 1, "srun --mpi=pmix"},
+      {{{"SLURM_STEP_NUM_TASKS", "4"}}, 4, ""},
+      {{{"SLURM_STEP_NUM_TASKS", "2"},
+        {"OMPI_COMM_WORLD_RANK", "0"},
+        {"OMPI_COMM_WORLD_SIZE", "1"}},
+       1,
+       ""},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}}, 1, "mpirun"},
+      {{{"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}, 1, "torchrun"}};
   for (const auto& c : cases) {
     const std::string text = singleton_problem(made_up(c.env), c.world);
     INFO(text);
-    CHECK((std::string(c.part).empty() ? text.empty() : text.find(c.part) != std::string::npos));
+    CHECK((std::string(c.part).empty()
+               ? text.empty()
+               : text.find(c.part) != std::string::npos));
   }
 }
 
-TEST_CASE("a launcher that Open MPI does not understand is told before MPI starts") {
+TEST_CASE(
+    "a launcher that Open MPI does not understand is told before MPI starts") {
   const auto problem = [](std::map<std::string, std::string> env) {
     return launcher_problem(made_up(std::move(env)));
   };
-  const std::map<std::string, std::string> pmi2 = {
-      {"PMI_FD", "11"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"SLURM_STEP_ID", "0"}};
+  const std::map<std::string, std::string> pmi2 = {{"PMI_FD", "11"},
+                                                   {"PMI_RANK", "0"},
+                                                   {"PMI_SIZE", "2"},
+                                                   {"SLURM_STEP_ID", "0"}};
   CHECK(problem(pmi2).find("srun --mpi=pmix") != std::string::npos);
-  CHECK(problem({{"PMI_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}).find("srun --mpi=pmix") !=
+  CHECK(problem({{"PMI_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}})
+            .find("srun --mpi=pmix") != std::string::npos);
+  CHECK(problem({{"PMI_FD", "5"}, {"PMI_RANK", "0"}}).find("another MPI") !=
         std::string::npos);
-  CHECK(problem({{"PMI_FD", "5"}, {"PMI_RANK", "0"}}).find("another MPI") != std::string::npos);
   CHECK(problem({}).empty());
   CHECK(problem({{"SLURM_STEP_ID", "0"}, {"PMIX_RANK", "0"}}).empty());
-  CHECK(problem({{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_RANK", "0"}, {"PMI_FD", "3"}}).empty());
+  CHECK(
+      problem(
+          {{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_RANK", "0"}, {"PMI_FD", "3"}})
+          .empty());
   auto built_for_it = pmi2;
   built_for_it["OMPI_MCA_pmix"] = "s2";
   CHECK(problem(built_for_it).empty());
@@ -57,23 +68,30 @@ TEST_CASE("a launcher that Open MPI does not understand is told before MPI start
 
 TEST_CASE("a program of a bundle is started again by the bundle's script") {
   const auto words = [](std::map<std::string, std::string> env) {
-    return command_text(command_words(made_up(std::move(env)), "/b/bin/chexnet-train"));
+    return command_text(
+        command_words(made_up(std::move(env)), "/b/bin/chexnet-train"));
   };
   CHECK(words({}) == "/b/bin/chexnet-train");
   CHECK(words({{"CHEXNET_PROGRAM", "/b/run"}}) == "/b/run");
-  CHECK(words({{"CHEXNET_PROGRAM", "/b/run"}, {"CHEXNET_TORCH", "/t"}}) == "/b/run --torch /t");
+  CHECK(words({{"CHEXNET_PROGRAM", "/b/run"}, {"CHEXNET_TORCH", "/t"}}) ==
+        "/b/run --torch /t");
   CHECK(words({{"CHEXNET_PROGRAM", "/other/run"}}) == "/b/bin/chexnet-train");
 }
 
 TEST_CASE("habits of torchrun under srun get the fix") {
-  const auto step = made_up({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_CPUS_PER_TASK", "8"}});
-  CHECK(idle_gpus_problem(step, 4, 1).find("--ntasks-per-node=4 --mpi=pmix") != std::string::npos);
+  const auto step =
+      made_up({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_CPUS_PER_TASK", "8"}});
+  CHECK(idle_gpus_problem(step, 4, 1).find("--ntasks-per-node=4 --mpi=pmix") !=
+        std::string::npos);
   CHECK(idle_gpus_problem(step, 4, 4).empty());
-  CHECK(idle_gpus_problem(step, 1, 2).empty());  // --gpus-per-task: each rank sees its own
-  CHECK(idle_gpus_problem(made_up({{"OMPI_COMM_WORLD_RANK", "0"}}), 4, 1).empty());
+  CHECK(idle_gpus_problem(step, 1, 2)
+            .empty());  // --gpus-per-task: each rank sees its own
+  CHECK(idle_gpus_problem(made_up({{"OMPI_COMM_WORLD_RANK", "0"}}), 4, 1)
+            .empty());
   CHECK(narrow_step_problem(step, 1).find("srun -c 8") != std::string::npos);
   CHECK(narrow_step_problem(step, 8).empty());
-  CHECK(narrow_step_problem(made_up({{"SLURM_CPUS_PER_TASK", "8"}}), 1).empty());
+  CHECK(
+      narrow_step_problem(made_up({{"SLURM_CPUS_PER_TASK", "8"}}), 1).empty());
 }
 
 TEST_CASE("cores are shared between the ranks that are bound to them") {

@@ -18,15 +18,19 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
       found += host.name + "=" + std::to_string(host.slots) + " ";
     return found;
   };
-  CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") == "node1=2 node2=3 ");
+  CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") ==
+        "node1=2 node2=3 ");
   CHECK(hosts_of("node1:4\nnode2\n") == "node1=4 node2=1 ");
   CHECK(hosts_of("n2\nn2\nn1\nn2\n") == "n2=3 n1=1 ");
-  CHECK(error_of<ConfigError>([&] { hosts_of("n1\nn2 slot=2\n"); }).find("hosts:2: 'slot=2'") !=
-        std::string::npos);
-  CHECK(error_of<ConfigError>([&] { hosts_of("n1 slots=0\n"); }).find("'0' is no number") !=
-        std::string::npos);
-  CHECK(error_of<ConfigError>([&] { hosts_of("# none\n"); }).find("names no host") !=
-        std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          hosts_of("n1\nn2 slot=2\n");
+        }).find("hosts:2: 'slot=2'") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          hosts_of("n1 slots=0\n");
+        }).find("'0' is no number") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          hosts_of("# none\n");
+        }).find("names no host") != std::string::npos);
 }
 
 TEST_CASE("a host knows its own names") {

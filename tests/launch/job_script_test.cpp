@@ -20,16 +20,22 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("a sweep is the product of its lists and seeds") {
-  const auto points =
-      sweep_points({"train.lr=1e-3,3e-4", "data.findings=[Mass,Nodule],[Edema]"}, 2, "runs/s");
+  const auto points = sweep_points(
+      {"train.lr=1e-3,3e-4", "data.findings=[Mass,Nodule],[Edema]"}, 2,
+      "runs/s");
   REQUIRE(points.size() == 8);
   CHECK(points[0].run_folder == "runs/s/lr=1e-3_findings=[Mass,Nodule]_seed=1");
   CHECK(points[7].assignments ==
-        std::vector<std::string>{"train.lr=3e-4", "data.findings=[Edema]", "run.seed=2"});
-  CHECK(error_of<ConfigError>([] { sweep_points({"train.lrr=1"}, 0, "r"); }).find("train.lr") !=
-        std::string::npos);
-  CHECK(has(error_of<ConfigError>([] { sweep_points({"train.lr=1,,2"}, 0, "r"); }), "empty value"));
-  CHECK(has(error_of<ConfigError>([] { sweep_points({"train.lr"}, 0, "r"); }), "no '='"));
+        std::vector<std::string>{"train.lr=3e-4", "data.findings=[Edema]",
+                                 "run.seed=2"});
+  CHECK(error_of<ConfigError>([] {
+          sweep_points({"train.lrr=1"}, 0, "r");
+        }).find("train.lr") != std::string::npos);
+  CHECK(has(
+      error_of<ConfigError>([] { sweep_points({"train.lr=1,,2"}, 0, "r"); }),
+      "empty value"));
+  CHECK(has(error_of<ConfigError>([] { sweep_points({"train.lr"}, 0, "r"); }),
+            "no '='"));
 }
 
 TEST_CASE("a site file fills a request and is strict") {
@@ -41,15 +47,18 @@ TEST_CASE("a site file fills a request and is strict") {
     return request;
   };
   const JobRequest request = read(
-      "scheduler: pbs\naccount: chest\npartition: gpu\ngpus_per_node: 4\ncpus_per_rank: 10\n"
-      "setup: ['module load openmpi']\nlines: ['-l place=excl']\nlauncher: srun\n");
+      "scheduler: pbs\naccount: chest\npartition: gpu\ngpus_per_node: "
+      "4\ncpus_per_rank: 10\n"
+      "setup: ['module load openmpi']\nlines: ['-l place=excl']\nlauncher: "
+      "srun\n");
   CHECK(request.scheduler == Scheduler::kPbs);
   CHECK(request.gpus_per_node == 4);
   CHECK(request.setup == std::vector<std::string>{"module load openmpi"});
-  CHECK(
-      has(error_of<ConfigError>([&] { read("acount: x\n"); }), "site.yaml:1: 'acount' is unknown"));
+  CHECK(has(error_of<ConfigError>([&] { read("acount: x\n"); }),
+            "site.yaml:1: 'acount' is unknown"));
   CHECK(has(error_of<ConfigError>([&] { read("nodes: two\n"); }), "no count"));
-  CHECK(has(error_of<ConfigError>([&] { read("nodes: 99999999999\n"); }), "too large"));
+  CHECK(has(error_of<ConfigError>([&] { read("nodes: 99999999999\n"); }),
+            "too large"));
   CHECK(has(error_of<ConfigError>([&] { read("setup: x\n"); }), "is no list"));
 }
 
@@ -64,21 +73,24 @@ TEST_CASE("job scripts say what was asked for") {
   request.run_folder = "runs/x";
   const std::string slurm = job_script(request);
   for (const char* part :
-       {"#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=4\n", "#SBATCH --cpus-per-task=10\n",
-        "#SBATCH --gpus-per-node=4\n", "#SBATCH --account=chest\n", "#SBATCH --partition=gpu\n",
-        "#SBATCH --open-mode=append\n", "arguments=(train 'a b.yaml' --set train.lr=1e-3)\n",
-        "run=runs/x\n"})
+       {"#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=4\n",
+        "#SBATCH --cpus-per-task=10\n", "#SBATCH --gpus-per-node=4\n",
+        "#SBATCH --account=chest\n", "#SBATCH --partition=gpu\n",
+        "#SBATCH --open-mode=append\n",
+        "arguments=(train 'a b.yaml' --set train.lr=1e-3)\n", "run=runs/x\n"})
     CHECK(has(slurm, part));
   CHECK_FALSE(has(slurm, "--array"));
   request.launcher = JobLauncher::kSrun;
-  CHECK(has(job_script(request), "srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\""));
+  CHECK(has(job_script(request),
+            "srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\""));
 
   request.scheduler = Scheduler::kPbs;
   request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
   const std::string pbs = job_script(request);
-  for (const char* part : {"#PBS -l select=2:ncpus=40:mpiprocs=4:ompthreads=10:ngpus=4\n",
-                           "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
-                           "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
+  for (const char* part :
+       {"#PBS -l select=2:ncpus=40:mpiprocs=4:ompthreads=10:ngpus=4\n",
+        "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
+        "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
     CHECK(has(pbs, part));
 }
 
@@ -95,7 +107,8 @@ TEST_CASE("Slurm's warning fits short jobs and the margin of a stop") {
 TEST_CASE("a value with a line break makes no line of a script") {
   const std::string evil = "x\nrm -rf /";
   const auto refused = [](const JobRequest& request) {
-    return has(error_of<ConfigError>([&] { job_script(request); }), "line break");
+    return has(error_of<ConfigError>([&] { job_script(request); }),
+               "line break");
   };
   JobRequest request;
   for (auto* value : {&request.account, &request.partition}) {
@@ -118,36 +131,45 @@ TEST_CASE("a job's ranks, and a program of several words") {
   CHECK(total_ranks(request) == 32);
   request.program = {"/b/run", "--torch", "/a b/torch"};
   CHECK(has(job_script(request), "program=(/b/run --torch '/a b/torch')\n"));
-  CHECK(has(job_script(request), "command=(\"${program[@]}\" \"${arguments[@]}\""));
+  CHECK(has(job_script(request),
+            "command=(\"${program[@]}\" \"${arguments[@]}\""));
 }
 
-TEST_CASE("two restarts at one place are enough, of a program that never made its folder too") {
+TEST_CASE(
+    "two restarts at one place are enough, of a program that never made its "
+    "folder too") {
   JobRequest request;
   request.program = {"bash", "-c", "exit 5"};
-  const auto [scheduler, restarts] = GENERATE(std::pair{Scheduler::kSlurm, "SLURM_RESTART_COUNT="},
-                                              std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="});
+  const auto [scheduler, restarts] =
+      GENERATE(std::pair{Scheduler::kSlurm, "SLURM_RESTART_COUNT="},
+               std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="});
   request.scheduler = scheduler;
 
   const ScratchFolder folder;
   request.run_folder = (folder / "a run").string();
   const std::string job = folder.write("job", job_script(request));
-  const std::string stand_in = "#!/bin/sh\necho \"$@\" >>" + (folder / "asked").string() + "\n";
+  const std::string stand_in =
+      "#!/bin/sh\necho \"$@\" >>" + (folder / "asked").string() + "\n";
   for (const char* program : {"bin/scontrol", "bin/qsub"})
     std::filesystem::permissions(folder.write(program, stand_in),
                                  std::filesystem::perms::owner_all);
-  const std::string path = "PATH=" + (folder / "bin").string() + ":" + std::getenv("PATH");
+  const std::string path =
+      "PATH=" + (folder / "bin").string() + ":" + std::getenv("PATH");
 
   for (int start = 0; start < 4; ++start) {
     const std::vector<std::string> command = {
-        "env", path, "SLURM_JOB_ID=7", restarts + std::to_string(start), "bash", job};
+        "env",  path, "SLURM_JOB_ID=7", restarts + std::to_string(start),
+        "bash", job};
     CHECK(output_of(command).exit_code == 5);
   }
   std::ifstream asked(folder / "asked");
   CHECK(std::count(std::istreambuf_iterator<char>(asked), {}, '\n') == 2);
-  CHECK(std::filesystem::exists(folder / "a run/job.pbs") == (scheduler == Scheduler::kPbs));
+  CHECK(std::filesystem::exists(folder / "a run/job.pbs") ==
+        (scheduler == Scheduler::kPbs));
 }
 
-TEST_CASE("the scripts/slurm and scripts/pbs of the project are what submit writes") {
+TEST_CASE(
+    "the scripts/slurm and scripts/pbs of the project are what submit writes") {
   JobRequest request;
   request.name = "chexnet";
   request.nodes = 2;
@@ -155,12 +177,14 @@ TEST_CASE("the scripts/slurm and scripts/pbs of the project are what submit writ
   request.cpus_per_rank = 10;
   request.arguments = {"configs/chexnet_densenet121.yaml"};
   request.run_folder = "runs/chexnet_densenet121";
-  for (const auto& [scheduler, file] : {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
-                                        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
+  for (const auto& [scheduler, file] :
+       {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
+        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
     request.scheduler = scheduler;
     std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    INFO(file << " is made by: chexnet-train submit --dry-run, see docs/cluster.md");
+    INFO(file
+         << " is made by: chexnet-train submit --dry-run, see docs/cluster.md");
     CHECK(text == job_script(request));
   }
 }

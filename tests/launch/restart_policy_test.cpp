@@ -6,8 +6,10 @@
 using namespace chexnet;
 
 TEST_CASE("a run starts again while that may help") {
-  for (const int code : {0, 2, 3, 4, 6, 75}) CHECK_FALSE(RestartPolicy::may_pass(code));
-  for (const int code : {5, 7, 137, 205, 139}) CHECK(RestartPolicy::may_pass(code));
+  for (const int code : {0, 2, 3, 4, 6, 75})
+    CHECK_FALSE(RestartPolicy::may_pass(code));
+  for (const int code : {5, 7, 137, 205, 139})
+    CHECK(RestartPolicy::may_pass(code));
   CHECK(RestartPolicy::may_pass(9));
   CHECK(RestartPolicy::is_explained(9));
   CHECK_FALSE(RestartPolicy::is_explained(137));

@@ -17,7 +17,8 @@ TEST_CASE("a run folder has one user at a time") {
             RunLock second(folder.path());
           }).find("in use by process") != std::string::npos);
   }
-  CHECK(error_of<CheckpointError>([&] { RunLock again(folder.path()); }).empty());
+  CHECK(
+      error_of<CheckpointError>([&] { RunLock again(folder.path()); }).empty());
   CHECK(run_is_locked(folder.path()) == false);
   CHECK_FALSE(run_is_locked(folder / "nothing"));
 }
@@ -29,5 +30,7 @@ TEST_CASE("ranks that start again wait for a lock of ranks that still end") {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     dying.reset();
   });
-  CHECK(error_of<CheckpointError>([&] { RunLock next(folder.path(), 30); }).empty());
+  CHECK(error_of<CheckpointError>([&] {
+          RunLock next(folder.path(), 30);
+        }).empty());
 }

@@ -24,16 +24,17 @@ TEST_CASE("how many ranks start, and where") {
   slurm_nodes_only.tasks = 0;
   const std::vector<HostSlots> two = {{"node1", 2}, {"node3", 4}};
   const std::vector<Case> cases = {
-      {{}, {}, {}, 1, 1, 1},                        // a laptop
-      {{0, 0, 4}, {}, {}, 4, 1, 4},                 // a node with four GPUs
-      {{2, 0, 4}, {}, {}, 2, 1, 2},                 // two ranks wanted there
-      {{}, {}, two, 6, 2, 0},                       // CPU ranks by the slots of a host file
-      {{0, 0, 4}, {}, two, 8, 2, 4},                // GPUs go before slots
-      {{0, 2, 4}, {}, two, 4, 2, 2},                // --ranks-per-node goes before GPUs
-      {{3, 0, 0}, {}, two, 3, 2, 0},                // three ranks fill the slots in order
-      {{2, 2, 0}, {}, two, 2, 1, 2},                // two of them fit one host
-      {{}, slurm, {}, 6, 3, 0},                     // --ntasks
-      {{0, 0, 4}, slurm_nodes_only, {}, 12, 3, 4},  // one for each GPU of three nodes
+      {{}, {}, {}, 1, 1, 1},          // a laptop
+      {{0, 0, 4}, {}, {}, 4, 1, 4},   // a node with four GPUs
+      {{2, 0, 4}, {}, {}, 2, 1, 2},   // two ranks wanted there
+      {{}, {}, two, 6, 2, 0},         // CPU ranks by the slots of a host file
+      {{0, 0, 4}, {}, two, 8, 2, 4},  // GPUs go before slots
+      {{0, 2, 4}, {}, two, 4, 2, 2},  // --ranks-per-node goes before GPUs
+      {{3, 0, 0}, {}, two, 3, 2, 0},  // three ranks fill the slots in order
+      {{2, 2, 0}, {}, two, 2, 1, 2},  // two of them fit one host
+      {{}, slurm, {}, 6, 3, 0},       // --ntasks
+      {{0, 0, 4}, slurm_nodes_only, {}, 12, 3, 4},  // one for each GPU of three
+                                                    // nodes
       {{}, slurm_nodes_only, {}, 3, 3, 1},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -52,11 +53,13 @@ TEST_CASE("the mpirun command") {
   here.mpi_args = {"-q"};
   here.program = "/bin/x";
   here.arguments = {"train", "a b"};
-  CHECK(command_text(start_command(here)) == "mpirun --map-by socket -np 2 -q /bin/x train 'a b'");
+  CHECK(command_text(start_command(here)) ==
+        "mpirun --map-by socket -np 2 -q /bin/x train 'a b'");
   here.oversubscribe = true;
   here.as_root = true;
   CHECK(command_text(start_command(here)) ==
-        "mpirun --map-by socket --oversubscribe -np 2 --allow-run-as-root -q /bin/x train 'a b'");
+        "mpirun --map-by socket --oversubscribe -np 2 --allow-run-as-root -q "
+        "/bin/x train 'a b'");
   SelfLaunch there;
   there.layout = {4, 2, 2};
   there.hostfile = "hosts";
@@ -64,22 +67,27 @@ TEST_CASE("the mpirun command") {
   there.program = "x";
   there.arguments = {"it's"};
   CHECK(command_text(start_command(there)) ==
-        "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np 4 x 'it'\\''s'");
+        "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np "
+        "4 x 'it'\\''s'");
   // One other host: its ranks are not to run here.
   there.layout = {2, 1, 2};
   CHECK(command_text(start_command(there)) ==
-        "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np 2 x 'it'\\''s'");
-  const char* const environment[] = {"NIH=/d",        "PWD=/x",         "_=x",  "SLURM_JOB_ID=1",
-                                     "AWS_PROFILE=p", "OMPI_MCA_btl=x", nullptr};
+        "mpirun --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH -np "
+        "2 x 'it'\\''s'");
+  const char* const environment[] = {
+      "NIH=/d",        "PWD=/x",         "_=x",  "SLURM_JOB_ID=1",
+      "AWS_PROFILE=p", "OMPI_MCA_btl=x", nullptr};
   CHECK(forwarded_variables(environment, {"NIH"}) ==
         std::vector<std::string>{"AWS_PROFILE", "NIH"});
-  CHECK(forwarded_variables(environment, {}) == std::vector<std::string>{"AWS_PROFILE"});
+  CHECK(forwarded_variables(environment, {}) ==
+        std::vector<std::string>{"AWS_PROFILE"});
 }
 
 TEST_CASE("an option counts as given in both spellings") {
   CHECK(has_option({"train", "--resume", "auto"}, "--resume"));
   CHECK(has_option({"train", "--resume=auto"}, "--resume"));
-  CHECK_FALSE(has_option({"train", "--resumed", "resume", "--set", "x=--resume"}, "--resume"));
+  CHECK_FALSE(has_option(
+      {"train", "--resumed", "resume", "--set", "x=--resume"}, "--resume"));
 }
 
 TEST_CASE("a parent passes on the exit code of its command") {
@@ -89,7 +97,8 @@ TEST_CASE("a parent passes on the exit code of its command") {
     ParentSignals signals;
     CHECK(run_as_parent({"sh", "-c", "exit 75"}, signals) == 75);
     CHECK(run_as_parent({"sh", "-c", "kill -9 $$"}, signals) == 137);
-    CHECK(run_as_parent({"/no/such/program"}, signals) == static_cast<int>(ExitCode::kDevice));
+    CHECK(run_as_parent({"/no/such/program"}, signals) ==
+          static_cast<int>(ExitCode::kDevice));
   }
   ParentSignals signals;
   CHECK(run_as_parent({"sleep", "60"}, signals, [] { return true; }) == 137);
@@ -103,5 +112,6 @@ TEST_CASE("a signal between two commands waits until it is looked at") {
   CHECK(signals.stop_within(0));
   CHECK(signals.asked_to_stop());
   // A command of its own has the mask from before.
-  CHECK(run_as_parent({"sh", "-c", "kill -TERM $$; exit 3"}, signals) == 128 + SIGTERM);
+  CHECK(run_as_parent({"sh", "-c", "kill -TERM $$; exit 3"}, signals) ==
+        128 + SIGTERM);
 }

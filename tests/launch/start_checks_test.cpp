@@ -17,17 +17,20 @@ TEST_CASE("an mpirun that is absent or of another MPI is told") {
   CHECK(open_mpi_version("mpirun (Open MPI) 5.0.11") == "5.0.11");
   CHECK(open_mpi_version("Open MPI v4.1.4") == "4.1.4");
   CHECK(open_mpi_version("HYDRA build details:").empty());
-  CHECK(open_mpi_version("Intel(R) MPI Library for Linux* OS, Version 2021.9").empty());
+  CHECK(open_mpi_version("Intel(R) MPI Library for Linux* OS, Version 2021.9")
+            .empty());
 
   CHECK(level(mpirun_check({}, true)) == "FAIL");
   CHECK(level(mpirun_check({}, false)) == "WARN");
-  CHECK(level(mpirun_check({"/m/mpirun", "HYDRA build details:"}, true)) == "FAIL");
+  CHECK(level(mpirun_check({"/m/mpirun", "HYDRA build details:"}, true)) ==
+        "FAIL");
   const Mpirun open{"/o/mpirun", "mpirun (Open MPI) 4.1.4"};
   CHECK(level(mpirun_check(open, true)) == "PASS");
 
   CHECK(level(mpi_library_check(open, "Open MPI v4.1.4", "", true)) == "PASS");
   CHECK(level(mpi_library_check(open, "Open MPI v5.0.11", "", true)) == "FAIL");
-  CHECK(level(mpi_library_check(open, "Open MPI v5.0.11", "", false)) == "WARN");
+  CHECK(level(mpi_library_check(open, "Open MPI v5.0.11", "", false)) ==
+        "WARN");
   CHECK(level(mpi_library_check(open, "", "cannot be opened", true)) == "FAIL");
   CHECK(level(mpi_library_check({}, "Open MPI v4.1.4", "", false)) == "PASS");
 }
@@ -47,10 +50,11 @@ TEST_CASE("a network that cannot work is told") {
   const auto of = [&](const std::string& network) {
     return level(network_check(*NetworkChoice::parse(network), facts));
   };
-  for (const char* good :
-       {"auto", "tcp", "tcp:eth0", "tcp:lo,eth0", "tcp:10.1.0.0/16", "ib", "ib:mlx5_0", "ucx"})
+  for (const char* good : {"auto", "tcp", "tcp:eth0", "tcp:lo,eth0",
+                           "tcp:10.1.0.0/16", "ib", "ib:mlx5_0", "ucx"})
     CHECK(of(good) == "PASS");
-  for (const char* bad : {"tcp:eth9", "tcp:eth0,eth9", "tcp:10.2.0.0/16", "ib:mlx5_9", "opa"})
+  for (const char* bad :
+       {"tcp:eth9", "tcp:eth0,eth9", "tcp:10.2.0.0/16", "ib:mlx5_9", "opa"})
     CHECK(of(bad) == "FAIL");
   facts.adapters = {"hfi1_0"};
   CHECK(of("opa") == "PASS");
@@ -64,13 +68,15 @@ TEST_CASE("a network that cannot work is told") {
 }
 
 TEST_CASE(
-    "a failed check before the start is one sentence, and a fault of the config or the machine") {
+    "a failed check before the start is one sentence, and a fault of the "
+    "config or the machine") {
   NetworkFacts facts;
   facts.interfaces = {"lo"};
   facts.adapters.emplace();
   CHECK(error_of<ConfigError>([&] {
           refuse_failed(
-              {mpirun_check({}, false), network_check(*NetworkChoice::parse("tcp:eth9"), facts)});
+              {mpirun_check({}, false),
+               network_check(*NetworkChoice::parse("tcp:eth9"), facts)});
         }).find("has no eth9. Hint: it has lo") != std::string::npos);
   CHECK(error_of<DeviceError>([&] {
           refuse_failed({network_check(*NetworkChoice::parse("ib"), facts)});

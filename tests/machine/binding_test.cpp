@@ -10,21 +10,25 @@ using namespace chexnet;
 
 namespace {
 
-// Sockets of `cores` each with `threads` hardware threads a core (numbered as Linux does: second
-// threads after all first ones) and `nodes` NUMA nodes a socket.
+// Sockets of `cores` each with `threads` hardware threads a core (numbered as
+// Linux does: second threads after all first ones) and `nodes` NUMA nodes a
+// socket.
 Machine made_up(int packages, int cores, int threads = 1, int nodes = 1) {
   Machine machine;
   machine.packages = packages;
   machine.numa_nodes = packages * nodes;
   for (int t = 0; t < threads; ++t)
     for (int c = 0; c < packages * cores; ++c)
-      machine.cpus.push_back({t * packages * cores + c, c, c * nodes / cores, c / cores});
+      machine.cpus.push_back(
+          {t * packages * cores + c, c, c * nodes / cores, c / cores});
   return machine;
 }
-void add_gpu(Machine& machine, int package, std::vector<std::string> uuids, int numa = -2) {
+void add_gpu(Machine& machine, int package, std::vector<std::string> uuids,
+             int numa = -2) {
   const auto index = std::to_string(machine.gpus.size());
-  machine.gpus.push_back({"cuda" + index, "0000:" + index + "8:00.0", std::move(uuids),
-                          numa == -2 ? package : numa, package});
+  machine.gpus.push_back({"cuda" + index, "0000:" + index + "8:00.0",
+                          std::move(uuids), numa == -2 ? package : numa,
+                          package});
 }
 std::vector<int> range(int first, int last) {
   std::vector<int> cpus(static_cast<std::size_t>(last - first + 1));
@@ -32,7 +36,8 @@ std::vector<int> range(int first, int last) {
   return cpus;
 }
 std::string found_text(Binding binding) {
-  static const char* const kNames[] = {"good", "far", "shared", "wide", "narrow"};
+  static const char* const kNames[] = {"good", "far", "shared", "wide",
+                                       "narrow"};
   return kNames[static_cast<int>(binding)];
 }
 // "good 0-9 mlx5_0 | far 20-29 …"
@@ -40,7 +45,8 @@ std::string text_of(const std::vector<Placement>& placements) {
   std::string text;
   for (const auto& placement : placements)
     text += (text.empty() ? "" : " | ") + found_text(placement.found) + " " +
-            cpu_list_text(placement.cpus) + (placement.hca.empty() ? "" : " " + placement.hca);
+            cpu_list_text(placement.cpus) +
+            (placement.hca.empty() ? "" : " " + placement.hca);
   return text;
 }
 
@@ -59,38 +65,50 @@ TEST_CASE("where ranks belong on machines of many kinds") {
   const std::vector<std::string> gpus = {"GPU-0", "GPU-1", "GPU-2", "GPU-3"};
   const auto four = [&](const std::vector<std::vector<int>>& cpus) {
     std::vector<RankAffinity> ranks;
-    for (std::size_t r = 0; r < 4; ++r) ranks.push_back({cpus[r % cpus.size()], gpus[r]});
+    for (std::size_t r = 0; r < 4; ++r)
+      ranks.push_back({cpus[r % cpus.size()], gpus[r]});
     return ranks;
   };
 
   SECTION("C4140, two GPUs on each socket") {
     const Machine m = c4140(false);
-    // mpirun --map-by socket deals ranks out in turn: 0 and 2 on the first, 1 and 3 on the second.
-    CHECK(text_of(decide_placement(m, four({range(0, 19), range(20, 39)}), false)) ==
-          "shared 0-9 mlx5_0 | far 10-19 mlx5_0 | far 20-29 mlx5_0 | shared 30-39 mlx5_0");
+    // mpirun --map-by socket deals ranks out in turn: 0 and 2 on the first, 1
+    // and 3 on the second.
+    CHECK(text_of(decide_placement(m, four({range(0, 19), range(20, 39)}),
+                                   false)) ==
+          "shared 0-9 mlx5_0 | far 10-19 mlx5_0 | far 20-29 mlx5_0 | shared "
+          "30-39 mlx5_0");
     CHECK(text_of(decide_placement(m, four({all(39)}), false)) ==
-          "shared 0-9 mlx5_0 | shared 10-19 mlx5_0 | shared 20-29 mlx5_0 | shared 30-39 mlx5_0");
-    CHECK(text_of(decide_placement(
-              m, four({range(0, 9), range(10, 19), range(20, 29), range(30, 39)}), false)) ==
-          "good 0-9 mlx5_0 | good 10-19 mlx5_0 | good 20-29 mlx5_0 | good 30-39 mlx5_0");
+          "shared 0-9 mlx5_0 | shared 10-19 mlx5_0 | shared 20-29 mlx5_0 | "
+          "shared 30-39 mlx5_0");
+    CHECK(
+        text_of(decide_placement(
+            m, four({range(0, 9), range(10, 19), range(20, 29), range(30, 39)}),
+            false)) ==
+        "good 0-9 mlx5_0 | good 10-19 mlx5_0 | good 20-29 mlx5_0 | good 30-39 "
+        "mlx5_0");
   }
   SECTION("C4140, all four GPUs behind a switch on one socket") {
     const Machine m = c4140(true);
-    CHECK(text_of(decide_placement(m, four({range(0, 19), range(20, 39)}), false)) ==
-          "shared 0-4 mlx5_0 | far 5-9 mlx5_0 | shared 10-14 mlx5_0 | far 15-19 mlx5_0");
+    CHECK(text_of(decide_placement(m, four({range(0, 19), range(20, 39)}),
+                                   false)) ==
+          "shared 0-4 mlx5_0 | far 5-9 mlx5_0 | shared 10-14 mlx5_0 | far "
+          "15-19 mlx5_0");
   }
   SECTION("a rank alone, bound to the wrong socket") {
     const Machine m = c4140(false);
     const std::vector<RankAffinity> one = {{range(0, 19), "GPU-3"}};
-    // Of a job that owns the whole host it may move; else only among what the job was given.
+    // Of a job that owns the whole host it may move; else only among what the
+    // job was given.
     CHECK(text_of(decide_placement(m, one, true)) == "far 20-39 mlx5_0");
     const auto stays = decide_placement(m, one, false);
     CHECK(text_of(stays) == "good 0-19 mlx5_0");
   }
   SECTION("two GPU ranks, bound to a core each by default") {
     const Machine m = c4140(false);
-    CHECK(text_of(decide_placement(m, {{{0}, "GPU-0"}, {{1}, "GPU-1"}}, true)) ==
-          "narrow 0-9 mlx5_0 | narrow 10-19 mlx5_0");
+    CHECK(
+        text_of(decide_placement(m, {{{0}, "GPU-0"}, {{1}, "GPU-1"}}, true)) ==
+        "narrow 0-9 mlx5_0 | narrow 10-19 mlx5_0");
   }
   SECTION("8 GPUs, two sockets of two NUMA nodes, hyper-threads") {
     Machine m = made_up(2, 32, 2, 2);
@@ -101,7 +119,8 @@ TEST_CASE("where ranks belong on machines of many kinds") {
       ranks.push_back({all(127), "GPU-" + std::to_string(g)});
     }
     const auto placements = decide_placement(m, ranks, false);
-    CHECK(cpu_list_text(placements[0].cpus) == "0-7,64-71");  // whole cores: both threads
+    CHECK(cpu_list_text(placements[0].cpus) ==
+          "0-7,64-71");  // whole cores: both threads
     CHECK(cpu_list_text(placements[1].cpus) == "8-15,72-79");
     CHECK(cpu_list_text(placements[7].cpus) == "56-63,120-127");
     CHECK(placements[7].numa == 3);
@@ -112,19 +131,25 @@ TEST_CASE("where ranks belong on machines of many kinds") {
     Machine m = made_up(1, 8);
     add_gpu(m, 0, {"GPU-0"});
     add_gpu(m, 0, {"GPU-1"});
-    CHECK(text_of(decide_placement(m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-1"}}, false)) ==
+    CHECK(text_of(decide_placement(
+              m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-1"}}, false)) ==
           "good 0-3 | good 4-7");
-    CHECK(text_of(decide_placement(m, {{all(7), "GPU-0"}}, false)) == "good 0-7");
+    CHECK(text_of(decide_placement(m, {{all(7), "GPU-0"}}, false)) ==
+          "good 0-7");
   }
   SECTION("a cpuset that leaves no core near the GPU") {
     Machine m = c4140(false);
-    std::erase_if(m.cpus, [](const Cpu& cpu) { return cpu.id >= 8; });  // what hwloc then shows
-    CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-3"}}, true)) == "good 0-7 mlx5_0");
+    std::erase_if(m.cpus, [](const Cpu& cpu) {
+      return cpu.id >= 8;
+    });  // what hwloc then shows
+    CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-3"}}, true)) ==
+          "good 0-7 mlx5_0");
   }
   SECTION("MIG devices of one GPU") {
     Machine m = made_up(2, 8);
     add_gpu(m, 1, {"GPU-0", "MIG-a", "MIG-b"});
-    CHECK(text_of(decide_placement(m, {{range(0, 7), "MIG-a"}, {range(8, 15), "MIG-b"}}, false)) ==
+    CHECK(text_of(decide_placement(
+              m, {{range(0, 7), "MIG-a"}, {range(8, 15), "MIG-b"}}, false)) ==
           "far 8-11 | shared 12-15");
   }
   SECTION("no GPU") {
@@ -134,52 +159,68 @@ TEST_CASE("where ranks belong on machines of many kinds") {
       for (const auto& c : cpus) ranks.push_back({c, ""});
       return ranks;
     };
-    CHECK(text_of(decide_placement(m, cpu_ranks({range(0, 9), range(10, 19)}), false)) ==
-          "good 0-9 | good 10-19");
+    CHECK(text_of(decide_placement(m, cpu_ranks({range(0, 9), range(10, 19)}),
+                                   false)) == "good 0-9 | good 10-19");
     CHECK(text_of(decide_placement(m, cpu_ranks({all(19), all(19)}), false)) ==
           "shared 0-9 | shared 10-19");
-    CHECK(text_of(decide_placement(m, cpu_ranks({all(19)}), false)) == "good 0-19");
-    // mpirun binds one or two ranks to a core each; a batch job's single core is all it has.
-    CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), true)) == "narrow 0-9 | narrow 10-19");
-    CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), false)) == "good 0 | good 1");
-    CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({{0}, {1}}), true)) ==
+    CHECK(text_of(decide_placement(m, cpu_ranks({all(19)}), false)) ==
+          "good 0-19");
+    // mpirun binds one or two ranks to a core each; a batch job's single core
+    // is all it has.
+    CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), true)) ==
+          "narrow 0-9 | narrow 10-19");
+    CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), false)) ==
           "good 0 | good 1");
+    CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({{0}, {1}}),
+                                   true)) == "good 0 | good 1");
     // More ranks than cores: they share, and nothing can be bettered.
-    CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
+    CHECK(text_of(decide_placement(
+              made_up(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
           "good 0-1 | good 0-1 | good 0-1");
   }
   SECTION("a GPU whose place nobody tells, or that is unknown") {
     Machine m = made_up(2, 4);
     add_gpu(m, -1, {"GPU-0"}, -1);
-    CHECK(text_of(decide_placement(m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-9"}}, false)) ==
+    CHECK(text_of(decide_placement(
+              m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-9"}}, false)) ==
           "good 0-3 | good 4-7");
   }
 }
 
-TEST_CASE("a rank that was bound well makes room for one that must move onto its cores") {
+TEST_CASE(
+    "a rank that was bound well makes room for one that must move onto its "
+    "cores") {
   const Machine m = c4140(false);
-  const auto placements =
-      decide_placement(m, {{range(5, 14), "GPU-0"}, {range(20, 29), "GPU-1"}}, false);
-  // The job was given 5-14 and 20-29; of those only the first ten are near the GPUs.
+  const auto placements = decide_placement(
+      m, {{range(5, 14), "GPU-0"}, {range(20, 29), "GPU-1"}}, false);
+  // The job was given 5-14 and 20-29; of those only the first ten are near the
+  // GPUs.
   CHECK(text_of(placements) == "shared 5-9 mlx5_0 | far 10-14 mlx5_0");
-  CHECK(placements[0].reason == "cores 5-14 are also where local rank 1 belongs");
+  CHECK(placements[0].reason ==
+        "cores 5-14 are also where local rank 1 belongs");
   CHECK(placements[1].reason == "cores 20-29 are not on its GPU's socket");
 }
 
 TEST_CASE("a GPU whose node has no permitted core belongs to its socket") {
   Machine m = made_up(2, 4, 1, 2);
   add_gpu(m, 1, {"GPU-0"}, 3);
-  CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-0"}}, false)) == "wide 6-7");
+  CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-0"}}, false)) ==
+        "wide 6-7");
   std::erase_if(m.cpus, [](const Cpu& cpu) { return cpu.numa == 3; });
-  CHECK(text_of(decide_placement(m, {{range(0, 5), "GPU-0"}}, false)) == "wide 4-5");
+  CHECK(text_of(decide_placement(m, {{range(0, 5), "GPU-0"}}, false)) ==
+        "wide 4-5");
   m.gpus[0].numa = -1;  // not told
-  CHECK(text_of(decide_placement(m, {{range(0, 5), "GPU-0"}}, false)) == "wide 4-5");
+  CHECK(text_of(decide_placement(m, {{range(0, 5), "GPU-0"}}, false)) ==
+        "wide 4-5");
 }
 
 TEST_CASE("the nearest adapter is of the cores where there is no GPU") {
   Machine m = made_up(2, 4);
-  m.hcas = {{"mlx5_0", "", {}, 0, 0}, {"mlx5_1", "", {}, 1, 1}, {"mlx5_2", "", {}, -1, -1}};
-  CHECK(text_of(decide_placement(m, {{range(0, 3), ""}, {range(4, 7), ""}}, false)) ==
+  m.hcas = {{"mlx5_0", "", {}, 0, 0},
+            {"mlx5_1", "", {}, 1, 1},
+            {"mlx5_2", "", {}, -1, -1}};
+  CHECK(text_of(decide_placement(m, {{range(0, 3), ""}, {range(4, 7), ""}},
+                                 false)) ==
         "good 0-3 mlx5_0 | good 4-7 mlx5_1");
   const auto across = decide_placement(m, {{range(0, 7), ""}}, false);
   CHECK(across[0].numa == -1);
@@ -194,7 +235,8 @@ TEST_CASE("cores that the machine does not show are left alone") {
 }
 
 TEST_CASE("hwloc's file of a C4140 gives sockets, GPUs and the adapter") {
-  setenv("HWLOC_XMLFILE", CHEXNET_SOURCE_DIR "/tests/machine/machines/c4140.xml", 1);
+  setenv("HWLOC_XMLFILE",
+         CHEXNET_SOURCE_DIR "/tests/machine/machines/c4140.xml", 1);
   GpuState second;
   second.uuid = "GPU-x";
   GpuState hidden;  // of a container that hides PCI devices
@@ -217,7 +259,8 @@ TEST_CASE("hwloc's file of a C4140 gives sockets, GPUs and the adapter") {
   CHECK(m.gpu_of("GPU-z") == nullptr);
   REQUIRE(m.hcas.size() == 1);
   CHECK(m.hcas[0].name == "mlx5_0");
-  CHECK(machine_text(plain) == "2 sockets, 2 NUMA nodes, 40 cores, 4 GPUs, mlx5_0");
+  CHECK(machine_text(plain) ==
+        "2 sockets, 2 NUMA nodes, 40 cores, 4 GPUs, mlx5_0");
 }
 
 TEST_CASE("a bound process is where the kernel says it is") {

@@ -5,7 +5,9 @@
 using namespace chexnet;
 
 namespace {
-std::string level(const CheckResult& finding) { return level_name(finding.level); }
+std::string level(const CheckResult& finding) {
+  return level_name(finding.level);
+}
 GpuState sound() {
   GpuState gpu;
   gpu.name = "Tesla V100";
@@ -21,7 +23,8 @@ GpuState sound() {
 TEST_CASE("drivers and versions against the build") {
   CHECK(level(check_driver("cuda13", "580.65.06")) == "PASS");
   CHECK(level(check_driver("cuda13", "570.1")) == "FAIL");
-  CHECK(check_driver("cuda13", "570.1").advice.find("cuda12") != std::string::npos);
+  CHECK(check_driver("cuda13", "570.1").advice.find("cuda12") !=
+        std::string::npos);
   CHECK(level(check_driver("cuda12", "525.60")) == "PASS");
   CHECK(level(check_driver("cuda13", "")) == "SKIP");
   CHECK(level(check_versions("LibTorch", "2.11.0", "2.11.0")) == "PASS");
@@ -52,13 +55,15 @@ TEST_CASE("troubles of a GPU are named one by one") {
 
 TEST_CASE("limits, room and pace") {
   CHECK(level(check_visible_gpus(4, 4, 4)) == "PASS");
-  CHECK(level(check_visible_gpus(4, 1, 4)) == "WARN");  // hidden from each other
+  CHECK(level(check_visible_gpus(4, 1, 4)) ==
+        "WARN");  // hidden from each other
   CHECK(level(check_visible_gpus(4, 0, 1)) == "FAIL");
   CHECK(level(check_visible_gpus(0, 0, 1)) == "SKIP");
   CHECK(level(check_locked_memory(-1, true)) == "PASS");
   CHECK(level(check_locked_memory(65536, true)) == "FAIL");
   CHECK(level(check_locked_memory(65536, false)) == "SKIP");
-  CHECK(level(check_shared_memory(64e6, 8)) == "WARN");  // a container's default
+  CHECK(level(check_shared_memory(64e6, 8)) ==
+        "WARN");  // a container's default
   CHECK(level(check_shared_memory(1e6, 1)) == "FAIL");
   CHECK(level(check_shared_memory(8e9, 8)) == "PASS");
   CHECK(level(check_open_files(256)) == "WARN");

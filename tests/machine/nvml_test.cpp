@@ -1,4 +1,5 @@
-// The management library behind a table of functions: an old driver, a GPU that tells little, MIG.
+// The management library behind a table of functions: an old driver, a GPU that
+// tells little, MIG.
 #include "chexnet/machine/nvml.hpp"
 
 #include <cstring>
@@ -38,7 +39,8 @@ void* address_of(F* function) {
   return reinterpret_cast<void*>(function);
 }
 
-// Two GPUs, handles 1 and 2; the second is cut into MIG devices 10 and 12 of three slots.
+// Two GPUs, handles 1 and 2; the second is cut into MIG devices 10 and 12 of
+// three slots.
 std::map<std::string, void*> library() {
   std::map<std::string, void*> f;
   f["nvmlInit_v2"] = address_of(+[] { return ++open_count, kOk; });
@@ -47,45 +49,54 @@ std::map<std::string, void*> library() {
     std::strncpy(text, "580.65.06", size);
     return kOk;
   });
-  f["nvmlDeviceGetCount_v2"] = address_of(+[](unsigned* count) { return *count = 2, kOk; });
+  f["nvmlDeviceGetCount_v2"] =
+      address_of(+[](unsigned* count) { return *count = 2, kOk; });
   f["nvmlDeviceGetHandleByIndex_v2"] =
-      address_of(+[](unsigned index, void** device) { return *device = handle(index + 1), kOk; });
+      address_of(+[](unsigned index, void** device) {
+        return *device = handle(index + 1), kOk;
+      });
   f["nvmlDeviceGetName"] = address_of(+[](void*, char* text, unsigned size) {
     std::strncpy(text, "Tesla V100", size);
     return kOk;
   });
-  f["nvmlDeviceGetUUID"] = address_of(+[](void* device, char* text, unsigned size) {
-    const auto number = std::to_string(reinterpret_cast<std::uintptr_t>(device));
-    std::strncpy(text, ("GPU-" + number).c_str(), size);
-    return kOk;
-  });
+  f["nvmlDeviceGetUUID"] =
+      address_of(+[](void* device, char* text, unsigned size) {
+        const auto number =
+            std::to_string(reinterpret_cast<std::uintptr_t>(device));
+        std::strncpy(text, ("GPU-" + number).c_str(), size);
+        return kOk;
+      });
   f["nvmlDeviceGetPciInfo_v3"] = address_of(+[](void*, PciInfo* info) {
     std::strcpy(info->bus_id, "00000000:18:00.0");
     return kOk;
   });
-  f["nvmlDeviceGetPowerUsage"] =
-      address_of(+[](void*, unsigned* milliwatts) { return *milliwatts = 250'500, kOk; });
+  f["nvmlDeviceGetPowerUsage"] = address_of(
+      +[](void*, unsigned* milliwatts) { return *milliwatts = 250'500, kOk; });
   f["nvmlDeviceGetTemperature"] =
       address_of(+[](void*, unsigned, unsigned*) { return kNotSupported; });
-  f["nvmlDeviceGetMigMode"] = address_of(+[](void* device, unsigned* now, unsigned* pending) {
-    *now = *pending = device == handle(2) ? 1 : 0;
-    return kOk;
-  });
+  f["nvmlDeviceGetMigMode"] =
+      address_of(+[](void* device, unsigned* now, unsigned* pending) {
+        *now = *pending = device == handle(2) ? 1 : 0;
+        return kOk;
+      });
   f["nvmlDeviceGetMaxMigDeviceCount"] =
       address_of(+[](void*, unsigned* count) { return *count = 3, kOk; });
-  f["nvmlDeviceGetMigDeviceHandleByIndex"] = address_of(+[](void*, unsigned index, void** device) {
-    *device = handle(10 + index);
-    return index == 1 ? kNotSupported : kOk;
-  });
+  f["nvmlDeviceGetMigDeviceHandleByIndex"] =
+      address_of(+[](void*, unsigned index, void** device) {
+        *device = handle(10 + index);
+        return index == 1 ? kNotSupported : kOk;
+      });
   f["nvmlDeviceGetComputeRunningProcesses_v3"] =
       address_of(+[](void*, unsigned* count, ProcessInfo* processes) {
         *count = 1;
         processes[0] = {4711, 1ULL << 30, 0, 0};
         return kOk;
       });
-  f["nvmlEventSetCreate"] = address_of(+[](void** set) { return *set = handle(99), kOk; });
+  f["nvmlEventSetCreate"] =
+      address_of(+[](void** set) { return *set = handle(99), kOk; });
   f["nvmlEventSetFree"] = address_of(+[](void*) { return kOk; });
-  f["nvmlDeviceRegisterEvents"] = address_of(+[](void*, unsigned long long, void*) { return kOk; });
+  f["nvmlDeviceRegisterEvents"] =
+      address_of(+[](void*, unsigned long long, void*) { return kOk; });
   f["nvmlEventSetWait_v2"] = address_of(+[](void*, EventData* event, unsigned) {
     if (xids_left == 0) return kNotSupported;
     --xids_left;
@@ -96,10 +107,11 @@ std::map<std::string, void*> library() {
 }
 
 std::unique_ptr<Nvml> open_with(std::map<std::string, void*> functions) {
-  return Nvml::open_library([functions = std::move(functions)](const char* name) -> void* {
-    const auto found = functions.find(name);
-    return found == functions.end() ? nullptr : found->second;
-  });
+  return Nvml::open_library(
+      [functions = std::move(functions)](const char* name) -> void* {
+        const auto found = functions.find(name);
+        return found == functions.end() ? nullptr : found->second;
+      });
 }
 
 }  // namespace
@@ -134,7 +146,8 @@ TEST_CASE("GPUs as the driver tells of them") {
 TEST_CASE("critical errors of GPUs are told once") {
   const auto nvml = open_with(library());
   xids_left = 2;
-  CHECK(nvml->new_xids() == std::vector<std::string>{"GPU-2 Xid 79", "GPU-2 Xid 79"});
+  CHECK(nvml->new_xids() ==
+        std::vector<std::string>{"GPU-2 Xid 79", "GPU-2 Xid 79"});
   CHECK(nvml->new_xids().empty());
   auto old = library();
   old.erase("nvmlEventSetCreate");
@@ -148,7 +161,8 @@ TEST_CASE("a library that cannot start, or knows nothing, is no error") {
   auto fails = library();
   fails["nvmlInit_v2"] = address_of(+[] { return kNotSupported; });
   CHECK(open_with(fails) == nullptr);
-  const auto bare = open_with({{"nvmlInit_v2", address_of(+[] { return kOk; })}});
+  const auto bare =
+      open_with({{"nvmlInit_v2", address_of(+[] { return kOk; })}});
   REQUIRE(bare);
   CHECK(bare->gpus().empty());
   CHECK(bare->driver_version().empty());

@@ -27,9 +27,12 @@ CpuTicks ticks_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the host's load is what was neither idle nor waiting for disks between two looks") {
+TEST_CASE(
+    "the host's load is what was neither idle nor waiting for disks between "
+    "two looks") {
   // user nice system idle iowait irq softirq steal guest guest_nice
-  const CpuTicks first = ticks_of("cpu  100 10 50 800 40 1 2 3 70 7\ncpu0 1 1 1 1\n");
+  const CpuTicks first =
+      ticks_of("cpu  100 10 50 800 40 1 2 3 70 7\ncpu0 1 1 1 1\n");
   CHECK(first.busy == 166);
   CHECK(first.all == 1006);
   const CpuTicks then = ticks_of("cpu  125 10 50 850 65 1 2 3 90 9\n");
@@ -56,12 +59,15 @@ TEST_CASE("sums give means, and nothing where nothing is known") {
   CHECK(sums.usage().gpu_busy_fraction == -1);
 }
 
-TEST_CASE("a rank's own GPU counts, alone or as one that holds its MIG device") {
+TEST_CASE(
+    "a rank's own GPU counts, alone or as one that holds its MIG device") {
   UsageSample sample;
   sample.gpus = {gpu_of("GPU-a", 95), gpu_of("GPU-b", 5)};
   sample.gpus[1].mig_uuids = {"MIG-1", "MIG-2"};
-  for (const auto& [uuid, percent] :
-       {std::pair{"GPU-a", 95.0}, {"GPU-b", 5.0}, {"MIG-2", 5.0}, {"GPU-c", -1.0}}) {
+  for (const auto& [uuid, percent] : {std::pair{"GPU-a", 95.0},
+                                      {"GPU-b", 5.0},
+                                      {"MIG-2", 5.0},
+                                      {"GPU-c", -1.0}}) {
     UsageSums sums;
     sums.add(sample, uuid);
     CHECK(sums.usage().gpu_percent == percent);
@@ -80,7 +86,8 @@ TEST_CASE("busy, full and throttled are fractions of the samples") {
   }
   const Usage usage = sums.usage();
   CHECK(usage.samples == 4);
-  CHECK(usage.gpu_percent == Approx((5 + 11 + 91) / 4.0));  // unknown counts as idle
+  CHECK(usage.gpu_percent ==
+        Approx((5 + 11 + 91) / 4.0));  // unknown counts as idle
   CHECK(usage.gpu_busy_fraction == 0.5);
   CHECK(usage.gpu_full_fraction == 0.25);
   CHECK(usage.throttled_fraction == 0.25);
@@ -120,8 +127,10 @@ TEST_CASE("what a run is told of its GPU") {
   usage.gpu_full_fraction = 0.9;
   CHECK(utilization_summary(usage, 0.5, 0).ends_with("holds"));
   usage.gpu_percent = 50;
-  const auto says = [&](double data, double all_reduce, const std::string& words) {
-    return utilization_summary(usage, data, all_reduce).find(words) != std::string::npos;
+  const auto says = [&](double data, double all_reduce,
+                        const std::string& words) {
+    return utilization_summary(usage, data, all_reduce).find(words) !=
+           std::string::npos;
   };
   CHECK(says(0, 0, "does not hold"));
   CHECK(says(0.3, 0.1, "30 % of the time went into waiting for data"));

@@ -18,26 +18,30 @@ using namespace chexnet;
 
 namespace {
 
-// Where the back end below fails, and what it saw. An empty name: it does not fail.
+// Where the back end below fails, and what it saw. An empty name: it does not
+// fail.
 struct Fault {
   std::string parameter;
   bool in_forward = false;
   int failures = 0;
 };
 
-// Another back end that fails on purpose: in forward, or as soon as the gradient of a parameter is
-// written.
+// Another back end that fails on purpose: in forward, or as soon as the
+// gradient of a parameter is written.
 class FailingBackend final : public Backend {
  public:
-  FailingBackend(std::unique_ptr<Backend> inner, const Parameters& parameters, Fault& fault)
+  FailingBackend(std::unique_ptr<Backend> inner, const Parameters& parameters,
+                 Fault& fault)
       : inner_(std::move(inner)), parameters_(parameters), fault_(fault) {}
 
-  at::Tensor forward(const at::Tensor& images, Mode mode, const MicroBatch& micro_batch) override {
+  at::Tensor forward(const at::Tensor& images, Mode mode,
+                     const MicroBatch& micro_batch) override {
     at::Tensor logits = inner_->forward(images, mode, micro_batch);
     if (fault_.in_forward) fail("forward");
     return logits;
   }
-  void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) override {
+  void backward(const at::Tensor& dlogits,
+                const MicroBatch& micro_batch) override {
     if (fault_.parameter.empty()) return inner_->backward(dlogits, micro_batch);
     const std::int64_t begin = parameters_.begin_of(fault_.parameter);
     MicroBatch watched = micro_batch;
@@ -47,12 +51,19 @@ class FailingBackend final : public Backend {
     };
     inner_->backward(dlogits, watched);
   }
-  std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) override {
+  std::optional<std::size_t> planned_bytes(std::int64_t batch,
+                                           std::int64_t size) override {
     return inner_->planned_bytes(batch, size);
   }
-  std::string description(std::int64_t, std::int64_t) override { return "fails on purpose"; }
-  bool depends_on_threads() const override { return inner_->depends_on_threads(); }
-  void attach(const Attachments& attachments) override { inner_->attach(attachments); }
+  std::string description(std::int64_t, std::int64_t) override {
+    return "fails on purpose";
+  }
+  bool depends_on_threads() const override {
+    return inner_->depends_on_threads();
+  }
+  void attach(const Attachments& attachments) override {
+    inner_->attach(attachments);
+  }
 
  private:
   void fail(const std::string& where) {
@@ -66,10 +77,12 @@ class FailingBackend final : public Backend {
 
 // `inner` with the fault; refuses nothing.
 std::vector<BackendEntry> failing(const BackendEntry& inner, Fault& fault) {
-  return {{[](const BackendContext&, std::int64_t, std::int64_t) { return std::string(); },
+  return {{[](const BackendContext&, std::int64_t, std::int64_t) {
+             return std::string();
+           },
            [inner, &fault](const BackendContext& context) {
-             return std::make_unique<FailingBackend>(inner.make(context), context.parameters,
-                                                     fault);
+             return std::make_unique<FailingBackend>(inner.make(context),
+                                                     context.parameters, fault);
            }}};
 }
 
@@ -79,16 +92,24 @@ struct Probe final : Backend {
     int made = 0, forwards = 0;
     Attachments attached;
   };
-  Probe(Seen& seen, std::string name) : seen(seen), name(std::move(name)) { ++seen.made; }
-  at::Tensor forward(const at::Tensor& images, Mode, const MicroBatch&) override {
+  Probe(Seen& seen, std::string name) : seen(seen), name(std::move(name)) {
+    ++seen.made;
+  }
+  at::Tensor forward(const at::Tensor& images, Mode,
+                     const MicroBatch&) override {
     ++seen.forwards;
     return at::zeros({images.size(0), 14});
   }
   void backward(const at::Tensor&, const MicroBatch&) override {}
-  std::optional<std::size_t> planned_bytes(std::int64_t, std::int64_t) override { return 7; }
+  std::optional<std::size_t> planned_bytes(std::int64_t,
+                                           std::int64_t) override {
+    return 7;
+  }
   std::string description(std::int64_t, std::int64_t) override { return name; }
   bool depends_on_threads() const override { return false; }
-  void attach(const Attachments& attachments) override { seen.attached = attachments; }
+  void attach(const Attachments& attachments) override {
+    seen.attached = attachments;
+  }
   Seen& seen;
   std::string name;
 };
@@ -100,7 +121,8 @@ at::Tensor images_of(std::int64_t height, std::int64_t width) {
 TrainStep::Options many_buckets() {
   TrainStep::Options options;
   options.weights = equal_weights();
-  options.bucket_mb = 0.5;  // dozens of buckets: some travel when the fault comes
+  options.bucket_mb =
+      0.5;  // dozens of buckets: some travel when the fault comes
   return options;
 }
 
@@ -108,27 +130,40 @@ constexpr double kEntries = kParityBatch * kParityFindings;
 
 }  // namespace
 
-TEST_CASE("the engine computes where it can, and the description says why not where it cannot") {
+TEST_CASE(
+    "the engine computes where it can, and the description says why not where "
+    "it cannot") {
   const auto text = [](NetworkOptions options, std::int64_t size) {
-    return Network(network_spec("densenet121"), 14, options).description(2, size);
+    return Network(network_spec("densenet121"), 14, options)
+        .description(2, size);
   };
   CHECK(text({}, 64).starts_with("own engine, fp32 by "));
-  CHECK(text({.precision = Precision::kBf16}, 64).starts_with("own engine, bf16 by "));
-  CHECK(text({.precision = Precision::kFp64, .winograd = false}, 64).ends_with(", 3x3 direct"));
+  CHECK(text({.precision = Precision::kBf16}, 64)
+            .starts_with("own engine, bf16 by "));
+  CHECK(text({.precision = Precision::kFp64, .winograd = false}, 64)
+            .ends_with(", 3x3 direct"));
   CHECK(text({.precision = Precision::kFp16}, 64) == "ATen's operators (fp16)");
-  CHECK(text({.own_engine = false}, 64) == "ATen's operators (train.engine: aten)");
-  CHECK(text({}, 31) == "ATen's operators (images of at least 32 pixels, not 31)");
+  CHECK(text({.own_engine = false}, 64) ==
+        "ATen's operators (train.engine: aten)");
+  CHECK(text({}, 31) ==
+        "ATen's operators (images of at least 32 pixels, not 31)");
 }
 
-TEST_CASE("a network that the engine does not know is computed by ATen, and both plans say so") {
+TEST_CASE(
+    "a network that the engine does not know is computed by ATen, and both "
+    "plans say so") {
   // 64 + 5 * 32 = 224 channels, of which the transition leaves 112.
-  const NetworkSpec odd{"odd", DenseNetSpec{32, {5, 2, 2, 2}}, network_spec("densenet121").head};
+  const NetworkSpec odd{"odd", DenseNetSpec{32, {5, 2, 2, 2}},
+                        network_spec("densenet121").head};
   Network network(odd, 14, {});
   network.parameters().initialize(1);
-  CHECK(network.description(2, 64) == "ATen's operators (channels in multiples of 32)");
+  CHECK(network.description(2, 64) ==
+        "ATen's operators (channels in multiples of 32)");
   CHECK(!network.planned_bytes(2, 64));
   CHECK(network.depends_on_threads(64));
-  CHECK(at::isfinite(network.forward(parity_images(0, 2), Mode::kTraining)).all().item<bool>());
+  CHECK(at::isfinite(network.forward(parity_images(0, 2), Mode::kTraining))
+            .all()
+            .item<bool>());
 
   Network known(network_spec("densenet121"), 14, {});
   CHECK(known.planned_bytes(2, 64).value_or(0) > 0);
@@ -141,17 +176,23 @@ TEST_CASE("images that are not square go to ATen and give its logits") {
       aten(network_spec("densenet121"), 14, {.own_engine = false});
   free.parameters().initialize(1);
   aten.parameters().initialize(1);
-  CHECK(at::equal(free.forward(images, Mode::kInference), aten.forward(images, Mode::kInference)));
+  CHECK(at::equal(free.forward(images, Mode::kInference),
+                  aten.forward(images, Mode::kInference)));
 }
 
-TEST_CASE("the first back end that does not refuse a shape computes it, and is made once") {
+TEST_CASE(
+    "the first back end that does not refuse a shape computes it, and is made "
+    "once") {
   Probe::Seen first, second;
-  const auto entry = [](Probe::Seen& seen, const char* name, std::int64_t smallest) {
+  const auto entry = [](Probe::Seen& seen, const char* name,
+                        std::int64_t smallest) {
     return BackendEntry{
         [=](const BackendContext&, std::int64_t height, std::int64_t) {
           return height < smallest ? std::string(name) + " is too large" : "";
         },
-        [&seen, name](const BackendContext&) { return std::make_unique<Probe>(seen, name); }};
+        [&seen, name](const BackendContext&) {
+          return std::make_unique<Probe>(seen, name);
+        }};
   };
   Network network(network_spec("densenet121"), 14, {},
                   {entry(first, "first", 64), entry(second, "second", 0)});
@@ -168,11 +209,11 @@ TEST_CASE("the first back end that does not refuse a shape computes it, and is m
 }
 
 TEST_CASE(
-    "what is attached reaches back ends made before and after, and a tick goes with its guard") {
+    "what is attached reaches back ends made before and after, and a tick goes "
+    "with its guard") {
   Probe::Seen seen;
-  const auto refuses_nothing = [](const BackendContext&, std::int64_t, std::int64_t) {
-    return std::string();
-  };
+  const auto refuses_nothing = [](const BackendContext&, std::int64_t,
+                                  std::int64_t) { return std::string(); };
   Network network(network_spec("densenet121"), 14, {},
                   {{refuses_nothing, [&](const BackendContext&) {
                       return std::make_unique<Probe>(seen, "probe");
@@ -195,12 +236,15 @@ TEST_CASE(
   CHECK(seen.attached.layer_times == nullptr);
 }
 
-TEST_CASE("a back end that fails ends the step, leaves nothing set, and the next step is right") {
+TEST_CASE(
+    "a back end that fails ends the step, leaves nothing set, and the next "
+    "step is right") {
   const auto entries = default_backends();
-  const std::vector<Fault> faults = {{"classifier.weight"},
-                                     {"features.denseblock3.denselayer7.conv2.weight"},
-                                     {"features.conv0.weight"},
-                                     {"", true}};
+  const std::vector<Fault> faults = {
+      {"classifier.weight"},
+      {"features.denseblock3.denselayer7.conv2.weight"},
+      {"features.conv0.weight"},
+      {"", true}};
   for (const auto& inner : entries)
     for (const Fault& planned : faults) {
       const auto solo = solo_communicator();
@@ -210,7 +254,8 @@ TEST_CASE("a back end that fails ends the step, leaves nothing set, and the next
       reference.run(parity_images(1), parity_labels(1), kEntries, 1e-3);
 
       Fault fault = planned;
-      Network network(network_spec("densenet121"), 14, {}, failing(inner, fault));
+      Network network(network_spec("densenet121"), 14, {},
+                      failing(inner, fault));
       network.parameters().initialize(1);
       const at::Tensor before = network.parameters().flat_values().clone();
       Profiler profiler;
@@ -220,35 +265,41 @@ TEST_CASE("a back end that fails ends the step, leaves nothing set, and the next
       options.profiler = &profiler;
       TrainStep step(network, *solo, options);
       INFO(entries.size() << " back ends; at " << planned.parameter);
-      const std::string text = error_of<std::runtime_error>(
-          [&] { step.run(parity_images(0), parity_labels(0), kEntries, 1e-3); });
+      const std::string text = error_of<std::runtime_error>([&] {
+        step.run(parity_images(0), parity_labels(0), kEntries, 1e-3);
+      });
       CHECK(text.find("failed on purpose at ") == 0);
       CHECK(fault.failures == 1);
       CHECK(!network.ticks());
-      CHECK(slot.phase == static_cast<std::uint32_t>(Phase::kOther));  // no span is open
+      CHECK(slot.phase ==
+            static_cast<std::uint32_t>(Phase::kOther));  // no span is open
       CHECK(at::equal(network.parameters().flat_values(), before));
       CHECK(step.optimizer().steps() == 0);
 
       fault = {};
       step.run(parity_images(1), parity_labels(1), kEntries, 1e-3);
-      CHECK(at::equal(network.parameters().flat_values(), expected.parameters().flat_values()));
-      CHECK(at::equal(network.parameters().flat_running(), expected.parameters().flat_running()));
+      CHECK(at::equal(network.parameters().flat_values(),
+                      expected.parameters().flat_values()));
+      CHECK(at::equal(network.parameters().flat_running(),
+                      expected.parameters().flat_running()));
     }
 }
 
-TEST_CASE("a step that fails on two ranks leaves no bucket of it to the next one") {
+TEST_CASE(
+    "a step that fails on two ranks leaves no bucket of it to the next one") {
   const BackendEntry engine = default_backends().front();
   const auto train = [&](bool with_failure) {
     std::vector<at::Tensor> values(2);
     std::vector<std::string> texts(2);
     ThreadWorld(2).run([&](Communicator& comm) {
       Fault fault;
-      Network network(network_spec("densenet121"), 14, {}, failing(engine, fault));
+      Network network(network_spec("densenet121"), 14, {},
+                      failing(engine, fault));
       network.parameters().initialize(1);
       TrainStep step(network, comm, many_buckets());
       const auto run = [&](int batch) {
-        step.run(parity_images(2 * batch + comm.rank()), parity_labels(2 * batch + comm.rank()),
-                 2 * kEntries, 1e-3);
+        step.run(parity_images(2 * batch + comm.rank()),
+                 parity_labels(2 * batch + comm.rank()), 2 * kEntries, 1e-3);
       };
       if (with_failure) {
         fault.parameter = "features.denseblock3.denselayer7.conv2.weight";
@@ -257,7 +308,8 @@ TEST_CASE("a step that fails on two ranks leaves no bucket of it to the next one
         fault = {};
       }
       run(1);
-      values[static_cast<std::size_t>(comm.rank())] = network.parameters().flat_values().clone();
+      values[static_cast<std::size_t>(comm.rank())] =
+          network.parameters().flat_values().clone();
     });
     for (const auto& text : texts) CHECK(text.empty() != with_failure);
     return values;

@@ -16,18 +16,20 @@ struct Outcome {
   at::Tensor logits, gradients;  // and batch statistics
 };
 
-Outcome run(Network& network, const at::Tensor& images, const at::Tensor& labels) {
-  const BinaryCrossEntropy loss(equal_weights(), network.parameters().flat_values().options());
+Outcome run(Network& network, const at::Tensor& images,
+            const at::Tensor& labels) {
+  const BinaryCrossEntropy loss(equal_weights(),
+                                network.parameters().flat_values().options());
   const at::Tensor logits = network.forward(images, Mode::kTraining);
-  network.backward(
-      loss(logits, labels.to(logits.scalar_type()), 1.0, static_cast<double>(labels.numel()))
-          .dlogits);
+  network.backward(loss(logits, labels.to(logits.scalar_type()), 1.0,
+                        static_cast<double>(labels.numel()))
+                       .dlogits);
   return {logits.to(at::kDouble),
           network.parameters().flat_gradients_and_statistics().to(at::kDouble)};
 }
 
-// Of the norms. Gradients that cancel to nothing (of a scale before another BatchNorm) are measured
-// against `least`.
+// Of the norms. Gradients that cancel to nothing (of a scale before another
+// BatchNorm) are measured against `least`.
 double relative(const at::Tensor& a, const at::Tensor& b, double least = 0) {
   return at::linalg_vector_norm(a - b).item<double>() /
          std::max(least, at::linalg_vector_norm(b).item<double>());
@@ -67,20 +69,26 @@ TEST_CASE("the engine's gradients in fp64 are those of ATen's operators") {
           return t.narrow(0, p.begin, p.end - p.begin);
         };
         INFO(p.name);
-        CHECK(relative(part(found.gradients), part(expected.gradients), 1e-4) < 1e-10);
+        CHECK(relative(part(found.gradients), part(expected.gradients), 1e-4) <
+              1e-10);
       }
       const std::int64_t size = network.parameters().size();
-      CHECK(relative(found.gradients.narrow(0, size, found.gradients.numel() - size),
-                     expected.gradients.narrow(0, size, found.gradients.numel() - size)) < 1e-10);
+      CHECK(relative(
+                found.gradients.narrow(0, size, found.gradients.numel() - size),
+                expected.gradients.narrow(
+                    0, size, found.gradients.numel() - size)) < 1e-10);
     }
   }
 }
 
-TEST_CASE("the engine's rounding errors are no larger than those of PyTorch's operators") {
+TEST_CASE(
+    "the engine's rounding errors are no larger than those of PyTorch's "
+    "operators") {
   const at::Tensor images = noise_images(8, 64), labels = parity_labels(0, 8);
   for (const char* arch : {"densenet121", "resnet50"}) {
     const auto outcome = [&](Precision precision, bool own_engine) {
-      Network network(network_spec(arch), 14, {.precision = precision, .own_engine = own_engine});
+      Network network(network_spec(arch), 14,
+                      {.precision = precision, .own_engine = own_engine});
       network.parameters().initialize(3);
       Outcome o = run(network, images, labels);
       o.gradients = o.gradients.narrow(0, 0, network.parameters().size());
@@ -88,14 +96,16 @@ TEST_CASE("the engine's rounding errors are no larger than those of PyTorch's op
     };
     const Outcome exact = outcome(Precision::kFp64, false);
     for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
-      const Outcome theirs = outcome(precision, false), ours = outcome(precision, true);
+      const Outcome theirs = outcome(precision, false),
+                    ours = outcome(precision, true);
       const double their_error = relative(theirs.gradients, exact.gradients),
                    our_error = relative(ours.gradients, exact.gradients);
-      INFO(arch << " " << choice_name(precision) << ": ours " << our_error << ", ATen's "
-                << their_error);
+      INFO(arch << " " << choice_name(precision) << ": ours " << our_error
+                << ", ATen's " << their_error);
       CHECK(our_error > 0);
       CHECK(our_error <= 1.2 * their_error);
-      CHECK(relative(ours.logits, exact.logits) <= 1.2 * relative(theirs.logits, exact.logits));
+      CHECK(relative(ours.logits, exact.logits) <=
+            1.2 * relative(theirs.logits, exact.logits));
     }
   }
 }
@@ -103,17 +113,19 @@ TEST_CASE("the engine's rounding errors are no larger than those of PyTorch's op
 TEST_CASE("the engine's results do not depend on the number of threads") {
   const int before = at::get_num_threads();
   for (const auto& [arch, precision] :
-       std::vector<std::pair<const char*, Precision>>{{"densenet121", Precision::kFp32},
-                                                      {"densenet121", Precision::kBf16},
-                                                      {"resnet50", Precision::kFp32},
-                                                      {"resnet50", Precision::kBf16}}) {
+       std::vector<std::pair<const char*, Precision>>{
+           {"densenet121", Precision::kFp32},
+           {"densenet121", Precision::kBf16},
+           {"resnet50", Precision::kFp32},
+           {"resnet50", Precision::kBf16}}) {
     Outcome first;
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
       Network network(network_spec(arch), 14, {.precision = precision});
       network.parameters().initialize(3);
       const Outcome o = run(network, noise_images(8, 64), parity_labels(0, 8));
-      INFO(arch << " " << choice_name(precision) << " " << threads << " threads");
+      INFO(arch << " " << choice_name(precision) << " " << threads
+                << " threads");
       if (threads == 1) first = o;
       CHECK(at::equal(o.logits, first.logits));
       CHECK(at::equal(o.gradients, first.gradients));
@@ -122,13 +134,16 @@ TEST_CASE("the engine's results do not depend on the number of threads") {
   at::set_num_threads(before);
 }
 
-TEST_CASE("inference by the engine gives ATen's logits, whatever the batch and the place in it") {
+TEST_CASE(
+    "inference by the engine gives ATen's logits, whatever the batch and the "
+    "place in it") {
   const at::Tensor images = noise_images(6, 64);
   for (const char* arch : {"densenet121", "resnet50"}) {
     std::vector<at::Tensor> logits;
     for (const bool own_engine : {false, true}) {
-      Network network(network_spec(arch), 14,
-                      {.precision = Precision::kFp64, .own_engine = own_engine});
+      Network network(
+          network_spec(arch), 14,
+          {.precision = Precision::kFp64, .own_engine = own_engine});
       network.parameters().initialize(3);
       run(network, images, parity_labels(0, 6));
       network.parameters().update_running();
@@ -142,7 +157,9 @@ TEST_CASE("inference by the engine gives ATen's logits, whatever the batch and t
   }
 }
 
-TEST_CASE("the engine's synchronized BatchNorm in fp32 stays near one rank with the whole batch") {
+TEST_CASE(
+    "the engine's synchronized BatchNorm in fp32 stays near one rank with the "
+    "whole batch") {
   const at::Tensor images = noise_images(8, 64), labels = parity_labels(3, 8);
   Network whole(network_spec("densenet121"), 14, {});
   whole.parameters().initialize(4);
@@ -152,7 +169,8 @@ TEST_CASE("the engine's synchronized BatchNorm in fp32 stays near one rank with 
     Network half(network_spec("densenet121"), 14, {.sync_batchnorm = &comm});
     half.parameters().initialize(4);
     logits[static_cast<std::size_t>(comm.rank())] =
-        run(half, images.narrow(0, comm.rank() * 4, 4), labels.narrow(0, comm.rank() * 4, 4))
+        run(half, images.narrow(0, comm.rank() * 4, 4),
+            labels.narrow(0, comm.rank() * 4, 4))
             .logits;
   });
   CHECK(relative(at::cat({logits[0], logits[1]}), expected.logits) < 1e-4);

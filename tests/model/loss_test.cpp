@@ -11,7 +11,8 @@ using namespace chexnet;
 namespace {
 
 const std::vector<double>& some_logits() {
-  static const std::vector<double> logits = {-700, -30, -2.5, -1e-9, 0, 1e-9, 0.7, 3, 40, 710};
+  static const std::vector<double> logits = {-700, -30, -2.5, -1e-9, 0,
+                                             1e-9, 0.7, 3,    40,    710};
   return logits;
 }
 
@@ -34,8 +35,10 @@ TEST_CASE("the loss of an entry has its class's weight and never overflows") {
   }
 }
 
-// Validation losses decide about best checkpoints and plateaus, so runs must read the same bits.
-TEST_CASE("the loss of an entry is to the last bit the stable form written out") {
+// Validation losses decide about best checkpoints and plateaus, so runs must
+// read the same bits.
+TEST_CASE(
+    "the loss of an entry is to the last bit the stable form written out") {
   constexpr double kUp = 1.7, kDown = 0.3;
   for (const double z : some_logits()) {
     const double small = std::log1p(std::exp(-std::abs(z)));
@@ -49,7 +52,8 @@ TEST_CASE("training's loss of a batch is the sum of its entries' losses") {
   const BinaryCrossEntropy loss(weights, at::TensorOptions(at::kDouble));
   double expected = 0;
   const auto rows = static_cast<std::int64_t>(some_logits().size());
-  at::Tensor logits = at::empty({rows, 2}, at::kDouble), labels = at::empty({rows, 2}, at::kDouble);
+  at::Tensor logits = at::empty({rows, 2}, at::kDouble),
+             labels = at::empty({rows, 2}, at::kDouble);
   for (std::int64_t i = 0; i < rows; ++i) {
     const double z = some_logits()[static_cast<std::size_t>(i)];
     const float label = i % 2 == 0 ? 1.0f : 0.0f;
@@ -57,7 +61,10 @@ TEST_CASE("training's loss of a batch is the sum of its entries' losses") {
     labels[i][0] = label;
     labels[i][1] = i % 3 == 0 ? NAN : 1 - label;
     expected += entry_loss(z, label, weights.positive[0], weights.negative[0]);
-    if (i % 3 != 0) expected += entry_loss(z, 1 - label, weights.positive[1], weights.negative[1]);
+    if (i % 3 != 0)
+      expected +=
+          entry_loss(z, 1 - label, weights.positive[1], weights.negative[1]);
   }
-  CHECK(loss(logits, labels, 1, 1).sum.item<double>() == Approx(expected).epsilon(1e-14));
+  CHECK(loss(logits, labels, 1, 1).sum.item<double>() ==
+        Approx(expected).epsilon(1e-14));
 }

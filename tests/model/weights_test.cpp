@@ -20,7 +20,9 @@ at::Tensor tensor_of(const Network& network, const std::string& name) {
   const Parameters& p = network.parameters();
   for (const auto& entry : p.list())
     if (entry.name == name)
-      return p.flat_values().narrow(0, entry.begin, entry.end - entry.begin).view(entry.shape);
+      return p.flat_values()
+          .narrow(0, entry.begin, entry.end - entry.begin)
+          .view(entry.shape);
   return {};
 }
 
@@ -28,20 +30,27 @@ const std::vector<std::string> kThree = {"A", "B", "C"};
 
 }  // namespace
 
-TEST_CASE("weights travel through safetensors, and what does not fit is named") {
+TEST_CASE(
+    "weights travel through safetensors, and what does not fit is named") {
   const ScratchFolder folder;
   const auto file = folder / "a.safetensors";
-  Network a(network_spec("densenet121"), 3, {}), b(network_spec("densenet121"), 3, {});
+  Network a(network_spec("densenet121"), 3, {}),
+      b(network_spec("densenet121"), 3, {});
   a.parameters().initialize(1);
   b.parameters().initialize(2);
   save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
-  CHECK(load_weights(SafetensorsFile(file), "a", kThree, b.parameters()).left_out_text().empty());
+  CHECK(load_weights(SafetensorsFile(file), "a", kThree, b.parameters())
+            .left_out_text()
+            .empty());
   CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
-  CHECK(at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
+  CHECK(
+      at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
 
   Network resnet(network_spec("resnet50"), 3, {});
-  const auto text = error_of<CheckpointError>(
-      [&] { load_weights(SafetensorsFile(file), "a.safetensors", kThree, resnet.parameters()); });
+  const auto text = error_of<CheckpointError>([&] {
+    load_weights(SafetensorsFile(file), "a.safetensors", kThree,
+                 resnet.parameters());
+  });
   CHECK(text.find("a.safetensors") != std::string::npos);
   CHECK(text.find("do not fit this network") != std::string::npos);
 
@@ -59,44 +68,56 @@ TEST_CASE("weights travel through safetensors, and what does not fit is named") 
     save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
     CHECK(error_of<CheckpointError>([&] {
             load_weights(SafetensorsFile(file), "a", kThree, b.parameters());
-          }).find("[weights] a: classifier.bias is not finite") != std::string::npos);
+          }).find("[weights] a: classifier.bias is not finite") !=
+          std::string::npos);
   }
 }
 
-TEST_CASE("a classifier's rows are taken over by name of finding, never by position") {
+TEST_CASE(
+    "a classifier's rows are taken over by name of finding, never by "
+    "position") {
   const ScratchFolder folder;
   const auto file = folder / "a.safetensors";
-  Network from(network_spec("densenet121"), 3, {}), to(network_spec("densenet121"), 3, {});
+  Network from(network_spec("densenet121"), 3, {}),
+      to(network_spec("densenet121"), 3, {});
   from.parameters().initialize(1);
   to.parameters().initialize(2);
   const std::string weight = "classifier.weight", bias = "classifier.bias";
   tensor_of(from, bias).copy_(at::arange(3, at::kFloat) + 1);
-  save_weights(file, from.parameters(), 3, knows("[\"Edema\", \"Effusion\", \"Hernia\"]"));
+  save_weights(file, from.parameters(), 3,
+               knows("[\"Edema\", \"Effusion\", \"Hernia\"]"));
   const at::Tensor before = tensor_of(to, weight).clone();
 
   const auto report = load_weights(SafetensorsFile(file), "a",
-                                   {"No Finding", "Edema", "Pleural Effusion"}, to.parameters());
-  CHECK(report.taken_text() == "classifier taken over by name: Edema, Pleural Effusion");
-  CHECK(report.left_out_text() == "started afresh: No Finding; of the file, not wanted: Hernia");
+                                   {"No Finding", "Edema", "Pleural Effusion"},
+                                   to.parameters());
+  CHECK(report.taken_text() ==
+        "classifier taken over by name: Edema, Pleural Effusion");
+  CHECK(report.left_out_text() ==
+        "started afresh: No Finding; of the file, not wanted: Hernia");
   CHECK(at::equal(tensor_of(to, weight)[0], before[0]));
   CHECK(at::equal(tensor_of(to, weight)[1], tensor_of(from, weight)[0]));
   CHECK(at::equal(tensor_of(to, weight)[2], tensor_of(from, weight)[1]));
   CHECK(tensor_of(to, bias)[0].item<float>() == 0);
   CHECK(tensor_of(to, bias)[2].item<float>() == 2);
-  CHECK(
-      at::equal(tensor_of(to, "features.conv0.weight"), tensor_of(from, "features.conv0.weight")));
+  CHECK(at::equal(tensor_of(to, "features.conv0.weight"),
+                  tensor_of(from, "features.conv0.weight")));
 }
 
-TEST_CASE("a classifier whose findings are not named starts afresh, whatever its size") {
+TEST_CASE(
+    "a classifier whose findings are not named starts afresh, whatever its "
+    "size") {
   const ScratchFolder folder;
   for (const std::int64_t outputs : {3, 1000}) {
     const auto file = folder / "a.safetensors";
-    Network from(network_spec("densenet121"), outputs, {}), to(network_spec("densenet121"), 3, {});
+    Network from(network_spec("densenet121"), outputs, {}),
+        to(network_spec("densenet121"), 3, {});
     from.parameters().initialize(1);
     to.parameters().initialize(2);
     save_weights(file, from.parameters(), 3, {});
     const at::Tensor before = tensor_of(to, "classifier.weight").clone();
-    const auto report = load_weights(SafetensorsFile(file), "a", kThree, to.parameters());
+    const auto report =
+        load_weights(SafetensorsFile(file), "a", kThree, to.parameters());
     CHECK(report.taken_text().empty());
     CHECK(report.left_out_text() ==
           "classifier of " + std::to_string(outputs) +

@@ -8,7 +8,9 @@ namespace {
 
 std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  for (auto at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1))
+    ++count;
   return count;
 }
 
@@ -49,19 +51,22 @@ TEST_CASE("the corners of the plot are the smallest and the largest values") {
 }
 
 TEST_CASE("a single point and equal values have a plot of finite numbers") {
-  for (const auto& svg : {svg_plot(plot_of({{5, 2}})), svg_plot(plot_of({{5, 2}, {6, 2}}))}) {
+  for (const auto& svg :
+       {svg_plot(plot_of({{5, 2}})), svg_plot(plot_of({{5, 2}, {6, 2}}))}) {
     CHECK_FALSE(svg.empty());
     CHECK(count_of(svg, "nan") + count_of(svg, "inf") == 0);
   }
 }
 
 TEST_CASE("few points are drawn one by one, many as a line with five ticks") {
-  CHECK(count_of(svg_plot(plot_of({{1, 1}, {2, 2}, {4, 3}})), "r=\"2.5\"") == 3);
+  CHECK(count_of(svg_plot(plot_of({{1, 1}, {2, 2}, {4, 3}})), "r=\"2.5\"") ==
+        3);
   std::vector<std::pair<double, double>> points;
   for (int i = 0; i < 13; ++i) points.emplace_back(i, i);
   const std::string svg = svg_plot(plot_of(points));
   CHECK(count_of(svg, "r=\"2.5\"") == 0);
-  CHECK(count_of(svg, "text-anchor=\"middle\"") == 6);  // five ticks and the name of the axis
+  CHECK(count_of(svg, "text-anchor=\"middle\"") ==
+        6);  // five ticks and the name of the axis
 }
 
 TEST_CASE("an axis from zero begins there, and a marked point has a ring") {
@@ -76,5 +81,6 @@ TEST_CASE("an axis from zero begins there, and a marked point has a ring") {
 }
 
 TEST_CASE("neighboring curves have different colors") {
-  for (std::size_t i = 0; i < 12; ++i) CHECK(curve_color(i) != curve_color(i + 1));
+  for (std::size_t i = 0; i < 12; ++i)
+    CHECK(curve_color(i) != curve_color(i + 1));
 }

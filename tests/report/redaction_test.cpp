@@ -24,10 +24,12 @@ TEST_CASE("hidden words go where they are whole, and only there") {
       {"on node17.site.example: down", "on HOST-1: down"},
       {"Jürgen Groß, Jürgen Großmann", "USER, Jürgen Großmann"},
       {"epoch 13", "epoch 13"},
-      {"patient 13 of 13, MRN=13: 13", "patient PATIENT of 13, MRN=PATIENT: PATIENT"},
+      {"patient 13 of 13, MRN=13: 13",
+       "patient PATIENT of 13, MRN=PATIENT: PATIENT"},
       {"Patient ID 13, 12 patients", "Patient ID PATIENT, 12 patients"},
       {"770001 7700012", "PATIENT 7700012"}};
-  for (const auto& [text, wanted] : cases) CHECK(redaction.of_text(text) == wanted);
+  for (const auto& [text, wanted] : cases)
+    CHECK(redaction.of_text(text) == wanted);
 }
 
 TEST_CASE("what looks like a name goes without being told") {
@@ -37,9 +39,11 @@ TEST_CASE("what looks like a name goes without being told") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"/home/mueller/table.csv:418: empty", "PATH:418: empty"},
       {"in /data/St. Elsewhere/nih/images/x y.png.", "in PATH."},
-      {"[decode] /other/Ann M Doe/x y.png: gone: 3.png", "[decode] PATH: gone: IMAGE"},
+      {"[decode] /other/Ann M Doe/x y.png: gone: 3.png",
+       "[decode] PATH: gone: IMAGE"},
       {"/data/St. Elsewhere/nihx", "PATH"},
-      {R"(train '/data/O'\''Brien pics/x.csv')", R"(train 'PATH'\''PATH FILE')"},
+      {R"(train '/data/O'\''Brien pics/x.csv')",
+       R"(train 'PATH'\''PATH FILE')"},
       {"s3://set/Ann M Doe/x.png: 403", "s3://PLACE: 403"},
       {"/usr/lib/libmpi.so.40 of /opt/mpi", "/usr/lib/libmpi.so.40 of PATH"},
       {"https://s3.st-elsewhere.org:9000/bucket/key?x", "https://PLACE"},
@@ -48,42 +52,51 @@ TEST_CASE("what looks like a name goes without being told") {
       {"1.2.840.113619.2.5", "UID"},
       {"00001234_003 00001234 1234", "ID ID 1234"},
       {"patient.jpg, mine.yaml, config.yaml", "IMAGE, FILE, config.yaml"}};
-  for (const auto& [text, wanted] : cases) CHECK(redaction.of_text(text) == wanted);
+  for (const auto& [text, wanted] : cases)
+    CHECK(redaction.of_text(text) == wanted);
 }
 
 TEST_CASE("JSON stays JSON, with its keys, numbers and events") {
   Redaction redaction;
-  for (const char* user : {"host", "train", "a1", "step"}) redaction.hide(user, "USER");
-  const std::string lines = R"({"event":"train","step":123456,"host":"a1","loss":null})"
-                            "\n{\"event\":\"tra a1";
-  CHECK(redaction.of_json(lines) == R"({"event":"train","step":123456,"host":"USER","loss":null})"
-                                    "\n{\"event\":\"tra USER\n");
-  const auto whole =
-      nlohmann::json::parse(redaction.of_json("{\n \"all\": [{\"host\": \"a1\"}]\n}\n"));
+  for (const char* user : {"host", "train", "a1", "step"})
+    redaction.hide(user, "USER");
+  const std::string lines =
+      R"({"event":"train","step":123456,"host":"a1","loss":null})"
+      "\n{\"event\":\"tra a1";
+  CHECK(redaction.of_json(lines) ==
+        R"({"event":"train","step":123456,"host":"USER","loss":null})"
+        "\n{\"event\":\"tra USER\n");
+  const auto whole = nlohmann::json::parse(
+      redaction.of_json("{\n \"all\": [{\"host\": \"a1\"}]\n}\n"));
   CHECK(whole["all"][0]["host"] == "USER");
 }
 
 TEST_CASE("a name goes as a whole, also where it holds blanks and quotes") {
   Redaction redaction;
   redaction.hide_path("/data/St. Elsewhere", "PATH");
-  for (const char* name : {"Vreni Zgraggen 3", "Kantonsspital Uri", "O'Brien=3;3.png", "train",
-                           "MRN 77003 Zgraggen.png", "Kantonsspital Uri/Vreni Zgraggen 3/a.bmp"})
+  for (const char* name :
+       {"Vreni Zgraggen 3", "Kantonsspital Uri", "O'Brien=3;3.png", "train",
+        "MRN 77003 Zgraggen.png", "Kantonsspital Uri/Vreni Zgraggen 3/a.bmp"})
     redaction.hide_name(name, "IMAGE");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"/data/St. Elsewhere/Vreni Zgraggen 3/scan.png: damaged", "PATH: damaged"},
+      {"/data/St. Elsewhere/Vreni Zgraggen 3/scan.png: damaged",
+       "PATH: damaged"},
       {"/data/St. Elsewhere/Vreni Zgraggen 3: no folder", "PATH: no folder"},
       {"/data/St. Elsewhere/Unknown Ann 3/scan.png: damaged", "PATH: damaged"},
-      {"/other/Kantonsspital Uri/Vreni Zgraggen 3/a.bmp: damaged", "PATH: damaged"},
+      {"/other/Kantonsspital Uri/Vreni Zgraggen 3/a.bmp: damaged",
+       "PATH: damaged"},
       {"/data/St. Elsewhere/O'Brien=3;3.png", "PATH"},
       {"/other/Ann Uster/O'Brien=3;3.png: damaged", "PATH: damaged"},
       {"Vreni Zgraggen 3/scan.png: damaged", "IMAGE: damaged"},
       {"O'Brien=3;3.png, O'Brien", "IMAGE, O'IMAGE"},
       {"MRN 77003 Zgraggen.png: damaged", "IMAGE: damaged"},
       {"in Uri, train split", "in IMAGE, train split"}};
-  for (const auto& [text, wanted] : cases) CHECK(redaction.of_text(text) == wanted);
+  for (const auto& [text, wanted] : cases)
+    CHECK(redaction.of_text(text) == wanted);
 }
 
-TEST_CASE("a config shows what the program gives to choose from, and no free text") {
+TEST_CASE(
+    "a config shows what the program gives to choose from, and no free text") {
   const std::string yaml = R"(run: {name: Uri, seed: 7, world_readable: false}
 secret: hunter2
 data:
@@ -119,7 +132,8 @@ launch:
 )");
   Redaction redaction;
   hide_config(yaml, redaction);
-  CHECK(redaction.of_text("mpirun --host icu-node7:2 -x TOKENX=hunter2 of Uri, icu-hosts") ==
+  CHECK(redaction.of_text(
+            "mpirun --host icu-node7:2 -x TOKENX=hunter2 of Uri, icu-hosts") ==
         "mpirun --host TEXT:2 -x TEXT=TEXT of RUN, PATH");
   CHECK(config_for_help("run: [") == "# no YAML\n");
 }

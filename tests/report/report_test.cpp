@@ -18,7 +18,8 @@ TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
     log.write("train", 1, {{"loss", 0.5}, {"epoch", std::int64_t{0}}});
     log.write("val", 2,
               {{"mean_auroc", std::nan("")},
-               {"auroc", std::map<std::string, double>{{"A", 0.7}, {"B", std::nan("")}}}});
+               {"auroc", std::map<std::string, double>{{"A", 0.7},
+                                                       {"B", std::nan("")}}}});
     log.write("train", 3, {{"loss", 0.4}});
   }
   {
@@ -30,7 +31,8 @@ TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
   const std::string text = read_text(folder / "metrics.jsonl");
   CHECK(text ==
         "{\"event\":\"train\",\"step\":1,\"loss\":0.5,\"epoch\":0}\n"
-        "{\"event\":\"val\",\"step\":2,\"mean_auroc\":null,\"auroc\":{\"A\":0.7,\"B\":null}}\n"
+        "{\"event\":\"val\",\"step\":2,\"mean_auroc\":null,\"auroc\":{\"A\":0."
+        "7,\"B\":null}}\n"
         "{\"event\":\"restart\",\"step\":2}\n");
 }
 
@@ -51,7 +53,8 @@ TEST_CASE("TensorBoard records are framed with masked checksums") {
     std::memcpy(&length, &bytes[at], 8);
     std::memcpy(&sum, &bytes[at + 8], 4);
     const auto masked = [](std::string_view part) {
-      const auto crc = crc32c(std::as_bytes(std::span(part.data(), part.size())));
+      const auto crc =
+          crc32c(std::as_bytes(std::span(part.data(), part.size())));
       return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
     };
     REQUIRE(sum == masked(std::string_view(bytes).substr(at, 8)));
@@ -78,8 +81,8 @@ TEST_CASE("the report names findings, escapes text and says what it is not") {
   scores.mean_auroc = 0.75;
   write_report(folder.path(), "a & b", {{"key", "\"v\""}}, {{"test", scores}});
   const std::string html = read_text(folder / "report.html");
-  for (const char* part :
-       {"A&lt;b&gt;", "0.7500", "not defined", "Not a medical device", "a &amp; b", "<polyline"}) {
+  for (const char* part : {"A&lt;b&gt;", "0.7500", "not defined",
+                           "Not a medical device", "a &amp; b", "<polyline"}) {
     INFO(part);
     CHECK(html.find(part) != std::string::npos);
   }
@@ -87,15 +90,17 @@ TEST_CASE("the report names findings, escapes text and says what it is not") {
 
 TEST_CASE("a torn line and lines that are no objects go at every start") {
   const ScratchFolder folder;
-  folder.write("metrics.jsonl",
-               "{\"event\":\"start\",\"step\":0}\n17\n[1]\n{\"event\":\"train\",\"st");
+  folder.write(
+      "metrics.jsonl",
+      "{\"event\":\"start\",\"step\":0}\n17\n[1]\n{\"event\":\"train\",\"st");
   {
     MetricsLog log(folder.path(), {});
     log.write("start", 0, {});
   }
   CHECK(read_text(folder / "metrics.jsonl") ==
         "{\"event\":\"start\",\"step\":0}\n{\"event\":\"start\",\"step\":0}\n");
-  folder.write("metrics.jsonl", "null\n3\n{\"event\":\"train\"}\n{\"step\":\"x\"}\n");
+  folder.write("metrics.jsonl",
+               "null\n3\n{\"event\":\"train\"}\n{\"step\":\"x\"}\n");
   write_report(folder.path(), "title", {}, {});
 }
 
@@ -103,12 +108,14 @@ TEST_CASE("what a resume does again leaves no second line") {
   const ScratchFolder folder;
   {
     MetricsLog log(folder.path(), {});
-    for (const char* event : {"checkpoint", "val", "final", "end"}) log.write(event, 5, {});
+    for (const char* event : {"checkpoint", "val", "final", "end"})
+      log.write(event, 5, {});
   }
   const auto path = folder / "metrics.jsonl";
   { MetricsLog log(folder.path(), {.step = 5}); }
   CHECK(read_text(path) ==
-        "{\"event\":\"checkpoint\",\"step\":5}\n{\"event\":\"val\",\"step\":5}\n");
+        "{\"event\":\"checkpoint\",\"step\":5}\n{\"event\":\"val\",\"step\":5}"
+        "\n");
   { MetricsLog log(folder.path(), {.step = 5, .evaluation_due = true}); }
   CHECK(read_text(path) == "{\"event\":\"checkpoint\",\"step\":5}\n");
 }
@@ -131,14 +138,18 @@ TEST_CASE("figures of a split have a tag of their own in TensorBoard") {
     MetricsLog log(folder.path(), {});
     for (const char* split : {"val", "test"})
       log.write("final", 9,
-                {{"split", std::string(split)}, {"loss", 0.5}, {"images", std::int64_t{4}}});
+                {{"split", std::string(split)},
+                 {"loss", 0.5},
+                 {"images", std::int64_t{4}}});
   }
   std::string bytes;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    if (entry.path().filename().string().starts_with("events.out")) bytes = read_text(entry.path());
+    if (entry.path().filename().string().starts_with("events.out"))
+      bytes = read_text(entry.path());
   CHECK(bytes.find("final/val/loss") != std::string::npos);
   CHECK(bytes.find("final/test/loss") != std::string::npos);
-  CHECK(bytes.find("final/test/images") != std::string::npos);  // whole numbers are figures too
+  CHECK(bytes.find("final/test/images") !=
+        std::string::npos);  // whole numbers are figures too
 }
 
 TEST_CASE("an error is kept with the run it ended, and nowhere else") {
@@ -148,9 +159,9 @@ TEST_CASE("an error is kept with the run it ended, and nowhere else") {
   folder.write("config.yaml", "");
   folder.write("metrics.jsonl", "{\"event\":\"train\",\"step\":7}\n{\"torn");
   write_error_event(folder.path(), 3, "gone");
-  CHECK(
-      read_text(folder / "metrics.jsonl")
-          .ends_with("\n{\"event\":\"error\",\"step\":7,\"exit_code\":3,\"sentence\":\"gone\"}\n"));
+  CHECK(read_text(folder / "metrics.jsonl")
+            .ends_with("\n{\"event\":\"error\",\"step\":7,\"exit_code\":3,"
+                       "\"sentence\":\"gone\"}\n"));
 }
 
 TEST_CASE("no text of a run becomes markup of its report") {
@@ -160,9 +171,11 @@ TEST_CASE("no text of a run becomes markup of its report") {
   scores.findings = {"</td><script>alert(1)</script>"};
   scores.auroc = {0.5};
   scores.positives = {1};
-  write_report(folder.path(), "<img src=x>", {{"<k>", "<v onload=\"x\">"}}, {{"<split>", scores}});
+  write_report(folder.path(), "<img src=x>", {{"<k>", "<v onload=\"x\">"}},
+               {{"<split>", scores}});
   const std::string html = read_text(folder / "report.html");
-  for (const char* part : {"<script", "<img", "<k>", "<v ", "<split>", "onload=\"x\""}) {
+  for (const char* part :
+       {"<script", "<img", "<k>", "<v ", "<split>", "onload=\"x\""}) {
     INFO(part);
     CHECK(html.find(part) == std::string::npos);
   }

@@ -14,18 +14,20 @@ using namespace chexnet;
 namespace {
 
 // A run folder with a start on this host, and further lines.
-std::filesystem::path make_run(const ScratchFolder& folder, const std::string& name,
-                               const Config& config, const std::string& lines) {
+std::filesystem::path make_run(const ScratchFolder& folder,
+                               const std::string& name, const Config& config,
+                               const std::string& lines) {
   folder.write(name + "/config.yaml", config_yaml(config));
   folder.write(name + "/metrics.jsonl",
-               "{\"event\":\"start\",\"step\":0,\"host\":\"" + host_name() + "\"}\n" + lines);
+               "{\"event\":\"start\",\"step\":0,\"host\":\"" + host_name() +
+                   "\"}\n" + lines);
   return folder / name;
 }
 
 std::string val_line(int step, double auroc, bool best) {
   return "{\"event\":\"val\",\"step\":" + std::to_string(step) +
-         ",\"mean_auroc\":" + std::to_string(auroc) + ",\"best\":\"" + (best ? "yes" : "no") +
-         "\"}\n";
+         ",\"mean_auroc\":" + std::to_string(auroc) + ",\"best\":\"" +
+         (best ? "yes" : "no") + "\"}\n";
 }
 
 std::string test_line(double auroc) {
@@ -43,9 +45,11 @@ TEST_CASE("a run that holds its lock runs, one that does not has died") {
     CHECK(summarize_run(run).state == "running");
   }
   CHECK(summarize_run(run).state == "died");
-  CHECK(summary_text(summarize_run(run)).find("was it killed?") != std::string::npos);
+  CHECK(summary_text(summarize_run(run)).find("was it killed?") !=
+        std::string::npos);
   // Locks of another host may not reach here.
-  folder.write("r/metrics.jsonl", "{\"event\":\"start\",\"step\":0,\"host\":\"elsewhere\"}\n");
+  folder.write("r/metrics.jsonl",
+               "{\"event\":\"start\",\"step\":0,\"host\":\"elsewhere\"}\n");
   CHECK(summarize_run(run).state == "running");
 }
 
@@ -55,9 +59,12 @@ TEST_CASE("lines of other types than a run writes are skipped") {
       folder, "r", {},
       "{\"event\":\"train\",\"step\":3,\"loss\":0.5}\n"
       "{\"event\":\"train\",\"step\":\"x\"}\n{\"event\":7,\"step\":9}\n"
-      "{\"event\":\"train\",\"step\":1e300}\n{\"event\":\"start\",\"host\":[]}\n"
-      "{\"event\":\"ranks\",\"own_ms_per_step\":{\"x\":1,\"0\":null,\"1\":\"y\"}}\n"
-      "{\"event\":\"straggler\",\"rank\":{}}\n{\"event\":\"error\",\"exit_code\":\"no\"}\n");
+      "{\"event\":\"train\",\"step\":1e300}\n{\"event\":\"start\",\"host\":[]}"
+      "\n"
+      "{\"event\":\"ranks\",\"own_ms_per_step\":{\"x\":1,\"0\":null,\"1\":"
+      "\"y\"}}\n"
+      "{\"event\":\"straggler\",\"rank\":{}}\n{\"event\":\"error\",\"exit_"
+      "code\":\"no\"}\n");
   folder.write("r/postmortem.json", "{\"sentence\":[],\"all_ranks\":[4]}");
   const RunLock lock(run);
   const RunSummary summary = summarize_run(run);
@@ -67,14 +74,17 @@ TEST_CASE("lines of other types than a run writes are skipped") {
   CHECK(summary.stragglers.empty());
 }
 
-TEST_CASE("a run that ended by an error says which; the next start takes it back") {
+TEST_CASE(
+    "a run that ended by an error says which; the next start takes it back") {
   const ScratchFolder folder;
   const std::string error =
-      "{\"event\":\"error\",\"step\":4,\"exit_code\":3,\"sentence\":\"data are gone\"}\n";
+      "{\"event\":\"error\",\"step\":4,\"exit_code\":3,\"sentence\":\"data are "
+      "gone\"}\n";
   const auto run = make_run(folder, "r", {}, error);
   const RunSummary summary = summarize_run(run);
   CHECK(summary.state == "failed");
-  CHECK(summary_text(summary).find("data are gone (exit 3)") != std::string::npos);
+  CHECK(summary_text(summary).find("data are gone (exit 3)") !=
+        std::string::npos);
   CHECK(summary_json(summary).find("\"exit_code\":3") != std::string::npos);
   make_run(folder, "r", {}, test_line(0.7) + error);
   CHECK(summarize_run(run).state == "finished");
@@ -84,16 +94,19 @@ TEST_CASE("a run that ended by an error says which; the next start takes it back
   CHECK(summarize_run(run).error.empty());
 }
 
-TEST_CASE("settings are compared by the test score of the checkpoint that each seed chose") {
+TEST_CASE(
+    "settings are compared by the test score of the checkpoint that each seed "
+    "chose") {
   const ScratchFolder folder;
   std::vector<RunSummary> runs;
   for (int seed = 1; seed <= 3; ++seed) {
     Config config;
     config.run.seed = seed;
     // checkpoint.best: loss chose the first; the larger second AUROC is noise.
-    runs.push_back(summarize_run(make_run(folder, "r" + std::to_string(seed), config,
-                                          val_line(3, 0.70, true) + val_line(6, 0.99, false) +
-                                              (seed < 3 ? test_line(0.6 + 0.1 * seed) : ""))));
+    runs.push_back(summarize_run(
+        make_run(folder, "r" + std::to_string(seed), config,
+                 val_line(3, 0.70, true) + val_line(6, 0.99, false) +
+                     (seed < 3 ? test_line(0.6 + 0.1 * seed) : ""))));
   }
   const auto groups = compare_runs(runs);
   REQUIRE(groups.size() == 1);
@@ -102,32 +115,40 @@ TEST_CASE("settings are compared by the test score of the checkpoint that each s
   CHECK(groups[0].test.sd == Approx(std::sqrt(0.005)));
   CHECK(groups[0].val.mean == Approx(0.70));
   CHECK(runs[0].best_step == 3);
-  CHECK(comparison_text(runs).find("0.7500 ± 0.0707 (n = 2)") != std::string::npos);
+  CHECK(comparison_text(runs).find("0.7500 ± 0.0707 (n = 2)") !=
+        std::string::npos);
 }
 
 TEST_CASE("a folder that cannot be looked at is an error of its own") {
   const ScratchFolder folder;
-  std::filesystem::create_symlink("loop", folder / "loop");  // ELOOP, for root too
+  std::filesystem::create_symlink("loop",
+                                  folder / "loop");  // ELOOP, for root too
   for (const std::string& error :
        {error_of<CheckpointError>([&] { find_runs(folder / "loop"); }),
         error_of<CheckpointError>([&] { summarize_run(folder / "loop"); })})
-    CHECK(error.find("Too many levels of symbolic links. Hint: ask the owner") !=
-          std::string::npos);
+    CHECK(
+        error.find("Too many levels of symbolic links. Hint: ask the owner") !=
+        std::string::npos);
 }
 
-TEST_CASE("a summary holds the last train line, the best evaluation and the slowest rank") {
+TEST_CASE(
+    "a summary holds the last train line, the best evaluation and the slowest "
+    "rank") {
   const ScratchFolder folder;
   Config config;
   config.train.batch = 10;
   const auto run =
       make_run(folder, "r", config,
-               "{\"event\":\"train\",\"step\":1,\"epoch\":0,\"loss\":0.9,\"images_per_s\":5}\n"
-               "{\"event\":\"train\",\"step\":6,\"epoch\":1,\"loss\":0.5,\"images_per_s\":20,"
+               "{\"event\":\"train\",\"step\":1,\"epoch\":0,\"loss\":0.9,"
+               "\"images_per_s\":5}\n"
+               "{\"event\":\"train\",\"step\":6,\"epoch\":1,\"loss\":0.5,"
+               "\"images_per_s\":20,"
                "\"steps\":4,\"data_wait_s\":0.5}\n" +
                    val_line(3, 0.6, true) + val_line(6, 0.7, false) +
                    "{\"event\":\"ranks\",\"step\":6,\"own_ms_per_step\":"
                    "{\"0\":100,\"1\":300,\"2\":150,\"x\":900,\"3\":null}}\n"
-                   "{\"event\":\"straggler\",\"step\":6,\"rank\":1,\"host\":\"h\",\"cause\":\"slow "
+                   "{\"event\":\"straggler\",\"step\":6,\"rank\":1,\"host\":"
+                   "\"h\",\"cause\":\"slow "
                    "disk\"}\n");
   const RunLock lock(run);
   const RunSummary summary = summarize_run(run);
@@ -140,7 +161,8 @@ TEST_CASE("a summary holds the last train line, the best evaluation and the slow
   CHECK(summary.val_auroc == Approx(0.6));
   CHECK(summary.slowest_rank == 1);
   CHECK(summary.slowest_ratio == Approx(2));  // 300 against a median of 150
-  CHECK(summary.stragglers == std::vector<std::string>{"rank 1 on h: slow disk"});
+  CHECK(summary.stragglers ==
+        std::vector<std::string>{"rank 1 on h: slow disk"});
   CHECK(summary_text(summary).find("at the best step, 3") != std::string::npos);
 }
 
@@ -148,25 +170,30 @@ TEST_CASE("the time to go follows from the steps that are left") {
   const ScratchFolder folder;
   Config config;
   config.train.batch = 10;
-  const auto run = make_run(folder, "r", config,
-                            "{\"event\":\"restart\",\"step\":0,\"total_steps\":100,\"ranks\":2}\n"
-                            "{\"event\":\"train\",\"step\":40,\"images_per_s\":20}\n");
+  const auto run = make_run(
+      folder, "r", config,
+      "{\"event\":\"restart\",\"step\":0,\"total_steps\":100,\"ranks\":2}\n"
+      "{\"event\":\"train\",\"step\":40,\"images_per_s\":20}\n");
   const RunLock lock(run);
   const RunSummary summary = summarize_run(run);
   CHECK(summary.seconds_to_go == Approx(30));
   CHECK(summary.ranks == 2);
   CHECK(summary.restarts == 1);
-  CHECK(summary_json(summary).find("\"seconds_to_go\":30") != std::string::npos);
+  CHECK(summary_json(summary).find("\"seconds_to_go\":30") !=
+        std::string::npos);
 }
 
-TEST_CASE("groups are named by the settings that differ, without name, folder and seed") {
+TEST_CASE(
+    "groups are named by the settings that differ, without name, folder and "
+    "seed") {
   const ScratchFolder folder;
   std::vector<RunSummary> runs;
   for (int i = 0; i < 4; ++i) {
     Config config;
     config.run.seed = i;
     config.train.lr = i < 2 ? 0.5 : 0.25;
-    runs.push_back(summarize_run(make_run(folder, "r" + std::to_string(i), config, "")));
+    runs.push_back(
+        summarize_run(make_run(folder, "r" + std::to_string(i), config, "")));
   }
   const auto groups = compare_runs(runs);
   REQUIRE(groups.size() == 2);
@@ -176,7 +203,8 @@ TEST_CASE("groups are named by the settings that differ, without name, folder an
   CHECK(groups[0].test.count == 0);
   CHECK(comparison_text(runs).find("train.lr=0.25") != std::string::npos);
   // One run has nobody to be compared with.
-  CHECK(comparison_text({runs[0]}).find("settings that differ") == std::string::npos);
+  CHECK(comparison_text({runs[0]}).find("settings that differ") ==
+        std::string::npos);
 }
 
 TEST_CASE("runs are found directly below a folder, in order of name") {
@@ -185,7 +213,8 @@ TEST_CASE("runs are found directly below a folder, in order of name") {
   folder.write("note/readme", "");
   const auto runs = find_runs(folder.path());
   CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
-  CHECK(find_runs(folder / "a") == std::vector<std::filesystem::path>{folder / "a"});
+  CHECK(find_runs(folder / "a") ==
+        std::vector<std::filesystem::path>{folder / "a"});
   CHECK(error_of<CheckpointError>([&] {
           find_runs(folder / "note");
         }).find("neither a run nor a folder of runs") != std::string::npos);

@@ -15,7 +15,8 @@ using nlohmann::json;
 
 namespace {
 
-// Two ranks, each with one span on the main thread and one bucket. Rank 1's clock shows 100 s less.
+// Two ranks, each with one span on the main thread and one bucket. Rank 1's
+// clock shows 100 s less.
 json timeline_of_two_ranks(const std::filesystem::path& path) {
   ThreadWorld(2).run([&](Communicator& comm) {
     Profiler profiler;
@@ -23,7 +24,8 @@ json timeline_of_two_ranks(const std::filesystem::path& path) {
     const double start = comm.rank() == 0 ? 1000 : 900;
     profiler.add({"forward", -1, 0, start + comm.rank(), start + 2});
     profiler.add({"bucket", 4, 1, start + 2, start + 2.5});
-    profiler.add({phase_name(Phase::kAllReduceWait), -1, 0, start + 2 + comm.rank(), start + 4});
+    profiler.add({phase_name(Phase::kAllReduceWait), -1, 0,
+                  start + 2 + comm.rank(), start + 4});
     profiler.add({"too many", -1, 0, start, start});
     write_timeline(comm, profiler, comm.rank() == 0 ? 0 : 100, path);
   });
@@ -32,13 +34,16 @@ json timeline_of_two_ranks(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("spans of all ranks stand on one clock that begins with the first of them") {
+TEST_CASE(
+    "spans of all ranks stand on one clock that begins with the first of "
+    "them") {
   const ScratchFolder folder;
   const json events = timeline_of_two_ranks(folder / "timeline.json");
   std::map<std::pair<int, std::string>, std::pair<double, double>> spans;
   for (const auto& e : events)
     if (e.at("ph") == "X")
-      spans[{e.at("pid").get<int>(), e.at("name").get<std::string>()}] = {e.at("ts"), e.at("dur")};
+      spans[{e.at("pid").get<int>(), e.at("name").get<std::string>()}] = {
+          e.at("ts"), e.at("dur")};
   REQUIRE(spans.size() == 6);
   const auto is_at = [&](int rank, const char* name, double ts, double dur) {
     const auto& [begin, length] = spans.at({rank, name});
@@ -51,7 +56,9 @@ TEST_CASE("spans of all ranks stand on one clock that begins with the first of t
   is_at(1, "bucket 4", 2e6, 5e5);
 }
 
-TEST_CASE("each bucket has a row of its own, and rank 0 shows when each rank was ready") {
+TEST_CASE(
+    "each bucket has a row of its own, and rank 0 shows when each rank was "
+    "ready") {
   const ScratchFolder folder;
   const json events = timeline_of_two_ranks(folder / "timeline.json");
   std::set<std::string> rows, ready;
@@ -71,15 +78,19 @@ TEST_CASE("each bucket has a row of its own, and rank 0 shows when each rank was
 TEST_CASE("ranks of one host find that their clocks agree") {
   ThreadWorld(3).run([](Communicator& comm) {
     const double offset = clock_offset_s(comm);
-    if (std::abs(offset) > 1) throw DeviceError("clocks differ by " + std::to_string(offset));
+    if (std::abs(offset) > 1)
+      throw DeviceError("clocks differ by " + std::to_string(offset));
   });
 }
 
-TEST_CASE("the spans of all ranks fit into one gather, however many ranks there are") {
+TEST_CASE(
+    "the spans of all ranks fit into one gather, however many ranks there "
+    "are") {
   for (const int ranks : {1, 2, 40, 107, 1000, 10000}) {
     const std::size_t events = timeline_events(ranks);
     CHECK(events > 0);
     CHECK(events <= 200'000);
-    CHECK(events * static_cast<std::size_t>(ranks) * 200 < std::size_t{1} << 31);
+    CHECK(events * static_cast<std::size_t>(ranks) * 200 < std::size_t{1}
+                                                               << 31);
   }
 }

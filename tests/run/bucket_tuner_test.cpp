@@ -14,7 +14,8 @@ namespace {
 using StepTime = std::function<double(double bucket_mb, int step_of_size)>;
 
 // Tunes to the end; returns how many steps each size was given.
-std::map<double, int> tune(BucketTuner& tuner, Communicator& comm, const StepTime& time) {
+std::map<double, int> tune(BucketTuner& tuner, Communicator& comm,
+                           const StepTime& time) {
   std::map<double, int> steps;
   for (int i = 0; i < 1000 && !tuner.done(); ++i) {
     const double bucket_mb = tuner.bucket_mb();
@@ -25,10 +26,12 @@ std::map<double, int> tune(BucketTuner& tuner, Communicator& comm, const StepTim
 
 }  // namespace
 
-TEST_CASE("each bucket size has the same number of steps and the shortest wins") {
+TEST_CASE(
+    "each bucket size has the same number of steps and the shortest wins") {
   const auto solo = solo_communicator();
   BucketTuner tuner;
-  const auto steps = tune(tuner, *solo, [](double mb, int) { return mb == 8 ? 0.9 : 1.0; });
+  const auto steps =
+      tune(tuner, *solo, [](double mb, int) { return mb == 8 ? 0.9 : 1.0; });
   CHECK(tuner.done());
   CHECK(tuner.bucket_mb() == 8);
   CHECK(steps.size() == 6);
@@ -55,7 +58,8 @@ TEST_CASE("a single slow step of a bucket size does not speak against it") {
   CHECK(tuner.bucket_mb() == 32);
 }
 
-TEST_CASE("all ranks take the bucket size that is best for the slowest of them") {
+TEST_CASE(
+    "all ranks take the bucket size that is best for the slowest of them") {
   const auto chosen = rank_results(3, [](Communicator& comm) {
     BucketTuner tuner;
     // 4 MB is the shortest on ranks 0 and 1 and by far the longest on rank 2.
@@ -71,7 +75,8 @@ TEST_CASE("all ranks take the bucket size that is best for the slowest of them")
 TEST_CASE("a step says whether the next has another bucket size") {
   const auto solo = solo_communicator();
   BucketTuner tuner;
-  for (int s = 1; s < BucketTuner::kStepsEach; ++s) CHECK_FALSE(tuner.step(1, *solo));
+  for (int s = 1; s < BucketTuner::kStepsEach; ++s)
+    CHECK_FALSE(tuner.step(1, *solo));
   const double first = tuner.bucket_mb();
   CHECK(tuner.step(1, *solo));
   CHECK(tuner.bucket_mb() != first);

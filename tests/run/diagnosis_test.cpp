@@ -11,10 +11,21 @@ TEST_CASE("the limit follows the tests of the articles") {
     int workers;
   };
   const std::vector<Case> cases = {
-      // The loader is slower than the network; without preprocessing it is hardly faster: disk.
-      {{.whole = 95, .read = 120, .load = 100, .load_one = 50, .same_batch = 400}, Limit::kDisk, 9},
+      // The loader is slower than the network; without preprocessing it is
+      // hardly faster: disk.
+      {{.whole = 95,
+        .read = 120,
+        .load = 100,
+        .load_one = 50,
+        .same_batch = 400},
+       Limit::kDisk,
+       9},
       // … and much faster: decode.
-      {{.whole = 95, .read = 5000, .load = 100, .load_one = 50, .same_batch = 400},
+      {{.whole = 95,
+        .read = 5000,
+        .load = 100,
+        .load_one = 50,
+        .same_batch = 400},
        Limit::kDecode,
        9},
       {{.whole = 300,

@@ -47,16 +47,22 @@ TEST_CASE("a time limit is read as batch systems write times") {
   CHECK_FALSE(JobClock::configured_s(limited("")));
   CHECK(JobClock::configured_s(limited("2:00:00")) == 2 * kHour);
   CHECK(JobClock::configured_s(limited("1-12:00:00")) == 36 * kHour);
-  const auto text = error_of<ConfigError>([] { JobClock::configured_s(limited("soon")); });
+  const auto text =
+      error_of<ConfigError>([] { JobClock::configured_s(limited("soon")); });
   CHECK(text.find("launch.time_limit: 'soon'") != std::string::npos);
 }
 
 TEST_CASE("a limit that cannot be read is told when the clock is made") {
-  CHECK_FALSE(error_of<ConfigError>([] { JobClock clock(limited("2 hours")); }).empty());
+  CHECK_FALSE(error_of<ConfigError>([] {
+                JobClock clock(limited("2 hours"));
+              }).empty());
 }
 
-TEST_CASE("a limit counts from the first start by hand, not from that of the restarted ranks") {
-  const Variable parent("CHEXNET_PARENT", std::to_string(system_time_s() - 3 * kHour));
+TEST_CASE(
+    "a limit counts from the first start by hand, not from that of the "
+    "restarted ranks") {
+  const Variable parent("CHEXNET_PARENT",
+                        std::to_string(system_time_s() - 3 * kHour));
   const JobClock clock(limited("10:00:00"));
   const auto left = clock.left_s();
   REQUIRE(left);
@@ -65,7 +71,8 @@ TEST_CASE("a limit counts from the first start by hand, not from that of the res
 }
 
 TEST_CASE("a limit that has passed leaves less than nothing") {
-  const Variable parent("CHEXNET_PARENT", std::to_string(system_time_s() - 3 * kHour));
+  const Variable parent("CHEXNET_PARENT",
+                        std::to_string(system_time_s() - 3 * kHour));
   const auto left = JobClock(limited("1:00:00")).left_s();
   REQUIRE(left);
   CHECK(*left < 0);

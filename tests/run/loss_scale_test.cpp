@@ -4,7 +4,9 @@
 
 using namespace chexnet;
 
-TEST_CASE("the fp16 loss scale halves on overflow and doubles after 2,000 good steps") {
+TEST_CASE(
+    "the fp16 loss scale halves on overflow and doubles after 2,000 good "
+    "steps") {
   LossScale s = LossScale::for_fp16();
   s.overflowed();
   CHECK(s.value == 32768);

@@ -9,12 +9,14 @@ using namespace chexnet;
 namespace {
 
 RankWorld rank_of(FailureHandlers& handlers, int& aborted_with) {
-  return {solo_communicator(), handlers, [&](int code) { aborted_with = code; }};
+  return {solo_communicator(), handlers,
+          [&](int code) { aborted_with = code; }};
 }
 
 }  // namespace
 
-TEST_CASE("a world that ends normally leaves nothing that could end other ranks") {
+TEST_CASE(
+    "a world that ends normally leaves nothing that could end other ranks") {
   FailureHandlers handlers;
   int aborted_with = 0;
   {
@@ -29,7 +31,8 @@ TEST_CASE("a world that ends normally leaves nothing that could end other ranks"
   CHECK(aborted_with == 0);
 }
 
-TEST_CASE("an exception that leaves a world leaves the abort to who catches it") {
+TEST_CASE(
+    "an exception that leaves a world leaves the abort to who catches it") {
   FailureHandlers handlers;
   int aborted_with = 0, noted = 0;
   const std::string text = error_of<DataError>([&] {
@@ -46,7 +49,8 @@ TEST_CASE("an exception that leaves a world leaves the abort to who catches it")
   CHECK(aborted_with == 3);
 }
 
-TEST_CASE("a world made and ended while another exception is handled ends normally") {
+TEST_CASE(
+    "a world made and ended while another exception is handled ends normally") {
   FailureHandlers handlers;
   int aborted_with = 0;
   try {

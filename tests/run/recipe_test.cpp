@@ -25,13 +25,15 @@ TEST_CASE("a frozen backbone's BatchNorms see nothing of a batch") {
   Config config;
   config.model.freeze_backbone = true;
   config.model.sync_batchnorm = true;
-  CHECK(batchnorm_text(config, 64, 4) == "running statistics (frozen backbone)");
+  CHECK(batchnorm_text(config, 64, 4) ==
+        "running statistics (frozen backbone)");
 }
 
 TEST_CASE("a weighted loss says that scores are then no probabilities") {
   TrainConfig config;
   CHECK(loss_text(config) == "unweighted binary cross-entropy");
-  for (const auto weighting : {LossWeighting::kPosWeight, LossWeighting::kBalanced}) {
+  for (const auto weighting :
+       {LossWeighting::kPosWeight, LossWeighting::kBalanced}) {
     config.loss_weights = weighting;
     const std::string text = loss_text(config);
     CHECK(text.find(choice_name(weighting)) != std::string::npos);

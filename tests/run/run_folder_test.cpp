@@ -32,8 +32,9 @@ struct Place {
   void run_to(std::int64_t step) const {
     RunFolder folder = open(Resume::kNo);
     folder.claim(config);
-    folder.store().save(step, R"({"step": 1})",
-                        [](const fs::path& files) { write_atomically(files / "x", "x"); });
+    folder.store().save(step, R"({"step": 1})", [](const fs::path& files) {
+      write_atomically(files / "x", "x");
+    });
   }
 };
 
@@ -51,7 +52,9 @@ TEST_CASE("a run without a name of its folder is in runs") {
   CHECK(run_folder_of(config) == fs::path("/elsewhere"));
 }
 
-TEST_CASE("a start that failed before it claimed its folder refuses nothing to the next") {
+TEST_CASE(
+    "a start that failed before it claimed its folder refuses nothing to the "
+    "next") {
   const Place place;
   { const RunFolder failed = place.open(Resume::kNo); }
   CHECK(fs::is_directory(place.scratch / "run/log"));
@@ -69,13 +72,16 @@ TEST_CASE("a folder that holds a run is not started afresh by accident") {
   CHECK(place.refusal(Resume::kAuto).empty());
 }
 
-TEST_CASE("a folder without a checkpoint is resumed only by auto, which starts afresh") {
+TEST_CASE(
+    "a folder without a checkpoint is resumed only by auto, which starts "
+    "afresh") {
   const Place place;
   CHECK(has(place.refusal(Resume::kYes), "no checkpoint to resume from"));
   CHECK_FALSE(place.open(Resume::kAuto).checkpoint());
 }
 
-TEST_CASE("a resume goes on from the newest checkpoint with the batch of the run") {
+TEST_CASE(
+    "a resume goes on from the newest checkpoint with the batch of the run") {
   Place place;
   place.run_to(7);
   place.config.run.log_every = 3;  // may change
@@ -87,7 +93,9 @@ TEST_CASE("a resume goes on from the newest checkpoint with the batch of the run
   CHECK(folder.has_seen_data());
 }
 
-TEST_CASE("a resume with a config that may not change is refused with the differences") {
+TEST_CASE(
+    "a resume with a config that may not change is refused with the "
+    "differences") {
   Place place;
   place.run_to(7);
   place.config.model.arch = "resnet50";
@@ -96,14 +104,17 @@ TEST_CASE("a resume with a config that may not change is refused with the differ
   CHECK(has(text, "resnet50"));
 }
 
-TEST_CASE("tables that another place names were not seen by the run that is resumed") {
+TEST_CASE(
+    "tables that another place names were not seen by the run that is "
+    "resumed") {
   Place place;
   place.run_to(7);
   place.config.data.images = {"/another/disk"};
   CHECK_FALSE(place.open(Resume::kYes).has_seen_data());
 }
 
-TEST_CASE("a STOP file asks the run that finds it, and not the start after it") {
+TEST_CASE(
+    "a STOP file asks the run that finds it, and not the start after it") {
   const Place place;
   {
     const RunFolder folder = place.open(Resume::kNo);

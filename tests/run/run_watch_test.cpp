@@ -17,8 +17,9 @@ namespace {
 constexpr int kWindow = 10;  // steps between two exchanges of the ranks
 
 const std::vector<PlacementRow>& two_hosts() {
-  static const std::vector<PlacementRow> rows = {{.rank = 0, .host = "north"},
-                                                 {.rank = 1, .host = "south", .gpu = "V100"}};
+  static const std::vector<PlacementRow> rows = {
+      {.rank = 0, .host = "north"},
+      {.rank = 1, .host = "south", .gpu = "V100"}};
   return rows;
 }
 
@@ -27,7 +28,8 @@ void work(Profiler& profiler, Phase phase, int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
-std::vector<nlohmann::json> events(const ScratchFolder& folder, const std::string& kind) {
+std::vector<nlohmann::json> events(const ScratchFolder& folder,
+                                   const std::string& kind) {
   std::vector<nlohmann::json> found;
   for_each_event(read_text(folder / "metrics.jsonl"),
                  [&](const nlohmann::json& event, const std::string&) {
@@ -36,11 +38,11 @@ std::vector<nlohmann::json> events(const ScratchFolder& folder, const std::strin
   return found;
 }
 
-// `windows` of steps on two ranks; `step` does a rank's work in its profiler, or outside of it.
-// Returns the summaries of the ranks.
+// `windows` of steps on two ranks; `step` does a rank's work in its profiler,
+// or outside of it. Returns the summaries of the ranks.
 using Step = std::function<void(int rank, Profiler& profiler, RunWatch& watch)>;
-std::vector<std::string> watch_two_ranks(const ScratchFolder& folder, int windows,
-                                         const Step& step) {
+std::vector<std::string> watch_two_ranks(const ScratchFolder& folder,
+                                         int windows, const Step& step) {
   MetricsLog metrics(folder.path(), {});
   return rank_results(2, [&](Communicator& comm) {
     Profiler profiler;
@@ -56,7 +58,9 @@ std::vector<std::string> watch_two_ranks(const ScratchFolder& folder, int window
 
 }  // namespace
 
-TEST_CASE("a rank that computes longer than the others is named once, with its host") {
+TEST_CASE(
+    "a rank that computes longer than the others is named once, with its "
+    "host") {
   const ScratchFolder folder;
   watch_two_ranks(folder, 5, [](int rank, Profiler& profiler, RunWatch&) {
     work(profiler, Phase::kForward, rank == 1 ? 12 : 1);
@@ -90,8 +94,9 @@ TEST_CASE("what lies between two steps and is skipped is nobody's pace") {
 
 TEST_CASE("the first exchange writes what is known of every rank") {
   const ScratchFolder folder;
-  watch_two_ranks(folder, 1,
-                  [](int, Profiler& profiler, RunWatch&) { work(profiler, Phase::kForward, 1); });
+  watch_two_ranks(folder, 1, [](int, Profiler& profiler, RunWatch&) {
+    work(profiler, Phase::kForward, 1);
+  });
   const auto system = events(folder, "system");
   REQUIRE(system.size() == 1);
   CHECK(system[0]["step"] == kWindow);
@@ -102,10 +107,11 @@ TEST_CASE("the first exchange writes what is known of every rank") {
 
 TEST_CASE("the table of ranks is drawn on rank 0 with every rank's host") {
   const ScratchFolder folder;
-  const auto summaries = watch_two_ranks(folder, 1, [](int rank, Profiler& profiler, RunWatch&) {
-    work(profiler, Phase::kForward, 1);
-    if (rank == 1) work(profiler, Phase::kDataWait, 2);
-  });
+  const auto summaries =
+      watch_two_ranks(folder, 1, [](int rank, Profiler& profiler, RunWatch&) {
+        work(profiler, Phase::kForward, 1);
+        if (rank == 1) work(profiler, Phase::kDataWait, 2);
+      });
   CHECK(summaries[0].find("north") != std::string::npos);
   CHECK(summaries[0].find("south") != std::string::npos);
   CHECK(summaries[1].empty());

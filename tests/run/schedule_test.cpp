@@ -35,7 +35,9 @@ TEST_CASE("the learning rate follows scaling and schedule in images") {
   CHECK(learning_rate(c, 64, 2560, 640, Plateau{.factor = 0.25}) == 0.25);
 }
 
-TEST_CASE("warm-up starts above 0, ends at the full rate, and schedules count from its end") {
+TEST_CASE(
+    "warm-up starts above 0, ends at the full rate, and schedules count from "
+    "its end") {
   TrainConfig c;
   c.lr = 1;
   c.epochs = 10;

@@ -31,12 +31,16 @@ TEST_CASE("the state of a run survives JSON") {
   CHECK((t.validation_sha256 == "aa" && t.evaluation_due && !t.complete));
   CHECK(t.origin == "from B\xef\xbf\xbd.safetensors");
   CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
-  CHECK(std::isinf(TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
-  CHECK(error_of<CheckpointError>([] { TrainState::from_json("{}", "folder"); }).find("folder") !=
-        std::string::npos);
+  CHECK(std::isinf(
+      TrainState::from_json(TrainState{}.to_json(), "x").plateau.best));
+  CHECK(error_of<CheckpointError>([] {
+          TrainState::from_json("{}", "folder");
+        }).find("folder") != std::string::npos);
 }
 
-TEST_CASE("another validation split starts best, plateau and early stop afresh, not the rate") {
+TEST_CASE(
+    "another validation split starts best, plateau and early stop afresh, not "
+    "the rate") {
   TrainState s;
   s.epoch = 5;
   s.best = 0.7;
@@ -46,5 +50,6 @@ TEST_CASE("another validation split starts best, plateau and early stop afresh, 
   s.forget_validation();
   CHECK(std::isnan(s.best));
   CHECK((s.best_step == -1 && s.best_epoch == 5 && s.epochs_without_best == 0));
-  CHECK((s.plateau.factor == 0.1 && std::isinf(s.plateau.best) && s.plateau.bad == 0));
+  CHECK((s.plateau.factor == 0.1 && std::isinf(s.plateau.best) &&
+         s.plateau.bad == 0));
 }

@@ -1,4 +1,5 @@
-// Containers: known by their names, and entries of every kind through text and bounds.
+// Containers: known by their names, and entries of every kind through text and
+// bounds.
 #include <zlib.h>
 
 #include <algorithm>
@@ -57,10 +58,13 @@ TEST_CASE("a container is known by its name") {
   CHECK_FALSE(is_index_file("x/index.png"));
 }
 
-TEST_CASE("each kind has a word of its own in an index, and files and packs have no entries") {
+TEST_CASE(
+    "each kind has a word of its own in an index, and files and packs have no "
+    "entries") {
   std::vector<std::string> heads;
   for (int k = 0; k <= static_cast<int>(ContainerKind::kLast); ++k) {
-    const std::string head = index_head(static_cast<ContainerKind>(k), {"a", 9});
+    const std::string head =
+        index_head(static_cast<ContainerKind>(k), {"a", 9});
     CHECK(std::ranges::find(heads, head) == heads.end());
     heads.push_back(head);
   }
@@ -73,16 +77,18 @@ TEST_CASE("each kind has a word of its own in an index, and files and packs have
   CHECK_FALSE(std::filesystem::exists(path + ".index"));
 }
 
-TEST_CASE("entries with all fields come back from text, whatever their container") {
-  const std::vector<Entry> entries = {{.name = "a\tb\n.png", .offset = 1, .length = 2, .crc32c = 3},
-                                      {.name = "b",
-                                       .offset = 4,
-                                       .length = 5,
-                                       .stored = 6,
-                                       .skip = 7,
-                                       .bit = 3,
-                                       .crc32c = 8,
-                                       .window = {{0, 255}, {32767, 1}}}};
+TEST_CASE(
+    "entries with all fields come back from text, whatever their container") {
+  const std::vector<Entry> entries = {
+      {.name = "a\tb\n.png", .offset = 1, .length = 2, .crc32c = 3},
+      {.name = "b",
+       .offset = 4,
+       .length = 5,
+       .stored = 6,
+       .skip = 7,
+       .bit = 3,
+       .crc32c = 8,
+       .window = {{0, 255}, {32767, 1}}}};
   CHECK(entries_of_text(all_fields_text(entries), "x") == entries);
   std::string changed = all_fields_text(entries);
   changed[changed.size() / 2] ^= 1;
@@ -93,13 +99,19 @@ TEST_CASE("an entry lies inside its container, to the byte") {
   const Entry last{.offset = 90, .length = 10};
   CHECK(is_possible(last, ContainerKind::kTar, 100));
   CHECK_FALSE(is_possible(last, ContainerKind::kTar, 99));
-  CHECK_FALSE(is_possible({.offset = 101, .length = 0}, ContainerKind::kTar, 100));
-  CHECK_FALSE(is_possible({.offset = 1, .length = UINT64_MAX}, ContainerKind::kTar, 100));
-  CHECK_FALSE(is_possible({.length = kLargestImage + 1}, ContainerKind::kTar, UINT64_MAX));
+  CHECK_FALSE(
+      is_possible({.offset = 101, .length = 0}, ContainerKind::kTar, 100));
+  CHECK_FALSE(is_possible({.offset = 1, .length = UINT64_MAX},
+                          ContainerKind::kTar, 100));
+  CHECK_FALSE(is_possible({.length = kLargestImage + 1}, ContainerKind::kTar,
+                          UINT64_MAX));
   // A record has 12 bytes before its data and 4 behind.
-  CHECK(is_possible({.offset = 50, .length = 34}, ContainerKind::kTfrecord, 100));
-  CHECK_FALSE(is_possible({.offset = 50, .length = 35}, ContainerKind::kTfrecord, 100));
-  CHECK_FALSE(is_possible({.offset = 90, .length = 0}, ContainerKind::kTfrecord, 100));
+  CHECK(
+      is_possible({.offset = 50, .length = 34}, ContainerKind::kTfrecord, 100));
+  CHECK_FALSE(
+      is_possible({.offset = 50, .length = 35}, ContainerKind::kTfrecord, 100));
+  CHECK_FALSE(
+      is_possible({.offset = 90, .length = 0}, ContainerKind::kTfrecord, 100));
   const Entry gz{.offset = 90, .length = 1000, .stored = 10};
   CHECK(is_possible(gz, ContainerKind::kTarGz, 100));
   CHECK_FALSE(is_possible(gz, ContainerKind::kTarGz, 99));
@@ -120,7 +132,8 @@ TEST_CASE("a member ends with its deflate stream: no trailer is needed") {
   for (int i = 0; i < 5000; ++i) text += "image " + std::to_string(i % 77);
   const auto stream = deflated(text);
   std::vector<std::byte> content;
-  for (const std::size_t skip : {std::size_t{0}, std::size_t{1}, std::size_t{4000}}) {
+  for (const std::size_t skip :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4000}}) {
     Entry entry;
     entry.skip = skip;
     entry.length = text.size() - skip;

@@ -27,7 +27,8 @@ class Server {
     socklen_t size = sizeof address;
     REQUIRE(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
     REQUIRE(::listen(socket_, 8) == 0);
-    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address),
+                          &size) == 0);
     port_ = ntohs(address.sin_port);
     if (!answer_.empty()) thread_ = std::jthread([this] { serve(); });
   }
@@ -38,11 +39,14 @@ class Server {
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/x"; }
+  std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(port_) + "/x";
+  }
 
  private:
   void serve() const {
-    for (int fd = 0; (fd = ::accept(socket_, nullptr, nullptr)) >= 0; ::close(fd)) {
+    for (int fd = 0; (fd = ::accept(socket_, nullptr, nullptr)) >= 0;
+         ::close(fd)) {
       char request[4096];
       if (::read(fd, request, sizeof request) <= 0) continue;
       if (::write(fd, answer_.data(), answer_.size()) <= 0) continue;
@@ -62,8 +66,10 @@ HttpRequest request_to(const Server& server) {
 
 }  // namespace
 
-TEST_CASE("a request for secrets passes no proxy, whatever the environment says") {
-  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+TEST_CASE(
+    "a request for secrets passes no proxy, whatever the environment says") {
+  const Server server(
+      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
   ::setenv("http_proxy", "http://127.0.0.1:1", 1);
   HttpRequest request = request_to(server);
   std::vector<std::byte> body;
@@ -87,9 +93,11 @@ TEST_CASE("a stop ends an exchange with a server that says nothing") {
   CHECK(http_exchange(request, body).status == 0);
 }
 
-TEST_CASE("a part comes with its range, whatever the case of the header's name") {
+TEST_CASE(
+    "a part comes with its range, whatever the case of the header's name") {
   const Server server(
-      "HTTP/1.1 206 Partial Content\r\ncontent-RANGE:   bytes 5-8/100  \r\nContent-Length: 4\r\n"
+      "HTTP/1.1 206 Partial Content\r\ncontent-RANGE:   bytes 5-8/100  "
+      "\r\nContent-Length: 4\r\n"
       "Connection: close\r\n\r\nabcd");
   std::vector<std::byte> body;
   const HttpResponse response = http_exchange(request_to(server), body);
@@ -99,7 +107,8 @@ TEST_CASE("a part comes with its range, whatever the case of the header's name")
 }
 
 TEST_CASE("a body that ends before its length is no answer") {
-  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nabcd");
+  const Server server(
+      "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nabcd");
   std::vector<std::byte> body;
   const HttpResponse response = http_exchange(request_to(server), body);
   CHECK(response.status == 0);
@@ -108,7 +117,8 @@ TEST_CASE("a body that ends before its length is no answer") {
 
 TEST_CASE("more than was asked for ends the exchange, an error page is cut") {
   const std::string page(1001, 'x');
-  const std::string rest = "Content-Length: 1001\r\nConnection: close\r\n\r\n" + page;
+  const std::string rest =
+      "Content-Length: 1001\r\nConnection: close\r\n\r\n" + page;
   std::vector<std::byte> body;
   {
     const Server server("HTTP/1.1 200 OK\r\n" + rest);
@@ -121,7 +131,9 @@ TEST_CASE("more than was asked for ends the exchange, an error page is cut") {
   CHECK(body.size() <= 1000);
 }
 
-TEST_CASE("nobody who answers is a failure with its reason, and the next exchange works") {
+TEST_CASE(
+    "nobody who answers is a failure with its reason, and the next exchange "
+    "works") {
   std::vector<std::byte> body;
   HttpRequest nobody;
   nobody.url = "http://127.0.0.1:1/x";
@@ -129,7 +141,8 @@ TEST_CASE("nobody who answers is a failure with its reason, and the next exchang
   const HttpResponse refused = http_exchange(nobody, body);
   CHECK(refused.status == 0);
   CHECK_FALSE(refused.failure.empty());
-  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+  const Server server(
+      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
   CHECK(http_exchange(request_to(server), body).status == 200);
   nobody.url = "ftp://127.0.0.1/x";
   CHECK(http_exchange(nobody, body).status == 0);

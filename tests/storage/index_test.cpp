@@ -22,10 +22,12 @@ struct Archive {
   std::string index;
 
   // Text refers back, so entries of a tar.gz have a window.
-  explicit Archive(const std::string& suffix, const std::string& content = "image bytes ") {
+  explicit Archive(const std::string& suffix,
+                   const std::string& content = "image bytes ") {
     for (int i = 0; i < 30; ++i) {
       std::string text;
-      for (int k = 0; k < 3000; ++k) text += content + std::to_string(k % (7 + i));
+      for (int k = 0; k < 3000; ++k)
+        text += content + std::to_string(k % (7 + i));
       folder.write("in/" + std::to_string(i) + ".png", text);
     }
     path = (folder / ("x" + suffix)).string();
@@ -33,7 +35,8 @@ struct Archive {
     pack();
   }
   void pack() const {
-    const std::string command = "cd '" + (folder / "in").string() + "' && tar caf '" + path + "' *";
+    const std::string command =
+        "cd '" + (folder / "in").string() + "' && tar caf '" + path + "' *";
     REQUIRE(std::system(command.c_str()) == 0);
   }
   StoredFile file() const { return local_store()->list(path).front(); }
@@ -47,7 +50,8 @@ struct Read {
 Read read(const StoredFile& file, ContainerKind kind) {
   const auto store = local_store();
   std::uint64_t pieces = 0;
-  auto entries = container_entries(*store, file, kind, [&](std::uint64_t) { ++pieces; });
+  auto entries =
+      container_entries(*store, file, kind, [&](std::uint64_t) { ++pieces; });
   return {std::move(entries), pieces == 0};
 }
 
@@ -58,7 +62,9 @@ void write(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("an index with numbers that cannot be is ignored, and nothing is written outside") {
+TEST_CASE(
+    "an index with numbers that cannot be is ignored, and nothing is written "
+    "outside") {
   const Archive archive(".tar.gz");
   const StoredFile file = archive.file();
   const auto honest = read(file, ContainerKind::kTarGz).entries;
@@ -93,7 +99,9 @@ TEST_CASE("an index with numbers that cannot be is ignored, and nothing is writt
   Entry bad = honest[3];
   bad.window = {{40000, 1}};
   std::vector<std::byte> packed(bad.stored), content;
-  CHECK_FALSE(error_of<DataError>([&] { inflate_member(packed, bad, "x", content); }).empty());
+  CHECK_FALSE(error_of<DataError>([&] {
+                inflate_member(packed, bad, "x", content);
+              }).empty());
 }
 
 TEST_CASE("an index that others can write is not used") {
@@ -101,7 +109,8 @@ TEST_CASE("an index that others can write is not used") {
   const StoredFile file = archive.file();
   read(file, ContainerKind::kTar);
   REQUIRE(read(file, ContainerKind::kTar).from_index);
-  for (const fs::perms extra : {fs::perms::group_write, fs::perms::others_write}) {
+  for (const fs::perms extra :
+       {fs::perms::group_write, fs::perms::others_write}) {
     fs::permissions(archive.index, extra, fs::perm_options::add);
     CHECK_FALSE(read(file, ContainerKind::kTar).from_index);
     CHECK(read(file, ContainerKind::kTar).from_index);
@@ -131,7 +140,8 @@ TEST_CASE("whoever may read an archive may read its index") {
   CHECK((info.st_mode & 0777) == 0644);  // but only its owner may write it
 }
 
-TEST_CASE("an archive that was written again is indexed again, whatever its size") {
+TEST_CASE(
+    "an archive that was written again is indexed again, whatever its size") {
   const Archive archive(".tar", "image bytes ");
   const auto before = read(archive.file(), ContainerKind::kTar).entries;
   const StoredFile old = archive.file();
@@ -154,8 +164,9 @@ TEST_CASE("tabs and line ends in a member's name stay in their field") {
   const std::string name = "a\tb\n0\t512\t9.png";
   folder.write("in/" + name, "content");
   const std::string path = (folder / "x.tar").string();
-  REQUIRE(std::system(
-              ("cd '" + (folder / "in").string() + "' && tar cf '" + path + "' *").c_str()) == 0);
+  REQUIRE(std::system(("cd '" + (folder / "in").string() + "' && tar cf '" +
+                       path + "' *")
+                          .c_str()) == 0);
   const StoredFile file = local_store()->list(path).front();
   const auto first = read(file, ContainerKind::kTar);
   const auto second = read(file, ContainerKind::kTar);
@@ -165,7 +176,8 @@ TEST_CASE("tabs and line ends in a member's name stay in their field") {
   CHECK(second.entries == first.entries);
 }
 
-TEST_CASE("runs that index the same archive at once do not disturb each other") {
+TEST_CASE(
+    "runs that index the same archive at once do not disturb each other") {
   const Archive archive(".tar.gz");
   const StoredFile file = archive.file();
   std::atomic<int> right = 0;
@@ -173,11 +185,15 @@ TEST_CASE("runs that index the same archive at once do not disturb each other") 
     fs::remove(archive.index);
     std::vector<std::jthread> runs;
     for (int i = 0; i < 4; ++i)
-      runs.emplace_back([&] { right += read(file, ContainerKind::kTarGz).entries.size() == 30; });
+      runs.emplace_back([&] {
+        right += read(file, ContainerKind::kTarGz).entries.size() == 30;
+      });
   }
   CHECK(right == 20);
   CHECK(read(file, ContainerKind::kTarGz).from_index);
   int files = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(archive.folder.path())) ++files;
+  for ([[maybe_unused]] const auto& entry :
+       fs::directory_iterator(archive.folder.path()))
+    ++files;
   CHECK(files == 3);  // in, the archive, its index
 }

@@ -34,24 +34,30 @@ TEST_CASE("links that make loops end") {
   fs::create_directory_symlink("../a", folder / "b/to_a");
   fs::create_symlink("nowhere", folder / "a/dangling.png");
   int ticks = 0;
-  const auto files = local_store()->list(folder.path().string(), [&] { ++ticks; });
+  const auto files =
+      local_store()->list(folder.path().string(), [&] { ++ticks; });
   // Each folder by its own name and through the link of the other.
   CHECK(files.size() == 4);
   CHECK(ticks < 30);
   // Many links to one folder: it is listed under some of its names only.
   for (int i = 0; i < 100; ++i)
     fs::create_directory_symlink("a", folder / ("link" + std::to_string(i)));
-  CHECK(local_store()->list(folder.path().string()).size() <= 4 * Store::kMostNames);
+  CHECK(local_store()->list(folder.path().string()).size() <=
+        4 * Store::kMostNames);
 }
 
-TEST_CASE("a file that was written again has another version, a link to it the same inode") {
+TEST_CASE(
+    "a file that was written again has another version, a link to it the same "
+    "inode") {
   const ScratchFolder folder;
   const std::string path = folder.write("x.pack", "one");
   fs::create_symlink("x.pack", folder / "link.pack");
   const auto store = local_store();
   const StoredFile before = store->list(path).front();
-  CHECK(store->list((folder / "link.pack").string()).front().inode == before.inode);
-  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1));
+  CHECK(store->list((folder / "link.pack").string()).front().inode ==
+        before.inode);
+  fs::last_write_time(path,
+                      fs::last_write_time(path) + std::chrono::nanoseconds(1));
   const StoredFile after = store->list(path).front();
   CHECK(after.version != before.version);
   CHECK(after.inode != before.inode);
@@ -94,11 +100,14 @@ TEST_CASE("what is gone for long is an outage, what never was is absent") {
   const std::string path = (folder / "a.png").string();
   CHECK(error_of<OutageError>([&] {
           store->read_whole(path, bytes, kKnown);
-        }).find("was there when the run began, and is gone") != std::string::npos);
-  CHECK(error_of<AbsentError>([&] { store->read_whole(path, bytes); }).find("No such file") !=
+        }).find("was there when the run began, and is gone") !=
         std::string::npos);
-  CHECK(error_of<AbsentError>([&] { store->list(path); }).find("No such file") !=
-        std::string::npos);
+  CHECK(error_of<AbsentError>([&] {
+          store->read_whole(path, bytes);
+        }).find("No such file") != std::string::npos);
+  CHECK(error_of<AbsentError>([&] {
+          store->list(path);
+        }).find("No such file") != std::string::npos);
 }
 
 TEST_CASE("nobody waits for a file after a stop") {
@@ -110,9 +119,10 @@ TEST_CASE("nobody waits for a file after a stop") {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     stop.request_stop();
   });
-  CHECK_THROWS_AS(store->read_whole((folder / "a.png").string(), bytes,
-                                    {.stop = stop.get_token(), .was_there = true}),
-                  OutageError);
+  CHECK_THROWS_AS(
+      store->read_whole((folder / "a.png").string(), bytes,
+                        {.stop = stop.get_token(), .was_there = true}),
+      OutageError);
 }
 
 TEST_CASE("a pipe, a device, a folder and a file of any size are no images") {
@@ -120,7 +130,8 @@ TEST_CASE("a pipe, a device, a folder and a file of any size are no images") {
   const auto store = local_store();
   const auto error = [&](const std::string& name) {
     std::vector<std::byte> bytes;
-    return error_of<DataError>([&] { store->read_whole((folder / name).string(), bytes, kKnown); });
+    return error_of<DataError>(
+        [&] { store->read_whole((folder / name).string(), bytes, kKnown); });
   };
   REQUIRE(::mkfifo((folder / "pipe.png").c_str(), 0600) == 0);
   fs::create_symlink("/dev/zero", folder / "zero.png");
@@ -129,5 +140,6 @@ TEST_CASE("a pipe, a device, a folder and a file of any size are no images") {
     CHECK(error(name).find("is no regular file") != std::string::npos);
   folder.write("huge.png", "");
   fs::resize_file(folder / "huge.png", kLargestWhole + 1);
-  CHECK(error("huge.png").find("more than is read at once") != std::string::npos);
+  CHECK(error("huge.png").find("more than is read at once") !=
+        std::string::npos);
 }

@@ -25,7 +25,8 @@ std::string logged(const std::function<void()>& action) {
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos;
+       at += part.size())
     ++found;
   return found;
 }

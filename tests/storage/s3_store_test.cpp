@@ -21,10 +21,13 @@ struct Answer {
 };
 
 Answer whole(const std::string& body) { return {{200, {}, {}}, body}; }
-Answer part(const std::string& range, const std::string& body) { return {{206, {}, range}, body}; }
+Answer part(const std::string& range, const std::string& body) {
+  return {{206, {}, range}, body};
+}
 Answer refusal(int status, const std::string& code) {
   return {{status, {}, {}},
-          "<Error><Code>" + code + "</Code><Message>Said the server.</Message></Error>"};
+          "<Error><Code>" + code +
+              "</Code><Message>Said the server.</Message></Error>"};
 }
 Answer failure(const std::string& why) { return {{0, why, {}}, ""}; }
 
@@ -36,14 +39,17 @@ struct Script {
   double clock_s = now_s();
   std::function<void()> at_pause = [] {};
 
-  std::unique_ptr<Store> store(const std::map<std::string, std::string>& variables = {},
-                               S3Options options = {}) {
+  std::unique_ptr<Store> store(
+      const std::map<std::string, std::string>& variables = {},
+      S3Options options = {}) {
     S3World world;
-    world.exchange = [this](const HttpRequest& request, std::vector<std::byte>& body) {
+    world.exchange = [this](const HttpRequest& request,
+                            std::vector<std::byte>& body) {
       requests.push_back(request);
       const Answer answer = answers.front();
       if (answers.size() > 1) answers.pop_front();
-      const auto bytes = std::as_bytes(std::span(answer.body.data(), answer.body.size()));
+      const auto bytes =
+          std::as_bytes(std::span(answer.body.data(), answer.body.size()));
       body.assign(bytes.begin(), bytes.end());
       return answer.response;
     };
@@ -55,18 +61,19 @@ struct Script {
     world.now_s = [this] { return clock_s; };
     if (options.endpoint.empty()) options.endpoint = "http://minio:9000";
     kept_ = variables;
-    return s3_store_in(std::move(world), options, [this](const char* name) -> const char* {
-      const auto found = kept_.find(name);
-      return found == kept_.end() ? nullptr : found->second.c_str();
-    });
+    return s3_store_in(
+        std::move(world), options, [this](const char* name) -> const char* {
+          const auto found = kept_.find(name);
+          return found == kept_.end() ? nullptr : found->second.c_str();
+        });
   }
 
  private:
   std::map<std::string, std::string> kept_;
 };
 
-const std::map<std::string, std::string> kKeys = {{"AWS_ACCESS_KEY_ID", "id"},
-                                                  {"AWS_SECRET_ACCESS_KEY", "secret"}};
+const std::map<std::string, std::string> kKeys = {
+    {"AWS_ACCESS_KEY_ID", "id"}, {"AWS_SECRET_ACCESS_KEY", "secret"}};
 
 std::string read(Store& store, std::uint64_t offset, std::uint64_t count) {
   std::vector<std::byte> bytes;
@@ -76,7 +83,9 @@ std::string read(Store& store, std::uint64_t offset, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("a range is asked for by its first and last byte, signed, at the endpoint") {
+TEST_CASE(
+    "a range is asked for by its first and last byte, signed, at the "
+    "endpoint") {
   Script script;
   script.answers = {part("bytes 5-8/100", "abcd")};
   const auto store = script.store(kKeys);
@@ -86,32 +95,39 @@ TEST_CASE("a range is asked for by its first and last byte, signed, at the endpo
   CHECK(request.url == "http://minio:9000/b/x.tar");
   CHECK(request.headers.at("range") == "bytes=5-8");
   CHECK(request.headers.at("host") == "minio:9000");
-  CHECK(request.headers.at("authorization").find("Credential=id/") != std::string::npos);
+  CHECK(request.headers.at("authorization").find("Credential=id/") !=
+        std::string::npos);
 }
 
 TEST_CASE(
-    "without credentials requests go unsigned, and a refusal says where keys were looked for") {
+    "without credentials requests go unsigned, and a refusal says where keys "
+    "were looked for") {
   Script script;
   script.answers = {refusal(403, "AccessDenied")};
   const auto store = script.store({{"HOME", "/nowhere"}});
   const std::string error = error_of<AbsentError>([&] { read(*store, 0, 4); });
   CHECK_FALSE(script.requests[0].headers.contains("authorization"));
-  CHECK(error.find("HTTP 403 AccessDenied: Said the server") != std::string::npos);
+  CHECK(error.find("HTTP 403 AccessDenied: Said the server") !=
+        std::string::npos);
   CHECK(error.find("/nowhere/.aws/credentials") != std::string::npos);
   CHECK(script.requests.size() == 1);
 }
 
-TEST_CASE("what may pass is tried again with growing pauses at random, and then it is an outage") {
+TEST_CASE(
+    "what may pass is tried again with growing pauses at random, and then it "
+    "is an outage") {
   for (const Answer& answer :
-       {refusal(503, "SlowDown"), refusal(500, "InternalError"), refusal(429, "TooManyRequests"),
-        refusal(408, "RequestTimeout"), failure("Connection reset by peer"),
-        failure("Operation too slow"), failure("transfer closed with bytes remaining")}) {
+       {refusal(503, "SlowDown"), refusal(500, "InternalError"),
+        refusal(429, "TooManyRequests"), refusal(408, "RequestTimeout"),
+        failure("Connection reset by peer"), failure("Operation too slow"),
+        failure("transfer closed with bytes remaining")}) {
     Script script;
     script.answers = {answer};
     S3Options options;
     options.attempts = 6;
     const auto store = script.store(kKeys, options);
-    const std::string error = error_of<OutageError>([&] { read(*store, 0, 4); });
+    const std::string error =
+        error_of<OutageError>([&] { read(*store, 0, 4); });
     INFO(error);
     CHECK(error.find("s3://b/x.tar") != std::string::npos);
     CHECK(error.find("after 6 attempts") != std::string::npos);
@@ -126,7 +142,8 @@ TEST_CASE("what may pass is tried again with growing pauses at random, and then 
 
 TEST_CASE("an outage that passes is no error") {
   Script script;
-  script.answers = {refusal(503, "SlowDown"), failure("timed out"), part("bytes 0-3/9", "abcd")};
+  script.answers = {refusal(503, "SlowDown"), failure("timed out"),
+                    part("bytes 0-3/9", "abcd")};
   const auto store = script.store(kKeys);
   CHECK(read(*store, 0, 4) == "abcd");
   CHECK(script.requests.size() == 3);
@@ -139,12 +156,16 @@ TEST_CASE("a stop ends the attempts") {
   std::stop_source stop;
   script.at_pause = [&] { stop.request_stop(); };
   std::vector<std::byte> bytes;
-  CHECK_THROWS_AS(store->read("s3://b/x", 0, 4, bytes, {.stop = stop.get_token()}), OutageError);
+  CHECK_THROWS_AS(
+      store->read("s3://b/x", 0, 4, bytes, {.stop = stop.get_token()}),
+      OutageError);
   CHECK(script.requests.size() == 2);
   CHECK(script.requests[0].stop.stop_possible());
 }
 
-TEST_CASE("a part of another range, or of another length than it says, is not taken") {
+TEST_CASE(
+    "a part of another range, or of another length than it says, is not "
+    "taken") {
   const std::map<std::string, std::string> wrong = {
       {"bytes 4-7/100", "abcd"},  // begins elsewhere
       {"bytes 5-9/100", "abcd"},  // says more than came
@@ -158,12 +179,15 @@ TEST_CASE("a part of another range, or of another length than it says, is not ta
     INFO(range);
     CHECK(error_of<DataError>([&] {
             read(*store, 5, 4);
-          }).find("asked for bytes=5-8, got '" + range + "'") != std::string::npos);
+          }).find("asked for bytes=5-8, got '" + range + "'") !=
+          std::string::npos);
     CHECK(script.requests.size() == 1);
   }
 }
 
-TEST_CASE("the end of an object may cut a part short, and behind it there is nothing") {
+TEST_CASE(
+    "the end of an object may cut a part short, and behind it there is "
+    "nothing") {
   Script script;
   script.answers = {part("bytes 98-99/100", "yz"), {{416, {}, {}}, "<Error/>"}};
   const auto store = script.store(kKeys);
@@ -173,7 +197,8 @@ TEST_CASE("the end of an object may cut a part short, and behind it there is not
   CHECK(script.requests.size() == 2);
 }
 
-TEST_CASE("a server that ignores ranges hands over wrong bytes: they are not taken") {
+TEST_CASE(
+    "a server that ignores ranges hands over wrong bytes: they are not taken") {
   Script script;
   script.answers = {whole("abcd")};
   const auto store = script.store(kKeys);
@@ -193,7 +218,9 @@ TEST_CASE("more bytes than were asked for end the read at once") {
   CHECK(script.requests.size() == 2);
 }
 
-TEST_CASE("a redirect and expired keys are refusals with their own hints, not tried again") {
+TEST_CASE(
+    "a redirect and expired keys are refusals with their own hints, not tried "
+    "again") {
   const std::map<int, std::pair<std::string, std::string>> cases = {
       {301, {"PermanentRedirect", "data.s3.region"}},
       {307, {"TemporaryRedirect", "data.s3.region"}},
@@ -203,15 +230,18 @@ TEST_CASE("a redirect and expired keys are refusals with their own hints, not tr
   for (const auto& [status, said] : cases) {
     Script script;
     script.answers = {refusal(status, said.first)};
-    const std::string error = error_of<AbsentError>([&] { read(*script.store(kKeys), 0, 4); });
+    const std::string error =
+        error_of<AbsentError>([&] { read(*script.store(kKeys), 0, 4); });
     INFO(error);
-    CHECK(error.find("HTTP " + std::to_string(status) + " " + said.first) != std::string::npos);
+    CHECK(error.find("HTTP " + std::to_string(status) + " " + said.first) !=
+          std::string::npos);
     CHECK(error.find(said.second, error.find("Hint: ")) != std::string::npos);
     CHECK(script.requests.size() == 1);
   }
 }
 
-TEST_CASE("a machine's own keys are fetched once, and again when they grow old") {
+TEST_CASE(
+    "a machine's own keys are fetched once, and again when they grow old") {
   Script script;
   const std::string role =
       R"({"AccessKeyId": "role-id", "SecretAccessKey": "s", "Token": "session"})";
@@ -240,20 +270,25 @@ TEST_CASE("a machine without a role, and one that is none, are told apart") {
   options.instance_metadata = true;
   Script script;
   script.answers = {refusal(404, "NotFound")};
-  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4), AbsentError);
+  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
+                  AbsentError);
   script.answers = {failure("timed out")};
-  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4), OutageError);
+  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
+                  OutageError);
   script.answers = {whole("token"), whole("role"), whole("no json")};
-  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4), AbsentError);
+  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
+                  AbsentError);
 }
 
 TEST_CASE("a listing is followed from page to page, below its prefix only") {
   const auto object = [](const std::string& key) {
-    return "<Contents><Key>" + key + "</Key><Size>7</Size><ETag>e</ETag></Contents>";
+    return "<Contents><Key>" + key +
+           "</Key><Size>7</Size><ETag>e</ETag></Contents>";
   };
   Script script;
   script.answers = {
-      whole("<R>" + object("set/a.png") + object("set/.hidden") + object("settings/b.png") +
+      whole("<R>" + object("set/a.png") + object("set/.hidden") +
+            object("settings/b.png") +
             "<NextContinuationToken>t+1</NextContinuationToken></R>"),
       whole("<R>" + object("set/sub/c.png") + object("set/") + "</R>")};
   int ticks = 0;
@@ -263,13 +298,16 @@ TEST_CASE("a listing is followed from page to page, below its prefix only") {
   CHECK(files[0].size == 7);
   CHECK(files[1].path == "s3://b/set/sub/c.png");
   CHECK(ticks == 2);
-  CHECK(script.requests[1].url.find("continuation-token=t%2B1") != std::string::npos);
+  CHECK(script.requests[1].url.find("continuation-token=t%2B1") !=
+        std::string::npos);
   script.answers = {whole("<R></R>")};
   CHECK_THROWS_AS(script.store(kKeys)->list("s3://b/set"), AbsentError);
 }
 
-TEST_CASE("an object exists when a byte of it can be read; no right to list is no") {
-  const std::map<int, bool> exists = {{206, true}, {416, true}, {404, false}, {403, false}};
+TEST_CASE(
+    "an object exists when a byte of it can be read; no right to list is no") {
+  const std::map<int, bool> exists = {
+      {206, true}, {416, true}, {404, false}, {403, false}};
   for (const auto& [status, wanted] : exists) {
     Script script;
     script.answers = {{{status, {}, {}}, ""}};
@@ -278,11 +316,14 @@ TEST_CASE("an object exists when a byte of it can be read; no right to list is n
   }
 }
 
-TEST_CASE("a path without a bucket and an endpoint that is no URL are errors of the config") {
+TEST_CASE(
+    "a path without a bucket and an endpoint that is no URL are errors of the "
+    "config") {
   Script script;
   const auto store = script.store(kKeys);
   std::vector<std::byte> bytes;
-  for (const char* path : {"s3://", "s3:///key", "s3://evil.org#/key", "s3://user@host/key"})
+  for (const char* path :
+       {"s3://", "s3:///key", "s3://evil.org#/key", "s3://user@host/key"})
     CHECK_THROWS_AS(store->read_whole(path, bytes), ConfigError);
   CHECK(script.requests.empty());
   S3Options options;
@@ -294,15 +335,18 @@ TEST_CASE("Amazon's buckets are hosts of their region") {
   Script script;
   script.answers = {whole("abcd")};
   S3World world;
-  world.exchange = [&](const HttpRequest& request, std::vector<std::byte>& body) {
+  world.exchange = [&](const HttpRequest& request,
+                       std::vector<std::byte>& body) {
     script.requests.push_back(request);
     body.clear();
     return HttpResponse{200, {}, {}};
   };
   S3Options options;
   options.region = "eu-west-3";
-  const auto store = s3_store_in(world, options, [](const char*) { return nullptr; });
+  const auto store =
+      s3_store_in(world, options, [](const char*) { return nullptr; });
   std::vector<std::byte> bytes;
   store->read_whole("s3://b/a b/../x.png", bytes);
-  CHECK(script.requests[0].url == "https://b.s3.eu-west-3.amazonaws.com/a%20b/../x.png");
+  CHECK(script.requests[0].url ==
+        "https://b.s3.eu-west-3.amazonaws.com/a%20b/../x.png");
 }

@@ -18,7 +18,8 @@ using namespace chexnet;
 
 namespace {
 
-// Files of many kinds: empty, tiny, texts that compress well, noise that does not, long names.
+// Files of many kinds: empty, tiny, texts that compress well, noise that does
+// not, long names.
 std::map<std::string, std::string> write_files(const ScratchFolder& folder) {
   std::map<std::string, std::string> files;
   Random random(3, Purpose::kTest, 9);
@@ -38,7 +39,9 @@ std::map<std::string, std::string> write_files(const ScratchFolder& folder) {
       if (content.size() > 40 && random.below(50) == 0)
         content += content.substr(content.size() - 40, 30);
     }
-    add("images/" + std::to_string(i) + (i == 7 ? std::string(150, 'n') : "") + ".png", content);
+    add("images/" + std::to_string(i) + (i == 7 ? std::string(150, 'n') : "") +
+            ".png",
+        content);
   }
   add("images/again.png", files["images/1.png"]);
   return files;
@@ -51,8 +54,9 @@ void check_all(const std::string& path, ContainerKind kind,
   read_bytes(path, whole);
   const StoredFile file{path, whole.size()};
   const auto none = [](std::uint64_t) {};
-  const auto entries = kind == ContainerKind::kTar ? tar_entries(*store, file, none)
-                                                   : tar_gz_entries(*store, file, none);
+  const auto entries = kind == ContainerKind::kTar
+                           ? tar_entries(*store, file, none)
+                           : tar_gz_entries(*store, file, none);
   CHECK(entries.size() == files.size());
   CHECK(entries_of_text(index_text(entries, kind, file), "x") == entries);
   for (const auto& e : entries) {
@@ -65,8 +69,8 @@ void check_all(const std::string& path, ContainerKind kind,
       inflate_member(packed, e, path, content);
     }
     REQUIRE(files.contains(e.name));
-    CHECK(std::string(reinterpret_cast<const char*>(content.data()), content.size()) ==
-          files.at(e.name));
+    CHECK(std::string(reinterpret_cast<const char*>(content.data()),
+                      content.size()) == files.at(e.name));
     CHECK(crc32c(content) == e.crc32c);
   }
 }
@@ -88,55 +92,69 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
     shell("gzip -c -" + std::string(level) + " ../gnu.tar > ../images.tar.gz");
     check_all(out + "/images.tar.gz", ContainerKind::kTarGz, files);
   }
-  // Several gzip members after each other, as parallel compressors write them, and zeros behind.
+  // Several gzip members after each other, as parallel compressors write them,
+  // and zeros behind.
   shell(
-      "split -b 100000 ../gnu.tar ../part. && for p in ../part.*; do gzip -c $p; done > "
+      "split -b 100000 ../gnu.tar ../part. && for p in ../part.*; do gzip -c "
+      "$p; done > "
       "../many.tar.gz && head -c 1000 /dev/zero >> ../many.tar.gz");
   check_all(out + "/many.tar.gz", ContainerKind::kTarGz, files);
   const auto store = local_store();
   std::vector<std::byte> bytes;
   read_bytes(out + "/images.tar.gz", bytes);
   for (const std::size_t size : {bytes.size() / 2, bytes.size() - 30}) {
-    const std::string path =
-        folder.write("cut.tar.gz", std::string(reinterpret_cast<const char*>(bytes.data()), size));
+    const std::string path = folder.write(
+        "cut.tar.gz",
+        std::string(reinterpret_cast<const char*>(bytes.data()), size));
     CHECK_FALSE(error_of<DataError>([&] {
                   tar_gz_entries(*store, {path, size}, [](std::uint64_t) {});
                 }).empty());
   }
   bytes[bytes.size() / 2] ^= std::byte{4};
   const std::string path = folder.write(
-      "bad.tar.gz", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+      "bad.tar.gz",
+      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   CHECK(error_of<DataError>([&] {
           tar_gz_entries(*store, {path, bytes.size()}, [](std::uint64_t) {});
         }).find("bad.tar.gz") != std::string::npos);
 }
 
-TEST_CASE("an archive without its end mark is refused, one block of zeros is enough") {
+TEST_CASE(
+    "an archive without its end mark is refused, one block of zeros is "
+    "enough") {
   const ScratchFolder folder;
   folder.write("in/a.png", std::string(700, 'a'));
   folder.write("in/b.png", std::string(300, 'b'));
-  REQUIRE(std::system(
-              ("cd " + (folder / "in").string() + " && tar cf ../x.tar a.png b.png").c_str()) == 0);
+  REQUIRE(std::system(("cd " + (folder / "in").string() +
+                       " && tar cf ../x.tar a.png b.png")
+                          .c_str()) == 0);
   std::vector<std::byte> whole;
   read_bytes(folder / "x.tar", whole);
   const auto read = [&](std::size_t size) {
-    const std::string path =
-        folder.write("cut.tar", std::string(reinterpret_cast<const char*>(whole.data()), size));
-    return tar_entries(*local_store(), {path, size}, [](std::uint64_t) {}).size();
+    const std::string path = folder.write(
+        "cut.tar",
+        std::string(reinterpret_cast<const char*>(whole.data()), size));
+    return tar_entries(*local_store(), {path, size}, [](std::uint64_t) {})
+        .size();
   };
   const std::size_t first = 512 + 1024, both = first + 512 + 512;
   for (const std::size_t size : {first, both})
-    CHECK(error_of<DataError>([&] { read(size); }).find("without its end mark") !=
-          std::string::npos);
-  CHECK(error_of<DataError>([&] { read(both + 100); }).find("cut off") != std::string::npos);
+    CHECK(error_of<DataError>([&] {
+            read(size);
+          }).find("without its end mark") != std::string::npos);
+  CHECK(error_of<DataError>([&] { read(both + 100); }).find("cut off") !=
+        std::string::npos);
   CHECK(read(both + 512) == 2);
 }
 
-TEST_CASE("a tar.gz of many tiny members is read a few times, not once a member") {
+TEST_CASE(
+    "a tar.gz of many tiny members is read a few times, not once a member") {
   const ScratchFolder folder;
   for (int i = 0; i < 3000; ++i)
     folder.write("in/" + std::to_string(i) + ".png", std::to_string(i));
-  REQUIRE(std::system(("cd " + folder.path().string() + " && tar czf x.tar.gz in").c_str()) == 0);
+  REQUIRE(
+      std::system(("cd " + folder.path().string() + " && tar czf x.tar.gz in")
+                      .c_str()) == 0);
   const std::string path = (folder / "x.tar.gz").string();
   CountingStore store;
   const StoredFile file = store.list(path).front();
@@ -149,9 +167,11 @@ TEST_CASE("a tar.gz of many tiny members is read a few times, not once a member"
     store.read(path, e.offset, e.stored, packed);
     inflate_member(packed, e, path, content);
     CHECK(crc32c(content) == e.crc32c);
-    CHECK(e.name == "in/" +
-                        std::string(reinterpret_cast<const char*>(content.data()), content.size()) +
-                        ".png");
+    CHECK(e.name ==
+          "in/" +
+              std::string(reinterpret_cast<const char*>(content.data()),
+                          content.size()) +
+              ".png");
   }
 }
 
@@ -161,28 +181,35 @@ TEST_CASE("members too large for an image are skipped") {
   folder.write("in/huge.csv", "");
   std::filesystem::resize_file(folder / "in/huge.csv", kLargestImage + 1);
   folder.write("in/z.png", "last");
-  REQUIRE(std::system(("cd " + (folder / "in").string() +
-                       " && tar c --sort=name a.png huge.csv z.png | gzip -1 > ../x.tar.gz")
-                          .c_str()) == 0);
+  REQUIRE(
+      std::system(
+          ("cd " + (folder / "in").string() +
+           " && tar c --sort=name a.png huge.csv z.png | gzip -1 > ../x.tar.gz")
+              .c_str()) == 0);
   const std::string path = (folder / "x.tar.gz").string();
   const auto store = local_store();
-  const auto entries = tar_gz_entries(*store, store->list(path).front(), [](std::uint64_t) {});
+  const auto entries =
+      tar_gz_entries(*store, store->list(path).front(), [](std::uint64_t) {});
   REQUIRE(entries.size() == 2);
   CHECK(entries[1].name == "z.png");
   std::vector<std::byte> packed, content;
   store->read(path, entries[1].offset, entries[1].stored, packed);
   inflate_member(packed, entries[1], path, content);
-  CHECK(std::string(reinterpret_cast<const char*>(content.data()), content.size()) == "last");
+  CHECK(std::string(reinterpret_cast<const char*>(content.data()),
+                    content.size()) == "last");
 }
 
 TEST_CASE("a damaged index file is noticed") {
-  const std::vector<Entry> entries = {{.name = "a.png", .offset = 512, .length = 9, .window = {}}};
-  const std::string good = index_text(entries, ContainerKind::kTar, {"a.tar", 2048});
+  const std::vector<Entry> entries = {
+      {.name = "a.png", .offset = 512, .length = 9, .window = {}}};
+  const std::string good =
+      index_text(entries, ContainerKind::kTar, {"a.tar", 2048});
   CHECK(entries_of_text(good, "x.index") == entries);
   for (std::size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);
     INFO(i);
-    CHECK_FALSE(error_of<DataError>([&] { entries_of_text(bad, "x.index"); }).empty());
+    CHECK_FALSE(
+        error_of<DataError>([&] { entries_of_text(bad, "x.index"); }).empty());
   }
 }

@@ -26,30 +26,34 @@ Example example_of(std::string_view image, std::string_view name) {
 TEST_CASE("an Example comes back as it was written") {
   const std::string data = encode_example(example_of("pixels", "a/b.png"));
   const Example back = decode_example(bytes_of(data), "x");
-  CHECK(std::string_view(reinterpret_cast<const char*>(back.image.data()), back.image.size()) ==
-        "pixels");
+  CHECK(std::string_view(reinterpret_cast<const char*>(back.image.data()),
+                         back.image.size()) == "pixels");
   CHECK(back.filename == "a/b.png");
   CHECK(back.labels == std::vector<std::int64_t>{0, 1, -1, 1});
-  CHECK(back.label_names == std::vector<std::string_view>{"Mass", "Edema", "Hernia", "Nodule"});
+  CHECK(back.label_names ==
+        std::vector<std::string_view>{"Mass", "Edema", "Hernia", "Nodule"});
   CHECK(example_image(bytes_of(data), "x").size() == 6);
   CHECK(error_of<DataError>([] {
           decode_example(bytes_of("no proto at all"), "shard record 3");
         }).find("shard record 3") != std::string::npos);
 }
 
-TEST_CASE("every flipped bit of a shard is reported with file, offset and record") {
+TEST_CASE(
+    "every flipped bit of a shard is reported with file, offset and record") {
   const ScratchFolder folder;
   std::string file;
   std::vector<std::size_t> starts;
   for (const char* name : {"one.png", "two.png", "three.png"}) {
     starts.push_back(file.size());
-    append_record(file, encode_example(example_of("some bytes of a picture", name)));
+    append_record(file,
+                  encode_example(example_of("some bytes of a picture", name)));
   }
   starts.push_back(file.size());
   const auto read = [&](const std::string& content) {
     const std::string path = folder.write("train-00000-of-00001", content);
     const auto store = local_store();
-    return tfrecord_entries(*store, {path, content.size()}, [](std::uint64_t) {});
+    return tfrecord_entries(*store, {path, content.size()},
+                            [](std::uint64_t) {});
   };
   const auto entries = read(file);
   REQUIRE(entries.size() == 3);
@@ -62,13 +66,16 @@ TEST_CASE("every flipped bit of a shard is reported with file, offset and record
     std::size_t record = 0;
     while (bit / 8 >= starts[record + 1]) ++record;
     INFO("bit " << bit << ": " << error);
-    CHECK(error.find("train-00000-of-00001: record " + std::to_string(record) + " at byte " +
-                     std::to_string(starts[record]) + ":") != std::string::npos);
+    CHECK(error.find("train-00000-of-00001: record " + std::to_string(record) +
+                     " at byte " + std::to_string(starts[record]) + ":") !=
+          std::string::npos);
   }
   for (std::size_t cut = 1; cut < file.size(); ++cut) {
-    if (std::ranges::find(starts, cut) != starts.end()) continue;  // whole records are a whole file
-    CHECK(error_of<DataError>([&] { read(file.substr(0, cut)); }).find("record") !=
-          std::string::npos);
+    if (std::ranges::find(starts, cut) != starts.end())
+      continue;  // whole records are a whole file
+    CHECK(error_of<DataError>([&] {
+            read(file.substr(0, cut));
+          }).find("record") != std::string::npos);
   }
 }
 

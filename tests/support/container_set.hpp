@@ -1,4 +1,5 @@
-// One phantom set in every kind of container, written once for all tests of a program.
+// One phantom set in every kind of container, written once for all tests of a
+// program.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +15,8 @@
 
 namespace chexnet {
 
-constexpr Preprocessing kContainerInput{40, 32, ResizeKind::kAntialias, 1'000'000};
+constexpr Preprocessing kContainerInput{40, 32, ResizeKind::kAntialias,
+                                        1'000'000};
 
 struct Containers {
   ScratchFolder folder;
@@ -32,14 +34,19 @@ struct Containers {
     DataConfig config;
     config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
     manifest = read_manifest(config);
-    for (std::uint32_t row = 0; row < manifest.size(); ++row) rows.push_back(row);
+    for (std::uint32_t row = 0; row < manifest.size(); ++row)
+      rows.push_back(row);
     places["folder"] = (folder / "set/images").string();
-    const std::string set = (folder / "set").string(), out = folder.path().string();
+    const std::string set = (folder / "set").string(),
+                      out = folder.path().string();
     std::filesystem::create_directories(folder / "gz");
-    REQUIRE(std::system(("cd " + set + " && tar cf " + out + "/all.tar images && tar czf " + out +
-                         "/gz/images_001.tar.gz $(ls -d images/*[0-4]_*.png) && tar czf " + out +
-                         "/gz/images_002.tar.gz $(ls -d images/*[5-9]_*.png)")
-                            .c_str()) == 0);
+    REQUIRE(
+        std::system(
+            ("cd " + set + " && tar cf " + out + "/all.tar images && tar czf " +
+             out +
+             "/gz/images_001.tar.gz $(ls -d images/*[0-4]_*.png) && tar czf " +
+             out + "/gz/images_002.tar.gz $(ls -d images/*[5-9]_*.png)")
+                .c_str()) == 0);
     places["tar"] = out + "/all.tar";
     places["tar.gz"] = out + "/gz";
     PackJob job;
@@ -55,7 +62,8 @@ struct Containers {
     write_records(job, manifest, source, *comm, [](auto, auto) {});
   }
   ImageSource open(const std::string& kind) {
-    return ImageSource(ImageIndex::scan(manifest, rows, {places.at(kind)}, stores), stores);
+    return ImageSource(
+        ImageIndex::scan(manifest, rows, {places.at(kind)}, stores), stores);
   }
 };
 

@@ -1,4 +1,5 @@
-// A local store that counts what is asked of it, and fails where a test says so.
+// A local store that counts what is asked of it, and fails where a test says
+// so.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,10 @@ namespace chexnet {
 class CountingStore final : public Store {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
-            std::vector<std::byte>& into, const ReadOptions& options = {}) override {
-    if (offset >= fails_from) throw OutageError("[test] " + path + ": the server went away");
+            std::vector<std::byte>& into,
+            const ReadOptions& options = {}) override {
+    if (offset >= fails_from)
+      throw OutageError("[test] " + path + ": the server went away");
     bytes += count;
     largest = std::max(largest, count);
     store_->read(path, offset, count, into, options);

@@ -1,4 +1,5 @@
-// Parameters, memory and a thread_pool for single layers of the engine, without LibTorch.
+// Parameters, memory and a thread_pool for single layers of the engine, without
+// LibTorch.
 #pragma once
 
 #include <map>
@@ -15,10 +16,14 @@ template <class S>
 class TestBed {
  public:
   using A = Accumulator<S>;
-  // `sizes`: elements of each parameter, and of each BatchNorm's mean, by name. Values are drawn.
-  TestBed(const std::map<std::string, int>& sizes, const std::map<std::string, int>& norms,
-          int threads, bool winograd, const std::string& instruction_set)
-      : thread_pool_(threads), winograd_(winograd), instruction_set_(instruction_set) {
+  // `sizes`: elements of each parameter, and of each BatchNorm's mean, by name.
+  // Values are drawn.
+  TestBed(const std::map<std::string, int>& sizes,
+          const std::map<std::string, int>& norms, int threads, bool winograd,
+          const std::string& instruction_set)
+      : thread_pool_(threads),
+        winograd_(winograd),
+        instruction_set_(instruction_set) {
     std::int64_t at = 0, statistic = 0;
     for (const auto& [name, size] : sizes) {
       locations_[name] = at;
@@ -37,10 +42,14 @@ class TestBed {
     parameters_.gradients = gradients.data();
     parameters_.running = running_.data();
     parameters_.batch_statistics = at;
-    parameters_.parameter = [this](const std::string& name) { return locations_.at(name); };
-    parameters_.statistics = [this](const std::string& name) { return statistics_.at(name); };
-    build.emplace(
-        Build<S>{kernels<S>(instruction_set_), parameters_, thread_pool_.size(), true, winograd_});
+    parameters_.parameter = [this](const std::string& name) {
+      return locations_.at(name);
+    };
+    parameters_.statistics = [this](const std::string& name) {
+      return statistics_.at(name);
+    };
+    build.emplace(Build<S>{kernels<S>(instruction_set_), parameters_,
+                           thread_pool_.size(), true, winograd_});
     build->moment = 1;
   }
 
@@ -51,9 +60,12 @@ class TestBed {
     const auto lay_out = [&](LinearAllocator& allocator) {
       Run<S> run{kernels<S>(instruction_set_), thread_pool_};
       run.training = true;
-      run.kept = allocator.take<std::byte>(static_cast<std::int64_t>(build->kept));
-      run.workspace = allocator.take<std::byte>(static_cast<std::int64_t>(build->workspace));
-      run.arena = allocator.take<std::byte>(static_cast<std::int64_t>(build->plan.bytes()));
+      run.kept =
+          allocator.take<std::byte>(static_cast<std::int64_t>(build->kept));
+      run.workspace = allocator.take<std::byte>(
+          static_cast<std::int64_t>(build->workspace));
+      run.arena = allocator.take<std::byte>(
+          static_cast<std::int64_t>(build->plan.bytes()));
       run.plan = &build->plan;
       return run;
     };

@@ -1,4 +1,5 @@
-// Places for tests: a scratch folder that goes away, and the X-rays where they are present.
+// Places for tests: a scratch folder that goes away, and the X-rays where they
+// are present.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +15,9 @@ namespace chexnet {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "chexnet-test-XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "chexnet-test-XXXXXX")
+            .string();
     path_ = mkdtemp(name.data());
   }
   ~ScratchFolder() {
@@ -23,7 +26,9 @@ class ScratchFolder {
   }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  std::filesystem::path operator/(const std::string& name) const {
+    return path_ / name;
+  }
   const std::filesystem::path& path() const { return path_; }
   std::string write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories((path_ / name).parent_path());
@@ -46,7 +51,8 @@ inline std::filesystem::path xray_folder() {
   return {};
 }
 
-// The text of the error that `action` throws, of the given type; empty when it throws nothing.
+// The text of the error that `action` throws, of the given type; empty when it
+// throws nothing.
 template <class Type, class Action>
 std::string error_of(Action action) {
   try {

@@ -1,5 +1,6 @@
-// A short training run on made-up pixels that PyTorch repeats from the same start: what the stored
-// reference was made of. scripts/reference/make_parity_dump.py is the other side.
+// A short training run on made-up pixels that PyTorch repeats from the same
+// start: what the stored reference was made of.
+// scripts/reference/make_parity_dump.py is the other side.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +14,9 @@
 
 namespace chexnet {
 
-// The rates are low: at 1e-3 (DenseNet with Adam) and 1e-4 (ResNet with SGD) this run on noise is
-// chaotic even in fp64, and PyTorch on an Intel and on an AMD processor, whose libraries add up in
-// another order, end 30 % apart.
+// The rates are low: at 1e-3 (DenseNet with Adam) and 1e-4 (ResNet with SGD)
+// this run on noise is chaotic even in fp64, and PyTorch on an Intel and on an
+// AMD processor, whose libraries add up in another order, end 30 % apart.
 struct ParityCase {
   std::string arch, optimizer;
   double lr;
@@ -29,13 +30,16 @@ inline const std::vector<ParityCase>& parity_cases() {
   return cases;
 }
 
-constexpr int kParitySteps = 20, kParityBatch = 6, kParitySize = 32, kParityFindings = 14;
+constexpr int kParitySteps = 20, kParityBatch = 6, kParitySize = 32,
+              kParityFindings = 14;
 
 inline at::Tensor parity_images(int step, int batch = kParityBatch) {
-  at::Tensor images = at::empty({batch, 1, kParitySize, kParitySize}, at::kByte);
+  at::Tensor images =
+      at::empty({batch, 1, kParitySize, kParitySize}, at::kByte);
   Random random(11, Purpose::kTest, static_cast<std::uint64_t>(step));
   for (std::int64_t i = 0; i < images.numel(); ++i)
-    images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(256));
+    images.data_ptr<std::uint8_t>()[i] =
+        static_cast<std::uint8_t>(random.below(256));
   return images;
 }
 inline at::Tensor parity_labels(int step, int batch = kParityBatch) {
@@ -46,7 +50,8 @@ inline at::Tensor parity_labels(int step, int batch = kParityBatch) {
   return labels;
 }
 inline LossWeights equal_weights() {
-  return {std::vector<double>(kParityFindings, 1.0), std::vector<double>(kParityFindings, 1.0)};
+  return {std::vector<double>(kParityFindings, 1.0),
+          std::vector<double>(kParityFindings, 1.0)};
 }
 
 }  // namespace chexnet

@@ -1,4 +1,5 @@
-// A data set of a few drawn X-rays and a config that trains on it within seconds.
+// A data set of a few drawn X-rays and a config that trains on it within
+// seconds.
 #pragma once
 
 #include <string>
@@ -37,7 +38,9 @@ struct PhantomRun {
     config.run.dir = (folder / "run").string();
   }
 
-  void damage(const std::string& image) const { folder.write("set/images/" + image, "no image"); }
+  void damage(const std::string& image) const {
+    folder.write("set/images/" + image, "no image");
+  }
 };
 
 }  // namespace chexnet

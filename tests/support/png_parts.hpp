@@ -22,8 +22,9 @@ inline void put_chunk(std::vector<std::byte>& out, const char* type,
   const std::size_t start = out.size();
   for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(type[i]));
   for (const auto b : body) out.push_back(static_cast<std::byte>(b));
-  put32(out, static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&out[start]),
-                                              static_cast<uInt>(out.size() - start))));
+  put32(out, static_cast<std::uint32_t>(
+                 crc32(0, reinterpret_cast<const Bytef*>(&out[start]),
+                       static_cast<uInt>(out.size() - start))));
 }
 
 inline std::vector<std::uint8_t> deflated(std::span<const std::uint8_t> raw) {
@@ -35,7 +36,8 @@ inline std::vector<std::uint8_t> deflated(std::span<const std::uint8_t> raw) {
 }
 
 // Signature and IHDR.
-inline std::vector<std::byte> png_head(int width, int height, std::uint8_t depth,
+inline std::vector<std::byte> png_head(int width, int height,
+                                       std::uint8_t depth,
                                        std::uint8_t color_type) {
   std::vector<std::byte> file;
   for (const char c : std::string_view("\x89PNG\r\n\x1a\n"))

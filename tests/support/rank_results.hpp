@@ -1,5 +1,5 @@
-// What each rank of a world of threads comes to, for the thread of the test to look at: Catch's
-// assertions belong to one thread.
+// What each rank of a world of threads comes to, for the thread of the test to
+// look at: Catch's assertions belong to one thread.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,10 @@
-// A world of ranks as threads of one process, for tests of collectives without MPI.
+// A world of ranks as threads of one process, for tests of collectives without
+// MPI.
 //
-// A rank may fail: from the moment its body throws, collectives of the others end with an error (a
-// HangError, as a deadline would give) instead of waiting for ever. The same holds when a rank has
-// returned and the others still wait for it.
+// A rank may fail: from the moment its body throws, collectives of the others
+// end with an error (a HangError, as a deadline would give) instead of waiting
+// for ever. The same holds when a rank has returned and the others still wait
+// for it.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +24,8 @@ namespace chexnet {
 
 class ThreadWorld {
  public:
-  explicit ThreadWorld(int size) : size_(size), pieces_(static_cast<std::size_t>(size)) {}
+  explicit ThreadWorld(int size)
+      : size_(size), pieces_(static_cast<std::size_t>(size)) {}
 
   // Runs `body` on each rank; rethrows what the first rank to fail has thrown.
   void run(const std::function<void(Communicator&)>& body) {
@@ -47,10 +50,12 @@ class ThreadWorld {
 
  private:
   // Every rank's bytes, on every rank.
-  std::vector<std::vector<std::byte>> exchange(int rank, std::span<const std::byte> bytes) {
+  std::vector<std::vector<std::byte>> exchange(
+      int rank, std::span<const std::byte> bytes) {
     {
       const std::lock_guard lock(mutex_);
-      pieces_[static_cast<std::size_t>(rank)].assign(bytes.begin(), bytes.end());
+      pieces_[static_cast<std::size_t>(rank)].assign(bytes.begin(),
+                                                     bytes.end());
     }
     meet();
     auto all = pieces_;  // nobody writes before the second meeting
@@ -70,7 +75,8 @@ class ThreadWorld {
     }
     changed_.wait(lock, [&] { return meetings_ != meeting || !left_.empty(); });
     if (meetings_ == meeting)
-      throw HangError("[threads] a collective without rank " + std::to_string(left_.front()));
+      throw HangError("[threads] a collective without rank " +
+                      std::to_string(left_.front()));
   }
 
   void leave(int rank, std::exception_ptr failure) {
@@ -85,7 +91,9 @@ class ThreadWorld {
     Rank(ThreadWorld& shared, int rank)
         : shared_(shared), world_{rank, shared.size_, rank, shared.size_} {}
     const World& world() const override { return world_; }
-    void start(const GradientBuffer& buffer) override { pending_.push_back(buffer); }
+    void start(const GradientBuffer& buffer) override {
+      pending_.push_back(buffer);
+    }
     void poll() override {}
     void finish() override {
       for (const auto& buffer : pending_) {
@@ -106,7 +114,8 @@ class ThreadWorld {
           if (r == 0)
             values[i] = value;
           else
-            values[i] = op == ReduceOp::kSum ? values[i] + value : std::max(values[i], value);
+            values[i] = op == ReduceOp::kSum ? values[i] + value
+                                             : std::max(values[i], value);
         }
       }
     }
@@ -114,7 +123,8 @@ class ThreadWorld {
       const auto all = shared_.exchange(world_.rank, bytes);
       std::ranges::copy(all[static_cast<std::size_t>(root)], bytes.begin());
     }
-    std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+    std::vector<std::vector<std::byte>> all_gather(
+        std::span<const std::byte> bytes) override {
       return shared_.exchange(world_.rank, bytes);
     }
     void barrier() override { shared_.exchange(world_.rank, {}); }
@@ -123,7 +133,8 @@ class ThreadWorld {
    private:
     template <class T>
     void mean(T* values, std::size_t count) {
-      const auto all = shared_.exchange(world_.rank, std::as_bytes(std::span(values, count)));
+      const auto all = shared_.exchange(
+          world_.rank, std::as_bytes(std::span(values, count)));
       for (std::size_t i = 0; i < count; ++i) {
         T sum = 0;
         for (const auto& piece : all) {
@@ -140,7 +151,8 @@ class ThreadWorld {
   };
 
   int size_;
-  std::mutex mutex_;  // guards what follows; pieces_ are read between two meetings without it
+  std::mutex mutex_;  // guards what follows; pieces_ are read between two
+                      // meetings without it
   std::condition_variable changed_;
   std::vector<std::vector<std::byte>> pieces_;  // [rank]
   int arrived_ = 0, meetings_ = 0;

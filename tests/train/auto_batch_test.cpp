@@ -12,7 +12,8 @@ TEST_CASE("the automatic batch is the largest whose memory plan fits") {
   Config config;
   config.data.crop = 64;
   const std::uint64_t memory = std::uint64_t{1} << 30;
-  const std::int64_t batch = auto_batch(config, network, *solo, {1'000'000, memory});
+  const std::int64_t batch =
+      auto_batch(config, network, *solo, {1'000'000, memory});
   CHECK(batch > 16);
   CHECK(*network.planned_bytes(batch, 64) < memory);
   CHECK(*network.planned_bytes(batch + batch / 4, 64) > memory / 2);

@@ -12,7 +12,8 @@
 
 using namespace chexnet;
 
-TEST_CASE("a checkpoint that was evaluated with another center crop is refused") {
+TEST_CASE(
+    "a checkpoint that was evaluated with another center crop is refused") {
   const ScratchFolder folder;
   Network network(network_spec("densenet121"), 1, {});
   network.parameters().initialize(1);
@@ -22,12 +23,15 @@ TEST_CASE("a checkpoint that was evaluated with another center crop is refused")
   config.data.resize = 35;
   config.data.crop = 32;
   const auto error_with_begin = [&](int begin) {
-    auto description = nlohmann::json::parse(model_description(config, dataset));
+    auto description =
+        nlohmann::json::parse(model_description(config, dataset));
     description["preprocessing"]["eval_crop_begin"] = begin;
     save_weights(folder / "model.safetensors", network.parameters(), 1,
                  {{"format", "pt"}, {"chexnet", description.dump()}});
-    return error_of<CheckpointError>(
-        [&] { read_network(folder / "model.safetensors", config, {"A"}, network.parameters()); });
+    return error_of<CheckpointError>([&] {
+      read_network(folder / "model.safetensors", config, {"A"},
+                   network.parameters());
+    });
   };
   CHECK(error_with_begin(2).empty());
   CHECK(error_with_begin(1).find("\"eval_crop_begin\":1") != std::string::npos);
@@ -48,13 +52,15 @@ Dataset two_findings() {
 // A network with an optimizer that has taken a step.
 struct Trained {
   Network network{network_spec("densenet121"), 2, {}};
-  Optimizer optimizer{TrainConfig{}, network.parameters(), network.parameters().size()};
+  Optimizer optimizer{TrainConfig{}, network.parameters(),
+                      network.parameters().size()};
 
   explicit Trained(std::uint64_t seed, int steps = 0) {
     network.parameters().initialize(seed);
     at::Tensor gradients = network.parameters().flat_gradients();
     for (int s = 0; s < steps; ++s) {
-      gradients.copy_(at::sin(at::arange(gradients.numel(), at::kFloat) * (s + 1)));
+      gradients.copy_(
+          at::sin(at::arange(gradients.numel(), at::kFloat) * (s + 1)));
       optimizer.step(1e-3);
     }
   }
@@ -74,7 +80,8 @@ TEST_CASE("weights and optimizer are the same bits after a checkpoint") {
   Parameters& p = read.network.parameters();
   read_network(folder / "model.safetensors", Config(), kTwoFindings, p);
   read_optimizer(folder.path(), p, read.optimizer);
-  CHECK(parameters_sha256(p) == parameters_sha256(written.network.parameters()));
+  CHECK(parameters_sha256(p) ==
+        parameters_sha256(written.network.parameters()));
   CHECK(read.optimizer.steps() == 2);
   const auto before = written.optimizer.slots(), after = read.optimizer.slots();
   REQUIRE(after.size() == before.size());
@@ -85,23 +92,30 @@ TEST_CASE("weights and optimizer are the same bits after a checkpoint") {
   CHECK(card.config.find("arch: ") != std::string::npos);
 }
 
-TEST_CASE("weights of another network, other findings or other preprocessing are refused") {
+TEST_CASE(
+    "weights of another network, other findings or other preprocessing are "
+    "refused") {
   const ScratchFolder folder;
   Trained trained(1);
   trained.write(folder.path());
-  const auto refusal = [&](const Config& config, const std::vector<std::string>& findings) {
+  const auto refusal = [&](const Config& config,
+                           const std::vector<std::string>& findings) {
     return error_of<CheckpointError>([&] {
-      read_network(folder / "model.safetensors", config, findings, trained.network.parameters());
+      read_network(folder / "model.safetensors", config, findings,
+                   trained.network.parameters());
     });
   };
   CHECK(refusal({}, kTwoFindings).empty());
-  CHECK(refusal({}, {"A", "C"}).find("its list of findings is") != std::string::npos);
+  CHECK(refusal({}, {"A", "C"}).find("its list of findings is") !=
+        std::string::npos);
   Config config;
   config.model.arch = "resnet50";
-  CHECK(refusal(config, kTwoFindings).find("its network is densenet121") != std::string::npos);
+  CHECK(refusal(config, kTwoFindings).find("its network is densenet121") !=
+        std::string::npos);
   config = {};
   config.data.resize = 300;
-  CHECK(refusal(config, kTwoFindings).find("its preprocessing is") != std::string::npos);
+  CHECK(refusal(config, kTwoFindings).find("its preprocessing is") !=
+        std::string::npos);
 }
 
 TEST_CASE("a state of another optimizer is refused by name") {
@@ -114,17 +128,20 @@ TEST_CASE("a state of another optimizer is refused by name") {
   // fp64 parameters have a state of twice the bytes.
   Network wide(network_spec("densenet121"), 2, {.precision = Precision::kFp64});
   Optimizer other(config, wide.parameters(), wide.parameters().size());
-  const auto text =
-      error_of<CheckpointError>([&] { read_optimizer(folder.path(), wide.parameters(), other); });
-  CHECK(text.find("no state 'exp_avg/" + p.list().front().name) != std::string::npos);
+  const auto text = error_of<CheckpointError>(
+      [&] { read_optimizer(folder.path(), wide.parameters(), other); });
+  CHECK(text.find("no state 'exp_avg/" + p.list().front().name) !=
+        std::string::npos);
 }
 
-TEST_CASE("a resume on another training split is refused, a changed table is not") {
+TEST_CASE(
+    "a resume on another training split is refused, a changed table is not") {
   const ScratchFolder folder;
   Trained(1).write(folder.path());
   Dataset dataset = two_findings();
   const auto refusal = [&] {
-    return error_of<CheckpointError>([&] { check_same_data(folder.path(), dataset); });
+    return error_of<CheckpointError>(
+        [&] { check_same_data(folder.path(), dataset); });
   };
   CHECK(refusal().empty());
   dataset.manifest.sha256 = "another release";
@@ -145,8 +162,8 @@ TEST_CASE("after the broadcast every rank has rank 0's weights and optimizer") {
     const int rank = comm.rank();
     Trained own(static_cast<std::uint64_t>(rank + 1), rank == 0 ? 3 : 1);
     broadcast_from_rank_0(comm, own.network.parameters(), &own.optimizer);
-    return Rank{parameters_sha256(own.network.parameters()), own.optimizer.steps(),
-                own.optimizer.slots().front().second};
+    return Rank{parameters_sha256(own.network.parameters()),
+                own.optimizer.steps(), own.optimizer.slots().front().second};
   });
   for (const Rank& rank : ranks) {
     CHECK(rank.weights == expected);

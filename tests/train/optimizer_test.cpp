@@ -10,9 +10,11 @@
 using namespace chexnet;
 
 TEST_CASE("optimizers follow their formulas, and only weights decay") {
-  for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+  for (const auto kind :
+       {OptimizerKind::kAdam, OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
     INFO(choice_name(kind));
-    Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+    Network network(network_spec("densenet121"), 14,
+                    {.precision = Precision::kFp64});
     Parameters& p = network.parameters();
     p.initialize(1);
     TrainConfig c;
@@ -21,7 +23,8 @@ TEST_CASE("optimizers follow their formulas, and only weights decay") {
     Optimizer optimizer(c, p, p.size());
     at::Tensor decay = at::zeros_like(p.flat_values());
     for (const auto& q : p.list())
-      if (q.is_weight) decay.narrow(0, q.begin, q.end - q.begin).fill_(c.weight_decay);
+      if (q.is_weight)
+        decay.narrow(0, q.begin, q.end - q.begin).fill_(c.weight_decay);
     at::Tensor value = p.flat_values().clone(), m = at::zeros_like(value),
                v = at::zeros_like(value);
     for (int t = 1; t <= 3; ++t) {

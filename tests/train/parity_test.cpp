@@ -14,47 +14,58 @@ using namespace chexnet;
 namespace {
 
 at::Tensor tensor_of(const NamedArray& array) {
-  return at::from_blob(const_cast<std::byte*>(array.data.data()), array.shape, at::kDouble).clone();
+  return at::from_blob(const_cast<std::byte*>(array.data.data()), array.shape,
+                       at::kDouble)
+      .clone();
 }
 
 }  // namespace
 
-// Run by scripts/reference/make_parity_dump.py, which trains on these files with PyTorch.
+// Run by scripts/reference/make_parity_dump.py, which trains on these files
+// with PyTorch.
 TEST_CASE("write the start of the parity runs", "[.dump]") {
   const char* folder = std::getenv("CHEXNET_DUMP");
   REQUIRE(folder != nullptr);
   const std::filesystem::path out(folder);
   for (const char* arch : {"densenet121", "resnet50"}) {
-    Network network(network_spec(arch), kParityFindings, {.precision = Precision::kFp64});
+    Network network(network_spec(arch), kParityFindings,
+                    {.precision = Precision::kFp64});
     network.parameters().initialize(1);
-    save_weights(out / (std::string(arch) + ".safetensors"), network.parameters(), 0, {});
+    save_weights(out / (std::string(arch) + ".safetensors"),
+                 network.parameters(), 0, {});
   }
   std::vector<at::Tensor> kept;
   std::vector<NamedArray> arrays;
   for (int step = 0; step < kParitySteps; ++step) {
-    for (const auto& [name, tensor] :
-         {std::pair{"images", parity_images(step)}, {"labels", parity_labels(step)}}) {
+    for (const auto& [name, tensor] : {std::pair{"images", parity_images(step)},
+                                       {"labels", parity_labels(step)}}) {
       kept.push_back(tensor);
       arrays.push_back(
           {std::string(name) + "/" + std::to_string(step),
-           tensor.scalar_type() == at::kByte ? ElementType::kU8 : ElementType::kF32,
+           tensor.scalar_type() == at::kByte ? ElementType::kU8
+                                             : ElementType::kF32,
            tensor.sizes().vec(),
-           std::span(static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes())});
+           std::span(static_cast<const std::byte*>(tensor.const_data_ptr()),
+                     tensor.nbytes())});
     }
   }
   write_safetensors(out / "batches.safetensors", arrays, {});
   nlohmann::json cases;
   for (const auto& c : parity_cases())
-    cases.push_back({{"arch", c.arch}, {"optimizer", c.optimizer}, {"lr", c.lr}});
+    cases.push_back(
+        {{"arch", c.arch}, {"optimizer", c.optimizer}, {"lr", c.lr}});
   write_atomically(out / "cases.json", cases.dump());
 }
 
-TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7") {
+TEST_CASE(
+    "twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7") {
   for (const auto& c : parity_cases()) {
     INFO(c.name());
     const auto reference = nlohmann::json::parse(
-        read_text(std::string(CHEXNET_SOURCE_DIR) + "/tests/train/parity/" + c.name() + ".json"));
-    Network network(network_spec(c.arch), kParityFindings, {.precision = Precision::kFp64});
+        read_text(std::string(CHEXNET_SOURCE_DIR) + "/tests/train/parity/" +
+                  c.name() + ".json"));
+    Network network(network_spec(c.arch), kParityFindings,
+                    {.precision = Precision::kFp64});
     network.parameters().initialize(1);
     const auto comm = solo_communicator();
     TrainConfig config;
@@ -63,13 +74,17 @@ TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7
     for (int s = 0; s < kParitySteps; ++s) {
       const double entries = kParityBatch * kParityFindings;
       const double loss =
-          step.run(parity_images(s), parity_labels(s), entries, c.lr).loss_sum.item<double>() /
+          step.run(parity_images(s), parity_labels(s), entries, c.lr)
+              .loss_sum.item<double>() /
           entries;
-      REQUIRE(loss ==
-              Approx(reference["losses"][static_cast<std::size_t>(s)].get<double>()).epsilon(1e-8));
+      REQUIRE(
+          loss ==
+          Approx(reference["losses"][static_cast<std::size_t>(s)].get<double>())
+              .epsilon(1e-8));
     }
     const ScratchFolder folder;
-    save_weights(folder / "end.safetensors", network.parameters(), kParitySteps, {});
+    save_weights(folder / "end.safetensors", network.parameters(), kParitySteps,
+                 {});
     const SafetensorsFile end(folder / "end.safetensors");
     REQUIRE(end.arrays().size() == reference["tensors"].size());
     double worst = 0;
@@ -78,7 +93,8 @@ TEST_CASE("twenty fp64 steps equal PyTorch's: losses to 1e-8, parameters to 1e-7
       REQUIRE(end.find(name) != nullptr);
       if (name.ends_with("num_batches_tracked")) continue;
       const at::Tensor t = tensor_of(*end.find(name)).flatten();
-      worst = std::max(worst, std::abs(t[-1].item<double>() - values[0].get<double>()));
+      worst = std::max(
+          worst, std::abs(t[-1].item<double>() - values[0].get<double>()));
       // A sum over n elements may be off by n times the bound.
       CHECK(std::abs(t.sum().item<double>() - values[1].get<double>()) <=
             1e-7 * static_cast<double>(t.numel()));

@@ -23,10 +23,12 @@ Measured measure(const PhantomRun& run, Communicator& comm) {
   const Device device;
   const Dataset dataset = load_dataset(run.config, comm);
   const auto findings = dataset.manifest.finding_count();
-  Network network(network_spec("densenet121"), static_cast<std::int64_t>(findings), {});
+  Network network(network_spec("densenet121"),
+                  static_cast<std::int64_t>(findings), {});
   network.parameters().initialize(1);
   const at::Tensor before = network.parameters().flat_values().clone();
-  const LossWeights weights{std::vector<double>(findings, 1.0), std::vector<double>(findings, 1.0)};
+  const LossWeights weights{std::vector<double>(findings, 1.0),
+                            std::vector<double>(findings, 1.0)};
   const RunContext context{run.config, comm, device, dataset, network, weights};
   Measured out;
   StageRateOptions options;
@@ -62,7 +64,8 @@ TEST_CASE("the stages of a run are measured one by one, and its weights stay") {
 
 TEST_CASE("with other ranks the step without their gradients is measured too") {
   const PhantomRun run;
-  for (const Measured& rank : rank_results(2, [&](auto& comm) { return measure(run, comm); })) {
+  for (const Measured& rank :
+       rank_results(2, [&](auto& comm) { return measure(run, comm); })) {
     CHECK(rank.of.rates.alone > 0);
     CHECK(rank.shown.contains("without gradients of others"));
   }

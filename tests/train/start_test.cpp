@@ -22,13 +22,19 @@ TEST_CASE("all that validation scores depend on is in one sum") {
   const auto same = [&](const auto& change) { return sum(change) == plain; };
   CHECK(same([](Config& c, Dataset&) { c.eval.batch = c.eval.threads = 7; }));
   CHECK(same([](Config& c, Dataset&) { c.eval.findings = {"A", "B"}; }));
-  CHECK(same([](Config&, Dataset& d) { d.manifest.labels[0] = 0; }));  // not of the split
+  CHECK(same([](Config&, Dataset& d) {
+    d.manifest.labels[0] = 0;
+  }));  // not of the split
   CHECK_FALSE(same([](Config&, Dataset& d) { d.manifest.labels[2] = 1; }));
   CHECK_FALSE(same([](Config&, Dataset& d) { d.manifest.labels[3] = 0; }));
-  CHECK_FALSE(same([](Config&, Dataset& d) { d.manifest.scored = {1, 0, 0, 0}; }));
-  CHECK_FALSE(same([](Config&, Dataset& d) { d.splits.val.sha256 = "another"; }));
+  CHECK_FALSE(same([](Config&, Dataset& d) {
+    d.manifest.scored = {1, 0, 0, 0};
+  }));
+  CHECK_FALSE(
+      same([](Config&, Dataset& d) { d.splits.val.sha256 = "another"; }));
   CHECK_FALSE(same([](Config& c, Dataset&) { c.eval.findings = {"B"}; }));
-  CHECK_FALSE(same([](Config& c, Dataset&) { c.checkpoint.best = BestBy::kLoss; }));
+  CHECK_FALSE(
+      same([](Config& c, Dataset&) { c.checkpoint.best = BestBy::kLoss; }));
 }
 
 TEST_CASE("a complete run has nothing left unless it is asked for more steps") {
@@ -37,7 +43,8 @@ TEST_CASE("a complete run has nothing left unless it is asked for more steps") {
   config.train.early_stop_epochs = 2;
   TrainState s;
   s.step = 30;
-  CHECK_FALSE(nothing_left(s, config, 10, 100));  // eval.splits are still to be scored
+  CHECK_FALSE(
+      nothing_left(s, config, 10, 100));  // eval.splits are still to be scored
   s.complete = true;
   CHECK(nothing_left(s, config, 10, 100));
   config.train.epochs = 4;

@@ -36,13 +36,17 @@ TEST_CASE("a bench of one rank times its steps and nothing of communication") {
   const StepBenchTimes times = bench.run();
   CHECK(times.step_ms.size() == 3);
   CHECK(all_positive(times.step_ms));
-  CHECK((times.silent_ms.empty() && times.allreduce_ms.empty() && times.exposed_ms.empty()));
+  CHECK((times.silent_ms.empty() && times.allreduce_ms.empty() &&
+         times.exposed_ms.empty()));
   CHECK(times.cpu_s_per_step > 0);
   CHECK(times.first_step_s > 0);
-  CHECK_FALSE(at::equal(network.parameters().flat_values(), before));  // it did train
+  CHECK_FALSE(
+      at::equal(network.parameters().flat_values(), before));  // it did train
 }
 
-TEST_CASE("a bench of ranks times a step, one without communication, and the all-reduce alone") {
+TEST_CASE(
+    "a bench of ranks times a step, one without communication, and the "
+    "all-reduce alone") {
   const auto ranks = rank_results(2, [](Communicator& comm) {
     Network network(network_spec("densenet121"), kParityFindings, {});
     network.parameters().initialize(1);
@@ -71,7 +75,9 @@ TEST_CASE("what of an all-reduce nobody waits for is hidden") {
   CHECK(times.hidden_fraction() == 1);
 }
 
-TEST_CASE("time by kind of layer is told of our own engine, with the machine's ceilings") {
+TEST_CASE(
+    "time by kind of layer is told of our own engine, with the machine's "
+    "ceilings") {
   const auto solo = solo_communicator();
   const Device device;
   Network network(network_spec("densenet121"), kParityFindings, {});
@@ -92,7 +98,8 @@ TEST_CASE("time by kind of layer is told of our own engine, with the machine's c
 TEST_CASE("where LibTorch's operators compute nobody tells of layers") {
   const auto solo = solo_communicator();
   const Device device;
-  Network network(network_spec("densenet121"), kParityFindings, {.own_engine = false});
+  Network network(network_spec("densenet121"), kParityFindings,
+                  {.own_engine = false});
   network.parameters().initialize(1);
   CHECK(StepBench(network, *solo, device, small_bench()).layers().rows.empty());
 }

@@ -29,13 +29,14 @@ TEST_CASE("clipping bounds the update's gradient") {
   c.optimizer = OptimizerKind::kSgd;
   c.momentum = 0;
   c.clip_norm = 1e-3;
-  Network network(network_spec("densenet121"), 14, {.precision = Precision::kFp64});
+  Network network(network_spec("densenet121"), 14,
+                  {.precision = Precision::kFp64});
   network.parameters().initialize(1);
   const auto comm = solo_communicator();
   TrainStep step(network, *comm, {c, equal_weights()});
   const at::Tensor before = network.parameters().flat_values().clone();
   const auto result = step.run(parity_images(0), parity_labels(0), 84, 1.0);
   CHECK(result.gradient_norm > 1e-3);
-  CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before).item<double>() ==
-        Approx(1e-3).epsilon(1e-6));
+  CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before)
+            .item<double>() == Approx(1e-3).epsilon(1e-6));
 }

@@ -21,7 +21,8 @@ struct Source {
   PhantomRun run;
   std::unique_ptr<Communicator> solo = solo_communicator();
   Dataset dataset = load_dataset(run.config, *solo);
-  ImageReader reader{*dataset.images, training_preprocessing(run.config.data), {}, 1};
+  ImageReader reader{
+      *dataset.images, training_preprocessing(run.config.data), {}, 1};
   TrainSampler sampler{dataset.splits.train.rows, {.batch = 2}};
   Loader loader{dataset.manifest, reader, sampler, {.batch = 2, .workers = 0}};
 };
@@ -37,13 +38,16 @@ TrainStep::Result step_with(double loss_sum, double gradient_norm) {
 std::vector<nlohmann::json> train_lines(const ScratchFolder& folder) {
   std::vector<nlohmann::json> lines;
   for_each_event(read_text(folder / "metrics.jsonl"),
-                 [&](const nlohmann::json& event, const std::string&) { lines.push_back(event); });
+                 [&](const nlohmann::json& event, const std::string&) {
+                   lines.push_back(event);
+                 });
   return lines;
 }
 
 }  // namespace
 
-TEST_CASE("a train line holds the mean loss over the labels since the line before") {
+TEST_CASE(
+    "a train line holds the mean loss over the labels since the line before") {
   const ScratchFolder folder;
   Source source;
   TrainState state;
@@ -76,7 +80,8 @@ TEST_CASE("a train line holds the mean loss over the labels since the line befor
   CHECK(lines[1]["job_seconds_left"] == 120.0);
 }
 
-TEST_CASE("a train line adds up the losses of all ranks and tells the longest wait") {
+TEST_CASE(
+    "a train line adds up the losses of all ranks and tells the longest wait") {
   const ScratchFolder folder;
   MetricsLog metrics(folder.path(), {});
   const auto rates = rank_results(2, [&](Communicator& comm) {
@@ -98,7 +103,8 @@ TEST_CASE("a train line adds up the losses of all ranks and tells the longest wa
   CHECK(lines[0]["allreduce_wait_s"] == 0.3);
 }
 
-TEST_CASE("a loss of steps without any label is written as 0 and not as nothing") {
+TEST_CASE(
+    "a loss of steps without any label is written as 0 and not as nothing") {
   const ScratchFolder folder;
   Source source;
   {

@@ -63,7 +63,8 @@ TEST_CASE("which ranks a run fails through") {
     ranks[0].heartbeat_age_s = 5.1;
     CHECK(found() == "stopped 0 -> 7");
     CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks)
-              .find("stopped answering 5.1 s ago during backward of step 40") != std::string::npos);
+              .find("stopped answering 5.1 s ago during backward of step 40") !=
+          std::string::npos);
   }
   SECTION("a rank that lets the others wait") {
     wait_all();
@@ -79,7 +80,8 @@ TEST_CASE("which ranks a run fails through") {
     wait_all();
     CHECK(found() == "network 0 1 2 3 -> 7");
   }
-  SECTION("long work without anybody waiting is no failure, nor is an ended rank") {
+  SECTION(
+      "long work without anybody waiting is no failure, nor is an ended rank") {
     for (auto& r : ranks) r.phase_age_s = 500;
     ranks[3].ended = ranks[3].gone = true;
     ranks[2].ended = true;
@@ -104,7 +106,8 @@ TEST_CASE("a post-mortem can be read back, and an old one is put aside") {
   CHECK(note->exit_code == 7);
   CHECK(note->step == 40);
   CHECK(note->sentence ==
-        "Rank 0 stopped; last good checkpoint: none; resume with: chexnet-train train c.yaml "
+        "Rank 0 stopped; last good checkpoint: none; resume with: "
+        "chexnet-train train c.yaml "
         "--resume auto");
   put_postmortem_aside(folder.path());
   CHECK_FALSE(read_postmortem(folder.path()));

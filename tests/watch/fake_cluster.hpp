@@ -1,5 +1,5 @@
-// A cluster in memory: hosts of ranks, each with its watchdog's parts, a network between them and a
-// clock, all of which a test can disturb.
+// A cluster in memory: hosts of ranks, each with its watchdog's parts, a
+// network between them and a clock, all of which a test can disturb.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 
 namespace chexnet {
 
-// Lines between the ranks that report and the observers, in order and one copy each, until a test
-// says otherwise.
+// Lines between the ranks that report and the observers, in order and one copy
+// each, until a test says otherwise.
 class FakeNetwork {
  public:
   explicit FakeNetwork(const double& now) : now_(now) {}
@@ -33,7 +33,8 @@ class FakeNetwork {
     Channel(FakeNetwork& network, int rank, std::vector<int> observers)
         : network_(network), rank_(rank), to_(std::move(observers)) {}
     std::size_t observers() const override { return to_.size(); }
-    std::vector<std::string> exchange(std::size_t observer, const std::string& report) override {
+    std::vector<std::string> exchange(std::size_t observer,
+                                      const std::string& report) override {
       const int to = to_.at(observer);
       network_.send(network_.reports_[{rank_, to}], rank_, to, report);
       return network_.due(network_.answers_[{rank_, to}]);
@@ -63,7 +64,8 @@ class FakeNetwork {
     }
     void tell_all(const std::string& line) override {
       for (auto& [way, lines] : network_.reports_)
-        if (way.second == rank_) network_.send(network_.answers_[way], rank_, way.first, line);
+        if (way.second == rank_)
+          network_.send(network_.answers_[way], rank_, way.first, line);
     }
 
    private:
@@ -82,9 +84,11 @@ class FakeNetwork {
     double due_s;
     std::string text;
   };
-  void send(std::deque<Line>& queue, int from, int to, const std::string& text) {
+  void send(std::deque<Line>& queue, int from, int to,
+            const std::string& text) {
     if (cut.contains(from) || cut.contains(to)) return;
-    // As good as by chance, and the same each time: Knuth's multiplicative hash of the count.
+    // As good as by chance, and the same each time: Knuth's multiplicative hash
+    // of the count.
     if ((++sent_ * 2654435761U >> 16) % 100 < lost_percent) return;
     for (int i = 0; i < copies; ++i) queue.push_back({now_ + delay_s, text});
   }
@@ -95,12 +99,13 @@ class FakeNetwork {
     return lines;
   }
   const double& now_;
-  std::map<std::pair<int, int>, std::deque<Line>> reports_, answers_;  // {reporter, observer}
+  std::map<std::pair<int, int>, std::deque<Line>> reports_,
+      answers_;  // {reporter, observer}
   unsigned sent_ = 0;
 };
 
-// All of it: hosts "a", "b", … with so many ranks each, every one with its watchdog's two parts,
-// driven as the watchdog's thread drives them.
+// All of it: hosts "a", "b", … with so many ranks each, every one with its
+// watchdog's two parts, driven as the watchdog's thread drives them.
 class FakeCluster {
  public:
   static constexpr double kTimeout_s = 5;
@@ -120,16 +125,20 @@ class FakeCluster {
     }
     const auto observers = choose_observers(peers);
     for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank)
-      processes.push_back(std::make_unique<Process>(*this, peers, observers, rank));
+      processes.push_back(
+          std::make_unique<Process>(*this, peers, observers, rank));
   }
 
   struct Process {
-    Process(FakeCluster& cluster, const std::vector<Peer>& peers, const std::vector<int>& observers,
-            int rank)
-        : now(cluster.now), end(cluster.folder, rank, cluster.now), suspension(cluster.now) {
+    Process(FakeCluster& cluster, const std::vector<Peer>& peers,
+            const std::vector<int>& observers, int rank)
+        : now(cluster.now),
+          end(cluster.folder, rank, cluster.now),
+          suspension(cluster.now) {
       const Peer& own = peers[static_cast<std::size_t>(rank)];
       host = cluster.hosts[static_cast<std::size_t>(own.host[0] - 'a')].get();
-      ranks = std::make_unique<FakeHostRanks>(*host, own.local_rank, cluster.now);
+      ranks =
+          std::make_unique<FakeHostRanks>(*host, own.local_rank, cluster.now);
       bool observer_here = false;
       std::vector<int> elsewhere;
       for (const int observer : observers)
@@ -137,16 +146,18 @@ class FakeCluster {
           observer_here = true;
         else
           elsewhere.push_back(observer);
-      channel = std::make_unique<FakeNetwork::Channel>(cluster.network, rank, elsewhere);
+      channel = std::make_unique<FakeNetwork::Channel>(cluster.network, rank,
+                                                       elsewhere);
       const SteadyClock clock = [this] { return now; };
       const WatchTimeouts timeouts{kTimeout_s + kWatchdogAfter_s, kTimeout_s};
-      reporter = std::make_unique<Reporter>(Reporter::Options{.host = own.host,
-                                                              .local_rank = own.local_rank,
-                                                              .observers = observers,
-                                                              .observer_here = observer_here,
-                                                              .silence_s = kTimeout_s,
-                                                              .answer_token = kRunTokens.answer},
-                                            *ranks, *channel, end, clock);
+      reporter = std::make_unique<Reporter>(
+          Reporter::Options{.host = own.host,
+                            .local_rank = own.local_rank,
+                            .observers = observers,
+                            .observer_here = observer_here,
+                            .silence_s = kTimeout_s,
+                            .answer_token = kRunTokens.answer},
+          *ranks, *channel, end, clock);
       if (std::ranges::find(observers, rank) == observers.end()) return;
       inbox = std::make_unique<FakeNetwork::Inbox>(cluster.network, rank);
       std::vector<RankView> names;
@@ -154,11 +165,12 @@ class FakeCluster {
         names.emplace_back().rank = static_cast<int>(r);
         names.back().host = peers[r].host;
       }
-      observer = std::make_unique<Observer>(Observer::Options{.rank = rank,
-                                                              .observers = observers,
-                                                              .timeouts = timeouts,
-                                                              .answer_token = kRunTokens.answer},
-                                            names, *ranks, inbox.get(), end, clock);
+      observer = std::make_unique<Observer>(
+          Observer::Options{.rank = rank,
+                            .observers = observers,
+                            .timeouts = timeouts,
+                            .answer_token = kRunTokens.answer},
+          names, *ranks, inbox.get(), end, clock);
     }
     bool runs() const { return !stopped && !killed && !end.exit_code; }
     void step() {
@@ -188,11 +200,14 @@ class FakeCluster {
   // Until somebody explains; the seconds that took, or -1 when nobody did.
   double run_until_explained(double at_most_s) {
     const double start = now;
-    while (folder.sentences.empty() && now - start < at_most_s) run_for(kHeartbeat_s);
+    while (folder.sentences.empty() && now - start < at_most_s)
+      run_for(kHeartbeat_s);
     return folder.sentences.empty() ? -1 : folder.explained_s - start;
   }
 
-  Process& process(int rank) { return *processes.at(static_cast<std::size_t>(rank)); }
+  Process& process(int rank) {
+    return *processes.at(static_cast<std::size_t>(rank));
+  }
   FakeHost::Rank& rank(int rank) {
     for (auto& host : hosts)
       for (auto& r : host->ranks)
@@ -216,7 +231,8 @@ class FakeCluster {
     std::string text;
     for (const auto& process : processes)
       text += (text.empty() ? "" : " ") +
-              (process->end.exit_code ? std::to_string(*process->end.exit_code) : "-");
+              (process->end.exit_code ? std::to_string(*process->end.exit_code)
+                                      : "-");
     return text;
   }
 

@@ -1,5 +1,6 @@
-// The surroundings of the watchdog's parts as plain values: a host's shared memory, a run folder,
-// the end of a process. A test says what happens and when. One thread, no sockets, no sleep.
+// The surroundings of the watchdog's parts as plain values: a host's shared
+// memory, a run folder, the end of a process. A test says what happens and
+// when. One thread, no sockets, no sleep.
 #pragma once
 
 #include <optional>
@@ -33,7 +34,8 @@ struct FakeHost {
 
 class FakeHostRanks final : public HostRanks {
  public:
-  FakeHostRanks(FakeHost& host, int own, const double& now) : host_(host), own_(own), now_(now) {}
+  FakeHostRanks(FakeHost& host, int own, const double& now)
+      : host_(host), own_(own), now_(now) {}
   int size() const override { return static_cast<int>(host_.ranks.size()); }
   RankView view(int local_rank) override {
     const auto& rank = host_.ranks.at(static_cast<std::size_t>(local_rank));
@@ -63,7 +65,8 @@ class FakeHostRanks final : public HostRanks {
 
 // What a run leaves behind; all its processes see the same folder.
 struct FakeRunFolder {
-  std::vector<std::string> sentences;  // one for each post-mortem that was written
+  std::vector<std::string>
+      sentences;  // one for each post-mortem that was written
   std::vector<std::string> causes;
   std::vector<std::string> log;
   double explained_s = -1;
@@ -78,14 +81,17 @@ class FakeEnd final : public RunEnd {
   bool launcher_ends_job() const override { return launcher_ends; }
   void limit_time(int code) override { limited = code; }
   bool explained() const override { return !folder_.sentences.empty(); }
-  void explain(const Failure& failure, const std::vector<RankView>& views) override {
+  void explain(const Failure& failure,
+               const std::vector<RankView>& views) override {
     if (folder_.broken) throw std::runtime_error("[files] no space left");
     folder_.sentences.push_back(failure_text(failure, views));
     folder_.causes.emplace_back(cause_name(failure.cause));
     folder_.explained_s = now_;
     folder_.explained_by = rank_;
   }
-  void log_line(const std::string& error) override { folder_.log.push_back(error); }
+  void log_line(const std::string& error) override {
+    folder_.log.push_back(error);
+  }
   void end_process(int code) override { exit_code = code; }
 
   bool launcher_ends = false;

@@ -23,7 +23,8 @@ std::set<std::string> shared_memories() {
   return found;
 }
 
-// A process of a run that `action` is the life of; killed when it has said that it is ready.
+// A process of a run that `action` is the life of; killed when it has said that
+// it is ready.
 template <class Action>
 void run_and_kill(Action action) {
   int ready[2];
@@ -44,7 +45,8 @@ void run_and_kill(Action action) {
   close(ready[1]);
 }
 
-// Alone in its world; says when it is in the first barrier, and does not come back from there.
+// Alone in its world; says when it is in the first barrier, and does not come
+// back from there.
 class StuckInBarrier final : public Communicator {
  public:
   explicit StuckInBarrier(std::function<void()> say) : say_(std::move(say)) {}
@@ -55,7 +57,8 @@ class StuckInBarrier final : public Communicator {
   void set_compression(GradientCompression) override {}
   void all_reduce(std::span<double>, ReduceOp) override {}
   void broadcast(std::span<std::byte>, int) override {}
-  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) override {
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) override {
     return {{bytes.begin(), bytes.end()}};
   }
   void barrier() override {
@@ -78,7 +81,8 @@ TEST_CASE("each rank of a host sees what the others do") {
     HeartbeatTable table(comm);
     const int rank = comm.rank();
     auto& phase = table.own().phase;
-    phase.phase = static_cast<std::uint32_t>(rank == 2 ? Phase::kEnded : Phase::kBackward);
+    phase.phase = static_cast<std::uint32_t>(rank == 2 ? Phase::kEnded
+                                                       : Phase::kBackward);
     phase.step = 10 + rank;
     phase.sequence = static_cast<std::uint64_t>(20 + rank);
     phase.since_s = now_s() - 100;
@@ -108,7 +112,9 @@ TEST_CASE("each rank of a host sees what the others do") {
   });
 }
 
-TEST_CASE("a process is gone when it was there once, and not while it ends in order") {
+TEST_CASE(
+    "a process is gone when it was there once, and not while it ends in "
+    "order") {
   const auto comm = solo_communicator();
   HeartbeatTable table(*comm);
   int never[2];
@@ -148,7 +154,8 @@ TEST_CASE("a killed run leaves no shared memory") {
   CHECK(shared_memories() == before);
 }
 
-TEST_CASE("nothing is believed of a run that was killed while its ranks still met") {
+TEST_CASE(
+    "nothing is believed of a run that was killed while its ranks still met") {
   const auto before = shared_memories();
   run_and_kill([](auto ready) {
     StuckInBarrier comm(ready);

@@ -33,7 +33,8 @@ struct Pair {
   void send_raw(const std::string& text) const {
     for (std::size_t at = 0; at < text.size();) {
       wait(near->fd(), POLLOUT);
-      const auto sent = ::send(near->fd(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
+      const auto sent =
+          ::send(near->fd(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
       if (sent <= 0) return;
       at += static_cast<std::size_t>(sent);
     }
@@ -82,7 +83,8 @@ TEST_CASE("a line that comes in pieces is one line") {
   CHECK(pair.receive(1) == Lines{"ef"});
 }
 
-TEST_CASE("a line of the longest length arrives, a longer one ends the connection") {
+TEST_CASE(
+    "a line of the longest length arrives, a longer one ends the connection") {
   Pair fits;
   REQUIRE(fits.near->send("go"));
   REQUIRE(fits.receive(2));
@@ -92,7 +94,9 @@ TEST_CASE("a line of the longest length arrives, a longer one ends the connectio
   sender.join();
 
   Pair endless;
-  std::thread flood([&] { endless.send_raw(std::string(4 * LineSocket::kLongestLine, 'x')); });
+  std::thread flood([&] {
+    endless.send_raw(std::string(4 * LineSocket::kLongestLine, 'x'));
+  });
   std::optional<Lines> lines = Lines{};
   for (int i = 0; i < 30 && lines; ++i) {
     Pair::wait(endless.far->fd(), POLLIN);
@@ -115,7 +119,9 @@ TEST_CASE("a peer that closes is a lost connection on the other side") {
   CHECK(lost);
 }
 
-TEST_CASE("a line that does not fit the kernel's buffer is dropped, the next ones come") {
+TEST_CASE(
+    "a line that does not fit the kernel's buffer is dropped, the next ones "
+    "come") {
   Pair pair;
   const std::string big(LineSocket::kLongestLine, 'x');
   for (int i = 0; i < 400; ++i) REQUIRE(pair.near->send(big));  // nobody reads
@@ -148,7 +154,8 @@ TEST_CASE("a port where nobody listens is a lost connection, not an error") {
   if (socket) {
     Pair::wait(socket->fd(), POLLIN | POLLOUT);
     bool lost = false;
-    for (int i = 0; i < 100 && !lost; ++i) lost = !socket->send("x") || !socket->receive();
+    for (int i = 0; i < 100 && !lost; ++i)
+      lost = !socket->send("x") || !socket->receive();
     CHECK(lost);
   }
 }

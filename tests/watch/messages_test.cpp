@@ -45,8 +45,8 @@ TEST_CASE("what is no report leaves all as it was") {
   views[1].step = 7;
   const std::string good = report_line({views[1]});
   REQUIRE(read_report(good, views));
-  for (const char* field :
-       {"rank", "pid", "phase", "gone", "heartbeat_s", "phase_s", "sequence", "step"}) {
+  for (const char* field : {"rank", "pid", "phase", "gone", "heartbeat_s",
+                            "phase_s", "sequence", "step"}) {
     CAPTURE(field);
     std::string line = good;
     line.replace(line.find(std::string("\"") + field), 2, "\"x");

@@ -96,7 +96,9 @@ TEST_CASE("an observer's addresses are tried in turn, when one had its time") {
   CHECK(Bed::accept(bed.first));
 }
 
-TEST_CASE("an observer without an address is silent, and one that floods ends its connection") {
+TEST_CASE(
+    "an observer without an address is silent, and one that floods ends its "
+    "connection") {
   Bed bed;
   bed.links.add({});
   bed.links.add({bed.first.endpoint()});
@@ -108,7 +110,8 @@ TEST_CASE("an observer without an address is silent, and one that floods ends it
   for (int i = 0; i < 200; ++i) {
     observer->send(std::string(LineSocket::kLongestLine, 'x'));
     std::size_t bytes = 0;
-    for (const auto& line : bed.links.exchange(1, "report")) bytes += line.size();
+    for (const auto& line : bed.links.exchange(1, "report"))
+      bytes += line.size();
     most = std::max(most, bytes);
   }
   CHECK(most <= 3 * LineSocket::kLongestLine);

@@ -15,15 +15,16 @@ namespace {
 class ScriptedInbox final : public ReportInbox {
  public:
   void take(double, const Use& use) override {
-    for (const auto& line : std::exchange(lines, {})) answers.push_back(use(line));
+    for (const auto& line : std::exchange(lines, {}))
+      answers.push_back(use(line));
   }
   void tell_all(const std::string& line) override { told.push_back(line); }
 
   std::vector<std::string> lines, answers, told;
 };
 
-// Ranks 0 and 1 on host "a", 2 and 3 on "b"; the observer is one of a's, or rank 2 as the only rank
-// here that its host's memory shows.
+// Ranks 0 and 1 on host "a", 2 and 3 on "b"; the observer is one of a's, or
+// rank 2 as the only rank here that its host's memory shows.
 struct Bed {
   explicit Bed(int observer = 0)
       : ranks(host, 0, now),
@@ -56,7 +57,8 @@ struct Bed {
     }
     return views;
   }
-  // Looks 20 times a second; ranks of this host run, the other one reports when asked to.
+  // Looks 20 times a second; ranks of this host run, the other one reports when
+  // asked to.
   void pass(double seconds, bool reports = true) {
     for (const double until = now + seconds; now < until;) {
       now += 0.05;
@@ -81,19 +83,24 @@ struct Bed {
 TEST_CASE("a report is answered, and what is no report changes nothing") {
   Bed bed;
   bed.pass(0.05);
-  CHECK(bed.inbox.answers == std::vector<std::string>{answer_line(kRunTokens.answer, 0)});
+  CHECK(bed.inbox.answers ==
+        std::vector<std::string>{answer_line(kRunTokens.answer, 0)});
   const std::vector<std::string> bad = {
-      "", "7", "[]", "{}", R"({"ranks":7})", R"({"ranks":[7]})", R"({"ranks":[{"rank":2}]})",
-      // Of a rank that the run does not have; with a death that is then not believed.
+      "", "7", "[]", "{}", R"({"ranks":7})", R"({"ranks":[7]})",
+      R"({"ranks":[{"rank":2}]})",
+      // Of a rank that the run does not have; with a death that is then not
+      // believed.
       R"({"ranks":[{"rank":3,"pid":1,"phase":4,"gone":true,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1},{"rank":4,"pid":1,"phase":4,"gone":false,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
       R"({"ranks":[{"rank":-1,"pid":1,"phase":4,"gone":true,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
       R"({"ranks":[{"rank":3,"pid":1,"phase":99,"gone":true,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
-      R"({"ranks":[[3,1,4,true,0,0,1,1]]})", "{\"ranks\":[" + std::string(50'000, '[')};
+      R"({"ranks":[[3,1,4,true,0,0,1,1]]})",
+      "{\"ranks\":[" + std::string(50'000, '[')};
   bed.inbox.answers.clear();
   bed.inbox.lines = bad;
   bed.pass(0.05);
   REQUIRE(bed.inbox.answers.size() == bad.size() + 1);
-  for (std::size_t i = 0; i < bad.size(); ++i) CHECK(bed.inbox.answers[i].empty());
+  for (std::size_t i = 0; i < bad.size(); ++i)
+    CHECK(bed.inbox.answers[i].empty());
   CHECK(bed.folder.sentences.empty());
 }
 
@@ -103,7 +110,8 @@ TEST_CASE("a failure is announced once, to the host and to all who report") {
   bed.others[1].gone = true;
   bed.pass(1);
   CHECK(bed.folder.sentences.size() == 1);
-  CHECK(bed.inbox.told == std::vector<std::string>{answer_line(kRunTokens.answer, 5)});
+  CHECK(bed.inbox.told ==
+        std::vector<std::string>{answer_line(kRunTokens.answer, 5)});
   CHECK(bed.host.end_code == 5);
   CHECK(bed.end.limited == 5);
   CHECK_FALSE(bed.end.exit_code);  // which its reporter does
@@ -119,7 +127,8 @@ TEST_CASE("what somebody has explained is told on, and not explained again") {
   CHECK(bed.host.end_code == 5);
 }
 
-TEST_CASE("a run folder that cannot be written does not keep a run from ending") {
+TEST_CASE(
+    "a run folder that cannot be written does not keep a run from ending") {
   Bed bed;
   bed.folder.broken = true;
   bed.others[1].gone = true;
@@ -172,14 +181,16 @@ TEST_CASE("what a host last said of its ranks grows older while it is silent") {
   Bed bed;
   for (auto& view : bed.others) view.phase = Phase::kAllReduceWait;
   for (auto& rank : bed.host.ranks) rank.phase = Phase::kAllReduceWait;
-  bed.others[1].phase_age_s = 5.2;  // its host said so, and then nothing for a while
+  bed.others[1].phase_age_s =
+      5.2;  // its host said so, and then nothing for a while
   bed.pass(0.05);
   CHECK(bed.folder.causes.empty());
   bed.pass(0.3, false);
   CHECK(bed.folder.causes == std::vector<std::string>{"network"});
 }
 
-TEST_CASE("an endless stream of one host's reports hides no failure of another") {
+TEST_CASE(
+    "an endless stream of one host's reports hides no failure of another") {
   Bed bed;
   const std::string line = report_line({bed.others[0]});  // never of rank 3
   bed.pass(1);

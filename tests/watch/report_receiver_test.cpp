@@ -24,14 +24,16 @@ class Stranger {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(to.port));
     inet_pton(AF_INET, to.address.c_str(), &address.sin_addr);
-    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&address),
+                    sizeof address) == 0);
   }
   ~Stranger() { close(fd_); }
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
   void say(const std::string& text) const {
     for (std::size_t at = 0; at < text.size();) {
-      const auto sent = send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const auto sent = send(fd_, text.data() + at, text.size() - at,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent <= 0) return;
       at += static_cast<std::size_t>(sent);
     }
@@ -85,7 +87,8 @@ TEST_CASE("a host's report arrives and is answered") {
   CHECK(bed.receiver.connections() == 1);
   bed.receiver.tell_all(answer_line(kTokens.answer, 7));
   std::vector<std::string> answers;
-  for (int i = 0; i < 400 && (answers.empty() || read_answer(answers.back(), kTokens.answer) == 0);
+  for (int i = 0; i < 400 && (answers.empty() ||
+                              read_answer(answers.back(), kTokens.answer) == 0);
        ++i, usleep(5000))
     answers = bed.links.exchange(0, "{}");
   REQUIRE_FALSE(answers.empty());
@@ -96,18 +99,21 @@ TEST_CASE("strangers who say something else are gone after one look") {
   Bed bed;
   bed.report_once();
   std::vector<std::unique_ptr<Stranger>> strangers;
-  const std::vector<std::string> attacks = {std::string(1 << 20, '\n'),
-                                            std::string(1 << 20, 'x'),
-                                            "garbage\n",
-                                            "wrong-token\n{}\n",
-                                            R"({"token":"report-token","ranks":[]})"
-                                            "\n",
-                                            kTokens.answer + "\n"};
+  const std::vector<std::string> attacks = {
+      std::string(1 << 20, '\n'),
+      std::string(1 << 20, 'x'),
+      "garbage\n",
+      "wrong-token\n{}\n",
+      R"({"token":"report-token","ranks":[]})"
+      "\n",
+      kTokens.answer + "\n"};
   for (const auto& attack : attacks)
-    strangers.push_back(std::make_unique<Stranger>(bed.endpoint())), strangers.back()->say(attack);
+    strangers.push_back(std::make_unique<Stranger>(bed.endpoint())),
+        strangers.back()->say(attack);
   usleep(20000);
   bed.look(now_s());
-  CHECK(bed.receiver.connections() <= 2);  // the host, and the line without an end
+  CHECK(bed.receiver.connections() <=
+        2);  // the host, and the line without an end
   strangers[1]->say(std::string(1 << 20, 'x'));
   bed.look(now_s());
   bed.look(now_s());
@@ -115,14 +121,17 @@ TEST_CASE("strangers who say something else are gone after one look") {
   bed.report_once();
 }
 
-TEST_CASE("who knows the token and then sends no report is shown out, and changes nothing") {
+TEST_CASE(
+    "who knows the token and then sends no report is shown out, and changes "
+    "nothing") {
   Bed bed;
   bed.report_once();
   RankView known, unknown;
   known.rank = 1;
   unknown.rank = 9;
-  const std::vector<std::string> reports = {"[]", "{}", R"({"ranks":[[1,1,0,false,0,0,0,3]]})",
-                                            report_line({unknown}), report_line({known, unknown})};
+  const std::vector<std::string> reports = {
+      "[]", "{}", R"({"ranks":[[1,1,0,false,0,0,0,3]]})",
+      report_line({unknown}), report_line({known, unknown})};
   for (const auto& report : reports) {
     const Stranger stranger(bed.endpoint());
     stranger.say(kTokens.report + "\n" + report + "\n");
@@ -133,7 +142,8 @@ TEST_CASE("who knows the token and then sends no report is shown out, and change
   CHECK(bed.views[1].step == 7);
 }
 
-TEST_CASE("hundreds of idle connections leave descriptors, and room for hosts") {
+TEST_CASE(
+    "hundreds of idle connections leave descriptors, and room for hosts") {
   Bed bed;
   std::vector<std::unique_ptr<Stranger>> idle;
   for (int i = 0; i < 300; ++i) {
@@ -159,7 +169,8 @@ TEST_CASE("a look at one host's flood ends") {
   bed.look(now_s());
   bed.look(now_s());
   // A look takes what a greeting brought along, and one call's bytes.
-  CHECK(bed.reports <= static_cast<int>(4 * (LineSocket::kLongestLine + 8192) / 13));
+  CHECK(bed.reports <=
+        static_cast<int>(4 * (LineSocket::kLongestLine + 8192) / 13));
 }
 
 TEST_CASE("a listener is bound to its address alone, of both families") {
@@ -182,11 +193,14 @@ TEST_CASE("a host is never told an address that leads back to itself") {
     CHECK(address != "::1");
     CHECK_FALSE(address.starts_with("fe80"));
   }
-  // Rank 0's host has a bridge that the other one has too, and an address that leads nowhere.
-  const std::vector<Peer> peers = {{"a", "", 0, {"127.0.0.1", "172.17.0.1", "10.200.0.1"}},
-                                   {"a", "", 1, {"127.0.0.1", "172.17.0.1", "10.200.0.1"}},
-                                   {"b", "", 0, {"127.0.0.2", "172.17.0.1"}}};
-  CHECK(addresses_to_listen_on(peers, 0) == std::vector<std::string>{"127.0.0.1"});
+  // Rank 0's host has a bridge that the other one has too, and an address that
+  // leads nowhere.
+  const std::vector<Peer> peers = {
+      {"a", "", 0, {"127.0.0.1", "172.17.0.1", "10.200.0.1"}},
+      {"a", "", 1, {"127.0.0.1", "172.17.0.1", "10.200.0.1"}},
+      {"b", "", 0, {"127.0.0.2", "172.17.0.1"}}};
+  CHECK(addresses_to_listen_on(peers, 0) ==
+        std::vector<std::string>{"127.0.0.1"});
   CHECK(choose_observers(peers) == std::vector<int>{0, 2});
   CHECK_FALSE(on_one_host(peers));
   CHECK(choose_observers({peers[0], peers[1]}) == std::vector<int>{0, 1});

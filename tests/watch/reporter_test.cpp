@@ -13,13 +13,17 @@ namespace {
 // Answers what the test has put there; keeps what was reported.
 class ScriptedChannel final : public ReportChannel {
  public:
-  explicit ScriptedChannel(std::size_t observers) : answers(observers), reports(observers) {}
+  explicit ScriptedChannel(std::size_t observers)
+      : answers(observers), reports(observers) {}
   std::size_t observers() const override { return answers.size(); }
-  std::vector<std::string> exchange(std::size_t observer, const std::string& report) override {
+  std::vector<std::string> exchange(std::size_t observer,
+                                    const std::string& report) override {
     reports[observer].push_back(report);
     return std::exchange(answers[observer], {});
   }
-  void reconnect(std::size_t observer) override { reconnected.push_back(observer); }
+  void reconnect(std::size_t observer) override {
+    reconnected.push_back(observer);
+  }
 
   std::vector<std::vector<std::string>> answers, reports;  // [observer]
   std::vector<std::size_t> reconnected;
@@ -66,7 +70,9 @@ const std::string kGoOn = answer_line(kRunTokens.answer, 0);
 
 }  // namespace
 
-TEST_CASE("a heartbeat is shown each time, a report sent four times a second to each observer") {
+TEST_CASE(
+    "a heartbeat is shown each time, a report sent four times a second to each "
+    "observer") {
   Bed bed;
   bed.channel.answers = {{kGoOn}, {kGoOn}};
   bed.pass(2);
@@ -76,13 +82,15 @@ TEST_CASE("a heartbeat is shown each time, a report sent four times a second to 
   CHECK(bed.channel.reports[0] == bed.channel.reports[1]);
   std::vector<RankView> views(6);
   for (int r = 0; r < 6; ++r) views[static_cast<std::size_t>(r)].rank = r;
-  CHECK(read_report(bed.channel.reports[0].back(), views) == std::vector<int>{3, 4, 5});
+  CHECK(read_report(bed.channel.reports[0].back(), views) ==
+        std::vector<int>{3, 4, 5});
   CHECK(views[4].step == 40);
   CHECK(views[4].pid == 104);
 }
 
 TEST_CASE("the first rank of a host that runs leads it") {
-  const auto leads = [](int local_rank, const std::function<void(FakeHost&)>& change) {
+  const auto leads = [](int local_rank,
+                        const std::function<void(FakeHost&)>& change) {
     Bed bed(local_rank);
     change(bed.host);
     return bed.reporter.leads();
@@ -94,14 +102,18 @@ TEST_CASE("the first rank of a host that runs leads it") {
   const auto first_gone = [](FakeHost& host) { host.ranks[0].gone = true; };
   CHECK(leads(1, first_gone));
   CHECK_FALSE(leads(2, first_gone));
-  const auto first_ended = [](FakeHost& host) { host.ranks[0].phase = Phase::kEnded; };
+  const auto first_ended = [](FakeHost& host) {
+    host.ranks[0].phase = Phase::kEnded;
+  };
   CHECK(leads(1, first_ended));
   CHECK_FALSE(leads(2, first_ended));
   const auto two_silent = [](FakeHost& host) {
-    host.ranks[0].heartbeat_s = host.ranks[1].heartbeat_s -= Reporter::kLeaderSilence_s + 0.01;
+    host.ranks[0].heartbeat_s = host.ranks[1].heartbeat_s -=
+        Reporter::kLeaderSilence_s + 0.01;
   };
   CHECK(leads(2, two_silent));
-  CHECK_FALSE(leads(1, [](FakeHost& host) { host.ranks[0].heartbeat_s -= 0.9; }));
+  CHECK_FALSE(
+      leads(1, [](FakeHost& host) { host.ranks[0].heartbeat_s -= 0.9; }));
 }
 
 TEST_CASE("who does not lead is silent, also when it ends") {
@@ -118,7 +130,9 @@ TEST_CASE("who does not lead is silent, also when it ends") {
   CHECK(leader.channel.reports[0].size() == 1);
 }
 
-TEST_CASE("an end code of an observer is passed to the host, and then the process ends") {
+TEST_CASE(
+    "an end code of an observer is passed to the host, and then the process "
+    "ends") {
   Bed bed;
   bed.channel.answers[1] = {kGoOn, answer_line(kRunTokens.answer, 7), kGoOn};
   bed.reporter.heartbeat(false);
@@ -130,17 +144,18 @@ TEST_CASE("an end code of an observer is passed to the host, and then the proces
 
 TEST_CASE("forged and senseless answers end nothing, and count as none") {
   Bed bed;
-  const std::vector<std::string> forged = {answer_line(kRunTokens.report, 7),
-                                           R"({"end":7})",
-                                           R"({"token":"answer-token"})",
-                                           R"({"token":"answer-token","end":"x"})",
-                                           R"({"token":null,"end":7})",
-                                           "[]",
-                                           "7",
-                                           "\"x\"",
-                                           "nonsense",
-                                           "",
-                                           std::string(100'000, '[')};
+  const std::vector<std::string> forged = {
+      answer_line(kRunTokens.report, 7),
+      R"({"end":7})",
+      R"({"token":"answer-token"})",
+      R"({"token":"answer-token","end":"x"})",
+      R"({"token":null,"end":7})",
+      "[]",
+      "7",
+      "\"x\"",
+      "nonsense",
+      "",
+      std::string(100'000, '[')};
   for (int i = 0; i < 130; ++i) {
     bed.channel.answers = {forged, forged};
     bed.pass(0.05);
@@ -182,12 +197,15 @@ TEST_CASE("after a suspension observers get their whole time again") {
   CHECK(bed.host.end_code == 5);
 }
 
-TEST_CASE("an observer that does not answer is tried another way, one that does is not") {
+TEST_CASE(
+    "an observer that does not answer is tried another way, one that does is "
+    "not") {
   Bed bed;
   for (int i = 0; i < 8; ++i) {
     bed.channel.answers[1] = {kGoOn};
     bed.pass(0.5);
   }
   CHECK_FALSE(bed.channel.reconnected.empty());
-  for (const std::size_t observer : bed.channel.reconnected) CHECK(observer == 0);
+  for (const std::size_t observer : bed.channel.reconnected)
+    CHECK(observer == 0);
 }

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kSteps = 10;  // of a window
 
-// The median step of a window on a machine whose steps vary by `jitter`, with a pause of half a
-// step in one of twenty.
+// The median step of a window on a machine whose steps vary by `jitter`, with a
+// pause of half a step in one of twenty.
 double window_median(Random& random, double step_s, double jitter) {
   std::vector<double> steps;
   for (int i = 0; i < kSteps; ++i)
@@ -72,11 +72,13 @@ TEST_CASE("causes of a slow rank, and one alarm until it recovers") {
   StragglerWatch watch({});
   const auto alarms_after = [&](std::vector<double> ratios) {
     std::size_t alarms = 0;
-    for (const double ratio : ratios) alarms += watch.add({{0.1}, {0.1 * ratio}}).size();
+    for (const double ratio : ratios)
+      alarms += watch.add({{0.1}, {0.1 * ratio}}).size();
     return alarms;
   };
   CHECK(alarms_after({1.5, 1.5, 1.5}) == 0);
-  CHECK(alarms_after({1.1}) == 1);                 // one window in which the other was disturbed
+  CHECK(alarms_after({1.1}) ==
+        1);  // one window in which the other was disturbed
   CHECK(alarms_after({1.5, 1.6, 1.5, 1.5}) == 0);  // said once
   CHECK(alarms_after({1, 1, 1, 1}) == 0);          // recovered
   CHECK(alarms_after({1.3, 1.3, 1.3, 1.3}) == 0);

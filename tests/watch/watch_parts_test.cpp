@@ -1,4 +1,5 @@
-// Reporters and observers of whole clusters together, over a network and a clock in memory.
+// Reporters and observers of whole clusters together, over a network and a
+// clock in memory.
 #include "fake_cluster.hpp"
 #include "support/catch.hpp"
 
@@ -8,9 +9,11 @@ namespace {
 
 constexpr double kSilence_s = FakeCluster::kTimeout_s;
 // A rank that stops may have been reported of so long ago.
-constexpr double kSinceReport_s = Reporter::kReportEvery_s + FakeCluster::kHeartbeat_s;
+constexpr double kSinceReport_s =
+    Reporter::kReportEvery_s + FakeCluster::kHeartbeat_s;
 
-const std::vector<std::vector<int>> kClusters = {{2}, {4}, {2, 2}, {1, 1, 1}, {3, 2, 2}};
+const std::vector<std::vector<int>> kClusters = {
+    {2}, {4}, {2, 2}, {1, 1, 1}, {3, 2, 2}};
 
 }  // namespace
 
@@ -30,13 +33,15 @@ TEST_CASE("a dead rank is named at once, and every rank ends with 5") {
   CHECK(cluster.run_until_explained(60) < 1);
   cluster.run_for(1);
   REQUIRE(cluster.folder.sentences.size() == 1);
-  CHECK(cluster.folder.sentences[0].find("Rank 3 on b died (process 103) during backward") == 0);
+  CHECK(cluster.folder.sentences[0].find(
+            "Rank 3 on b died (process 103) during backward") == 0);
   CHECK(cluster.folder.explained_by == 0);
   CHECK(cluster.exit_codes() == "5 5 5 -");
   CHECK(cluster.process(0).end.limited == 5);
 }
 
-TEST_CASE("whichever rank is stopped, it is named within the timeout and a second") {
+TEST_CASE(
+    "whichever rank is stopped, it is named within the timeout and a second") {
   for (const auto& hosts : kClusters) {
     int ranks = 0;
     for (const int n : hosts) ranks += n;
@@ -50,8 +55,10 @@ TEST_CASE("whichever rank is stopped, it is named within the timeout and a secon
       CHECK(seconds < kSilence_s + 1.2);
       REQUIRE(cluster.folder.sentences.size() == 1);
       const bool names_it =
-          cluster.folder.sentences[0].find("ank " + std::to_string(victim)) != std::string::npos ||
-          cluster.folder.sentences[0].find("(rank " + std::to_string(victim)) != std::string::npos;
+          cluster.folder.sentences[0].find("ank " + std::to_string(victim)) !=
+              std::string::npos ||
+          cluster.folder.sentences[0].find("(rank " + std::to_string(victim)) !=
+              std::string::npos;
       CHECK(names_it);
       cluster.run_for(2);
       CHECK(cluster.folder.sentences.size() == 1);
@@ -61,7 +68,9 @@ TEST_CASE("whichever rank is stopped, it is named within the timeout and a secon
   }
 }
 
-TEST_CASE("a rank that lets the others wait is named, and a network that passes no data") {
+TEST_CASE(
+    "a rank that lets the others wait is named, and a network that passes no "
+    "data") {
   FakeCluster cluster({2, 2});
   cluster.run_for(1);
   cluster.wait_in_all_reduce({0, 1, 2});
@@ -69,7 +78,8 @@ TEST_CASE("a rank that lets the others wait is named, and a network that passes 
   CHECK(seconds >= kSilence_s + kWatchdogAfter_s - 0.1);
   CHECK(seconds < kSilence_s + kWatchdogAfter_s + 0.5);
   CHECK(cluster.folder.causes == std::vector<std::string>{"stuck"});
-  CHECK(cluster.folder.sentences[0].find("Rank 3 on b has been in backward of step 40") == 0);
+  CHECK(cluster.folder.sentences[0].find(
+            "Rank 3 on b has been in backward of step 40") == 0);
   cluster.run_for(1);
   CHECK(cluster.exit_codes() == "7 7 7 7");
 
@@ -79,7 +89,9 @@ TEST_CASE("a rank that lets the others wait is named, and a network that passes 
   CHECK(network.folder.causes == std::vector<std::string>{"network"});
 }
 
-TEST_CASE("a leader that dies or is stopped is replaced by the next rank of its host") {
+TEST_CASE(
+    "a leader that dies or is stopped is replaced by the next rank of its "
+    "host") {
   for (const bool dies : {false, true}) {
     CAPTURE(dies);
     FakeCluster cluster({2, 3});
@@ -97,10 +109,12 @@ TEST_CASE("a leader that dies or is stopped is replaced by the next rank of its 
     CHECK(cluster.process(3).reporter->leads());
     CHECK_FALSE(cluster.process(4).reporter->leads());
 
-    // The new one reports of the old one, so that it is named and not the whole host.
+    // The new one reports of the old one, so that it is named and not the whole
+    // host.
     cluster.run_until_explained(60);
     REQUIRE(cluster.folder.sentences.size() == 1);
-    CHECK(cluster.folder.sentences[0].find(dies ? "Rank 2 on b died" : "Rank 2 on b stopped") == 0);
+    CHECK(cluster.folder.sentences[0].find(dies ? "Rank 2 on b died"
+                                                : "Rank 2 on b stopped") == 0);
     cluster.run_for(1);
     CHECK(cluster.exit_codes() == (dies ? "5 5 - 5 5" : "7 7 - 7 7"));
   }
@@ -124,12 +138,14 @@ TEST_CASE("a host that is cut off ends itself, and the others say so") {
   cluster.run_until_explained(60);
   cluster.run_for(2);
   CHECK(cluster.folder.causes == std::vector<std::string>{"cut off"});
-  CHECK(cluster.folder.sentences[0].find("Host c (rank 4, 5) has not been heard for 5.") == 0);
+  CHECK(cluster.folder.sentences[0].find(
+            "Host c (rank 4, 5) has not been heard for 5.") == 0);
   CHECK(cluster.exit_codes() == "5 5 5 5 5 5");
-  CHECK(cluster.folder.log ==
-        std::vector<std::string>{
-            "[watchdog] c: no heartbeat from ranks 0 and 2 for 5 s: this host is "
-            "cut off from them and ends its ranks"});
+  CHECK(
+      cluster.folder.log ==
+      std::vector<std::string>{
+          "[watchdog] c: no heartbeat from ranks 0 and 2 for 5 s: this host is "
+          "cut off from them and ends its ranks"});
   CHECK(cluster.process(4).end.limited == 5);
 }
 
@@ -167,7 +183,8 @@ TEST_CASE("lost, late and doubled messages are no failure") {
       }
 }
 
-TEST_CASE("a job that was suspended as a whole goes on as if nothing had been") {
+TEST_CASE(
+    "a job that was suspended as a whole goes on as if nothing had been") {
   for (const auto& hosts : kClusters) {
     FakeCluster cluster(hosts);
     cluster.run_for(3);

@@ -39,7 +39,9 @@ int listening_sockets() {
   int count = 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    if (listening.contains(std::filesystem::read_symlink(entry, error).string())) ++count;
+    if (listening.contains(
+            std::filesystem::read_symlink(entry, error).string()))
+      ++count;
   return count;
 }
 
@@ -73,8 +75,8 @@ TEST_CASE("on one host nobody listens on a network") {
 }
 
 TEST_CASE("a rank ends though the main thread holds the locks of its output") {
-#ifndef __SANITIZE_THREAD__  // which takes locks of its own when a process of threads forks and
-                             // ends
+#ifndef __SANITIZE_THREAD__  // which takes locks of its own when a process of
+                             // threads forks and ends
   CHECK(code_of_child([] {
           std::thread([] {
             flockfile(stdout);
@@ -93,12 +95,14 @@ TEST_CASE("a rank ends though the main thread holds the locks of its output") {
 TEST_CASE("a full /dev/shm is an error that says so") {
   constexpr int kNotHere = 77;
   const int code = code_of_child([] {
-    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 ||
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 ||
         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4k") != 0)
       _exit(kNotHere);
     std::ofstream("/dev/shm/full") << std::string(4096, 'x');
     const auto comm = solo_communicator();
-    const std::string text = error_of<DeviceError>([&] { const HeartbeatTable table(*comm); });
+    const std::string text =
+        error_of<DeviceError>([&] { const HeartbeatTable table(*comm); });
     _exit(text.find("No space left on device") != std::string::npos ? 0 : 1);
   });
   if (code == kNotHere)

@@ -1,6 +1,6 @@
 // One function per subcommand. Each adds itself to the CLI and leaves in
-// `run` what returns its exit code. With --json a command prints one object on stdout and
-// everything else on stderr.
+// `run` what returns its exit code. With --json a command prints one object on
+// stdout and everything else on stderr.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,15 @@ class App;
 namespace chexnet {
 
 struct Invocation {
-  std::string program;                 // its full path
-  std::vector<std::string> command;    // words that start it in a fresh environment
+  std::string program;  // its full path
+  std::vector<std::string>
+      command;  // words that start it in a fresh environment
   std::vector<std::string> arguments;  // the rest
-  std::vector<std::string> variables;  // of the environment, that the config refers to
-  std::function<int()> run;            // set by the chosen subcommand
-  FailureHandlers on_failure;          // set while there are other ranks, or a run to note it
+  std::vector<std::string>
+      variables;             // of the environment, that the config refers to
+  std::function<int()> run;  // set by the chosen subcommand
+  FailureHandlers
+      on_failure;  // set while there are other ranks, or a run to note it
 };
 
 void add_train(CLI::App& app, Invocation& invocation);

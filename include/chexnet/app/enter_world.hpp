@@ -1,4 +1,5 @@
-// How a world of ranks comes to be: this process is a rank already, or starts some and waits.
+// How a world of ranks comes to be: this process is a rank already, or starts
+// some and waits.
 #pragma once
 
 #include <filesystem>
@@ -10,17 +11,20 @@
 
 namespace chexnet {
 
-// What a parent does beyond starting ranks; only runs with a folder are explained and restarted.
+// What a parent does beyond starting ranks; only runs with a folder are
+// explained and restarted.
 struct ParentTask {
   bool dry_run = false;  // print the command and stop
   std::filesystem::path run_folder;
   std::string resume_command;
   int restarts = 0;
-  bool stops = false;  // the command looks at stop_requested(); others are ended by a signal
+  bool stops = false;  // the command looks at stop_requested(); others are
+                       // ended by a signal
 };
 
-// Where no launcher started this process and more than one rank is wanted, starts mpirun and waits.
-// DeviceError when ranks cannot start here; ConfigError for a dry run inside a rank.
+// Where no launcher started this process and more than one rank is wanted,
+// starts mpirun and waits. DeviceError when ranks cannot start here;
+// ConfigError for a dry run inside a rank.
 RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
                       const ParentTask& task = {});
 

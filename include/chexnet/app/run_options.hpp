@@ -1,5 +1,5 @@
-// Options that subcommands share: overrides of the config, the number of ranks, where to compute;
-// and what is checked of them before any rank exists.
+// Options that subcommands share: overrides of the config, the number of ranks,
+// where to compute; and what is checked of them before any rank exists.
 #pragma once
 
 #include <string>
@@ -15,19 +15,21 @@ class Validator;
 namespace chexnet {
 
 // --set key=value, which overrides `what`.
-void add_set_option(CLI::App& command, std::vector<std::string>& set, const std::string& what);
+void add_set_option(CLI::App& command, std::vector<std::string>& set,
+                    const std::string& what);
 
 // For options that name a place to read tables from or to write to: no s3://.
 CLI::Validator in_file_system();
 // All that can be found wrong in a config before any rank exists: ConfigError.
 void check_run(const Config& config);
-// CheckpointError where no file can be made at `path`; empty: none is wanted. For what is written
-// after hours of work.
+// CheckpointError where no file can be made at `path`; empty: none is wanted.
+// For what is written after hours of work.
 void check_output(const std::string& path);
 
 inline constexpr const char* kDryRunOption = "--dry-run";
 
-// Options of commands that may start ranks: --ranks, --ranks-per-node (--ppn), --gpus, --hostfile,
+// Options of commands that may start ranks: --ranks, --ranks-per-node (--ppn),
+// --gpus, --hostfile,
 // --mpi-args, --dry-run.
 struct LaunchOptions {
   int ranks = 0, ranks_per_node = 0, gpus = 0;
@@ -40,7 +42,8 @@ struct LaunchOptions {
 // --device of commands without a config file.
 void add_device_option(CLI::App& command, std::string& device);
 
-// Commands that look at ranks and links only: LaunchOptions, --device, --network.
+// Commands that look at ranks and links only: LaunchOptions, --device,
+// --network.
 struct LinkOptions {
   LaunchOptions launch;
   std::string device = "auto", network = "auto";

@@ -7,10 +7,11 @@
 
 namespace chexnet {
 
-// A table: finding, positives, AUROC; then the mean and "any finding". `split` may also name
-// tables.
+// A table: finding, positives, AUROC; then the mean and "any finding". `split`
+// may also name tables.
 std::string scores_text(const SplitScores& result);
 // The object of `evaluate` in docs/json.md.
-std::string scores_json(const SplitScores& result, const std::string& split_sha256);
+std::string scores_json(const SplitScores& result,
+                        const std::string& split_sha256);
 
 }  // namespace chexnet

@@ -1,9 +1,11 @@
-// The checkpoints of a run folder: checkpoints/step-00001234/ with files and a state.json that is
-// written last and names size and SHA-256 of each, so a folder is either whole or known to be
-// broken; beside them the links `last` and `best`. Rank 0 only; knows no trainer.
+// The checkpoints of a run folder: checkpoints/step-00001234/ with files and a
+// state.json that is written last and names size and SHA-256 of each, so a
+// folder is either whole or known to be broken; beside them the links `last`
+// and `best`. Rank 0 only; knows no trainer.
 //
-// Errors: CheckpointError where the file system refuses (full, no links, no permission),
-// OutageError where it does not answer. Neither says anything about a checkpoint's content.
+// Errors: CheckpointError where the file system refuses (full, no links, no
+// permission), OutageError where it does not answer. Neither says anything
+// about a checkpoint's content.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +21,32 @@ class CheckpointStore {
   // `keep` newest checkpoints stay, and the one that `best` points to.
   CheckpointStore(std::filesystem::path folder, int keep);
 
-  // `write_files` puts its files into the folder it is given. `state` is a JSON object; "files" is
-  // added to it. Moves the link `last`. Of a valid checkpoint of the same step only the state is
-  // replaced.
-  void save(std::int64_t step, const std::string& state,
-            const std::function<void(const std::filesystem::path&)>& write_files);
+  // `write_files` puts its files into the folder it is given. `state` is a JSON
+  // object; "files" is added to it. Moves the link `last`. Of a valid
+  // checkpoint of the same step only the state is replaced.
+  void save(
+      std::int64_t step, const std::string& state,
+      const std::function<void(const std::filesystem::path&)>& write_files);
 
-  // Another state for the checkpoint of `step`, whose files stay: what an evaluation found of it.
+  // Another state for the checkpoint of `step`, whose files stay: what an
+  // evaluation found of it.
   void replace_state(std::int64_t step, const std::string& state);
   // Moves the link `best`.
   void mark_best(std::int64_t step);
   bool has_whole(std::int64_t step) const;
 
-  // The newest whole checkpoint, after which the link `last` points to it; newer ones whose content
-  // is not what their state.json says are moved aside with a warning. Nothing where there never was
-  // a checkpoint; CheckpointError, and nothing is moved, where there are only broken ones.
+  // The newest whole checkpoint, after which the link `last` points to it;
+  // newer ones whose content is not what their state.json says are moved aside
+  // with a warning. Nothing where there never was a checkpoint;
+  // CheckpointError, and nothing is moved, where there are only broken ones.
   std::optional<std::filesystem::path> recover_newest();
 
-  // Empty when whole, else how its content differs from its state.json: of all files, or of `only`
-  // this one.
-  static std::string problem(const std::filesystem::path& checkpoint, const std::string& only = "");
-  static std::string read_state(const std::filesystem::path& checkpoint);  // the JSON text
+  // Empty when whole, else how its content differs from its state.json: of all
+  // files, or of `only` this one.
+  static std::string problem(const std::filesystem::path& checkpoint,
+                             const std::string& only = "");
+  static std::string read_state(
+      const std::filesystem::path& checkpoint);  // the JSON text
 
  private:
   void point(const char* link, const std::string& target) const;
@@ -48,9 +55,10 @@ class CheckpointStore {
   int keep_;
 };
 
-// A model file from what a user names: the file itself, or the model.safetensors of a checkpoint
-// folder or of a run folder (its `best`, else `last`). Scoring needs nothing else, so other files
-// may be absent; where there is a state.json, the model must be the one it names. CheckpointError
+// A model file from what a user names: the file itself, or the
+// model.safetensors of a checkpoint folder or of a run folder (its `best`, else
+// `last`). Scoring needs nothing else, so other files may be absent; where
+// there is a state.json, the model must be the one it names. CheckpointError
 // when there is none.
 std::filesystem::path resolve_model(const std::filesystem::path& named);
 

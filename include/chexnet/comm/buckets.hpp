@@ -1,6 +1,7 @@
-// How the flat gradient buffer is cut into pieces that travel while backward still runs. Gradients
-// are in the order in which backward produces them; statistics of BatchNorm follow them in the same
-// buffer and are never compressed.
+// How the flat gradient buffer is cut into pieces that travel while backward
+// still runs. Gradients are in the order in which backward produces them;
+// statistics of BatchNorm follow them in the same buffer and are never
+// compressed.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +16,37 @@ struct Bucket {
   bool exact = false;
 };
 
-// Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds at least
-// `bucket_bytes`, but at most an eighth of that is left for the last, because nothing is computed
-// while the last one travels. [gradients, total) are the statistics, part of the last bucket when
-// gradients are not compressed, a bucket of their own otherwise.
-std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends, std::size_t total,
-                                 std::size_t element_size, std::size_t bucket_bytes,
+// Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds
+// at least `bucket_bytes`, but at most an eighth of that is left for the last,
+// because nothing is computed while the last one travels. [gradients, total)
+// are the statistics, part of the last bucket when gradients are not
+// compressed, a bucket of their own otherwise.
+std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
+                                 std::size_t total, std::size_t element_size,
+                                 std::size_t bucket_bytes,
                                  GradientCompression compression);
 
 // Starts each bucket of `flat` as soon as backward has written past its end.
 class BucketedReducer {
  public:
-  BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat, ElementType type);
-  void begin();                      // before backward of the last micro-batch
-  void written_to(std::size_t end);  // all elements below `end` are final; also polls
-  void finish();                     // starts what is left, waits for all
-  // In place of finish(), of a step that failed: waits for nothing. Buckets that were started are
-  // waited for by the next begin(), which is right where all ranks failed alike; where only some
-  // did, the others hang until their deadline, as whenever a rank stays away. Nothing after
-  // finish().
+  BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat,
+                  ElementType type);
+  void begin();  // before backward of the last micro-batch
+  void written_to(
+      std::size_t end);  // all elements below `end` are final; also polls
+  void finish();         // starts what is left, waits for all
+  // In place of finish(), of a step that failed: waits for nothing. Buckets
+  // that were started are waited for by the next begin(), which is right where
+  // all ranks failed alike; where only some did, the others hang until their
+  // deadline, as whenever a rank stays away. Nothing after finish().
   void abandon();
   // Seconds the host waited in finish() of the step that ended last.
   double wait_s() const { return wait_s_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Between two steps.
-  void set_buckets(std::vector<Bucket> buckets) { buckets_ = std::move(buckets); }
+  void set_buckets(std::vector<Bucket> buckets) {
+    buckets_ = std::move(buckets);
+  }
 
  private:
   void start_ready(std::size_t end);

@@ -20,10 +20,11 @@ struct Cluster {
   LoaderCosts loader;
 };
 
-// Keys: name, gpus_per_node, intra_gb_per_s, inter_gb_per_s, intra_latency_us, inter_latency_us,
-// jitter, overlap, coordination_ms, images_per_s, batch, gradient_bytes, loader.{images_per_s,
-// every_rank_decodes_all, shares_cores, storage_gb_per_s, bytes_per_image}. ConfigError with file
-// and line for others.
+// Keys: name, gpus_per_node, intra_gb_per_s, inter_gb_per_s, intra_latency_us,
+// inter_latency_us, jitter, overlap, coordination_ms, images_per_s, batch,
+// gradient_bytes, loader.{images_per_s, every_rank_decodes_all, shares_cores,
+// storage_gb_per_s, bytes_per_image}. ConfigError with file and line for
+// others.
 Cluster read_cluster(const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -1,15 +1,17 @@
-// What the trainer knows of other ranks. One object per process, passed in; the world size may
-// be 1.
+// What the trainer knows of other ranks. One object per process, passed in; the
+// world size may be 1.
 //
-// Gradient plane: start(buffer) begins a mean over all ranks in place (not a sum: statistics of
-// BatchNorm travel behind the gradients and want a mean, so who wants a sum of its ranks' shares
-// multiplies them by size() first, as TrainStep does); poll() between layers lets
-// it advance; finish() returns when the buffers may be used (on the host for host buffers; ordered
-// on the device's compute stream for device buffers). Buffers are started in the same order on
-// every rank and stay untouched until finish(). Control plane: blocking collectives on host memory.
+// Gradient plane: start(buffer) begins a mean over all ranks in place (not a
+// sum: statistics of BatchNorm travel behind the gradients and want a mean, so
+// who wants a sum of its ranks' shares multiplies them by size() first, as
+// TrainStep does); poll() between layers lets it advance; finish() returns when
+// the buffers may be used (on the host for host buffers; ordered on the
+// device's compute stream for device buffers). Buffers are started in the same
+// order on every rank and stay untouched until finish(). Control plane:
+// blocking collectives on host memory.
 //
-// Every collective has a deadline: a HangError names rank, collective and sequence number. Main
-// thread only.
+// Every collective has a deadline: a HangError names rank, collective and
+// sequence number. Main thread only.
 #pragma once
 
 #include <cstddef>
@@ -54,11 +56,12 @@ class Communicator {
   virtual void all_reduce(std::span<double> values, ReduceOp op) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   // The bytes of every rank, indexed by rank; lengths may differ.
-  virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) = 0;
+  virtual std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) = 0;
   virtual void barrier() = 0;
 
-  // Waits and the travel of gradient buffers are recorded; null: not. A composed communicator
-  // passes it on.
+  // Waits and the travel of gradient buffers are recorded; null: not. A
+  // composed communicator passes it on.
   virtual void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 
   // Versions and transport for the settings table.
@@ -77,7 +80,8 @@ T broadcast_value(Communicator& comm, T value, int root = 0) {
   comm.broadcast(std::as_writable_bytes(std::span(&value, 1)), root);
   return value;
 }
-std::vector<std::string> gather_text(Communicator& comm, const std::string& text);
+std::vector<std::string> gather_text(Communicator& comm,
+                                     const std::string& text);
 // True on every rank when it is on any.
 bool any_rank(Communicator& comm, bool value);
 
@@ -87,9 +91,9 @@ std::unique_ptr<Communicator> solo_communicator();
 struct MpiOptions {
   double timeout_s = 600;
 };
-// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalizes when destroyed. One per
-// process. During the unwinding of an exception it does neither: the caller ends the world with
-// abort_mpi.
+// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalizes
+// when destroyed. One per process. During the unwinding of an exception it does
+// neither: the caller ends the world with abort_mpi.
 std::unique_ptr<Communicator> open_mpi(const MpiOptions& options);
 // Ends every rank's process with `exit_code`, now.
 void abort_mpi(int exit_code);

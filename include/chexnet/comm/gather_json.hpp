@@ -8,11 +8,13 @@
 
 namespace chexnet {
 
-// Collective: the JSON of all ranks [rank]. A rank with nothing to say passes null.
+// Collective: the JSON of all ranks [rank]. A rank with nothing to say passes
+// null.
 template <class Json>
 std::vector<Json> gather_json(Communicator& comm, const Json& mine) {
   std::vector<Json> all;
-  for (const auto& text : gather_text(comm, json_text(mine))) all.push_back(Json::parse(text));
+  for (const auto& text : gather_text(comm, json_text(mine)))
+    all.push_back(Json::parse(text));
   return all;
 }
 

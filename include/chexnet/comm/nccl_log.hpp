@@ -1,6 +1,6 @@
-// NCCL's own words (NCCL_DEBUG=INFO, versions 2.4 to 2.30) about how ranks are connected: which
-// pairs talk by NVLink or PCIe, through host memory, or over which network. Forms it does not know
-// are counted, never fatal.
+// NCCL's own words (NCCL_DEBUG=INFO, versions 2.4 to 2.30) about how ranks are
+// connected: which pairs talk by NVLink or PCIe, through host memory, or over
+// which network. Forms it does not know are counted, never fatal.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,8 @@ struct NcclLink {
   bool gpu_direct = false;  // the adapter reads GPU memory itself (GDRDMA)
   std::string via;          // "P2P/IPC", "NET/IB/0/GDRDMA"
 };
-// One line of the log; `unknown` is set where it speaks of a connection in a form not known.
+// One line of the log; `unknown` is set where it speaks of a connection in a
+// form not known.
 std::optional<NcclLink> parse_nccl_line(const std::string& line, bool& unknown);
 
 // What a log says of a pair of ranks, the worst of its channels.

@@ -1,4 +1,5 @@
-// Every rank on its cores: what each finds is gathered, checked per host, and mended where asked.
+// Every rank on its cores: what each finds is gathered, checked per host, and
+// mended where asked.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ struct PlacementRow {
 
 struct RankPlacement {
   std::vector<int> cpus;  // of this rank, as the kernel says at the end
-  int cores = 1;          // physical ones among them, divided by the ranks that share them
+  int cores =
+      1;  // physical ones among them, divided by the ranks that share them
   std::vector<PlacementRow> table;    // of all ranks, on every rank
   std::vector<std::string> warnings;  // about this rank
 };
@@ -28,8 +30,8 @@ struct RankGpu {
 
 // `started_by_launcher`: mpirun or srun chose the cores,
 // not the user. Collective.
-RankPlacement place_ranks(Communicator& comm, BindPolicy bind, const RankGpu& gpu,
-                          bool started_by_launcher);
+RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
+                          const RankGpu& gpu, bool started_by_launcher);
 
 // Lines for a terminal.
 std::string placement_table(const std::vector<PlacementRow>& rows);

@@ -1,10 +1,12 @@
-// Long work before training (indexing, matching, staging, packing) that takes some ranks longer
-// than others, without any rank being taken for hung meanwhile.
+// Long work before training (indexing, matching, staging, packing) that takes
+// some ranks longer than others, without any rank being taken for hung
+// meanwhile.
 //
-// A rank's work runs on a thread of its own. Meanwhile the main threads of all ranks meet twice a
-// second in a small all-reduce ("how many still work?"), so no collective waits long, whatever
-// deadline it has. Work reports its progress; when it reports none for the deadline it is stuck,
-// and the run ends with a HangError that names rank and work.
+// A rank's work runs on a thread of its own. Meanwhile the main threads of all
+// ranks meet twice a second in a small all-reduce ("how many still work?"), so
+// no collective waits long, whatever deadline it has. Work reports its
+// progress; when it reports none for the deadline it is stuck, and the run ends
+// with a HangError that names rank and work.
 #pragma once
 
 #include <atomic>
@@ -19,8 +21,8 @@ namespace chexnet {
 // What the work of a rank reports. Any thread.
 class WorkProgress {
  public:
-  // Something was done. Throws a type of its own when a stop was requested or the work of another
-  // rank has failed; let it pass.
+  // Something was done. Throws a type of its own when a stop was requested or
+  // the work of another rank has failed; let it pass.
   void advance();
 
  private:
@@ -32,16 +34,18 @@ class WorkProgress {
 struct SharedWorkOptions {
   std::string what;        // for messages: "indexing the images"
   double timeout_s = 600;  // without progress
-  // Asked on the main thread of each rank while anybody works; none: the work is not stopped.
+  // Asked on the main thread of each rank while anybody works; none: the work
+  // is not stopped.
   std::function<bool()> stop = {};
 };
 
-// All ranks call; a rank without work passes an empty function. True when all work is done; false
-// on all ranks when one rank's `stop` said yes before, and all work has ended at its next progress.
-// An exception of one rank's work is rethrown there; the others throw an Error of the same exit
-// code and text. A world of one rank has no deadline; without `stop` its work is done on the
-// calling thread. After a HangError the stuck thread still refers to what `work` captured: the
-// process must end.
+// All ranks call; a rank without work passes an empty function. True when all
+// work is done; false on all ranks when one rank's `stop` said yes before, and
+// all work has ended at its next progress. An exception of one rank's work is
+// rethrown there; the others throw an Error of the same exit code and text. A
+// world of one rank has no deadline; without `stop` its work is done on the
+// calling thread. After a HangError the stuck thread still refers to what
+// `work` captured: the process must end.
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work);
 

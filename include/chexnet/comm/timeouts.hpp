@@ -1,13 +1,18 @@
 // When a run that hangs is ended, and which time counts.
 //
-// Two clocks look at every wait. With launch.timeout_s = T, after a collective has begun:
+// Two clocks look at every wait. With launch.timeout_s = T, after a collective
+// has begun:
 //
-//   T + 0.3 s  the watchdog (watch/) names the rank the others wait for, and ends the run. A rank
-//              or a host that is silent is named after T, at most 60 s: it makes others wait too,
-//              and what is known more exactly is to be said first
+//   T + 0.3 s  the watchdog (watch/) names the rank the others wait for, and
+//   ends the run. A rank
+//              or a host that is silent is named after T, at most 60 s: it
+//              makes others wait too, and what is known more exactly is to be
+//              said first
 //   + 0.6 s    its second observer, if the first one has not spoken
-//   T + 1 s    the communicator of every rank ends its own wait (CollectiveDeadline), for worlds
-//              whose watchdog cannot speak any more. It can tell what it waited for, not for whom
+//   T + 1 s    the communicator of every rank ends its own wait
+//   (CollectiveDeadline), for worlds
+//              whose watchdog cannot speak any more. It can tell what it waited
+//              for, not for whom
 //
 // Neither counts the time in which the whole job was suspended.
 #pragma once
@@ -18,8 +23,9 @@ inline constexpr double kWatchdogAfter_s = 0.3;
 inline constexpr double kSecondObserverAfter_s = 0.6;
 inline constexpr double kCommunicatorAfter_s = 1;
 
-// Batch systems suspend a job as a whole and let it go on; then everybody looks late. A thread that
-// looks several times a second knows it by a pause between two looks. One thread.
+// Batch systems suspend a job as a whole and let it go on; then everybody looks
+// late. A thread that looks several times a second knows it by a pause between
+// two looks. One thread.
 class SuspensionMeter {
  public:
   static constexpr double kPause_s = 2;
@@ -46,7 +52,9 @@ class CollectiveDeadline {
     begin_s_ += suspension_.look(now_s);
     return now_s - begin_s_;
   }
-  bool is_over(double waited_s) const { return waited_s > timeout_s_ + kCommunicatorAfter_s; }
+  bool is_over(double waited_s) const {
+    return waited_s > timeout_s_ + kCommunicatorAfter_s;
+  }
 
  private:
   double timeout_s_, begin_s_;

@@ -1,6 +1,7 @@
-// The choices that keys of a config offer: one type each, with one table of its names, which
-// parsing, --help, did-you-mean, docs/config.md and messages use. A key that may be left to the
-// program holds a std::optional, empty for "auto".
+// The choices that keys of a config offer: one type each, with one table of its
+// names, which parsing, --help, did-you-mean, docs/config.md and messages use.
+// A key that may be left to the program holds a std::optional, empty for
+// "auto".
 #pragma once
 
 #include <array>
@@ -26,7 +27,8 @@ constexpr auto names_of(ManifestFormat) {
       {{kNih, "nih"}, {kChexpert, "chexpert"}, {kCsv, "csv"}});
 }
 
-// What a label that is blank or uncertain counts as; kIgnore: it is not labeled.
+// What a label that is blank or uncertain counts as; kIgnore: it is not
+// labeled.
 enum class LabelPolicy { kIgnore, kZero, kOne };
 constexpr auto names_of(LabelPolicy) {
   using enum LabelPolicy;
@@ -40,14 +42,16 @@ enum class ResizeKind {
 };
 constexpr auto names_of(ResizeKind) {
   using enum ResizeKind;
-  return std::to_array<NamedChoice<ResizeKind>>({{kAntialias, "antialias"}, {kArea, "area"}});
+  return std::to_array<NamedChoice<ResizeKind>>(
+      {{kAntialias, "antialias"}, {kArea, "area"}});
 }
 
 // kAuto: a JPEG much larger than the wanted size is decoded at a part of it.
 enum class JpegScale { kAuto, kOff };
 constexpr auto names_of(JpegScale) {
   using enum JpegScale;
-  return std::to_array<NamedChoice<JpegScale>>({{kAuto, "auto"}, {kOff, "off"}});
+  return std::to_array<NamedChoice<JpegScale>>(
+      {{kAuto, "auto"}, {kOff, "off"}});
 }
 
 // The order of training images (data/pipeline.hpp).
@@ -62,13 +66,15 @@ constexpr auto names_of(PipelineKind) {
 enum class OnDamage { kFail, kSkip };
 constexpr auto names_of(OnDamage) {
   using enum OnDamage;
-  return std::to_array<NamedChoice<OnDamage>>({{kFail, "fail"}, {kSkip, "skip"}});
+  return std::to_array<NamedChoice<OnDamage>>(
+      {{kFail, "fail"}, {kSkip, "skip"}});
 }
 
 enum class SplitName { kTrain, kVal, kTest };
 constexpr auto names_of(SplitName) {
   using enum SplitName;
-  return std::to_array<NamedChoice<SplitName>>({{kTrain, "train"}, {kVal, "val"}, {kTest, "test"}});
+  return std::to_array<NamedChoice<SplitName>>(
+      {{kTrain, "train"}, {kVal, "val"}, {kTest, "test"}});
 }
 
 enum class OptimizerKind { kAdam, kAdamW, kSgd };
@@ -89,11 +95,14 @@ constexpr auto names_of(LrScaling) {
 enum class ScheduleKind { kConstant, kPlateau, kCosine, kStep };
 constexpr auto names_of(ScheduleKind) {
   using enum ScheduleKind;
-  return std::to_array<NamedChoice<ScheduleKind>>(
-      {{kConstant, "constant"}, {kPlateau, "plateau"}, {kCosine, "cosine"}, {kStep, "step"}});
+  return std::to_array<NamedChoice<ScheduleKind>>({{kConstant, "constant"},
+                                                   {kPlateau, "plateau"},
+                                                   {kCosine, "cosine"},
+                                                   {kStep, "step"}});
 }
 
-// Of activations and of the arithmetic on them; weights are double for kFp64, else float.
+// Of activations and of the arithmetic on them; weights are double for kFp64,
+// else float.
 enum class Precision { kFp64, kFp32, kBf16, kFp16 };
 constexpr auto names_of(Precision) {
   using enum Precision;
@@ -101,18 +110,22 @@ constexpr auto names_of(Precision) {
       {{kFp64, "fp64"}, {kFp32, "fp32"}, {kBf16, "bf16"}, {kFp16, "fp16"}});
 }
 
-// kAuto: our own engine wherever it can compute; kAten: LibTorch's operators everywhere.
+// kAuto: our own engine wherever it can compute; kAten: LibTorch's operators
+// everywhere.
 enum class EngineKind { kAuto, kAten };
 constexpr auto names_of(EngineKind) {
   using enum EngineKind;
-  return std::to_array<NamedChoice<EngineKind>>({{kAuto, "auto"}, {kAten, "aten"}});
+  return std::to_array<NamedChoice<EngineKind>>(
+      {{kAuto, "auto"}, {kAten, "aten"}});
 }
 
-// Of our own engine. kAuto: Winograd's for 3x3 where it is faster; kDirect: always the plain sum.
+// Of our own engine. kAuto: Winograd's for 3x3 where it is faster; kDirect:
+// always the plain sum.
 enum class ConvolutionKind { kAuto, kDirect };
 constexpr auto names_of(ConvolutionKind) {
   using enum ConvolutionKind;
-  return std::to_array<NamedChoice<ConvolutionKind>>({{kAuto, "auto"}, {kDirect, "direct"}});
+  return std::to_array<NamedChoice<ConvolutionKind>>(
+      {{kAuto, "auto"}, {kDirect, "direct"}});
 }
 
 // How the loss weighs positives against negatives (model/loss.hpp).
@@ -127,30 +140,36 @@ constexpr auto names_of(LossWeighting) {
 enum class OnNonFinite { kFail, kSkip };
 constexpr auto names_of(OnNonFinite) {
   using enum OnNonFinite;
-  return std::to_array<NamedChoice<OnNonFinite>>({{kFail, "fail"}, {kSkip, "skip"}});
+  return std::to_array<NamedChoice<OnNonFinite>>(
+      {{kFail, "fail"}, {kSkip, "skip"}});
 }
 
 // What makes a checkpoint the best one.
 enum class BestBy { kAuroc, kLoss };
 constexpr auto names_of(BestBy) {
   using enum BestBy;
-  return std::to_array<NamedChoice<BestBy>>({{kAuroc, "auroc"}, {kLoss, "loss"}});
+  return std::to_array<NamedChoice<BestBy>>(
+      {{kAuroc, "auroc"}, {kLoss, "loss"}});
 }
 
 enum class DeviceKind { kCpu, kCuda };
 constexpr auto names_of(DeviceKind) {
   using enum DeviceKind;
-  return std::to_array<NamedChoice<DeviceKind>>({{kCpu, "cpu"}, {kCuda, "cuda"}});
+  return std::to_array<NamedChoice<DeviceKind>>(
+      {{kCpu, "cpu"}, {kCuda, "cuda"}});
 }
 
-// What is done about ranks on the wrong cores: they move, are named, or nobody looks.
+// What is done about ranks on the wrong cores: they move, are named, or nobody
+// looks.
 enum class BindPolicy { kFix, kCheck, kOff };
 constexpr auto names_of(BindPolicy) {
   using enum BindPolicy;
-  return std::to_array<NamedChoice<BindPolicy>>({{kFix, "fix"}, {kCheck, "check"}, {kOff, "off"}});
+  return std::to_array<NamedChoice<BindPolicy>>(
+      {{kFix, "fix"}, {kCheck, "check"}, {kOff, "off"}});
 }
 
-// How float gradients travel between ranks; sums of kNone are in the gradient's own type.
+// How float gradients travel between ranks; sums of kNone are in the gradient's
+// own type.
 enum class GradientCompression { kNone, kFp16, kBf16 };
 constexpr auto names_of(GradientCompression) {
   using enum GradientCompression;
@@ -196,13 +215,15 @@ std::vector<std::string> names_or_auto() {
   return names;
 }
 
-// data.stage: whether, and where, a node keeps copies of packs, shards and archives.
+// data.stage: whether, and where, a node keeps copies of packs, shards and
+// archives.
 struct StageChoice {
   enum class Kind { kOff, kAuto, kFolder };
   Kind kind = Kind::kOff;
   std::string folder;  // of kFolder
 
-  static StageChoice parse(const std::string& text);  // "off", "auto" or a folder
+  static StageChoice parse(
+      const std::string& text);  // "off", "auto" or a folder
   std::string text() const;
 };
 
@@ -210,7 +231,8 @@ struct StageChoice {
 struct NetworkChoice {
   enum class Kind { kAuto, kInfiniBand, kOmniPath, kTcp, kUcx };
   Kind kind = Kind::kAuto;
-  std::string device;  // of kInfiniBand and kTcp: "mlx5_0", "eth0", "10.1.0.0/16"; empty = any
+  std::string device;  // of kInfiniBand and kTcp: "mlx5_0", "eth0",
+                       // "10.1.0.0/16"; empty = any
 
   // "auto", "ib[:mlx5_0]", "opa", "tcp[:eth0]", "ucx"; nothing for other text.
   static std::optional<NetworkChoice> parse(const std::string& text);

@@ -1,7 +1,9 @@
-// Everything an experiment can set, with defaults and units. Filled once, from files, --set and the
-// command line (see load.hpp), const afterwards: what a run decides where a value is left to it
-// ("auto", an empty optional) stands in run/run_decisions.hpp. The table in src/config/table_*.cpp
-// gives each member its key, meaning and limits; docs/config.md is printed from it.
+// Everything an experiment can set, with defaults and units. Filled once, from
+// files, --set and the command line (see load.hpp), const afterwards: what a
+// run decides where a value is left to it
+// ("auto", an empty optional) stands in run/run_decisions.hpp. The table in
+// src/config/table_*.cpp gives each member its key, meaning and limits;
+// docs/config.md is printed from it.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +90,8 @@ struct ModelConfig {
 };
 
 struct TrainConfig {
-  std::optional<std::int64_t> batch = 16;  // images of a step, all ranks together
+  std::optional<std::int64_t> batch =
+      16;  // images of a step, all ranks together
   double epochs = 10;
   std::int64_t max_steps = 0;
   double max_seconds = 0;

@@ -1,5 +1,5 @@
-// Files and --set assignments into a checked Config. Any fault is a ConfigError naming file and
-// line.
+// Files and --set assignments into a checked Config. Any fault is a ConfigError
+// naming file and line.
 #pragma once
 
 #include <filesystem>
@@ -10,32 +10,41 @@
 
 namespace chexnet {
 
-// Later files override earlier ones, assignments ("a.b=c") override files. Where asked, adds to
-// `variables` the names of the environment variables that paths refer to.
+// Later files override earlier ones, assignments ("a.b=c") override files.
+// Where asked, adds to `variables` the names of the environment variables that
+// paths refer to.
 Config load_config(const std::vector<std::filesystem::path>& files,
-                   const std::vector<std::string>& assignments, Strings* variables = nullptr);
+                   const std::vector<std::string>& assignments,
+                   Strings* variables = nullptr);
 
 // The same from YAML text of `origin`, e.g. the config inside a checkpoint.
 Config load_config_text(const std::string& origin, const std::string& text,
-                        const std::vector<std::string>& assignments, Strings* variables = nullptr);
+                        const std::vector<std::string>& assignments,
+                        Strings* variables = nullptr);
 
 // Throws when a required key is empty or two keys contradict each other.
 void check_for_training(const Config& config);
 
-// All keys with their values, nested YAML that load_config reads back to an equal Config.
+// All keys with their values, nested YAML that load_config reads back to an
+// equal Config.
 std::string config_yaml(const Config& config);
 
-// Without run and launch settings, paths and servers: what a model that is handed on may carry, and
-// all that is taken from a model file of somebody else.
+// Without run and launch settings, paths and servers: what a model that is
+// handed on may carry, and all that is taken from a model file of somebody
+// else.
 Config without_places(Config config);
 
-// Empty, or why a path that is no image source cannot be used: it is in an object store.
+// Empty, or why a path that is no image source cannot be used: it is in an
+// object store.
 std::string object_store_problem(const std::string& path);
 
-// One line per option that differs and may not differ in a resumed run; empty = may be resumed.
-std::vector<std::string> resume_conflicts(const Config& before, const Config& now);
+// One line per option that differs and may not differ in a resumed run; empty =
+// may be resumed.
+std::vector<std::string> resume_conflicts(const Config& before,
+                                          const Config& now);
 
-// Replaces a leading ~ and ${VAR} / ${VAR:-default}; an unset VAR without default is a ConfigError.
+// Replaces a leading ~ and ${VAR} / ${VAR:-default}; an unset VAR without
+// default is a ConfigError.
 std::string expanded_path(const std::string& text);
 
 }  // namespace chexnet

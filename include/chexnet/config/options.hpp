@@ -1,5 +1,6 @@
-// The one table of options. Parsing, --set, --print-config, --help, docs/config.md, did-you-mean
-// and the comparison of a resumed run's config all walk it.
+// The one table of options. Parsing, --set, --print-config, --help,
+// docs/config.md, did-you-mean and the comparison of a resumed run's config all
+// walk it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 
 namespace chexnet {
 
-// A member whose type has a text form: one of `names`, or with no names whatever `set` accepts.
-// `set` returns false for other text. Refers to the Config it was made from.
+// A member whose type has a text form: one of `names`, or with no names
+// whatever `set` accepts. `set` returns false for other text. Refers to the
+// Config it was made from.
 struct NamedValue {
   Strings names;
   std::function<std::string()> get;
@@ -30,7 +32,8 @@ struct NamedList {
 // What a key sets, inside a Config that must outlive it.
 using FieldRef =
     std::variant<bool*, std::int64_t*, double*, std::optional<std::int64_t>*,
-                 std::optional<double>*, std::string*, Strings*, Doubles*, NamedValue, NamedList>;
+                 std::optional<double>*, std::string*, Strings*, Doubles*,
+                 NamedValue, NamedList>;
 
 struct ConfigOption {
   struct Limits {
@@ -53,9 +56,11 @@ std::vector<std::string> option_keys();
 // Whether its values are text, of one of the choices too, or a list of it.
 bool holds_text(const ConfigOption& option);
 
-// The value as YAML flow text ("0.1", "[a, b]", quoted where needed); equal values give equal text.
+// The value as YAML flow text ("0.1", "[a, b]", quoted where needed); equal
+// values give equal text.
 std::string option_text(const ConfigOption& option, const Config& config);
-// "integer", "number", "true/false", "text", "list of text", "list of numbers"; "integer or auto".
+// "integer", "number", "true/false", "text", "list of text", "list of numbers";
+// "integer or auto".
 std::string option_type(const ConfigOption& option);
 
 // The table as a markdown page (docs/config.md).

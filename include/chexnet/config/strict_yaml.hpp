@@ -1,6 +1,7 @@
-// YAML without its traps: a table of tables of plain values and lists of plain values. Duplicate
-// keys, aliases, deep nesting and files over 1 MiB are refused (yaml-cpp takes the first of two
-// equal keys and follows self-referencing aliases).
+// YAML without its traps: a table of tables of plain values and lists of plain
+// values. Duplicate keys, aliases, deep nesting and files over 1 MiB are
+// refused (yaml-cpp takes the first of two equal keys and follows
+// self-referencing aliases).
 #pragma once
 
 #include <map>

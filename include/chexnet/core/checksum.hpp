@@ -1,5 +1,5 @@
-// SHA-256 (OpenSSL) for files and identities, CRC32C (Castagnoli) for TFRecords, packs and
-// TensorBoard.
+// SHA-256 (OpenSSL) for files and identities, CRC32C (Castagnoli) for
+// TFRecords, packs and TensorBoard.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,9 @@ class Sha256 {
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
   void update(std::span<const std::byte> bytes);
-  void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
+  void update(std::string_view text) {
+    update(std::as_bytes(std::span(text.data(), text.size())));
+  }
   std::string hex();  // 64 lower-case digits; ends the object
 
  private:
@@ -30,10 +32,13 @@ class Sha256 {
 std::string hex_text(std::span<const std::byte> bytes);
 
 std::string sha256_hex(std::string_view text);
-std::string hmac_sha256(std::string_view key, std::string_view text);  // 32 bytes, not hex
-std::string sha256_file(const std::filesystem::path& path);            // AbsentError, OutageError
+std::string hmac_sha256(std::string_view key,
+                        std::string_view text);  // 32 bytes, not hex
+std::string sha256_file(
+    const std::filesystem::path& path);  // AbsentError, OutageError
 
 // `before`: the sum of what precedes these bytes.
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
+std::uint32_t crc32c(std::span<const std::byte> bytes,
+                     std::uint32_t before = 0);
 
 }  // namespace chexnet

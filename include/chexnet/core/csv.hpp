@@ -1,5 +1,5 @@
-// Comma-separated tables (RFC 4180 quoting, LF or CRLF, optional UTF-8 byte-order mark) read in one
-// pass over a text that the caller keeps alive.
+// Comma-separated tables (RFC 4180 quoting, LF or CRLF, optional UTF-8
+// byte-order mark) read in one pass over a text that the caller keeps alive.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@ namespace chexnet {
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text);
-  // Fills `fields` with the next record (views into the text, or into this object for quoted
-  // fields, valid until the next call); false at the end. Empty lines are skipped.
+  // Fills `fields` with the next record (views into the text, or into this
+  // object for quoted fields, valid until the next call); false at the end.
+  // Empty lines are skipped.
   bool next(std::vector<std::string_view>& fields);
   // 1-based line of the record that next() returned last.
   int line() const { return record_line_; }

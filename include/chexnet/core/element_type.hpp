@@ -1,4 +1,5 @@
-// The element types that travel: in tensors of a file and in buffers between ranks.
+// The element types that travel: in tensors of a file and in buffers between
+// ranks.
 #pragma once
 
 #include <cstddef>

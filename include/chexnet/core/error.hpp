@@ -1,6 +1,7 @@
-// The few kinds of failure, one per reaction of the person who reads them, and the exit code of
-// each. Text: "[origin] place: what happened. Hint: what to do". Thrown anywhere, caught in main (of
-// worker threads by the consumer). Library code never exits but where exit_codes.hpp says so.
+// The few kinds of failure, one per reaction of the person who reads them, and
+// the exit code of each. Text: "[origin] place: what happened. Hint: what to
+// do". Thrown anywhere, caught in main (of worker threads by the consumer).
+// Library code never exits but where exit_codes.hpp says so.
 #pragma once
 
 #include <stdexcept>
@@ -25,7 +26,8 @@ enum class ExitCode {
 
 class Error : public std::runtime_error {
  public:
-  Error(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  Error(ExitCode code, const std::string& text)
+      : std::runtime_error(text), code_(code) {}
   ExitCode code() const { return code_; }
 
  private:
@@ -33,38 +35,46 @@ class Error : public std::runtime_error {
 };
 
 struct ConfigError : Error {
-  explicit ConfigError(const std::string& text) : Error(ExitCode::kUsage, text) {}
+  explicit ConfigError(const std::string& text)
+      : Error(ExitCode::kUsage, text) {}
 };
-// What came does not make sense: a damaged picture, a wrong checksum, a table with an unknown
-// label.
+// What came does not make sense: a damaged picture, a wrong checksum, a table
+// with an unknown label.
 struct DataError : Error {
   explicit DataError(const std::string& text) : Error(ExitCode::kData, text) {}
 };
-// Nothing came, and asking again will not help: no such file, no permission, HTTP 403 and 404.
+// Nothing came, and asking again will not help: no such file, no permission,
+// HTTP 403 and 404.
 struct AbsentError : Error {
-  explicit AbsentError(const std::string& text) : Error(ExitCode::kAbsent, text) {}
+  explicit AbsentError(const std::string& text)
+      : Error(ExitCode::kAbsent, text) {}
 };
-// Nothing came, after it was asked for as often as the config says: EIO, ESTALE, no connection,
-// 5xx.
+// Nothing came, after it was asked for as often as the config says: EIO,
+// ESTALE, no connection, 5xx.
 struct OutageError : Error {
-  explicit OutageError(const std::string& text) : Error(ExitCode::kOutage, text) {}
+  explicit OutageError(const std::string& text)
+      : Error(ExitCode::kOutage, text) {}
 };
 struct CheckpointError : Error {
-  explicit CheckpointError(const std::string& text) : Error(ExitCode::kCheckpoint, text) {}
+  explicit CheckpointError(const std::string& text)
+      : Error(ExitCode::kCheckpoint, text) {}
 };
 struct DeviceError : Error {
-  explicit DeviceError(const std::string& text) : Error(ExitCode::kDevice, text) {}
+  explicit DeviceError(const std::string& text)
+      : Error(ExitCode::kDevice, text) {}
 };
 struct NumericError : Error {
-  explicit NumericError(const std::string& text) : Error(ExitCode::kNumeric, text) {}
+  explicit NumericError(const std::string& text)
+      : Error(ExitCode::kNumeric, text) {}
 };
 struct HangError : Error {
   explicit HangError(const std::string& text) : Error(ExitCode::kHang, text) {}
 };
 
-// The known names closest to `name` by edit distance, best first, quoted and joined by commas; for
-// "did you mean".
-std::string nearest_names(std::string_view name, const std::vector<std::string>& known,
+// The known names closest to `name` by edit distance, best first, quoted and
+// joined by commas; for "did you mean".
+std::string nearest_names(std::string_view name,
+                          const std::vector<std::string>& known,
                           std::size_t count = 3);
 
 }  // namespace chexnet

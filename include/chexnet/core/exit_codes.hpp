@@ -1,10 +1,12 @@
-// The one table of exit codes. --help, docs/errors.md, job scripts and the rule for restarts read
-// it.
+// The one table of exit codes. --help, docs/errors.md, job scripts and the rule
+// for restarts read it.
 //
-// Errors are thrown and main returns their code. Library code ends a process only where nobody
-// could catch: a main thread that may hang (watch/hard_exit.cpp), a page of a mapped file that
-// cannot be read any more (data/mapped_file.cpp), the child between fork and exec
-// (launch/self_launch.cpp), and ranks whose world cannot be left in order (MPI_Abort).
+// Errors are thrown and main returns their code. Library code ends a process
+// only where nobody could catch: a main thread that may hang
+// (watch/hard_exit.cpp), a page of a mapped file that cannot be read any more
+// (data/mapped_file.cpp), the child between fork and exec
+// (launch/self_launch.cpp), and ranks whose world cannot be left in order
+// (MPI_Abort).
 #pragma once
 
 #include <span>
@@ -18,7 +20,8 @@ namespace chexnet {
 enum class AfterExit {
   kNobody,
   kJobScript,  // another job goes on from the checkpoint
-  kAnyone,     // the parent of the ranks (launch.restarts) or a job script: it may pass
+  kAnyone,  // the parent of the ranks (launch.restarts) or a job script: it may
+            // pass
 };
 
 struct ExitMeaning {

@@ -1,10 +1,11 @@
-// Whole-file reads, and writes that are either complete or absent. Failures carry the path, the
-// system's reason (disk full, quota, read-only) and a hint.
+// Whole-file reads, and writes that are either complete or absent. Failures
+// carry the path, the system's reason (disk full, quota, read-only) and a hint.
 //
-// Every file this program creates comes from here: without a name until it is complete (O_TMPFILE),
-// or under a name that cannot be guessed where the file system has no such files; created
-// exclusively, never through a link, with its final mode from the start. So nobody who may write in
-// the same folder can have another file overwritten, and kill -9 leaves nothing behind.
+// Every file this program creates comes from here: without a name until it is
+// complete (O_TMPFILE), or under a name that cannot be guessed where the file
+// system has no such files; created exclusively, never through a link, with its
+// final mode from the start. So nobody who may write in the same folder can
+// have another file overwritten, and kill -9 leaves nothing behind.
 #pragma once
 
 #include <cstddef>
@@ -18,38 +19,45 @@
 
 namespace chexnet {
 
-// Throws OutageError where errno `error` may pass (EIO, ESTALE, no descriptors …), else
-// AbsentError.
-[[noreturn]] void throw_unreadable(const std::string& origin, const std::string& path, int error);
+// Throws OutageError where errno `error` may pass (EIO, ESTALE, no descriptors
+// …), else AbsentError.
+[[noreturn]] void throw_unreadable(const std::string& origin,
+                                   const std::string& path, int error);
 bool may_pass(int error);
 
-// AbsentError, OutageError; DataError for damaged gzip data. .gz files are unpacked. A pipe or
-// device is read only where it is named as /dev/stdin, /dev/fd/N (also <(command)) or /dev/null;
-// any other is an AbsentError at once: somebody may have planted it.
+// AbsentError, OutageError; DataError for damaged gzip data. .gz files are
+// unpacked. A pipe or device is read only where it is named as /dev/stdin,
+// /dev/fd/N (also <(command)) or /dev/null; any other is an AbsentError at
+// once: somebody may have planted it.
 std::string read_text(const std::filesystem::path& path);
 void read_bytes(const std::string& path, std::vector<std::byte>& into);
-// Fills `into` from `offset` on; returns the bytes read, fewer only at the end of the file, or -1
-// with errno set.
+// Fills `into` from `offset` on; returns the bytes read, fewer only at the end
+// of the file, or -1 with errno set.
 std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 
-// A file written in pieces, which replaces `path` at commit(). Without commit() nothing stays and
-// `path` is as it was. /dev/stdout, /dev/fd/N (also >(command)) and /dev/null are written directly;
-// any other pipe or device is replaced. CheckpointError at any step.
+// A file written in pieces, which replaces `path` at commit(). Without commit()
+// nothing stays and `path` is as it was. /dev/stdout, /dev/fd/N (also
+// >(command)) and /dev/null are written directly; any other pipe or device is
+// replaced. CheckpointError at any step.
 class OutputFile {
  public:
   // `mode`: exactly these permissions; else those the umask leaves.
-  explicit OutputFile(std::filesystem::path path, std::optional<unsigned> mode = {});
+  explicit OutputFile(std::filesystem::path path,
+                      std::optional<unsigned> mode = {});
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void write(std::span<const std::byte> bytes);
-  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  void write(std::string_view text) {
+    write(std::as_bytes(std::span(text.data(), text.size())));
+  }
   // fsync, then the name. The folder is not synced.
   void commit();
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;  // empty while the file has no name, or is a device
+  std::filesystem::path
+      temporary_;  // empty while the file has no name, or is a device
   bool direct_ = false;
   int fd_ = -1;
 };
@@ -63,12 +71,14 @@ void sync_folder(const std::filesystem::path& path);
 // ".NAME.<random>" beside `path`: a name that cannot be guessed.
 std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
 
-// A folder for this user alone (mode 0700), made where it is absent. CheckpointError when it is a
-// link, belongs to somebody else, or others may write or read in it.
+// A folder for this user alone (mode 0700), made where it is absent.
+// CheckpointError when it is a link, belongs to somebody else, or others may
+// write or read in it.
 void make_private_folder(const std::filesystem::path& path);
 
-// For libraries that open by name: the name, while this object lives, of a file opened to append,
-// made where it is absent, never through a link nor into a pipe. CheckpointError.
+// For libraries that open by name: the name, while this object lives, of a file
+// opened to append, made where it is absent, never through a link nor into a
+// pipe. CheckpointError.
 class AppendName {
  public:
   explicit AppendName(const std::filesystem::path& path);
@@ -81,7 +91,8 @@ class AppendName {
   int fd_;
 };
 
-// A file to lock (flock), made where it is absent, never through a link; -1 with errno set.
+// A file to lock (flock), made where it is absent, never through a link; -1
+// with errno set.
 int open_lock_file(const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -1,5 +1,6 @@
-// JSON as text, always: what is not UTF-8 (a column named in another encoding, a file name) becomes
-// replacement characters, where nlohmann's dump() alone would throw.
+// JSON as text, always: what is not UTF-8 (a column named in another encoding,
+// a file name) becomes replacement characters, where nlohmann's dump() alone
+// would throw.
 #pragma once
 
 #include <string>

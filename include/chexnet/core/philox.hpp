@@ -1,6 +1,7 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011). Every draw is a pure function of (seed, purpose, position, index), so nothing
-// depends on threads, ranks or restarts.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011). Every draw is a pure function of
+// (seed, purpose, position, index), so nothing depends on threads, ranks or
+// restarts.
 #pragma once
 
 #include <array>
@@ -12,21 +13,23 @@
 
 namespace chexnet {
 
-inline std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
-                                               std::array<std::uint32_t, 2> key) {
+inline std::array<std::uint32_t, 4> philox4x32(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {
-        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
-        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0],
+               static_cast<std::uint32_t>(b),
+               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1],
+               static_cast<std::uint32_t>(a)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
   return counter;
 }
 
-// What a stream of numbers is for; keeps draws of one position independent of each other.
+// What a stream of numbers is for; keeps draws of one position independent of
+// each other.
 enum class Purpose : std::uint32_t {
   kOrder = 1,
   kAugment = 2,
@@ -36,13 +39,15 @@ enum class Purpose : std::uint32_t {
   kTest = 6,
 };
 
-// The sequence of numbers that belongs to one (seed, purpose, position). Not shared between
-// threads.
+// The sequence of numbers that belongs to one (seed, purpose, position). Not
+// shared between threads.
 class Random {
  public:
   Random(std::uint64_t seed, Purpose purpose, std::uint64_t position)
-      : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
-        counter_{0, static_cast<std::uint32_t>(purpose), static_cast<std::uint32_t>(position),
+      : key_{static_cast<std::uint32_t>(seed),
+             static_cast<std::uint32_t>(seed >> 32)},
+        counter_{0, static_cast<std::uint32_t>(purpose),
+                 static_cast<std::uint32_t>(position),
                  static_cast<std::uint32_t>(position >> 32)} {}
 
   std::uint32_t next() {
@@ -58,13 +63,17 @@ class Random {
     const std::uint64_t high = next();
     return static_cast<double>(((high << 32) | next()) >> 11) * 0x1p-53;
   }
-  double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  // In [0, n), n > 0, without modulo bias (Lemire's multiplication with rejection).
+  double uniform(double low, double high) {
+    return low + (high - low) * uniform();
+  }
+  // In [0, n), n > 0, without modulo bias (Lemire's multiplication with
+  // rejection).
   std::uint32_t below(std::uint32_t n) {
     std::uint64_t product = std::uint64_t{next()} * n;
     if (static_cast<std::uint32_t>(product) < n) {
       const std::uint32_t threshold = -n % n;
-      while (static_cast<std::uint32_t>(product) < threshold) product = std::uint64_t{next()} * n;
+      while (static_cast<std::uint32_t>(product) < threshold)
+        product = std::uint64_t{next()} * n;
     }
     return static_cast<std::uint32_t>(product >> 32);
   }

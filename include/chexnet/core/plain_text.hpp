@@ -1,5 +1,5 @@
-// Names that come from archives and file systems hold any bytes. They are made harmless in two
-// ways: for people, and for the fields of a text file.
+// Names that come from archives and file systems hold any bytes. They are made
+// harmless in two ways: for people, and for the fields of a text file.
 #pragma once
 
 #include <string>
@@ -7,12 +7,14 @@
 
 namespace chexnet {
 
-// Control characters (of ASCII, and U+0080..9F) as \x1b, all else as it is: nothing that a terminal
-// obeys is left. `kept`: characters that stay, such as the line ends of a table.
+// Control characters (of ASCII, and U+0080..9F) as \x1b, all else as it is:
+// nothing that a terminal obeys is left. `kept`: characters that stay, such as
+// the line ends of a table.
 std::string printable(std::string_view text, std::string_view kept = "");
 
-// Control characters and backslashes as \xHH, so that tabs and line ends can separate fields; and
-// back. unescaped() leaves what is no such sequence as it is.
+// Control characters and backslashes as \xHH, so that tabs and line ends can
+// separate fields; and back. unescaped() leaves what is no such sequence as it
+// is.
 std::string escaped(std::string_view text);
 std::string unescaped(std::string_view text);
 

@@ -1,6 +1,7 @@
-// What the main thread of this rank is doing, said once and used three times: seconds by phase
-// (metrics, stragglers), a timeline of spans, and a slot that other threads and processes watch.
-// Written by the main thread only; a null Profiler* costs nothing.
+// What the main thread of this rank is doing, said once and used three times:
+// seconds by phase (metrics, stragglers), a timeline of spans, and a slot that
+// other threads and processes watch. Written by the main thread only; a null
+// Profiler* costs nothing.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ enum class Phase : std::uint32_t {
   kForward,
   kBackward,
   kAllReduceWait,  // for gradients
-  kControl,        // any other collective: agreements, metrics, shared statistics
+  kControl,  // any other collective: agreements, metrics, shared statistics
   kOptimizer,
   kEvaluate,
   kCheckpoint,
@@ -31,11 +32,12 @@ inline bool is_collective(Phase phase) {
   return phase == Phase::kAllReduceWait || phase == Phase::kControl;
 }
 
-// The present phase, for observers; may be in shared memory. Times of the steady clock, which
-// all processes of a host share.
+// The present phase, for observers; may be in shared memory. Times of the
+// steady clock, which all processes of a host share.
 struct PhaseSlot {
   std::atomic<std::uint32_t> phase{0};
-  std::atomic<std::uint64_t> sequence{0};  // of the last collective this rank entered
+  std::atomic<std::uint64_t> sequence{
+      0};  // of the last collective this rank entered
   std::atomic<std::int64_t> step{0};
   std::atomic<double> since_s{0};
 };
@@ -53,11 +55,12 @@ class Profiler {
  public:
   using Seconds = std::array<double, kPhases>;
 
-  // Marks the phase from construction to destruction. An inner span's time is not counted for
-  // the outer one.
+  // Marks the phase from construction to destruction. An inner span's time is
+  // not counted for the outer one.
   class Span {
    public:
-    Span(Profiler* profiler, Phase phase, const char* name = nullptr, std::int32_t number = -1);
+    Span(Profiler* profiler, Phase phase, const char* name = nullptr,
+         std::int32_t number = -1);
     ~Span();
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;

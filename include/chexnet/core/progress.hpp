@@ -1,5 +1,6 @@
-// Shows that long work makes progress: one line that is rewritten on a terminal, a line every few
-// seconds elsewhere. stderr, rank 0 only. One thread.
+// Shows that long work makes progress: one line that is rewritten on a
+// terminal, a line every few seconds elsewhere. stderr, rank 0 only. One
+// thread.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
-// The safetensors format on plain memory: 8-byte little-endian header length, JSON header,
-// contiguous data. Reading obeys the format's rules (header <= 100,000,000 bytes, starts with '{',
-// no duplicate keys, offsets contiguous without holes, total = file size), each broken one being a
-// CheckpointError that names the file.
+// The safetensors format on plain memory: 8-byte little-endian header length,
+// JSON header, contiguous data. Reading obeys the format's rules (header <=
+// 100,000,000 bytes, starts with '{', no duplicate keys, offsets contiguous
+// without holes, total = file size), each broken one being a CheckpointError
+// that names the file.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@
 
 namespace chexnet {
 
-// A named array; `data` belongs to somebody else (the writer's caller, or SafetensorsFile).
+// A named array; `data` belongs to somebody else (the writer's caller, or
+// SafetensorsFile).
 struct NamedArray {
   std::string name;
   ElementType type;
@@ -27,7 +29,8 @@ struct NamedArray {
 using Metadata = std::map<std::string, std::string>;
 
 // Writes a complete, fsynced file; `arrays` in the order given.
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedArray>& arrays,
+void write_safetensors(const std::filesystem::path& path,
+                       const std::vector<NamedArray>& arrays,
                        const Metadata& metadata);
 
 // A file read whole and checked; the arrays view memory owned by this object.

@@ -1,6 +1,6 @@
-// A fixed group of threads that computes the tasks of one pass after another. The calling thread is
-// thread 0 and works too. Helpers spin for a moment after a pass, because the next one usually
-// follows within microseconds, then sleep.
+// A fixed group of threads that computes the tasks of one pass after another.
+// The calling thread is thread 0 and works too. Helpers spin for a moment after
+// a pass, because the next one usually follows within microseconds, then sleep.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,20 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
-  // Called by thread 0 between its tasks, to let communication advance. It may throw: the pass is
-  // finished first.
+  // Called by thread 0 between its tasks, to let communication advance. It may
+  // throw: the pass is finished first.
   void set_tick(std::function<void()> tick) { tick_ = std::move(tick); }
 
-  // Calls work(task, thread) once for each task in [0, tasks), handed out in order of request, and
-  // returns when all are done. `work` does not throw. From one thread at a time, never nested.
+  // Calls work(task, thread) once for each task in [0, tasks), handed out in
+  // order of request, and returns when all are done. `work` does not throw.
+  // From one thread at a time, never nested.
   template <class Work>
   void run(int tasks, const Work& work) {
     run_erased(
         tasks,
-        [](const void* w, int task, int thread) { (*static_cast<const Work*>(w))(task, thread); },
+        [](const void* w, int task, int thread) {
+          (*static_cast<const Work*>(w))(task, thread);
+        },
         &work);
   }
 
@@ -39,7 +42,8 @@ class ThreadPool {
   int next_task();
   void help(int thread, int spins_before_sleep);
 
-  // Written by thread 0 before `pass_` is raised, read by helpers after they saw it.
+  // Written by thread 0 before `pass_` is raised, read by helpers after they
+  // saw it.
   Call call_ = nullptr;
   const void* work_ = nullptr;
   int tasks_ = 0;

@@ -1,4 +1,5 @@
-// Looks at every image and every row of a data set before it is used for training.
+// Looks at every image and every row of a data set before it is used for
+// training.
 #pragma once
 
 #include <functional>
@@ -20,35 +21,43 @@ struct Audit {
   struct SplitCounts {
     std::string name;
     std::size_t images = 0, patients = 0, no_finding = 0, unlabeled_entries = 0;
-    bool has_no_finding = true;  // false: "No Finding" is a column of the table, counted as such
-    std::vector<std::size_t> positives;      // [K]
-    std::map<std::string, Group> subgroups;  // "sex F", "view AP", "age 40-59" …
+    bool has_no_finding =
+        true;  // false: "No Finding" is a column of the table, counted as such
+    std::vector<std::size_t> positives;  // [K]
+    std::map<std::string, Group>
+        subgroups;  // "sex F", "view AP", "age 40-59" …
   };
   std::vector<SplitCounts> splits;
-  std::vector<std::string> missing;                  // in the table, not on the disk
-  std::vector<std::string> unlisted;                 // on the disk, not in the table
-  std::vector<std::string> corrupt;                  // messages
-  std::map<std::string, std::size_t> sizes;          // "1024 x 1024" -> images
-  std::vector<std::string> odd_sized;                // not of the usual size
-  std::vector<std::string> flat;                     // all pixels equal
-  std::vector<std::vector<std::string>> duplicates;  // names of images with the same pixels
-  // Names of images that are nearly the same, re-encoded or resized, by near_duplicates.hpp.
+  std::vector<std::string> missing;          // in the table, not on the disk
+  std::vector<std::string> unlisted;         // on the disk, not in the table
+  std::vector<std::string> corrupt;          // messages
+  std::map<std::string, std::size_t> sizes;  // "1024 x 1024" -> images
+  std::vector<std::string> odd_sized;        // not of the usual size
+  std::vector<std::string> flat;             // all pixels equal
+  std::vector<std::vector<std::string>>
+      duplicates;  // names of images with the same pixels
+  // Names of images that are nearly the same, re-encoded or resized, by
+  // near_duplicates.hpp.
   std::vector<std::vector<std::string>> near_duplicates;
-  std::vector<std::string> leaks;  // patients or pictures in two splits, one sentence each
-  std::vector<std::string> known;  // comparison with the published numbers of NIH's releases
+  std::vector<std::string>
+      leaks;  // patients or pictures in two splits, one sentence each
+  std::vector<std::string>
+      known;  // comparison with the published numbers of NIH's releases
   bool known_differs = false;
 
-  // Nothing missing, damaged, leaking or unlike a published table. Pictures that stand twice in one
-  // split are counted only.
+  // Nothing missing, damaged, leaking or unlike a published table. Pictures
+  // that stand twice in one split are counted only.
   bool clean() const {
-    return missing.empty() && corrupt.empty() && leaks.empty() && !known_differs;
+    return missing.empty() && corrupt.empty() && leaks.empty() &&
+           !known_differs;
   }
 };
 
-// `splits` may share patients. Images that are missing are counted, not refused. `threads` decode;
-// `progress` hears images done and all.
-Audit audit(const DataConfig& config, const Manifest& manifest, const Splits& splits,
-            Stores& stores, int threads,
-            const std::function<void(std::size_t done, std::size_t all)>& progress);
+// `splits` may share patients. Images that are missing are counted, not
+// refused. `threads` decode; `progress` hears images done and all.
+Audit audit(
+    const DataConfig& config, const Manifest& manifest, const Splits& splits,
+    Stores& stores, int threads,
+    const std::function<void(std::size_t done, std::size_t all)>& progress);
 
 }  // namespace chexnet

@@ -1,6 +1,7 @@
-// How a training picture is changed before the network sees it. What happens to a sample is drawn
-// from (seed, position) alone, so that no thread, rank or restart changes it; drawing and applying
-// are two steps, and both are pure functions of their arguments.
+// How a training picture is changed before the network sees it. What happens to
+// a sample is drawn from (seed, position) alone, so that no thread, rank or
+// restart changes it; drawing and applying are two steps, and both are pure
+// functions of their arguments.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +14,26 @@ namespace chexnet {
 // What may be changed, and how far: the config's data.* keys of the same names.
 struct Augmentation {
   bool random_crop = false, random_resized_crop = false, flip = false;
-  double crop_area_min = 0.8, rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
+  double crop_area_min = 0.8, rotate_deg = 0, scale_jitter = 0,
+         contrast_jitter = 0;
   static Augmentation none() { return {}; }
 };
 
 // What is changed in one sample. The default changes nothing.
 struct DrawnAugmentation {
   bool random_crop = false, random_resized_crop = false;
-  double area = 1;            // of the original that a random resized crop keeps, (0, 1]
-  double at_x = 0, at_y = 0;  // where a crop begins: 0 = left or top, 1 = as far as it goes
+  double area = 1;  // of the original that a random resized crop keeps, (0, 1]
+  double at_x = 0,
+         at_y =
+             0;  // where a crop begins: 0 = left or top, 1 = as far as it goes
   bool flip = false;
   double degrees = 0, zoom = 1;  // around the center
   double contrast = 1;           // 1 = as it is
 
   bool warps() const { return degrees != 0 || zoom != 1; }
 };
-DrawnAugmentation draw_augmentation(const Augmentation& augmentation, std::uint64_t seed,
-                                    std::uint64_t position);
+DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
+                                    std::uint64_t seed, std::uint64_t position);
 
 // Gray pixels [side, side] that somebody else owns.
 struct Square {
@@ -37,13 +41,14 @@ struct Square {
   int side = 0;
 };
 
-// What of an original of `width` x `height` pixels is resized: the whole picture, or the rectangle
-// of a random resized crop.
+// What of an original of `width` x `height` pixels is resized: the whole
+// picture, or the rectangle of a random resized crop.
 Region drawn_region(const DrawnAugmentation& drawn, int width, int height);
 
-// Rotates and zooms `square`, cuts [crop, crop] out of it, mirrors that and changes its contrast.
-// `into`: [crop, crop]. `scratch`: memory that is kept between calls. crop <= square.side.
-void augment(Square square, const DrawnAugmentation& drawn, int crop, std::uint8_t* into,
-             std::vector<std::uint8_t>& scratch);
+// Rotates and zooms `square`, cuts [crop, crop] out of it, mirrors that and
+// changes its contrast. `into`: [crop, crop]. `scratch`: memory that is kept
+// between calls. crop <= square.side.
+void augment(Square square, const DrawnAugmentation& drawn, int crop,
+             std::uint8_t* into, std::vector<std::uint8_t>& scratch);
 
 }  // namespace chexnet

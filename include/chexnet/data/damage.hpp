@@ -1,5 +1,6 @@
-// How many damaged images a run accepts. Damaged: it came, and cannot be decoded or has a
-// wrong checksum. What did not come is no damage (AbsentError, OutageError) and never left out.
+// How many damaged images a run accepts. Damaged: it came, and cannot be
+// decoded or has a wrong checksum. What did not come is no damage (AbsentError,
+// OutageError) and never left out.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct DamagePolicy {
   bool skip = false;  // data.corrupt
   double limit = 0;   // data.corrupt_limit, a fraction
   static DamagePolicy of(const DataConfig& config);
-  // Of `images`. One is always allowed, unless the limit is 0: small sets have no 1 %.
+  // Of `images`. One is always allowed, unless the limit is 0: small sets have
+  // no 1 %.
   std::uint64_t allowed(std::uint64_t images) const;
   // "3 of 40 images are damaged", and what the policy says to it.
   std::string text(std::uint64_t damaged, std::uint64_t images) const;
@@ -26,11 +28,13 @@ struct DamagePolicy {
 using DamageByRank = std::vector<std::vector<std::string>>;
 std::uint64_t count(const DamageByRank& damage);
 
-// All ranks call, each with the messages of its own damaged ones out of `images` of all ranks.
-// Returns everybody's; DataError "[origin] N of M images are damaged" + `more` on all ranks, with
-// the first messages, when there are more than allowed.
-DamageByRank accept_damage(const DamagePolicy& policy, const std::vector<std::string>& own,
-                           std::uint64_t images, const std::string& origin, const std::string& more,
-                           Communicator& comm);
+// All ranks call, each with the messages of its own damaged ones out of
+// `images` of all ranks. Returns everybody's; DataError "[origin] N of M images
+// are damaged" + `more` on all ranks, with the first messages, when there are
+// more than allowed.
+DamageByRank accept_damage(const DamagePolicy& policy,
+                           const std::vector<std::string>& own,
+                           std::uint64_t images, const std::string& origin,
+                           const std::string& more, Communicator& comm);
 
 }  // namespace chexnet

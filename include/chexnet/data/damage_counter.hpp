@@ -1,5 +1,6 @@
-// Counts the damaged images of training, and says when there are too many. An image counts for the
-// epoch it is in; an epoch that a run was resumed in counts from there.
+// Counts the damaged images of training, and says when there are too many. An
+// image counts for the epoch it is in; an epoch that a run was resumed in
+// counts from there.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,12 @@ class DamageCounter {
   DamageCounter(DamagePolicy policy, std::uint64_t images, std::uint64_t batch)
       : policy_(policy), images_(images), batch_(batch) {}
 
-  // This rank's part of the step that begins at `position` of the stream of samples.
+  // This rank's part of the step that begins at `position` of the stream of
+  // samples.
   Count in(const Batch& batch, std::uint64_t position) const;
-  // The sum over all ranks: every rank holds the same counts and throws the same DataError, when
-  // more of an epoch are damaged than the policy allows, or all images of a step.
+  // The sum over all ranks: every rank holds the same counts and throws the
+  // same DataError, when more of an epoch are damaged than the policy allows,
+  // or all images of a step.
   void add(const Count& damaged, std::uint64_t position);
 
  private:

@@ -1,6 +1,7 @@
-// Where each image of the manifest is: a file of its own, or a part of an archive, shard or pack.
-// data.images names folders, single containers or s3:// prefixes; all are searched with their
-// sub-folders (NIH's images_001/images …). Rank 0 scans and shares the result as text.
+// Where each image of the manifest is: a file of its own, or a part of an
+// archive, shard or pack. data.images names folders, single containers or s3://
+// prefixes; all are searched with their sub-folders (NIH's images_001/images
+// …). Rank 0 scans and shares the result as text.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct Container {
   ContainerKind kind = ContainerKind::kFile;
   std::string path;
   std::uint64_t size = 0;  // bytes
-  // Which content it was when it was indexed, as StoredFile has it; empty for plain files.
+  // Which content it was when it was indexed, as StoredFile has it; empty for
+  // plain files.
   std::string version{}, inode{};
   std::uint32_t head_crc32c = 0;  // of a pack: PackReader::head_crc32c()
   bool operator==(const Container&) const = default;
@@ -32,8 +34,8 @@ struct ImageLocation {
   bool operator==(const ImageLocation&) const = default;
 };
 
-// Every image that `sources` hold, by its name: files that are neither containers nor tables, and
-// the parts of containers.
+// Every image that `sources` hold, by its name: files that are neither
+// containers nor tables, and the parts of containers.
 struct FoundImage {
   std::string name;  // path of the file, or name within the container
   ImageLocation location;
@@ -41,26 +43,30 @@ struct FoundImage {
 // `tick` hears of every file and piece that was read, from any thread.
 using Tick = std::function<void()>;
 std::vector<FoundImage> find_images(
-    const std::vector<std::string>& sources, Stores& stores, std::vector<Container>& containers,
-    const Tick& tick = [] {});
+    const std::vector<std::string>& sources, Stores& stores,
+    std::vector<Container>& containers, const Tick& tick = [] {});
 
 class ImageIndex {
  public:
-  // Finds `rows` of the manifest below `sources`; shows progress where containers must be read
-  // through. AbsentError: a source is absent, images are missing (count and first rows). DataError:
-  // a name is found in two places, or one place is that of two rows. Links to one file are one
-  // place.
+  // Finds `rows` of the manifest below `sources`; shows progress where
+  // containers must be read through. AbsentError: a source is absent, images
+  // are missing (count and first rows). DataError: a name is found in two
+  // places, or one place is that of two rows. Links to one file are one place.
   static ImageIndex scan(
       const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-      const std::vector<std::string>& sources, Stores& stores, const Tick& tick = [] {});
-  // The part of scan() that knows the sources' images already: rows that none of them is for go to
-  // `missing`. DataError: a name is found in two places, one place is that of two rows.
-  static ImageIndex match(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+      const std::vector<std::string>& sources, Stores& stores,
+      const Tick& tick = [] {});
+  // The part of scan() that knows the sources' images already: rows that none
+  // of them is for go to `missing`. DataError: a name is found in two places,
+  // one place is that of two rows.
+  static ImageIndex match(const Manifest& manifest,
+                          const std::vector<std::uint32_t>& rows,
                           const std::vector<FoundImage>& found,
                           const std::vector<Container>& containers,
                           std::vector<std::uint32_t>& missing);
   // All of them: row i is found[i].
-  static ImageIndex of_found(std::vector<FoundImage> found, std::vector<Container> containers);
+  static ImageIndex of_found(std::vector<FoundImage> found,
+                             std::vector<Container> containers);
   std::string to_text() const;
   // DataError when a number cannot be.
   static ImageIndex from_text(const std::string& text);
@@ -68,8 +74,12 @@ class ImageIndex {
   // The same container at another path.
   void move_container(const std::string& from, const std::string& to);
   const std::vector<Container>& containers() const { return containers_; }
-  const ImageLocation& location(std::uint32_t row) const { return locations_[row]; }
-  bool has(std::uint32_t row) const { return locations_[row].container != ImageLocation::kNowhere; }
+  const ImageLocation& location(std::uint32_t row) const {
+    return locations_[row];
+  }
+  bool has(std::uint32_t row) const {
+    return locations_[row].container != ImageLocation::kNowhere;
+  }
   bool operator==(const ImageIndex&) const = default;
 
  private:

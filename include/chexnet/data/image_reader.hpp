@@ -1,5 +1,5 @@
-// One sample from disk to the pixels the network sees: read, decode, resize, augment (augment.hpp).
-// Any number of threads, each with its own Scratch.
+// One sample from disk to the pixels the network sees: read, decode, resize,
+// augment (augment.hpp). Any number of threads, each with its own Scratch.
 #pragma once
 
 #include <cstdint>
@@ -29,39 +29,45 @@ Preprocessing evaluation_preprocessing(const DataConfig& config);
 
 Augmentation augmentation_of(const DataConfig& config);
 
-// ConfigError when a pack holds images made in another way than `preprocessing` asks for.
+// ConfigError when a pack holds images made in another way than `preprocessing`
+// asks for.
 void check_packs(const ImageSource& source, const Preprocessing& preprocessing);
-// ConfigError for random_resized_crop from a pack: it would cut other pixels than from the files.
+// ConfigError for random_resized_crop from a pack: it would cut other pixels
+// than from the files.
 void check_crops(const ImageSource& source, const Augmentation& augmentation);
 
 class ImageReader {
  public:
-  // Memory that a thread keeps from image to image: whoever runs threads owns one for each.
+  // Memory that a thread keeps from image to image: whoever runs threads owns
+  // one for each.
   //
-  // What a codec or a connection keeps (inflate states, TurboJPEG's handle, resize tables, curl's
-  // connection) is thread_local in the .cpp that uses it instead: its type belongs to a library or
-  // to one file format, no caller could size, share or reset it, and as an argument it would go
-  // through every signature between here and there.
+  // What a codec or a connection keeps (inflate states, TurboJPEG's handle,
+  // resize tables, curl's connection) is thread_local in the .cpp that uses it
+  // instead: its type belongs to a library or to one file format, no caller
+  // could size, share or reset it, and as an argument it would go through every
+  // signature between here and there.
   struct Scratch {
     FetchedImage fetched;
     GrayImage image;
     std::vector<std::uint8_t> resized, warped;
   };
   // `source` must outlive the reader. Throws as check_packs().
-  ImageReader(const ImageSource& source, Preprocessing preprocessing, Augmentation augmentation,
-              std::uint64_t seed);
-  // Writes [crop, crop] pixels. DataError when the image is damaged; else as ImageSource::fetch().
+  ImageReader(const ImageSource& source, Preprocessing preprocessing,
+              Augmentation augmentation, std::uint64_t seed);
+  // Writes [crop, crop] pixels. DataError when the image is damaged; else as
+  // ImageSource::fetch().
   void read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
             const std::stop_token& stop = {}) const;
-  // The part of read() after the bytes have come; they are of this reader's source.
-  void decode(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
-              Scratch& scratch) const;
+  // The part of read() after the bytes have come; they are of this reader's
+  // source.
+  void decode(const Sample& sample, const FetchedImage& fetched,
+              std::uint8_t* into, Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }
   const ImageSource& source() const { return source_; }
 
  private:
-  void decode_within_memory(const Sample& sample, const FetchedImage& fetched, std::uint8_t* into,
-                            Scratch& scratch) const;
+  void decode_within_memory(const Sample& sample, const FetchedImage& fetched,
+                            std::uint8_t* into, Scratch& scratch) const;
   Square resized(const FetchedImage& fetched, const DrawnAugmentation& drawn,
                  Scratch& scratch) const;
   DecodeLimits limits(const DrawnAugmentation& drawn) const;

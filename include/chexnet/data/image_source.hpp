@@ -1,4 +1,5 @@
-// The stored form of an image by its row, from whatever container holds it, checksums verified.
+// The stored form of an image by its row, from whatever container holds it,
+// checksums verified.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +17,9 @@
 
 namespace chexnet {
 
-// What fetch() hands over: a file's bytes, or pixels that a pack holds ready. Memory is kept from
-// image to image; the views last until the next fetch() with this object, and no longer than the
-// source.
+// What fetch() hands over: a file's bytes, or pixels that a pack holds ready.
+// Memory is kept from image to image; the views last until the next fetch()
+// with this object, and no longer than the source.
 struct FetchedImage {
   std::span<const std::byte> bytes;  // of a PNG or JPEG, or of pixels
   // Of pixels [side, side], gray, resized as the pack says; 0 = a PNG or JPEG.
@@ -31,30 +32,35 @@ struct FetchedImage {
 };
 
 // Its picture, decoded or (of a pack) as it is. DataError as decode_image().
-void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits, GrayImage& into);
+void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits,
+                    GrayImage& into);
 
 class ImageSource {
  public:
   // `stores` must outlive the source. Opens packs.
   ImageSource(ImageIndex index, Stores& stores);
 
-  // DataError: damaged (a wrong checksum, no file, more than memory holds). AbsentError,
-  // OutageError as Store; after `stop` nothing is waited for. Any number of threads.
-  void fetch(std::uint32_t row, FetchedImage& into, const std::stop_token& stop = {}) const;
+  // DataError: damaged (a wrong checksum, no file, more than memory holds).
+  // AbsentError, OutageError as Store; after `stop` nothing is waited for. Any
+  // number of threads.
+  void fetch(std::uint32_t row, FetchedImage& into,
+             const std::stop_token& stop = {}) const;
   const ImageIndex& index() const { return index_; }
-  // The packs among the containers, for code that must know their size and resize.
+  // The packs among the containers, for code that must know their size and
+  // resize.
   std::vector<const PackReader*> packs() const;
-  // Requests worth having in flight for this source: more than 0 where each read waits on a
-  // network.
+  // Requests worth having in flight for this source: more than 0 where each
+  // read waits on a network.
   int wanted_readers() const;
 
  private:
   ImageIndex index_;
   Stores& stores_;
-  void fetch_from(const Container& container, const ImageLocation& location, FetchedImage& into,
-                  const ReadOptions& options) const;
+  void fetch_from(const Container& container, const ImageLocation& location,
+                  FetchedImage& into, const ReadOptions& options) const;
 
-  std::vector<std::unique_ptr<PackReader>> packs_;  // [container]; null for other kinds
+  std::vector<std::unique_ptr<PackReader>>
+      packs_;  // [container]; null for other kinds
 };
 
 // Stores as the config says.

@@ -1,4 +1,5 @@
-// How many labeled entries each finding has on some rows, by the labels of training or of scoring.
+// How many labeled entries each finding has on some rows, by the labels of
+// training or of scoring.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,11 @@ enum class Labels { kTraining, kScored };
 struct LabelCounts {
   std::vector<std::size_t> positives, negatives;  // [K]
 };
-LabelCounts count_labels(const Manifest& manifest, const std::vector<std::uint32_t>& rows,
-                         Labels which);
+LabelCounts count_labels(const Manifest& manifest,
+                         const std::vector<std::uint32_t>& rows, Labels which);
 
-// "no positive of Hernia; no negative of No Finding" among `findings`; empty when each has both.
+// "no positive of Hernia; no negative of No Finding" among `findings`; empty
+// when each has both.
 std::string one_sided_text(const Manifest& manifest, const LabelCounts& counts,
                            const std::vector<std::string>& findings);
 

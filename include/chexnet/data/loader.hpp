@@ -1,6 +1,8 @@
-// Decoded batches ahead of the training thread. A fixed ring of batches circulates: free -> filling
-// -> ready -> in use; its memory is taken once. Worker threads take tickets (one per sample), so
-// which thread decodes what changes nothing: sample t goes to slot t of batch t / n.
+// Decoded batches ahead of the training thread. A fixed ring of batches
+// circulates: free -> filling
+// -> ready -> in use; its memory is taken once. Worker threads take tickets
+// (one per sample), so which thread decodes what changes nothing: sample t goes
+// to slot t of batch t / n.
 #pragma once
 
 #include <condition_variable>
@@ -25,39 +27,47 @@
 namespace chexnet {
 
 struct Batch {
-  int size = 0;                     // samples
-  std::span<std::uint8_t> images;   // [size, 1, S, S]
-  std::vector<float> labels;        // [size, K], NaN = not labeled
-  std::vector<Sample> samples;      // [size]
-  std::vector<std::string> errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
+  int size = 0;                    // samples
+  std::span<std::uint8_t> images;  // [size, 1, S, S]
+  std::vector<float> labels;       // [size, K], NaN = not labeled
+  std::vector<Sample> samples;     // [size]
+  std::vector<std::string>
+      errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
   int damaged = 0;                  // of this batch
   std::string first_error() const;  // empty when none is damaged
 };
 
-// One consumer. next() and the destructor belong to the thread that made the loader.
+// One consumer. next() and the destructor belong to the thread that made the
+// loader.
 class Loader {
  public:
   struct Options {
-    int batch = 1;                    // samples a batch
-    std::optional<int> workers = 1;   // 0 = decode in next(); none: as it takes, up to max_workers
-    std::optional<int> prefetch = 3;  // batches ahead; none: as it takes, up to kMostPrefetch
-    int readers = 0;  // reads in flight ahead of the workers; 0 = workers read themselves
+    int batch = 1;  // samples a batch
+    std::optional<int> workers =
+        1;  // 0 = decode in next(); none: as it takes, up to max_workers
+    std::optional<int> prefetch =
+        3;  // batches ahead; none: as it takes, up to kMostPrefetch
+    int readers =
+        0;  // reads in flight ahead of the workers; 0 = workers read themselves
     int max_workers = 1;
   };
-  // The references must outlive the loader. Image memory comes from `memory` (pinned when a GPU
-  // reads it).
-  Loader(const Manifest& manifest, const ImageReader& reader, const Sampler& sampler,
-         Options options, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  // The references must outlive the loader. Image memory comes from `memory`
+  // (pinned when a GPU reads it).
+  Loader(const Manifest& manifest, const ImageReader& reader,
+         const Sampler& sampler, Options options,
+         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, in order; valid until the call after. Rethrows what a worker could not handle:
-  // damage (DataError) is part of a batch, absence and outage end it.
+  // The next batch, in order; valid until the call after. Rethrows what a
+  // worker could not handle: damage (DataError) is part of a batch, absence and
+  // outage end it.
   const Batch& next();
   struct Stats {
-    double wait_s = 0;         // the consumer's, in next()
-    std::uint64_t stalls = 0;  // calls of next() that found no batch ready and waited over 1 ms
+    double wait_s = 0;  // the consumer's, in next()
+    std::uint64_t stalls =
+        0;  // calls of next() that found no batch ready and waited over 1 ms
     int workers = 0, prefetch = 0;  // now
   };
   Stats stats() const;
@@ -77,13 +87,16 @@ class Loader {
     std::vector<std::uint8_t> unwanted;    // [S, S]
   };
   void work(const std::stop_token& stop);
-  void fill(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop);
-  bool read_sample(const Sample& sample, std::uint64_t ticket, std::uint8_t* image,
-                   Scratch& scratch, const std::stop_token& stop);
+  void fill(std::uint64_t ticket, Scratch& scratch,
+            const std::stop_token& stop);
+  bool read_sample(const Sample& sample, std::uint64_t ticket,
+                   std::uint8_t* image, Scratch& scratch,
+                   const std::stop_token& stop);
   void adapt(double now, double waited);
   void adapt_depth(double elapsed);
   void start_worker();
-  void discard(std::uint64_t ticket, Scratch& scratch, const std::stop_token& stop) const;
+  void discard(std::uint64_t ticket, Scratch& scratch,
+               const std::stop_token& stop) const;
   void prepare(Slot& slot) const;
   Slot& slot_of(std::uint64_t batch) { return slots_[batch % slots_.size()]; }
 
@@ -110,14 +123,16 @@ class Loader {
     double begun_s = 0, waited_s = 0, slowest_s = 0;
     int batches = 0;
   } window_;
-  Scratch own_scratch_;                // of next(), without workers
-  std::vector<std::jthread> threads_;  // last: they stop before what they use goes
+  Scratch own_scratch_;  // of next(), without workers
+  std::vector<std::jthread>
+      threads_;  // last: they stop before what they use goes
 };
 
 constexpr int kMostPrefetch = 8;  // where it is adapted
 
-// What the config says of a loader of `batch` samples over this source, on a rank with `cores`.
-Loader::Options loader_options(const DataConfig& config, int batch, const ImageSource& source,
-                               int cores);
+// What the config says of a loader of `batch` samples over this source, on a
+// rank with `cores`.
+Loader::Options loader_options(const DataConfig& config, int batch,
+                               const ImageSource& source, int cores);
 
 }  // namespace chexnet

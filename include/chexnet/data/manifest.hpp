@@ -1,6 +1,7 @@
-// The table of images: name, patient, labels by finding, and what is known of the patient. Read
-// once, const afterwards. Formats: NIH ChestX-ray14 (Wang et al., CVPR 2017; 2017 and v2020
-// releases), CheXpert (Irvin et al., AAAI 2019), any CSV.
+// The table of images: name, patient, labels by finding, and what is known of
+// the patient. Read once, const afterwards. Formats: NIH ChestX-ray14 (Wang et
+// al., CVPR 2017; 2017 and v2020 releases), CheXpert (Irvin et al., AAAI 2019),
+// any CSV.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,29 @@ struct Manifest {
   std::vector<std::string> images;    // [N] names as in the table
   std::vector<std::string> patients;  // [N]
   std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labeled
-  // The same for scoring, where data.blank and data.uncertain make training's differ; else empty.
-  std::vector<float> scored;                            // [N, K]
-  std::vector<float> ages;                              // [N] years, NaN = unknown
-  std::vector<std::string> sexes, views;                // [N], empty = unknown
+  // The same for scoring, where data.blank and data.uncertain make training's
+  // differ; else empty.
+  std::vector<float> scored;              // [N, K]
+  std::vector<float> ages;                // [N] years, NaN = unknown
+  std::vector<std::string> sexes, views;  // [N], empty = unknown
   std::unordered_map<std::string, std::uint32_t> rows;  // name -> row
-  std::string path, sha256;                             // of the file; names the release
+  std::string path, sha256;  // of the file; names the release
   struct Table {
     std::string path;
     std::size_t first_row;
   };
-  std::vector<Table> tables;         // that it was read from, in the order of their rows
-  std::vector<std::uint32_t> lines;  // [N] of each row in its table; empty = made in memory
-  bool knows_patients = true;  // false: the table has no patient column, each image is its own
+  std::vector<Table>
+      tables;  // that it was read from, in the order of their rows
+  std::vector<std::uint32_t>
+      lines;  // [N] of each row in its table; empty = made in memory
+  bool knows_patients =
+      true;  // false: the table has no patient column, each image is its own
 
   std::size_t size() const { return images.size(); }
   std::size_t finding_count() const { return findings.size(); }
-  const float* label_row(std::size_t row) const { return &labels[row * findings.size()]; }
+  const float* label_row(std::size_t row) const {
+    return &labels[row * findings.size()];
+  }
   // Where a row stands, for messages, which name no image: "valid.csv:17".
   std::string place(std::size_t row) const;
   const float* scored_row(std::size_t row) const {
@@ -44,19 +51,21 @@ struct Manifest {
 // The 14 findings in the order of the ChestX-ray14 paper.
 const std::vector<std::string>& nih_findings();
 
-// Labels for training follow data.blank, data.uncertain and data.uncertain_by_finding, those for
-// scoring eval.blank and eval.uncertain. Throws DataError naming file and line: unknown label,
-// empty patient, wrong number of fields, an image twice, text that is not UTF-8; ConfigError for
+// Labels for training follow data.blank, data.uncertain and
+// data.uncertain_by_finding, those for scoring eval.blank and eval.uncertain.
+// Throws DataError naming file and line: unknown label, empty patient, wrong
+// number of fields, an image twice, text that is not UTF-8; ConfigError for
 // findings named twice or a policy of an unknown finding.
 Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
 
-// The table as a network sees it that knows `findings`: columns by name (findings.hpp), not
-// labeled where the table has none. Returns the table's own findings that were left out.
-std::vector<std::string> match_findings(Manifest& manifest,
-                                        const std::vector<std::string>& findings);
+// The table as a network sees it that knows `findings`: columns by name
+// (findings.hpp), not labeled where the table has none. Returns the table's own
+// findings that were left out.
+std::vector<std::string> match_findings(
+    Manifest& manifest, const std::vector<std::string>& findings);
 
-// Several tables with the same findings as one, e.g. train.csv and valid.csv. DataError when an
-// image is in two of them.
+// Several tables with the same findings as one, e.g. train.csv and valid.csv.
+// DataError when an image is in two of them.
 Manifest read_tables(DataConfig config, const std::vector<std::string>& paths,
                      const EvalConfig& eval = {});
 

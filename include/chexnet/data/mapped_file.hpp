@@ -1,6 +1,6 @@
-// A file in memory, read only, shared by all who map it. When it loses bytes meanwhile, or its
-// storage fails, touching a page raises SIGBUS: the process then names the file and ends with the
-// exit code of an outage.
+// A file in memory, read only, shared by all who map it. When it loses bytes
+// meanwhile, or its storage fails, touching a page raises SIGBUS: the process
+// then names the file and ends with the exit code of an outage.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ namespace chexnet {
 
 class MappedFile {
  public:
-  // Maps `size` bytes of `fd`, which may be closed afterwards. bytes() is empty where that fails.
+  // Maps `size` bytes of `fd`, which may be closed afterwards. bytes() is empty
+  // where that fails.
   MappedFile(std::string path, int fd, std::uint64_t size);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

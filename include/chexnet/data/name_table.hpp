@@ -1,5 +1,6 @@
-// Which rows of the table a stored image may be for, by its name: hashed, so that a search of N
-// images costs N times the depth of their folders, however alike their last parts are.
+// Which rows of the table a stored image may be for, by its name: hashed, so
+// that a search of N images costs N times the depth of their folders, however
+// alike their last parts are.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ class NameTable {
  public:
   // `manifest` must outlive the table.
   NameTable(const Manifest& manifest, const std::vector<std::uint32_t>& rows);
-  // The rows whose whole name `stored` is or ends with, at a '/'. A stored name without folders
-  // (records and packs may keep the last part alone) is also for a row with folders when no other
-  // row has the same last part.
+  // The rows whose whole name `stored` is or ends with, at a '/'. A stored name
+  // without folders (records and packs may keep the last part alone) is also
+  // for a row with folders when no other row has the same last part.
   std::vector<std::uint32_t> rows_for(std::string_view stored);
   std::size_t lookups() const { return lookups_; }
 

@@ -1,13 +1,15 @@
-// A pack: the images of a data set resized once to one size, as raw 8-bit pixels at a fixed stride.
-// Mapped into memory, so all ranks of a node share it through the page cache and a random crop is a
-// memory copy.
+// A pack: the images of a data set resized once to one size, as raw 8-bit
+// pixels at a fixed stride. Mapped into memory, so all ranks of a node share it
+// through the page cache and a random crop is a memory copy.
 //
-//   0      "CHXPACK1", uint32 length and uint32 CRC32C of the JSON that follows: images, side,
-//          resize_kind, jpeg_scale, stride, names_bytes, table_offset, data_offset, source_sha256,
-//          CRC32C of names and table
+//   0      "CHXPACK1", uint32 length and uint32 CRC32C of the JSON that
+//   follows: images, side,
+//          resize_kind, jpeg_scale, stride, names_bytes, table_offset,
+//          data_offset, source_sha256, CRC32C of names and table
 //   4096   names, one per line
 //   …      table: one PackEntry per image
-//   …      pixels, image i at data_offset + i * stride (data_offset a multiple of 4096)
+//   …      pixels, image i at data_offset + i * stride (data_offset a multiple
+//   of 4096)
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,8 @@ struct PackEntry {
   std::uint64_t done = 0;
 };
 constexpr std::uint64_t kPackDone = 0x656e6f44;
-constexpr std::uint64_t kPackDamaged = 0x64616d44;  // its source was: there are no pixels
+constexpr std::uint64_t kPackDamaged =
+    0x64616d44;  // its source was: there are no pixels
 
 struct PackShape {
   int side = 0;  // pixels
@@ -46,18 +49,22 @@ struct PackShape {
 // Thread-safe once made.
 class PackReader {
  public:
-  // Reads header, names and table. Local packs are mapped, but on network file systems and object
-  // stores each image is read on its own. DataError: not a pack, damaged, cut off; else as Store.
+  // Reads header, names and table. Local packs are mapped, but on network file
+  // systems and object stores each image is read on its own. DataError: not a
+  // pack, damaged, cut off; else as Store.
   PackReader(std::string path, Store& store);
 
   const PackShape& shape() const { return shape_; }
   const std::string& source_sha256() const { return source_sha256_; }
-  // Of the first page, which holds the checksums of names and table: another pack has another.
+  // Of the first page, which holds the checksums of names and table: another
+  // pack has another.
   std::uint32_t head_crc32c() const { return head_crc32c_; }
-  // [side, side]; in the mapped file, or in `scratch`. The checksum is verified when an image is
-  // first touched (each time where it is read anew). DataError names path and image: a wrong
-  // checksum, or it was damaged when the pack was written.
-  std::span<const std::byte> pixels(std::uint64_t image, std::vector<std::byte>& scratch,
+  // [side, side]; in the mapped file, or in `scratch`. The checksum is verified
+  // when an image is first touched (each time where it is read anew). DataError
+  // names path and image: a wrong checksum, or it was damaged when the pack was
+  // written.
+  std::span<const std::byte> pixels(std::uint64_t image,
+                                    std::vector<std::byte>& scratch,
                                     const ReadOptions& options = {}) const;
 
  private:
@@ -72,12 +79,13 @@ class PackReader {
   std::unique_ptr<std::atomic<bool>[]> verified_;  // [image]
 };
 
-// Writes a pack from any number of processes and threads, each image by one of them. An interrupted
-// pack continues where it was: what is marked as done and still has its checksum stays.
+// Writes a pack from any number of processes and threads, each image by one of
+// them. An interrupted pack continues where it was: what is marked as done and
+// still has its checksum stays.
 class PackWriter {
  public:
-  // Makes (or takes up) path.partial. One process calls this before the others make a writer.
-  // DataError: a name has a line break.
+  // Makes (or takes up) path.partial. One process calls this before the others
+  // make a writer. DataError: a name has a line break.
   static void prepare(const std::string& path, const PackShape& shape);
   // Opens what prepare() made. CheckpointError when it cannot be written.
   PackWriter(std::string path, const PackShape& shape);
@@ -85,15 +93,17 @@ class PackWriter {
   PackWriter(const PackWriter&) = delete;
   PackWriter& operator=(const PackWriter&) = delete;
 
-  // Whether it is there with its checksum; `scratch` is memory to read it to. image < images.
+  // Whether it is there with its checksum; `scratch` is memory to read it to.
+  // image < images.
   bool has(std::uint64_t image, std::vector<std::byte>& scratch) const;
   void write(std::uint64_t image, std::span<const std::uint8_t> pixels,
              std::span<const std::byte> source);
-  // The image cannot be had: the pack is complete without it. A later start looks at it again.
+  // The image cannot be had: the pack is complete without it. A later start
+  // looks at it again.
   void leave_out(std::uint64_t image);
-  // One process, after all others have written: checks that nothing is missing, writes the header,
-  // syncs, renames. Returns the source's SHA-256.
-  // `tick` hears of each piece that reached the disk.
+  // One process, after all others have written: checks that nothing is missing,
+  // writes the header, syncs, renames. Returns the source's SHA-256. `tick`
+  // hears of each piece that reached the disk.
   std::string finish(const std::function<void()>& tick = [] {});
 
  private:

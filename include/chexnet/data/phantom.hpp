@@ -1,7 +1,8 @@
-// Synthetic chest X-rays in the layout of ChestX-ray14: for trying the program, for tests and for
-// tutorials. They are drawings, not patients, and say so in the README that is written beside them.
-// A finding is drawn as a visible change (a wider heart, a fluid level, a nodule …), with a box
-// where it has a place.
+// Synthetic chest X-rays in the layout of ChestX-ray14: for trying the program,
+// for tests and for tutorials. They are drawings, not patients, and say so in
+// the README that is written beside them. A finding is drawn as a visible
+// change (a wider heart, a fluid level, a nodule …), with a box where it has a
+// place.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct PhantomImage {
   char sex = 'F';
   std::string view;  // "PA" or "AP"
 };
-PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient, std::uint32_t follow_up,
-                          int size);
+PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient,
+                          std::uint32_t follow_up, int size);
 
 struct PhantomOptions {
   std::filesystem::path out;
@@ -36,9 +37,11 @@ struct PhantomOptions {
   double test_fraction = 0.25;
   std::uint64_t seed = 1;
 };
-// Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt, BBox_List_2017.csv and
-// README.txt; the table is written last. `progress` hears the number of images done.
-// CheckpointError when the folder is not empty or not writable.
-void write_phantom_set(const PhantomOptions& options, const std::function<void(int)>& progress);
+// Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt,
+// BBox_List_2017.csv and README.txt; the table is written last. `progress`
+// hears the number of images done. CheckpointError when the folder is not empty
+// or not writable.
+void write_phantom_set(const PhantomOptions& options,
+                       const std::function<void(int)>& progress);
 
 }  // namespace chexnet

@@ -1,5 +1,6 @@
-// Threads that fetch the bytes of coming samples while workers decode: on an object store a read is
-// mostly waiting, so many must be in flight, many more than there are cores to decode.
+// Threads that fetch the bytes of coming samples while workers decode: on an
+// object store a read is mostly waiting, so many must be in flight, many more
+// than there are cores to decode.
 #pragma once
 
 #include <condition_variable>
@@ -17,14 +18,17 @@ namespace chexnet {
 
 class ReadAhead {
  public:
-  // `threads` reads in flight, at most `slots` >= threads samples fetched and not yet done.
-  ReadAhead(const ImageSource& source, const Sampler& sampler, int threads, int slots);
+  // `threads` reads in flight, at most `slots` >= threads samples fetched and
+  // not yet done.
+  ReadAhead(const ImageSource& source, const Sampler& sampler, int threads,
+            int slots);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Waits for the bytes of sample `ticket`; rethrows what fetching it threw. Tickets are asked for
-  // in any order within `slots` of each other; each ends with done(). Null when stopped.
+  // Waits for the bytes of sample `ticket`; rethrows what fetching it threw.
+  // Tickets are asked for in any order within `slots` of each other; each ends
+  // with done(). Null when stopped.
   const FetchedImage* wait(std::uint64_t ticket, const std::stop_token& stop);
   void done(std::uint64_t ticket);
 
@@ -39,11 +43,13 @@ class ReadAhead {
 
   const ImageSource& source_;
   const Sampler& sampler_;
-  std::mutex mutex_;  // guards all below but the bytes of a slot that is being filled or used
+  std::mutex mutex_;  // guards all below but the bytes of a slot that is being
+                      // filled or used
   std::condition_variable_any slot_free_, slot_ready_;
   std::vector<Slot> slots_;
   std::uint64_t next_ = 0;
-  std::vector<std::jthread> threads_;  // last: they stop before what they use goes
+  std::vector<std::jthread>
+      threads_;  // last: they stop before what they use goes
 };
 
 }  // namespace chexnet

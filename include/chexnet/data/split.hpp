@@ -1,4 +1,5 @@
-// Which rows of the manifest are for training, validation and test. No patient is in two splits.
+// Which rows of the manifest are for training, validation and test. No patient
+// is in two splits.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,24 @@ namespace chexnet {
 struct Split {
   std::string name;
   std::vector<std::uint32_t> rows;
-  // Of the image names, one per line: identifies the split whatever the file was called.
+  // Of the image names, one per line: identifies the split whatever the file
+  // was called.
   std::string sha256;
 };
 
 struct Splits {
   Split train, val, test;
-  std::size_t leaked_patients = 0;                    // > 0 only with data.allow_patient_leak
-  const Split& named(const std::string& name) const;  // ConfigError when unknown
+  std::size_t leaked_patients = 0;  // > 0 only with data.allow_patient_leak
+  const Split& named(
+      const std::string& name) const;  // ConfigError when unknown
 };
 
-// Lists as given; without a validation list, data.val_fraction of the training patients, drawn with
-// data.split_seed. Any split may be empty. DataError: a listed name the manifest lacks, a name in
-// two lists, a patient in two splits.
+// Lists as given; without a validation list, data.val_fraction of the training
+// patients, drawn with data.split_seed. Any split may be empty. DataError: a
+// listed name the manifest lacks, a name in two lists, a patient in two splits.
 Splits make_splits(const Manifest& manifest, const DataConfig& config);
-// Every row as the test split, under a name of its own: tables that are only scored.
+// Every row as the test split, under a name of its own: tables that are only
+// scored.
 Splits all_as_test(const Manifest& manifest, const std::string& name);
 // DataError when there is nothing to train on.
 void require_training_images(const Splits& splits);

@@ -1,5 +1,5 @@
-// Copies packs, shards and archives to a disk of the node before training, once per node, when they
-// are on a network: every epoch then reads locally.
+// Copies packs, shards and archives to a disk of the node before training, once
+// per node, when they are on a network: every epoch then reads locally.
 #pragma once
 
 #include <string>
@@ -15,12 +15,14 @@ struct StageOptions {
   double timeout_s = 600;  // without progress
 };
 
-// The index with the staged copies in place of the originals. Where it is automatic: on
-// a network file system or object store, and with room for it, the first of $SLURM_TMPDIR, $TMPDIR
-// and /tmp. Copies are below chexnet-stage-UID there, which only this user may enter. One rank of a
-// node copies while the others wait as long as it makes progress; a copy of the same content
-// (staged_copy.hpp) whose checksums hold is used again, and one that was begun is continued.
-// DataError (on all ranks) when a named folder has no room or cannot be written.
+// The index with the staged copies in place of the originals. Where it is
+// automatic: on a network file system or object store, and with room for it,
+// the first of $SLURM_TMPDIR, $TMPDIR and /tmp. Copies are below
+// chexnet-stage-UID there, which only this user may enter. One rank of a node
+// copies while the others wait as long as it makes progress; a copy of the same
+// content (staged_copy.hpp) whose checksums hold is used again, and one that
+// was begun is continued. DataError (on all ranks) when a named folder has no
+// room or cannot be written.
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm);
 

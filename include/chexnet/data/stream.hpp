@@ -1,7 +1,8 @@
-// The endless order of training samples: position g = epoch * N + i, each epoch its own permutation
-// of the split. A pure function of (seed, position); step k of global batch B takes positions [k*B,
-// (k+1)*B), and position p of those goes to rank p mod R. A resume therefore needs the position
-// alone, on any number of ranks.
+// The endless order of training samples: position g = epoch * N + i, each epoch
+// its own permutation of the split. A pure function of (seed, position); step k
+// of global batch B takes positions [k*B, (k+1)*B), and position p of those
+// goes to rank p mod R. A resume therefore needs the position alone, on any
+// number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +18,25 @@ struct Sample {
   bool padding = false;        // fills a batch; its row is not read
 };
 
-// What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank. Thread-safe.
+// What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank.
+// Thread-safe.
 class Sampler {
  public:
   virtual ~Sampler() = default;
   virtual Sample at(std::uint64_t ticket) const = 0;
-  // Rows that this rank must decode for that ticket and throw away; only the pipeline `old` has
-  // any.
-  virtual void discarded(std::uint64_t, std::vector<std::uint32_t>& rows) const { rows.clear(); }
+  // Rows that this rank must decode for that ticket and throw away; only the
+  // pipeline `old` has any.
+  virtual void discarded(std::uint64_t,
+                         std::vector<std::uint32_t>& rows) const {
+    rows.clear();
+  }
 };
 
 // The orders of the two epochs that workers are in. Thread-safe.
 class EpochOrders {
  public:
-  // Item `index` of epoch `epoch`; `make(epoch)` gives the order when it is not at hand.
+  // Item `index` of epoch `epoch`; `make(epoch)` gives the order when it is not
+  // at hand.
   template <class Make>
   std::uint32_t item(std::uint64_t epoch, std::size_t index, Make make) const {
     const std::lock_guard lock(mutex_);
@@ -52,9 +58,9 @@ class EpochOrders {
 
 // Which part of the stream of training samples a rank walks.
 struct StreamPart {
-  std::uint64_t seed = 1;            // of the epochs' orders
-  bool keep_order = false;           // the rows as they are, in each epoch
-  std::uint64_t batch = 1;           // samples of all ranks; a multiple of world_size
+  std::uint64_t seed = 1;   // of the epochs' orders
+  bool keep_order = false;  // the rows as they are, in each epoch
+  std::uint64_t batch = 1;  // samples of all ranks; a multiple of world_size
   std::uint64_t first_position = 0;  // a multiple of batch
   int rank = 0, world_size = 1;
 };
@@ -74,8 +80,8 @@ class TrainSampler final : public Sampler {
   EpochOrders orders_;
 };
 
-// Each row of a split once: rank r takes rows r, r+R, …; every rank gets the same number of
-// tickets, the rest is padding.
+// Each row of a split once: rank r takes rows r, r+R, …; every rank gets the
+// same number of tickets, the rest is padding.
 class EvalSampler final : public Sampler {
  public:
   EvalSampler(std::vector<std::uint32_t> rows, int rank, int world_size);

@@ -1,5 +1,6 @@
-// A network on the CPU, forward and backward, without a tape and without allocation in a step: each
-// layer's passes work on memory that is planned once. docs/engine.md shows how.
+// A network on the CPU, forward and backward, without a tape and without
+// allocation in a step: each layer's passes work on memory that is planned
+// once. docs/engine.md shows how.
 //
 // Results do not depend on the number of threads, to the last bit.
 #pragma once
@@ -27,23 +28,28 @@ class Engine {
     int batch = 1, size = 224, findings = 14;  // images, pixels, outputs
     Arithmetic arithmetic = Arithmetic::kFp32;
     bool training = true;  // batch statistics, and memory for backward
-    bool winograd = true;  // 3x3 convolutions by Winograd where it is faster (fp32)
-    Communicator* sync_batchnorm = nullptr;  // ranks that share batch statistics
-    std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
+    bool winograd =
+        true;  // 3x3 convolutions by Winograd where it is faster (fp32)
+    Communicator* sync_batchnorm =
+        nullptr;  // ranks that share batch statistics
+    std::vector<double> mean = {0.485, 0.456, 0.406},
+                        std = {0.229, 0.224, 0.225};
     std::string instruction_set;  // "" = the best there is
   };
 
   virtual ~Engine() = default;
 
-  // Bytes it works in, beside the parameters. Known before anything is computed.
+  // Bytes it works in, beside the parameters. Known before anything is
+  // computed.
   virtual std::size_t bytes() const = 0;
-  // images: uint8 [batch][size][size]; in training they are read again by backward. logits
-  // [batch][findings] in the accumulator's type. In training the batch statistics are written to
-  // the memory behind the gradients.
-  virtual void forward(const std::uint8_t* images, const MicroBatch& micro_batch, void* logits) = 0;
-  // dlogits as logits. Gradients go to the flat buffer, in its order, and micro_batch.written tells
-  // how far it is complete. An engine that is not for training computes the classifier's gradients
-  // only.
+  // images: uint8 [batch][size][size]; in training they are read again by
+  // backward. logits [batch][findings] in the accumulator's type. In training
+  // the batch statistics are written to the memory behind the gradients.
+  virtual void forward(const std::uint8_t* images,
+                       const MicroBatch& micro_batch, void* logits) = 0;
+  // dlogits as logits. Gradients go to the flat buffer, in its order, and
+  // micro_batch.written tells how far it is complete. An engine that is not for
+  // training computes the classifier's gradients only.
   virtual void backward(const void* dlogits, const MicroBatch& micro_batch) = 0;
   // Adds times to `layer_times` until set otherwise; null: none.
   virtual void set_layer_times(LayerTimes* layer_times) = 0;
@@ -55,12 +61,14 @@ class Engine {
 
 // Whether the engine knows this network at this size; "" or the reason why not.
 std::string engine_refuses(const NetworkSpec& spec, int size);
-// `arena` may serve several engines of which one works at a time, from forward to the end of
-// backward. ThreadPool and arena must outlive the engine.
-std::unique_ptr<Engine> make_engine(const NetworkSpec& spec, const Engine::Options& options,
-                                    const FlatParameters& parameters, ThreadPool& thread_pool,
-                                    Arena& arena);
+// `arena` may serve several engines of which one works at a time, from forward
+// to the end of backward. ThreadPool and arena must outlive the engine.
+std::unique_ptr<Engine> make_engine(const NetworkSpec& spec,
+                                    const Engine::Options& options,
+                                    const FlatParameters& parameters,
+                                    ThreadPool& thread_pool, Arena& arena);
 // Bytes of such an engine, without taking memory; `threads` compute.
-std::size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options, int threads);
+std::size_t engine_bytes(const NetworkSpec& spec,
+                         const Engine::Options& options, int threads);
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
-// The caller's parameter memory as the engine sees it: three flat buffers of the accumulator's
-// type, and the positions of named tensors in them.
+// The caller's parameter memory as the engine sees it: three flat buffers of
+// the accumulator's type, and the positions of named tensors in them.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,13 @@ namespace chexnet {
 // Not owned; must outlive the engine, and not move.
 struct FlatParameters {
   void* values = nullptr;
-  void* gradients = nullptr;  // like the values; then, from `batch_statistics` on, like `running`
+  void* gradients = nullptr;  // like the values; then, from `batch_statistics`
+                              // on, like `running`
   void* running = nullptr;    // running mean and variance of each BatchNorm
   std::int64_t batch_statistics =
       0;  // element of `gradients` where this step's batch statistics begin
-  // First element of a parameter; of a BatchNorm's mean, its variance following.
+  // First element of a parameter; of a BatchNorm's mean, its variance
+  // following.
   std::function<std::int64_t(const std::string&name)> parameter, statistics;
 };
 

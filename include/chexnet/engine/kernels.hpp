@@ -1,16 +1,20 @@
-// The engine's innermost loops, one table for each instruction set and storage type, chosen once at
-// run time. All work on tiles that stay in the L2 cache; plans, passes and threads are elsewhere.
+// The engine's innermost loops, one table for each instruction set and storage
+// type, chosen once at run time. All work on tiles that stay in the L2 cache;
+// plans, passes and threads are elsewhere.
 //
-// Maps are channels-last: pixel p's channel c of a map is at data[p * pitch + c]. Channels are
-// multiples of 32.
+// Maps are channels-last: pixel p's channel c of a map is at data[p * pitch +
+// c]. Channels are multiples of 32.
 //
-// A panel is a tile of pixels ready for the multiply kernels: [K / 16][rows][16] units, a unit
-// being one accumulator-sized word. It holds one channel, or, where the instruction set multiplies
-// bf16 pairs, two neighbors along the sum: two channels of one pixel in a panel that feeds
-// outputs (`channels` pairs), or two pixels of one channel in a panel that feeds a weight gradient
+// A panel is a tile of pixels ready for the multiply kernels: [K /
+// 16][rows][16] units, a unit being one accumulator-sized word. It holds one
+// channel, or, where the instruction set multiplies bf16 pairs, two neighbors
+// along the sum: two channels of one pixel in a panel that feeds outputs
+// (`channels` pairs), or two pixels of one channel in a panel that feeds a
+// weight gradient
 // (`pixels` pairs).
 //
-// Packed weights are [N / 32][K units][32]. Sums of a pass over channels are double.
+// Packed weights are [N / 32][K units][32]. Sums of a pass over channels are
+// double.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +24,11 @@
 
 namespace chexnet {
 
-inline constexpr int kBlock = 16;          // units of a panel's block
-inline constexpr int kOutputs = 32;        // output channels the multiply kernel makes at once
-inline constexpr int kWinogradTiles = 28;  // 2x2 output tiles of one Winograd chunk
+inline constexpr int kBlock = 16;  // units of a panel's block
+inline constexpr int kOutputs =
+    32;  // output channels the multiply kernel makes at once
+inline constexpr int kWinogradTiles =
+    28;  // 2x2 output tiles of one Winograd chunk
 
 // relu(scale * x + shift): what a convolution reads.
 template <class S>
@@ -33,7 +39,8 @@ struct FeatureMap {
   const Accumulator<S>*scale = nullptr, *shift = nullptr;  // [channels]
 };
 
-// a * d + b * x + c: the gradient of a convolution's output behind its BatchNorm.
+// a * d + b * x + c: the gradient of a convolution's output behind its
+// BatchNorm.
 template <class S>
 struct GradientMap {
   const S* d = nullptr;
@@ -63,11 +70,12 @@ struct Moments {
 enum class AccumulateMode {
   kStore,          // d = ...
   kAdd,            // d += ...
-  kAddBeforeRelu,  // what is in d passes through relu as well: dy + d instead of dy
+  kAddBeforeRelu,  // what is in d passes through relu as well: dy + d instead
+                   // of dy
 };
-// What is done to the gradient of a feature map as it leaves a convolution's registers, channels
-// [first, last) of it: d = multiplier * (dy where relu was open), and the two sums BatchNorm's
-// backward needs.
+// What is done to the gradient of a feature map as it leaves a convolution's
+// registers, channels [first, last) of it: d = multiplier * (dy where relu was
+// open), and the two sums BatchNorm's backward needs.
 template <class S>
 struct GradientEpilogue {
   FeatureMap<S> map;
@@ -76,22 +84,28 @@ struct GradientEpilogue {
   std::int64_t d_pitch = 0;
   const Accumulator<S>* multiplier = nullptr;  // [channels]
   AccumulateMode accumulate = AccumulateMode::kStore;
-  double *sum = nullptr, *product = nullptr;  // [channels]: of dy, of dy * (x - mean); added to
+  double *sum = nullptr,
+         *product = nullptr;  // [channels]: of dy, of dy * (x - mean); added to
   int first = 0, last = 0;
 };
 
-// Images inside a panel, each with a border of zeros; at() gives a pixel's panel row.
+// Images inside a panel, each with a border of zeros; at() gives a pixel's
+// panel row.
 struct PaddedImage {
   int height = 0, width = 0;
   int pitch() const { return width + 2; }
-  // One row above; two below, because a Winograd tile of an odd map reads one row further.
-  std::int64_t rows() const { return static_cast<std::int64_t>(height + 3) * pitch(); }
+  // One row above; two below, because a Winograd tile of an odd map reads one
+  // row further.
+  std::int64_t rows() const {
+    return static_cast<std::int64_t>(height + 3) * pitch();
+  }
   std::int64_t at(int image, int y, int x) const {
     return image * rows() + static_cast<std::int64_t>(y + 1) * pitch() + x + 1;
   }
 };
 
-// Rows of memory the next tile will read, asked for while this one is multiplied. `rows` = 0: none.
+// Rows of memory the next tile will read, asked for while this one is
+// multiplied. `rows` = 0: none.
 struct NextRows {
   const void* at = nullptr;
   std::int64_t pitch_bytes = 0, row_bytes = 0;
@@ -105,108 +119,136 @@ struct Kernels {
   const char* name = "";
   int pair = 1;  // channels (or pixels) in a unit
 
-  // Multiplies and adds in registers for a while; returns the floating-point operations done.
+  // Multiplies and adds in registers for a while; returns the floating-point
+  // operations done.
   double (*fma_loop)(int rounds) = nullptr;
 
-  // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of the panel.
-  void (*normalize)(const FeatureMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
-                    std::int64_t at);
-  // The mean over 2x2 pixels, `pixels` being the upper left ones, `row` pixels a row of the map.
-  void (*normalize_pooled)(const FeatureMap<S>& map, const std::int64_t* pixels, int n,
-                           std::int64_t row, Panel<A> panel, std::int64_t at);
-  // `by_pixels` (if its units are given) gets the form for weight gradients; its rows count pixels.
-  void (*gradient)(const GradientMap<S>& map, std::int64_t first_pixel, int n, Panel<A> by_channels,
-                   Panel<A> by_pixels);
-  // The same for one row of a padded image; in `by_pixels` row i pairs pixels i and i + 1.
-  void (*gradient_row)(const GradientMap<S>& map, std::int64_t first_pixel, int n,
-                       Panel<A> by_channels, Panel<A> by_pixels, std::int64_t at);
+  // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of
+  // the panel.
+  void (*normalize)(const FeatureMap<S>& map, const std::int64_t* pixels, int n,
+                    Panel<A> panel, std::int64_t at);
+  // The mean over 2x2 pixels, `pixels` being the upper left ones, `row` pixels
+  // a row of the map.
+  void (*normalize_pooled)(const FeatureMap<S>& map, const std::int64_t* pixels,
+                           int n, std::int64_t row, Panel<A> panel,
+                           std::int64_t at);
+  // `by_pixels` (if its units are given) gets the form for weight gradients;
+  // its rows count pixels.
+  void (*gradient)(const GradientMap<S>& map, std::int64_t first_pixel, int n,
+                   Panel<A> by_channels, Panel<A> by_pixels);
+  // The same for one row of a padded image; in `by_pixels` row i pairs pixels i
+  // and i + 1.
+  void (*gradient_row)(const GradientMap<S>& map, std::int64_t first_pixel,
+                       int n, Panel<A> by_channels, Panel<A> by_pixels,
+                       std::int64_t at);
 
   // --- 1x1
   // out[p][n] = sum over k of panel[p][k] * weights[n][k]
-  void (*multiply)(Panel<A> panel, int n, int channels, const A* weights, int outputs, S* out,
-                   std::int64_t out_pitch, Moments moments, NextRows next);
-  // dy = panel x weights for the epilogue's channels; `y` gets the normalized map by pixels, its
-  // channels counted from the epilogue's first.
+  void (*multiply)(Panel<A> panel, int n, int channels, const A* weights,
+                   int outputs, S* out, std::int64_t out_pitch, Moments moments,
+                   NextRows next);
+  // dy = panel x weights for the epilogue's channels; `y` gets the normalized
+  // map by pixels, its channels counted from the epilogue's first.
   void (*multiply_back)(Panel<A> panel, int n, int channels, const A* weights,
-                        const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
-                        Panel<A> y);
-  // The epilogue is behind a 2x2 mean: each value goes to four pixels, a quarter each.
-  void (*multiply_back_pooled)(Panel<A> panel, int n, int channels, const A* weights,
-                               const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
-                               std::int64_t row, Panel<A> y);
-  // w[o][c] (+)= sum over n pixels of dy[p][o] * y[p][c]; `pitch` between two rows of w.
-  void (*weight_gradient)(Panel<A> dy, int outputs, Panel<A> y, int channels, int n, A* w,
-                          std::int64_t pitch, bool add, NextRows next, NextRows also_next);
-
-  // --- 3x3, padding 1, direct. `offsets` [blocks] lead from a pixel's upper left neighbor to each
-  // block of its sum. One row of `width` outputs, `stride` panel rows apart.
-  void (*conv3_row)(const A* corner, const std::int64_t* offsets, int blocks, int width, int stride,
-                    const A* weights, int outputs, S* out, std::int64_t out_pitch, Moments moments);
-  // Gradients of the epilogue's pixels first_pixel, first_pixel + stride, …, `count` of them, from
-  // panel rows `from`, from + 1, …; 32 outputs' weights are `weights_step` apart. `y` gets the
-  // normalized pixels at rows `at`, at + stride, …; its row i pairs pixels i and i + stride.
-  void (*conv3_row_back)(const A* from, const std::int64_t* offsets, int blocks, int count,
-                         const A* weights, std::int64_t weights_step,
-                         const GradientEpilogue<S>& epilogue, std::int64_t first_pixel, int stride,
-                         Panel<A> y, std::int64_t at);
-  // w[c / 16][ky][o / 8][kx][8][16] += over `rows` x `width` outputs, which are `dy_pitch` panel
-  // rows apart, those of y `stride` x `y_pitch`; y begins at the first output's upper left
-  // neighbor.
-  void (*conv3_weight_gradient)(Panel<A> y, std::int64_t y_pitch, int stride, Panel<A> dy,
-                                std::int64_t dy_pitch, int rows, int width, int channels,
-                                int outputs, A* w);
-
-  // --- 3x3 by Winograd F(2x2,3x3), not for bf16 pairs. Tiles of 2x2 outputs are numbered along the
-  // image, then to the next image; a chunk has at most 28.
-  // V[16][channels / 16][28][16] from a padded panel.
-  void (*winograd_input)(Panel<A> image, PaddedImage shape, int first_tile, int tiles, int channels,
-                         A* v);
-  // The 4x4 form of dy's tiles for the weight gradient, laid out like V.
-  void (*winograd_gradient)(Panel<A> image, PaddedImage shape, int first_tile, int tiles,
-                            int channels, A* q);
-  // M[16][(last - first) / 32][28][32] = V x U, U[16][outputs / 32][channels][32]
-  void (*winograd_multiply)(const A* v, int tiles, int channels, const A* u, int first, int last,
-                            int outputs, A* m);
-  void (*winograd_output)(const A* m, PaddedImage shape, int first_tile, int tiles, int outputs,
-                          S* out, std::int64_t out_pitch, Moments moments);
-  void (*winograd_output_back)(const A* m, PaddedImage shape, int first_tile, int tiles,
-                               const GradientEpilogue<S>& epilogue, std::int64_t first_pixel,
+                        const GradientEpilogue<S>& epilogue,
+                        const std::int64_t* pixels, Panel<A> y);
+  // The epilogue is behind a 2x2 mean: each value goes to four pixels, a
+  // quarter each.
+  void (*multiply_back_pooled)(Panel<A> panel, int n, int channels,
+                               const A* weights,
+                               const GradientEpilogue<S>& epilogue,
+                               const std::int64_t* pixels, std::int64_t row,
                                Panel<A> y);
-  // w[16][outputs][channels] (+)= Q x V over tiles
-  void (*winograd_weight_gradient)(const A* q, int outputs, const A* v, int channels, int tiles,
-                                   A* w, std::int64_t pitch, bool add);
+  // w[o][c] (+)= sum over n pixels of dy[p][o] * y[p][c]; `pitch` between two
+  // rows of w.
+  void (*weight_gradient)(Panel<A> dy, int outputs, Panel<A> y, int channels,
+                          int n, A* w, std::int64_t pitch, bool add,
+                          NextRows next, NextRows also_next);
 
-  // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at the image's first
-  // pixel.
-  void (*stem_row)(const A* corner, std::int64_t pitch, int width, const A* weights, int outputs,
-                   S* out, Moments moments);
-  void (*stem_pool_row)(const FeatureMap<S>& map, int height, int width, int pooled_y, S* out,
-                        std::int64_t out_pitch, std::uint8_t* chosen, Moments moments);
-  // Row y of the gradient of the pool's input as a panel of `width` rows; `pooled` and `chosen` are
-  // the image's.
-  void (*stem_scatter_row)(const GradientMap<S>& pooled, std::int64_t first_pixel, int height,
-                           int width, int y, const std::uint8_t* chosen, Panel<A> panel);
+  // --- 3x3, padding 1, direct. `offsets` [blocks] lead from a pixel's upper
+  // left neighbor to each block of its sum. One row of `width` outputs,
+  // `stride` panel rows apart.
+  void (*conv3_row)(const A* corner, const std::int64_t* offsets, int blocks,
+                    int width, int stride, const A* weights, int outputs,
+                    S* out, std::int64_t out_pitch, Moments moments);
+  // Gradients of the epilogue's pixels first_pixel, first_pixel + stride, …,
+  // `count` of them, from panel rows `from`, from + 1, …; 32 outputs' weights
+  // are `weights_step` apart. `y` gets the normalized pixels at rows `at`, at +
+  // stride, …; its row i pairs pixels i and i + stride.
+  void (*conv3_row_back)(const A* from, const std::int64_t* offsets, int blocks,
+                         int count, const A* weights, std::int64_t weights_step,
+                         const GradientEpilogue<S>& epilogue,
+                         std::int64_t first_pixel, int stride, Panel<A> y,
+                         std::int64_t at);
+  // w[c / 16][ky][o / 8][kx][8][16] += over `rows` x `width` outputs, which are
+  // `dy_pitch` panel rows apart, those of y `stride` x `y_pitch`; y begins at
+  // the first output's upper left neighbor.
+  void (*conv3_weight_gradient)(Panel<A> y, std::int64_t y_pitch, int stride,
+                                Panel<A> dy, std::int64_t dy_pitch, int rows,
+                                int width, int channels, int outputs, A* w);
+
+  // --- 3x3 by Winograd F(2x2,3x3), not for bf16 pairs. Tiles of 2x2 outputs
+  // are numbered along the image, then to the next image; a chunk has at
+  // most 28. V[16][channels / 16][28][16] from a padded panel.
+  void (*winograd_input)(Panel<A> image, PaddedImage shape, int first_tile,
+                         int tiles, int channels, A* v);
+  // The 4x4 form of dy's tiles for the weight gradient, laid out like V.
+  void (*winograd_gradient)(Panel<A> image, PaddedImage shape, int first_tile,
+                            int tiles, int channels, A* q);
+  // M[16][(last - first) / 32][28][32] = V x U, U[16][outputs /
+  // 32][channels][32]
+  void (*winograd_multiply)(const A* v, int tiles, int channels, const A* u,
+                            int first, int last, int outputs, A* m);
+  void (*winograd_output)(const A* m, PaddedImage shape, int first_tile,
+                          int tiles, int outputs, S* out,
+                          std::int64_t out_pitch, Moments moments);
+  void (*winograd_output_back)(const A* m, PaddedImage shape, int first_tile,
+                               int tiles, const GradientEpilogue<S>& epilogue,
+                               std::int64_t first_pixel, Panel<A> y);
+  // w[16][outputs][channels] (+)= Q x V over tiles
+  void (*winograd_weight_gradient)(const A* q, int outputs, const A* v,
+                                   int channels, int tiles, A* w,
+                                   std::int64_t pitch, bool add);
+
+  // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
+  // the image's first pixel.
+  void (*stem_row)(const A* corner, std::int64_t pitch, int width,
+                   const A* weights, int outputs, S* out, Moments moments);
+  void (*stem_pool_row)(const FeatureMap<S>& map, int height, int width,
+                        int pooled_y, S* out, std::int64_t out_pitch,
+                        std::uint8_t* chosen, Moments moments);
+  // Row y of the gradient of the pool's input as a panel of `width` rows;
+  // `pooled` and `chosen` are the image's.
+  void (*stem_scatter_row)(const GradientMap<S>& pooled,
+                           std::int64_t first_pixel, int height, int width,
+                           int y, const std::uint8_t* chosen, Panel<A> panel);
   // ReLU and BatchNorm's sums of such a row, whose pixels are `map`'s first.
-  void (*stem_sums_row)(Panel<A> panel, const FeatureMap<S>& map, const A* mean, int width,
-                        double* sum, double* product);
+  void (*stem_sums_row)(Panel<A> panel, const FeatureMap<S>& map, const A* mean,
+                        int width, double* sum, double* product);
   // ReLU and BatchNorm's gradient of such a row, in place: a * d + b * x + c.
-  void (*stem_gradient_row)(Panel<A> panel, const FeatureMap<S>& map, const A* a, const A* b,
-                            const A* c, int width);
-  void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner, std::int64_t pitch, int width,
-                                   int outputs, A* w);
-  // Residual connections: out = relu(main + other) before their own relus, of pixels first ..
-  void (*residual)(const FeatureMap<S>& main, const FeatureMap<S>& other, std::int64_t first, int n,
-                   S* out);
-  // BatchNorm's two sums of a gradient that needs no relu: of d, of d * (x - mean); added to.
-  void (*residual_sums)(const S* d, const S* x, int channels, const A* mean, std::int64_t first,
-                        int n, double* sum, double* product);
-  void (*mean)(const FeatureMap<S>& map, std::int64_t first_pixel, int pixels, A* features);
+  void (*stem_gradient_row)(Panel<A> panel, const FeatureMap<S>& map,
+                            const A* a, const A* b, const A* c, int width);
+  void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner,
+                                   std::int64_t pitch, int width, int outputs,
+                                   A* w);
+  // Residual connections: out = relu(main + other) before their own relus, of
+  // pixels first ..
+  void (*residual)(const FeatureMap<S>& main, const FeatureMap<S>& other,
+                   std::int64_t first, int n, S* out);
+  // BatchNorm's two sums of a gradient that needs no relu: of d, of d * (x -
+  // mean); added to.
+  void (*residual_sums)(const S* d, const S* x, int channels, const A* mean,
+                        std::int64_t first, int n, double* sum,
+                        double* product);
+  void (*mean)(const FeatureMap<S>& map, std::int64_t first_pixel, int pixels,
+               A* features);
   void (*mean_back)(const A* dfeatures, std::int64_t first_pixel, int pixels,
                     const GradientEpilogue<S>& epilogue);
 };
 
-// The table of the best instruction set this processor has. `wanted` limits it: "generic", "avx2",
-// "avx512" or "" for no limit. ConfigError: unknown, or not of this processor.
+// The table of the best instruction set this processor has. `wanted` limits it:
+// "generic", "avx2", "avx512" or "" for no limit. ConfigError: unknown, or not
+// of this processor.
 template <class S>
 const Kernels<S>& kernels(const std::string& wanted = "");
 

@@ -31,18 +31,23 @@ struct LayerTimes {
   };
   std::array<Entry, kPassKinds> entries{};
   Entry& of(PassKind kind) { return entries[static_cast<std::size_t>(kind)]; }
-  const Entry& of(PassKind kind) const { return entries[static_cast<std::size_t>(kind)]; }
+  const Entry& of(PassKind kind) const {
+    return entries[static_cast<std::size_t>(kind)];
+  }
 };
 
-// What this machine's cores can do together: multiply-adds in registers (GFLOP/s, of `arithmetic`'s
-// instructions) and copies between maps larger than the caches (GB/s, read and written).
+// What this machine's cores can do together: multiply-adds in registers
+// (GFLOP/s, of `arithmetic`'s instructions) and copies between maps larger than
+// the caches (GB/s, read and written).
 struct Ceilings {
   double gflops = 0, gb_per_s = 0;
 };
-double fma_gflops(Arithmetic arithmetic, ThreadPool& thread_pool);  // some tens of milliseconds
+double fma_gflops(Arithmetic arithmetic,
+                  ThreadPool& thread_pool);  // some tens of milliseconds
 Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool);
 
-// Adds the time from construction to destruction. Nothing without a layer_times.
+// Adds the time from construction to destruction. Nothing without a
+// layer_times.
 class PassTimer {
  public:
   PassTimer(LayerTimes* layer_times, PassKind kind, double flops, double bytes);

@@ -1,5 +1,5 @@
-// Where each buffer is in one arena, decided before anything is computed: buffers whose
-// lifetimes do not overlap share memory.
+// Where each buffer is in one arena, decided before anything is computed:
+// buffers whose lifetimes do not overlap share memory.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,22 @@ class MemoryPlan {
  public:
   static constexpr std::size_t kAlignment = 64;
 
-  // A buffer that is in use from moment `first` to moment `last`, both included. Moments are any
-  // ascending numbers. Returns its number.
+  // A buffer that is in use from moment `first` to moment `last`, both
+  // included. Moments are any ascending numbers. Returns its number.
   int add(std::size_t bytes, int first, int last);
-  // Gives every buffer its offset: largest first, each at the lowest offset free for its lifetime.
+  // Gives every buffer its offset: largest first, each at the lowest offset
+  // free for its lifetime.
   void assign_offsets();
 
-  std::size_t bytes() const { return bytes_; }  // of the arena, after assign_offsets()
-  std::size_t offset(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].offset; }
-  std::size_t size(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].bytes; }
+  std::size_t bytes() const {
+    return bytes_;
+  }  // of the arena, after assign_offsets()
+  std::size_t offset(int buffer) const {
+    return buffers_[static_cast<std::size_t>(buffer)].offset;
+  }
+  std::size_t size(int buffer) const {
+    return buffers_[static_cast<std::size_t>(buffer)].bytes;
+  }
 
  private:
   struct Buffer {
@@ -32,14 +39,16 @@ class MemoryPlan {
   std::size_t bytes_ = 0;
 };
 
-// Zeroed memory straight from the system, in 2 MB pages where the system gives them. Grows only.
+// Zeroed memory straight from the system, in 2 MB pages where the system gives
+// them. Grows only.
 class Arena {
  public:
   Arena() = default;
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  // At least `bytes`; what was there before is lost when it has to grow. std::bad_alloc.
+  // At least `bytes`; what was there before is lost when it has to grow.
+  // std::bad_alloc.
   std::byte* reserve(std::size_t bytes);
   std::size_t bytes() const { return bytes_; }
 
@@ -50,14 +59,17 @@ class Arena {
   std::size_t mapped_ = 0, bytes_ = 0;
 };
 
-// Takes pieces of one region, one after the other. With a null region it only counts.
+// Takes pieces of one region, one after the other. With a null region it only
+// counts.
 class LinearAllocator {
  public:
   explicit LinearAllocator(std::byte* region = nullptr) : region_(region) {}
   template <class T>
   T* take(std::int64_t count) {
-    used_ = (used_ + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
-    T* piece = region_ == nullptr ? nullptr : reinterpret_cast<T*>(region_ + used_);
+    used_ = (used_ + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
+            MemoryPlan::kAlignment;
+    T* piece =
+        region_ == nullptr ? nullptr : reinterpret_cast<T*>(region_ + used_);
     used_ += static_cast<std::size_t>(count) * sizeof(T);
     return piece;
   }

@@ -1,5 +1,5 @@
-// The two network families. All that tells one network from another is one row of the table behind
-// network_spec. Names and shapes are torchvision's
+// The two network families. All that tells one network from another is one row
+// of the table behind network_spec. Names and shapes are torchvision's
 // (torchvision.models.densenet, .resnet), so weights travel both ways.
 #pragma once
 
@@ -14,17 +14,21 @@ struct DenseNetSpec {
   int growth = 32;
   std::array<int, 4> blocks{};  // layers of each dense block
   int stem = 64;                // channels after the first convolution
-  int bottleneck = 4;           // 1x1 convolution gives bottleneck * growth channels
+  int bottleneck = 4;  // 1x1 convolution gives bottleneck * growth channels
 };
 
-// He et al., CVPR 2016, bottleneck form with the stride on the 3x3 (torchvision's v1.5).
+// He et al., CVPR 2016, bottleneck form with the stride on the 3x3
+// (torchvision's v1.5).
 struct ResNetSpec {
   std::array<int, 4> blocks{};
 };
 
 // The linear layer at the end: its name, and what its bias starts from.
 struct HeadSpec {
-  enum class Bias { kZero, kUniform };  // kUniform: as the weight, +-1 / sqrt(features)
+  enum class Bias {
+    kZero,
+    kUniform
+  };  // kUniform: as the weight, +-1 / sqrt(features)
   std::string name;
   Bias bias = Bias::kZero;
 };

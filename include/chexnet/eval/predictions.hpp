@@ -1,5 +1,5 @@
-// Scores of a split, image by image: what `evaluate` prints figures of, and the CSV format that
-// carries them.
+// Scores of a split, image by image: what `evaluate` prints figures of, and the
+// CSV format that carries them.
 #pragma once
 
 #include <optional>
@@ -20,45 +20,55 @@ struct Predictions {
   std::vector<double> probabilities;  // [N,K], NaN = not scored
   // [N]: why an image was not scored, else empty; or none at all.
   std::vector<std::string> reasons;
-  bool scored(std::size_t image) const { return reasons.empty() || reasons[image].empty(); }
+  bool scored(std::size_t image) const {
+    return reasons.empty() || reasons[image].empty();
+  }
 };
 
 struct Scores {
-  std::size_t images = 0;      // that were scored: all figures are of them alone
-  std::size_t damaged = 0;     // that were not, for a reason
-  std::size_t not_scored = 0;  // nor these, which a table leaves blank without a reason
+  std::size_t images = 0;   // that were scored: all figures are of them alone
+  std::size_t damaged = 0;  // that were not, for a reason
+  std::size_t not_scored =
+      0;  // nor these, which a table leaves blank without a reason
   std::vector<std::string> findings;
-  std::vector<std::optional<double>> auroc;  // [K]; empty where a class has no member
-  std::vector<std::size_t> positives;        // [K]
-  std::optional<double> mean_auroc;  // over the findings that have one, without "No Finding"
-  // Of "some disease is present" by the mean logit of the diseases (neither "No Finding" nor
-  // "Support Devices"). An image without a 1 and with a blank says nothing. Empty also when a score
-  // is no probability.
+  std::vector<std::optional<double>>
+      auroc;                           // [K]; empty where a class has no member
+  std::vector<std::size_t> positives;  // [K]
+  std::optional<double>
+      mean_auroc;  // over the findings that have one, without "No Finding"
+  // Of "some disease is present" by the mean logit of the diseases (neither "No
+  // Finding" nor "Support Devices"). An image without a 1 and with a blank says
+  // nothing. Empty also when a score is no probability.
   std::optional<double> any_finding_auroc_mean_logit;
-  bool probabilities = true;   // all scores are in 0..1
-  std::optional<double> loss;  // mean binary cross-entropy, where it was computed
+  bool probabilities = true;  // all scores are in 0..1
+  std::optional<double>
+      loss;  // mean binary cross-entropy, where it was computed
 };
 // "40 images", or "38 of 40 images, 1 damaged, 1 not scored".
 std::string images_text(const Scores& scores);
 // `findings`: those that are scored; empty = all.
-Scores score(const Predictions& predictions, const std::vector<std::string>& findings = {});
-// eval.findings as the network names them (findings.hpp); all that it knows when empty.
-// ConfigError: an unknown name, a name twice.
+Scores score(const Predictions& predictions,
+             const std::vector<std::string>& findings = {});
+// eval.findings as the network names them (findings.hpp); all that it knows
+// when empty. ConfigError: an unknown name, a name twice.
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
 // The same mean over findings with at least `positives` positives.
-std::optional<double> mean_auroc_with(const Scores& scores, std::size_t positives);
+std::optional<double> mean_auroc_with(const Scores& scores,
+                                      std::size_t positives);
 
-// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason; shortest text that reads
-// back equal. The probabilities of an image that was not scored are blank, and `reason` says why.
+// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason;
+// shortest text that reads back equal. The probabilities of an image that was
+// not scored are blank, and `reason` says why.
 std::string predictions_csv(const Predictions& predictions);
 
-// Our format, or any other table: an image column ("image", "Image Index" or "Path", else the
-// first) and one column per finding ("prob:<finding>" or "<finding>"). Labels come from `manifest`
-// when it is given, else from "label:<finding>". A row whose probabilities are all blank was not
-// scored. Findings of the manifest that have no column are left out, names meet as in findings.hpp.
-// DataError: unknown image, no finding in common, one with two columns, a value that is no number,
-// no image with a score.
+// Our format, or any other table: an image column ("image", "Image Index" or
+// "Path", else the first) and one column per finding ("prob:<finding>" or
+// "<finding>"). Labels come from `manifest` when it is given, else from
+// "label:<finding>". A row whose probabilities are all blank was not scored.
+// Findings of the manifest that have no column are left out, names meet as in
+// findings.hpp. DataError: unknown image, no finding in common, one with two
+// columns, a value that is no number, no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 
 }  // namespace chexnet

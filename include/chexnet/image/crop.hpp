@@ -7,8 +7,9 @@
 
 namespace chexnet {
 
-// Where the center crop of a square begins, pixels from the left and the top: torchvision's
-// int(round((size - crop) / 2)), which rounds a half to the even number. crop <= size.
+// Where the center crop of a square begins, pixels from the left and the top:
+// torchvision's int(round((size - crop) / 2)), which rounds a half to the even
+// number. crop <= size.
 constexpr int center_crop_begin(int size, int crop) {
   assert(crop <= size);
   const int slack = size - crop;
@@ -16,12 +17,14 @@ constexpr int center_crop_begin(int size, int crop) {
   return slack / 2 + (up ? 1 : 0);
 }
 
-// into [height, width] = the rectangle whose rows begin at `from`, `stride` bytes apart.
-void copy_crop(const std::uint8_t* from, std::size_t stride, std::size_t width, std::size_t height,
-               std::uint8_t* into);
-// The same mirrored left-right. std::reverse_copy moves one byte at a time, which would cost more
-// than everything else about a packed image.
-void copy_crop_flipped(const std::uint8_t* from, std::size_t stride, std::size_t width,
-                       std::size_t height, std::uint8_t* into);
+// into [height, width] = the rectangle whose rows begin at `from`, `stride`
+// bytes apart.
+void copy_crop(const std::uint8_t* from, std::size_t stride, std::size_t width,
+               std::size_t height, std::uint8_t* into);
+// The same mirrored left-right. std::reverse_copy moves one byte at a time,
+// which would cost more than everything else about a packed image.
+void copy_crop_flipped(const std::uint8_t* from, std::size_t stride,
+                       std::size_t width, std::size_t height,
+                       std::uint8_t* into);
 
 }  // namespace chexnet

@@ -8,6 +8,7 @@
 namespace chexnet {
 
 // pixels: [height, width].
-std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width, int height);
+std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
+                                       int height);
 
 }  // namespace chexnet

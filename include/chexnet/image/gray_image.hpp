@@ -1,5 +1,6 @@
-// 8-bit gray pixels in rows with room around them: SIMD kernels store whole vectors, so up to
-// kRoom bytes before and after the pixels of a row may hold anything.
+// 8-bit gray pixels in rows with room around them: SIMD kernels store whole
+// vectors, so up to kRoom bytes before and after the pixels of a row may hold
+// anything.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,11 @@ class GrayImage {
   std::size_t stride() const { return stride_; }
   // The pixels are undefined afterwards; memory is kept for the next image.
   void reset(int width, int height);
-  void assign(const std::uint8_t* pixels, int width, int height);  // [height, width]
-  std::uint8_t* row(int y) { return &memory_[kRoom + static_cast<std::size_t>(y) * stride_]; }
+  void assign(const std::uint8_t* pixels, int width,
+              int height);  // [height, width]
+  std::uint8_t* row(int y) {
+    return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];
+  }
   const std::uint8_t* row(int y) const {
     return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];
   }

@@ -1,5 +1,5 @@
-// Unpacks zlib streams (RFC 1950) in one call, by ISA-L where the build found it, else by
-// libdeflate.
+// Unpacks zlib streams (RFC 1950) in one call, by ISA-L where the build found
+// it, else by libdeflate.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ enum class InflateStatus {
 };
 
 // Fills `into` exactly. Thread-safe.
-InflateStatus inflate_zlib(std::span<const std::byte> stream, std::span<std::uint8_t> into);
+InflateStatus inflate_zlib(std::span<const std::byte> stream,
+                           std::span<std::uint8_t> into);
 
 // CRC-32 of PNG and gzip (polynomial 0x04C11DB7, reflected).
 std::uint32_t crc32_of(std::span<const std::byte> bytes);

@@ -1,8 +1,9 @@
-// Undoes PNG's scanline filters (PNG specification, section 9) for one-byte pixels.
+// Undoes PNG's scanline filters (PNG specification, section 9) for one-byte
+// pixels.
 //
-// Paeth prediction makes each pixel wait for its left and upper neighbors. The vector kernels walk
-// a wavefront: a lane holds one row and lags one pixel behind the row above, so a whole column of
-// rows advances together.
+// Paeth prediction makes each pixel wait for its left and upper neighbors. The
+// vector kernels walk a wavefront: a lane holds one row and lags one pixel
+// behind the row above, so a whole column of rows advances together.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +14,30 @@
 
 namespace chexnet {
 
-// Readable bytes that must be before and after the filtered lines; their values do not matter.
+// Readable bytes that must be before and after the filtered lines; their values
+// do not matter.
 constexpr std::size_t kUnfilterRoom = 512;
 
 struct UnfilterKernel {
   const char* name;
-  // `lines`: `height` lines of one filter byte (0..4, checked by the caller) and `width` bytes.
-  // `pixels`: rows `stride` bytes apart with GrayImage::kRoom around them. `above`: the row over
-  // the first one, kUnfilterRoom readable bytes longer than it. Thread-safe.
-  void (*rows)(const std::uint8_t* lines, std::uint8_t* pixels, std::size_t stride, int width,
-               int height, const std::uint8_t* above);
+  // `lines`: `height` lines of one filter byte (0..4, checked by the caller)
+  // and `width` bytes. `pixels`: rows `stride` bytes apart with
+  // GrayImage::kRoom around them. `above`: the row over the first one,
+  // kUnfilterRoom readable bytes longer than it. Thread-safe.
+  void (*rows)(const std::uint8_t* lines, std::uint8_t* pixels,
+               std::size_t stride, int width, int height,
+               const std::uint8_t* above);
 };
 
 // What this processor can run, fastest first; the last is plain C++.
 std::span<const UnfilterKernel> unfilter_kernels();
 
-// The row above the first row of an image: zeros. This thread's, until its next call.
+// The row above the first row of an image: zeros. This thread's, until its next
+// call.
 const std::uint8_t* row_of_zeros(int width);
 
 // A whole image.
-void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines, GrayImage& into);
+void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines,
+              GrayImage& into);
 
 }  // namespace chexnet

@@ -10,8 +10,10 @@ struct ChildOutput {
   int exit_code = 0;  // 128 + signal when killed
   std::string output;
 };
-// DeviceError when it cannot be started. `command[0]` is looked up in PATH. Killed after `limit_s`
-// (a batch system whose server is down lets its clients hang).
-ChildOutput output_of(const std::vector<std::string>& command, double limit_s = 1e9);
+// DeviceError when it cannot be started. `command[0]` is looked up in PATH.
+// Killed after `limit_s` (a batch system whose server is down lets its clients
+// hang).
+ChildOutput output_of(const std::vector<std::string>& command,
+                      double limit_s = 1e9);
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
-// Who started this process, decided from environment variables (passed in, so that tests can make
-// them up).
+// Who started this process, decided from environment variables (passed in, so
+// that tests can make them up).
 #pragma once
 
 #include <functional>
@@ -8,36 +8,43 @@
 
 namespace chexnet {
 
-using Environment = std::function<const char*(const char*)>;  // a variable, or null
-Environment process_environment();                            // getenv
+using Environment =
+    std::function<const char*(const char*)>;  // a variable, or null
+Environment process_environment();            // getenv
 
 // True when mpirun or a PMIx/PMI launcher started this process as a rank.
 bool started_as_rank(const Environment& env);
 
-// A launcher that speaks to its ranks in a way that Open MPI does not know, so that MPI_Init would
-// fail in thirty lines: the message with the right command, or empty.
+// A launcher that speaks to its ranks in a way that Open MPI does not know, so
+// that MPI_Init would fail in thirty lines: the message with the right command,
+// or empty.
 std::string launcher_problem(const Environment& env);
 
 // How often our parent has started these ranks again.
 int restarts_by_parent(const Environment& env);
 constexpr const char* kRestartsVariable = "CHEXNET_RESTARTS";
 
-// Several processes of a batch system, each of which believes to be alone: the message with the
-// right command, or empty. `world_size` is what MPI said, 1 where MPI was not started.
+// Several processes of a batch system, each of which believes to be alone: the
+// message with the right command, or empty. `world_size` is what MPI said, 1
+// where MPI was not started.
 std::string singleton_problem(const Environment& env, int world_size);
 
-// srun started fewer ranks than the host has GPUs (torchrun's habit), so that some would idle: the
-// message with the right command, or empty. `gpus`: shown to this rank; `local_size`: ranks here.
+// srun started fewer ranks than the host has GPUs (torchrun's habit), so that
+// some would idle: the message with the right command, or empty. `gpus`: shown
+// to this rank; `local_size`: ranks here.
 std::string idle_gpus_problem(const Environment& env, int gpus, int local_size);
-// srun gave this step fewer CPUs than the job asked for with -c: a warning, or empty.
+// srun gave this step fewer CPUs than the job asked for with -c: a warning, or
+// empty.
 std::string narrow_step_problem(const Environment& env, std::size_t cpus);
 
-// Words that start the program at `path` in a fresh environment: itself, or the script of a bundle
-// (CHEXNET_PROGRAM, with the LibTorch of CHEXNET_TORCH) that holds it and knows where LibTorch is.
-std::vector<std::string> command_words(const Environment& env, const std::string& path);
+// Words that start the program at `path` in a fresh environment: itself, or the
+// script of a bundle (CHEXNET_PROGRAM, with the LibTorch of CHEXNET_TORCH) that
+// holds it and knows where LibTorch is.
+std::vector<std::string> command_words(const Environment& env,
+                                       const std::string& path);
 
-// Compute threads of a rank whose `cpus` are shared by `sharers` ranks of the same host (itself
-// included).
+// Compute threads of a rank whose `cpus` are shared by `sharers` ranks of the
+// same host (itself included).
 int threads_for(std::size_t cpus, int sharers);
 
 std::string host_name();

@@ -11,13 +11,14 @@ struct HostSlots {
   std::string name;
   int slots = 0;
 };
-// Open MPI's form ("node1 slots=2 max_slots=4"), MPICH's ("node1:2"), and PBS's node file (a line
-// for each rank); # begins a comment. A host named again gets the slots added. In order of first
-// mention. ConfigError with file and line.
+// Open MPI's form ("node1 slots=2 max_slots=4"), MPICH's ("node1:2"), and PBS's
+// node file (a line for each rank); # begins a comment. A host named again gets
+// the slots added. In order of first mention. ConfigError with file and line.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path);
 
-// Whether `name` in a host file means this machine: its own name (with or without the domain),
-// "localhost", or a name or number of one of its addresses.
+// Whether `name` in a host file means this machine: its own name (with or
+// without the domain), "localhost", or a name or number of one of its
+// addresses.
 bool is_this_host(const std::string& name);
 
 }  // namespace chexnet

@@ -1,7 +1,8 @@
-// Batch scripts for Slurm and PBS. The script starts the program, which starts its ranks itself;
-// passes USR1 on; and asks for another start after exit codes that may pass (core/exit_codes.hpp),
-// at most `max_requeues` times and not after RestartPolicy::kSamePlace restarts at the same
-// checkpoint. A host that fails is requeued by Slurm itself.
+// Batch scripts for Slurm and PBS. The script starts the program, which starts
+// its ranks itself; passes USR1 on; and asks for another start after exit codes
+// that may pass (core/exit_codes.hpp), at most `max_requeues` times and not
+// after RestartPolicy::kSamePlace restarts at the same checkpoint. A host that
+// fails is requeued by Slurm itself.
 #pragma once
 
 #include <array>
@@ -16,14 +17,16 @@ namespace chexnet {
 enum class Scheduler { kSlurm, kPbs };
 constexpr auto names_of(Scheduler) {
   using enum Scheduler;
-  return std::to_array<NamedChoice<Scheduler>>({{kSlurm, "slurm"}, {kPbs, "pbs"}});
+  return std::to_array<NamedChoice<Scheduler>>(
+      {{kSlurm, "slurm"}, {kPbs, "pbs"}});
 }
 
 // What starts the ranks of a job: the program's own mpirun, or a step of Slurm.
 enum class JobLauncher { kMpirun, kSrun };
 constexpr auto names_of(JobLauncher) {
   using enum JobLauncher;
-  return std::to_array<NamedChoice<JobLauncher>>({{kMpirun, "mpirun"}, {kSrun, "srun"}});
+  return std::to_array<NamedChoice<JobLauncher>>(
+      {{kMpirun, "mpirun"}, {kSrun, "srun"}});
 }
 
 // One task of an array: a run of its own.
@@ -31,36 +34,42 @@ struct SweepPoint {
   std::string run_folder;
   std::vector<std::string> assignments;  // key=value
 };
-// The product of "key=v1,v2" lists and seeds 1..`seeds` (0: the config's own), each with a folder
-// below `folder` named after what differs. ConfigError for a list without key or value.
-std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists, int seeds,
+// The product of "key=v1,v2" lists and seeds 1..`seeds` (0: the config's own),
+// each with a folder below `folder` named after what differs. ConfigError for a
+// list without key or value.
+std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
+                                     int seeds,
                                      const std::filesystem::path& folder);
 
-// What a center writes down once ($CHEXNET_SITE), and the command line overrides. 0 and empty: not
-// said.
+// What a center writes down once ($CHEXNET_SITE), and the command line
+// overrides. 0 and empty: not said.
 struct JobRequest {
   Scheduler scheduler = Scheduler::kSlurm;
   std::string name = "chexnet", account, partition, time = "24:00:00";
-  int nodes = 1, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0, max_requeues = 20;
+  int nodes = 1, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
+      max_requeues = 20;
   JobLauncher launcher = JobLauncher::kMpirun;
-  std::vector<std::string> lines;  // further #SBATCH or #PBS lines, or their options
-  std::vector<std::string> setup;  // shell lines before the program: module load …
+  std::vector<std::string>
+      lines;  // further #SBATCH or #PBS lines, or their options
+  std::vector<std::string>
+      setup;  // shell lines before the program: module load …
   std::vector<std::string> program = {"chexnet-train"};  // words
-  std::vector<std::string> arguments;                    // of `train`: config files, --set …
-  std::string run_folder;                                // of a single run
-  std::vector<SweepPoint> points;                        // not empty: an array
+  std::vector<std::string> arguments;  // of `train`: config files, --set …
+  std::string run_folder;              // of a single run
+  std::vector<SweepPoint> points;      // not empty: an array
   int signal_s = 60;  // Slurm's warning comes so long before the end
 };
 
 // Ranks of the whole job.
 int total_ranks(const JobRequest& request);
 
-// The warning comes no earlier than the program would stop itself (`stop_margin_s`), and leaves
-// most of a short job to training.
+// The warning comes no earlier than the program would stop itself
+// (`stop_margin_s`), and leaves most of a short job to training.
 int signal_lead_s(double job_s, double stop_margin_s);
 
-// A site file (YAML): scheduler, account, partition, time, nodes, ranks_per_node, gpus_per_node,
-// cpus_per_rank, max_requeues, launcher, program, lines, setup. ConfigError with file and line.
+// A site file (YAML): scheduler, account, partition, time, nodes,
+// ranks_per_node, gpus_per_node, cpus_per_rank, max_requeues, launcher,
+// program, lines, setup. ConfigError with file and line.
 void read_site_file(const std::filesystem::path& path, JobRequest& request);
 
 // ConfigError for a value with a line break: it would be a line of the script.

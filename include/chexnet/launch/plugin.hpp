@@ -1,6 +1,6 @@
-// A shared library of ours that is beside the program (or in ../lib) and is opened only when it
-// is needed: MPI when there is more than one rank, CUDA when there is a GPU. So the program starts
-// without either.
+// A shared library of ours that is beside the program (or in ../lib) and is
+// opened only when it is needed: MPI when there is more than one rank, CUDA
+// when there is a GPU. So the program starts without either.
 #pragma once
 
 #include <string>

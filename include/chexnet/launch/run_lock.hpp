@@ -1,5 +1,5 @@
-// One run at a time writes a run folder: an flock on <folder>/.lock for the life of this object,
-// taken by rank 0.
+// One run at a time writes a run folder: an flock on <folder>/.lock for the
+// life of this object, taken by rank 0.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@ namespace chexnet {
 
 class RunLock {
  public:
-  // CheckpointError when another process still holds it after `timeout_s`; the text names that
-  // process and host.
+  // CheckpointError when another process still holds it after `timeout_s`; the
+  // text names that process and host.
   explicit RunLock(const std::filesystem::path& folder, double timeout_s = 0);
   ~RunLock();
   RunLock(const RunLock&) = delete;
@@ -20,8 +20,9 @@ class RunLock {
   int fd_;
 };
 
-// Whether a process holds the lock of `folder`, as far as locks reach: processes of this host, on
-// some network file systems of all hosts. Nothing where it cannot be known.
+// Whether a process holds the lock of `folder`, as far as locks reach:
+// processes of this host, on some network file systems of all hosts. Nothing
+// where it cannot be known.
 std::optional<bool> run_is_locked(const std::filesystem::path& folder);
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
-// `train` without a launcher: this process becomes a thin parent of mpirun. It turns SIGTERM and
-// SIGINT into SIGUSR1 (mpirun itself would kill the ranks one second after a TERM); a second one
-// goes through as TERM.
+// `train` without a launcher: this process becomes a thin parent of mpirun. It
+// turns SIGTERM and SIGINT into SIGUSR1 (mpirun itself would kill the ranks one
+// second after a TERM); a second one goes through as TERM.
 #pragma once
 
 #include <signal.h>
@@ -18,45 +18,52 @@ namespace chexnet {
 struct RankRequest {
   int ranks = 0;           // all hosts together
   int ranks_per_host = 0;  // --ranks-per-node, --gpus
-  int host_gpus = 0;       // GPUs this host shows; 0 also when computing on CPUs
+  int host_gpus = 0;  // GPUs this host shows; 0 also when computing on CPUs
 };
 struct RankLayout {
   int ranks = 1;
   int hosts = 1;
   int ranks_per_host = 0;  // 0: as the host file's slots say
 };
-// How many ranks to start, and where: of the request, else one for each GPU, else of the batch job
-// or host file, else one. `hosts` may be empty (this host, or those of the batch job).
+// How many ranks to start, and where: of the request, else one for each GPU,
+// else of the batch job or host file, else one. `hosts` may be empty (this
+// host, or those of the batch job).
 RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
                          const std::vector<HostSlots>& hosts);
 
 struct SelfLaunch {
   RankLayout layout;
-  std::string hostfile;        // empty: this host, or those mpirun learns from the batch system
-  bool oversubscribe = false;  // more ranks than cores here, or than slots of the batch job
+  std::string hostfile;  // empty: this host, or those mpirun learns from the
+                         // batch system
+  bool oversubscribe =
+      false;  // more ranks than cores here, or than slots of the batch job
   bool as_root = false;
-  std::vector<std::string> forwarded;  // environment variables for ranks on other hosts, by name
+  std::vector<std::string>
+      forwarded;  // environment variables for ranks on other hosts, by name
   std::vector<std::string> mpi_args;
   std::string program;
   std::vector<std::string> arguments;
   bool alone = false;  // one rank on this host: without mpirun
 };
-// The command line that starts the ranks: mpirun's, for Open MPI 4 and 5, or the program itself.
+// The command line that starts the ranks: mpirun's, for Open MPI 4 and 5, or
+// the program itself.
 std::vector<std::string> start_command(const SelfLaunch& launch);
 
-// What ranks on other hosts need of `environment` ("NAME=value"), by name: settings of the
-// libraries, and what the config refers to (`wanted`).
-std::vector<std::string> forwarded_variables(const char* const* environment,
-                                             const std::vector<std::string>& wanted);
+// What ranks on other hosts need of `environment` ("NAME=value"), by name:
+// settings of the libraries, and what the config refers to (`wanted`).
+std::vector<std::string> forwarded_variables(
+    const char* const* environment, const std::vector<std::string>& wanted);
 
 // As a shell would take it: words with special characters quoted.
 std::string command_text(const std::vector<std::string>& command);
 
-// Whether `words` give the option `name` ("--resume"), with or without its value behind a '='.
+// Whether `words` give the option `name` ("--resume"), with or without its
+// value behind a '='.
 bool has_option(const std::vector<std::string>& words, const std::string& name);
 
-// While it lives, signals that ask this process to stop (TERM, INT, USR1) wait until somebody
-// looks: also between two commands. Make it before any thread exists; one at a time.
+// While it lives, signals that ask this process to stop (TERM, INT, USR1) wait
+// until somebody looks: also between two commands. Make it before any thread
+// exists; one at a time.
 class ParentSignals {
  public:
   ParentSignals();
@@ -77,10 +84,11 @@ class ParentSignals {
   int asked_ = 0;
 };
 
-// Runs a command to its end and returns its exit code. `once_a_second` is called meanwhile; true
-// ends the command by force (KILL, also of what mpirun started here). DeviceError when nobody knows
-// how it ended.
-int run_as_parent(const std::vector<std::string>& command, ParentSignals& signals,
+// Runs a command to its end and returns its exit code. `once_a_second` is
+// called meanwhile; true ends the command by force (KILL, also of what mpirun
+// started here). DeviceError when nobody knows how it ended.
+int run_as_parent(const std::vector<std::string>& command,
+                  ParentSignals& signals,
                   const std::function<bool()>& once_a_second = {});
 
 }  // namespace chexnet

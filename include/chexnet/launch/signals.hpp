@@ -1,12 +1,13 @@
-// Signals of a rank: SIGUSR1, SIGTERM and SIGINT ask for a stop with a checkpoint; the ranks agree
-// on it at a step. A second SIGINT ends the process at once.
+// Signals of a rank: SIGUSR1, SIGTERM and SIGINT ask for a stop with a
+// checkpoint; the ranks agree on it at a step. A second SIGINT ends the process
+// at once.
 #pragma once
 
 namespace chexnet {
 
-// First thing in main: the kernel kills this process when its parent dies (kill -9 of mpirun
-// orphans its ranks otherwise). Returns false when the parent is gone already. Only for processes
-// that a launcher started.
+// First thing in main: the kernel kills this process when its parent dies (kill
+// -9 of mpirun orphans its ranks otherwise). Returns false when the parent is
+// gone already. Only for processes that a launcher started.
 bool die_with_parent();
 
 void install_stop_signals();

@@ -1,6 +1,6 @@
-// What keeps mpirun and MPI from starting ranks, found before they are started: they report it in
-// thirty lines, or not at all. Decisions are pure; the facts they rest on are read by functions
-// beside them.
+// What keeps mpirun and MPI from starting ranks, found before they are started:
+// they report it in thirty lines, or not at all. Decisions are pure; the facts
+// they rest on are read by functions beside them.
 #pragma once
 
 #include <optional>
@@ -19,32 +19,39 @@ struct Mpirun {
 };
 Mpirun find_mpirun();
 
-// "4.1.4" of "mpirun (Open MPI) 4.1.4" or "Open MPI v4.1.4"; empty for another MPI's words.
+// "4.1.4" of "mpirun (Open MPI) 4.1.4" or "Open MPI v4.1.4"; empty for another
+// MPI's words.
 std::string open_mpi_version(const std::string& text);
 
-// `needed`: ranks are to be started by it; else what is wrong is only worth a warning.
+// `needed`: ranks are to be started by it; else what is wrong is only worth a
+// warning.
 CheckResult mpirun_check(const Mpirun& mpirun, bool needed);
-// `library`: how the MPI library that ranks load names itself; `problem`: why it cannot be loaded.
+// `library`: how the MPI library that ranks load names itself; `problem`: why
+// it cannot be loaded.
 CheckResult mpi_library_check(const Mpirun& mpirun, const std::string& library,
                               const std::string& problem, bool needed);
 
-// The folder for temporary files, where MPI keeps what ranks of a host share. Writes a small file.
+// The folder for temporary files, where MPI keeps what ranks of a host share.
+// Writes a small file.
 CheckResult temporary_folder_check(const Environment& env);
 
 struct NetworkFacts {
   std::vector<std::string> interfaces;  // "eth0", each once
   std::vector<std::string> addresses;   // of them, IPv4
-  // InfiniBand, RoCE and Omni-Path, "mlx5_0"; nothing: ranks run where we cannot look.
+  // InfiniBand, RoCE and Omni-Path, "mlx5_0"; nothing: ranks run where we
+  // cannot look.
   std::optional<std::vector<std::string>> adapters;
   std::optional<bool> ucx;  // Open MPI can use it; nothing: not known
 };
-// `mpirun`: whose installation is asked for UCX, which takes a while; null: not asked.
+// `mpirun`: whose installation is asked for UCX, which takes a while; null: not
+// asked.
 NetworkFacts read_network_facts(const Mpirun* mpirun);
 // Whether launch.network can work.
-CheckResult network_check(const NetworkChoice& network, const NetworkFacts& facts);
+CheckResult network_check(const NetworkChoice& network,
+                          const NetworkFacts& facts);
 
-// Throws the first check that failed as one sentence: ConfigError where the config names what is
-// not there, else DeviceError.
+// Throws the first check that failed as one sentence: ConfigError where the
+// config names what is not there, else DeviceError.
 void refuse_failed(const std::vector<CheckResult>& checks);
 
 }  // namespace chexnet

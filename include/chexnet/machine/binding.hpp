@@ -1,8 +1,8 @@
-// Whether the launcher put the ranks of a host on the right cores, and where they belong. Pure
-// decisions over what every rank of the host reports.
+// Whether the launcher put the ranks of a host on the right cores, and where
+// they belong. Pure decisions over what every rank of the host reports.
 //
-// A rank with a GPU belongs on the NUMA node (else the socket) its GPU hangs from; ranks of one
-// region share its cores evenly, whole cores each.
+// A rank with a GPU belongs on the NUMA node (else the socket) its GPU hangs
+// from; ranks of one region share its cores evenly, whole cores each.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ enum class Binding {
   kFar,     // no core of its GPU's socket
   kShared,  // its cores are also another rank's
   kWide,    // spans more than its GPU's region
-  kNarrow,  // one core where it could have several, as mpirun binds up to two ranks by default
+  kNarrow,  // one core where it could have several, as mpirun binds up to two
+            // ranks by default
 };
 
 // What is right for one rank.
@@ -35,9 +36,11 @@ struct Placement {
   std::string hca;        // nearest adapter; empty: none
 };
 
-// `ranks` in order of local rank. `whole_host`: every core of the machine is this job's, so a rank
-// may be moved to cores that no rank of the job was given; otherwise only among those.
+// `ranks` in order of local rank. `whole_host`: every core of the machine is
+// this job's, so a rank may be moved to cores that no rank of the job was
+// given; otherwise only among those.
 std::vector<Placement> decide_placement(const Machine& machine,
-                                        const std::vector<RankAffinity>& ranks, bool whole_host);
+                                        const std::vector<RankAffinity>& ranks,
+                                        bool whole_host);
 
 }  // namespace chexnet

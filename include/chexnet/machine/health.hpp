@@ -1,5 +1,5 @@
-// What `doctor` says of measured figures: pure decisions, so that machines not at hand can be
-// checked in tests. Each result says what to do about it.
+// What `doctor` says of measured figures: pure decisions, so that machines not
+// at hand can be checked in tests. Each result says what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,13 @@ CheckResult check_driver(const std::string& variant, const std::string& driver);
 // Two versions of a library that must agree.
 CheckResult check_versions(const std::string& library, const std::string& built,
                            const std::string& found);
-// One finding for each trouble of a GPU, or one PASS. `own_pids`: processes of this job.
-std::vector<CheckResult> check_gpu(const GpuState& gpu, const std::vector<unsigned>& own_pids);
+// One finding for each trouble of a GPU, or one PASS. `own_pids`: processes of
+// this job.
+std::vector<CheckResult> check_gpu(const GpuState& gpu,
+                                   const std::vector<unsigned>& own_pids);
 // GPUs of the host against those this process may use.
-CheckResult check_visible_gpus(std::size_t on_host, int visible, int ranks_here);
+CheckResult check_visible_gpus(std::size_t on_host, int visible,
+                               int ranks_here);
 // `bytes`: ulimit -l, -1 = unlimited. `needed`: RDMA or GPUs pin memory.
 CheckResult check_locked_memory(double bytes, bool needed);
 // Free bytes of /dev/shm for MPI, NCCL and the loader's ring.
@@ -34,10 +37,10 @@ CheckResult check_shared_memory(double free_bytes, int ranks_here);
 CheckResult check_open_files(double limit);
 // Seconds between the clocks of hosts.
 CheckResult check_clock_skew(double seconds, int hosts);
-// Room in the folder of the runs; inodes -1 = the file system does not count them; quota_bytes -1 =
-// no quota known.
-CheckResult check_room(const std::string& folder, double free_bytes, double free_inodes,
-                       double quota_bytes);
+// Room in the folder of the runs; inodes -1 = the file system does not count
+// them; quota_bytes -1 = no quota known.
+CheckResult check_room(const std::string& folder, double free_bytes,
+                       double free_inodes, double quota_bytes);
 CheckResult check_read_rate(const std::string& folder, double mb_per_s);
 // Own time of equal work on each rank, seconds; named by rank.
 CheckResult check_pace(const std::vector<double>& seconds);

@@ -1,6 +1,7 @@
-// GPUs as the driver's management library (NVML, libnvidia-ml.so.1) sees them: identities, load,
-// health and the processes on them. Opened at run time; needs no CUDA and takes no GPU memory.
-// Prototypes: NVML API Reference, NVIDIA, R535 and later.
+// GPUs as the driver's management library (NVML, libnvidia-ml.so.1) sees them:
+// identities, load, health and the processes on them. Opened at run time; needs
+// no CUDA and takes no GPU memory. Prototypes: NVML API Reference, NVIDIA, R535
+// and later.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +19,33 @@ struct GpuState {
   std::vector<std::string> mig_uuids;  // of its MIG devices
   bool mig = false;
   double memory_used_bytes = -1, memory_bytes = -1;
-  double utilization_percent = -1, power_w = -1, sm_clock_mhz = -1, temperature_c = -1;
+  double utilization_percent = -1, power_w = -1, sm_clock_mhz = -1,
+         temperature_c = -1;
   std::int64_t uncorrected_ecc = -1;  // errors since the driver was loaded
   std::uint64_t throttle_reasons = 0;
   int persistence = -1;   // 1 on
   int compute_mode = -1;  // 0 shared, 2 prohibited, 3 exclusive process
   struct Process {
-    unsigned pid = 0;  // as the host counts; of another container it is unknown here
+    unsigned pid =
+        0;  // as the host counts; of another container it is unknown here
     double bytes = 0;
   };
   std::vector<Process> processes;
 };
 
-// Causes of low clocks worth reporting, of a throttle_reasons mask: "power cap, hardware thermal";
+// Causes of low clocks worth reporting, of a throttle_reasons mask: "power cap,
+// hardware thermal";
 // "" when there are none.
 std::string throttle_text(std::uint64_t reasons);
 
 class Nvml {
  public:
-  // Null where there is no driver. The object may be used by one thread at a time.
+  // Null where there is no driver. The object may be used by one thread at a
+  // time.
   static std::unique_ptr<Nvml> open();
-  // The same over a library whose functions `lookup` finds by name; null: it lacks that one. A
-  // function that is absent or fails leaves its figure unknown.
+  // The same over a library whose functions `lookup` finds by name; null: it
+  // lacks that one. A function that is absent or fails leaves its figure
+  // unknown.
   using Lookup = std::function<void*(const char* name)>;
   static std::unique_ptr<Nvml> open_library(Lookup lookup);
   ~Nvml();

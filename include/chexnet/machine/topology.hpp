@@ -1,5 +1,6 @@
-// This host as its hardware is laid out: cores, NUMA nodes, sockets ("packages"), and the GPUs and
-// network adapters near them. Read by hwloc, so HWLOC_XMLFILE and HWLOC_SYNTHETIC make up another.
+// This host as its hardware is laid out: cores, NUMA nodes, sockets
+// ("packages"), and the GPUs and network adapters near them. Read by hwloc, so
+// HWLOC_XMLFILE and HWLOC_SYNTHETIC make up another.
 #pragma once
 
 #include <string>
@@ -24,14 +25,17 @@ struct DeviceLocation {
 };
 
 struct Machine {
-  std::vector<Cpu> cpus;             // those this process's control group permits; ascending id
+  std::vector<Cpu>
+      cpus;  // those this process's control group permits; ascending id
   std::vector<DeviceLocation> gpus;  // in order of bus id
   std::vector<DeviceLocation> hcas;  // InfiniBand, RoCE and Omni-Path adapters
   int packages = 1, numa_nodes = 1;
-  const DeviceLocation* gpu_of(const std::string& uuid) const;  // null when unknown
+  const DeviceLocation* gpu_of(
+      const std::string& uuid) const;  // null when unknown
 };
 
-// `gpus`: what NVML says, which gives uuids and adds GPUs that a container hides from hwloc.
+// `gpus`: what NVML says, which gives uuids and adds GPUs that a container
+// hides from hwloc.
 Machine read_machine(const std::vector<GpuState>& gpus);
 
 // "2 sockets, 2 NUMA nodes, 40 cores (80 hardware threads), 4 GPUs, mlx5_0"

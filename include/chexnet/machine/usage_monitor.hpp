@@ -1,5 +1,5 @@
-// A thread that looks once a second at this host and at one GPU: how busy, how much memory, which
-// clock, which errors.
+// A thread that looks once a second at this host and at one GPU: how busy, how
+// much memory, which clock, which errors.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ namespace chexnet {
 struct Usage {
   int samples = 0;
   double host_cpu_percent = -1;  // of all cores of the host, everybody's work
-  double gpu_percent = -1, gpu_memory_bytes = -1, gpu_power_w = -1, gpu_clock_mhz = -1,
-         gpu_temperature_c = -1;
+  double gpu_percent = -1, gpu_memory_bytes = -1, gpu_power_w = -1,
+         gpu_clock_mhz = -1, gpu_temperature_c = -1;
   double gpu_busy_fraction = -1;  // of samples with any utilization over 10 %
   double gpu_full_fraction = -1;  // of samples over 90 %
   double throttled_fraction = -1;
@@ -39,14 +39,16 @@ struct UsageSample {
 // Sums of looks, and the means they give.
 class UsageSums {
  public:
-  // `gpu_uuid`: the GPU, or the MIG device of one, whose figures count; empty: none.
+  // `gpu_uuid`: the GPU, or the MIG device of one, whose figures count; empty:
+  // none.
   void add(const UsageSample& sample, const std::string& gpu_uuid);
   Usage usage() const;
 
  private:
   void add_gpu(const GpuState& gpu);
   int samples_ = 0, gpu_samples_ = 0;
-  double host_ = 0, gpu_ = 0, memory_ = 0, power_ = 0, clock_ = 0, temperature_ = 0;
+  double host_ = 0, gpu_ = 0, memory_ = 0, power_ = 0, clock_ = 0,
+         temperature_ = 0;
   int busy_ = 0, full_ = 0, throttled_ = 0;
   std::uint64_t reasons_ = 0;
   std::vector<std::string> xids_;
@@ -66,7 +68,8 @@ class UsageMonitor {
   // `gpu_uuid` empty: the host alone.
   explicit UsageMonitor(std::string gpu_uuid);
   // Looks by `sampler`, with pauses of `every`.
-  UsageMonitor(std::string gpu_uuid, Sampler sampler, std::chrono::milliseconds every);
+  UsageMonitor(std::string gpu_uuid, Sampler sampler,
+               std::chrono::milliseconds every);
   Usage take();         // since the last take()
   Usage whole() const;  // since the start
 
@@ -79,9 +82,10 @@ class UsageMonitor {
   std::jthread thread_;
 };
 
-// Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips down to 10-25 %, and
-// the GPU is busy at least 80 % of the job's time. What was measured, whether that holds, and if
-// not, where the time went (fractions of the run's time spent waiting). Empty without a GPU.
+// Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips
+// down to 10-25 %, and the GPU is busy at least 80 % of the job's time. What
+// was measured, whether that holds, and if not, where the time went (fractions
+// of the run's time spent waiting). Empty without a GPU.
 std::string utilization_summary(const Usage& whole, double data_wait_fraction,
                                 double allreduce_wait_fraction);
 

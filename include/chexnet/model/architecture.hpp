@@ -1,5 +1,6 @@
-// The parameters of a network, described from its spec in forward order: names, shapes and what
-// they start from are torchvision's. Every back end finds its parameters by these names.
+// The parameters of a network, described from its spec in forward order: names,
+// shapes and what they start from are torchvision's. Every back end finds its
+// parameters by these names.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 namespace chexnet {
 
 // `findings` outputs. `parameters` is empty and not yet allocated.
-void describe_parameters(const NetworkSpec& spec, std::int64_t findings, Parameters& parameters);
+void describe_parameters(const NetworkSpec& spec, std::int64_t findings,
+                         Parameters& parameters);
 
 }  // namespace chexnet

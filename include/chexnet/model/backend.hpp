@@ -1,11 +1,13 @@
-// What computes a network: the seam between parameters and whoever multiplies. Each back end is one
-// folder of src/model and one line in default_backends (src/model/backends.cpp).
+// What computes a network: the seam between parameters and whoever multiplies.
+// Each back end is one folder of src/model and one line in default_backends
+// (src/model/backends.cpp).
 //
-// A back end reads parameters and running statistics from the flat buffers of Parameters, and
-// writes gradients and this step's batch statistics there (see parameters.hpp for layout and
-// order). It finds them by torchvision's names. Between forward and backward it keeps what it
-// needs; a forward that no backward follows leaves nothing behind, and neither does one that
-// throws: the next forward starts afresh. One thread.
+// A back end reads parameters and running statistics from the flat buffers of
+// Parameters, and writes gradients and this step's batch statistics there (see
+// parameters.hpp for layout and order). It finds them by torchvision's names.
+// Between forward and backward it keeps what it needs; a forward that no
+// backward follows leaves nothing behind, and neither does one that throws: the
+// next forward starts afresh. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,28 +35,32 @@ enum class Mode {
 
 // What a caller may hang onto a back end. It may ignore all of them.
 struct Attachments {
-  std::function<void()> tick;         // called now and then by the thread that computes; may throw
-  LayerTimes* layer_times = nullptr;  // times by kind of layer are added; null: none
-  Profiler* profiler = nullptr;       // groups of layers are marked; null: none
+  std::function<void()>
+      tick;  // called now and then by the thread that computes; may throw
+  LayerTimes* layer_times =
+      nullptr;                   // times by kind of layer are added; null: none
+  Profiler* profiler = nullptr;  // groups of layers are marked; null: none
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // images: uint8 [N,1,H,W], on any device, for whose shape this back end was chosen. Returns
-  // logits [N,K] in the master type on the network's device. In training, part micro_batch.index of
-  // the batch statistics is written.
+  // images: uint8 [N,1,H,W], on any device, for whose shape this back end was
+  // chosen. Returns logits [N,K] in the master type on the network's device. In
+  // training, part micro_batch.index of the batch statistics is written.
   virtual at::Tensor forward(const at::Tensor& images, Mode mode,
                              const MicroBatch& micro_batch) = 0;
-  // dlogits [N,K] of the last forward, which was for training. Gradients are written in the order
-  // of the flat buffer, and micro_batch.written is told after each parameter. Of a frozen backbone
-  // the classifier head's only.
-  virtual void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) = 0;
+  // dlogits [N,K] of the last forward, which was for training. Gradients are
+  // written in the order of the flat buffer, and micro_batch.written is told
+  // after each parameter. Of a frozen backbone the classifier head's only.
+  virtual void backward(const at::Tensor& dlogits,
+                        const MicroBatch& micro_batch) = 0;
 
-  // Bytes in which a training step of square images works, beside parameters; nothing where it has
-  // no plan.
-  virtual std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) = 0;
+  // Bytes in which a training step of square images works, beside parameters;
+  // nothing where it has no plan.
+  virtual std::optional<std::size_t> planned_bytes(std::int64_t batch,
+                                                   std::int64_t size) = 0;
   // What trains such batches, for the settings table.
   virtual std::string description(std::int64_t batch, std::int64_t size) = 0;
   // Whether the last bits of results depend on the number of threads.
@@ -63,7 +69,8 @@ class Backend {
   virtual void attach(const Attachments& attachments) = 0;
 };
 
-// What a back end computes. All of it outlives the back end; parameters are allocated.
+// What a back end computes. All of it outlives the back end; parameters are
+// allocated.
 struct BackendContext {
   const NetworkSpec& spec;
   std::int64_t findings;
@@ -73,7 +80,8 @@ struct BackendContext {
 
 struct BackendEntry {
   // "" where it computes images of `height` x `width` pixels, or why not.
-  std::function<std::string(const BackendContext&, std::int64_t height, std::int64_t width)>
+  std::function<std::string(const BackendContext&, std::int64_t height,
+                            std::int64_t width)>
       refusal;
   std::function<std::unique_ptr<Backend>(const BackendContext&)> make;
 };

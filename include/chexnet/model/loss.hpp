@@ -12,34 +12,39 @@
 
 namespace chexnet {
 
-// Weight of a positive and of a negative cell, per finding; 1 where nothing is asked.
+// Weight of a positive and of a negative cell, per finding; 1 where nothing is
+// asked.
 struct LossWeights {
   std::vector<double> positive, negative;  // [K]
 };
-// kNone: 1. kPosWeight: positive = negatives/positives (PyTorch's pos_weight). kBalanced:
-// positive = |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et al., CheXNet, section 2.1, for
-// the single output of pneumonia). Counted over labeled entries of the split. A finding without
-// positives or without negatives has by these formulas no loss on the split; where pos_weight has
-// no value (no positive), and where nothing is labeled, both weights are 0. Cells of weight 0 stay
-// in the number of entries that the mean is over.
-LossWeights loss_weights(LossWeighting kind, const Manifest& manifest, const Split& split);
+// kNone: 1. kPosWeight: positive = negatives/positives (PyTorch's pos_weight).
+// kBalanced: positive = |N|/(|P|+|N|), negative = |P|/(|P|+|N|) (Rajpurkar et
+// al., CheXNet, section 2.1, for the single output of pneumonia). Counted over
+// labeled entries of the split. A finding without positives or without
+// negatives has by these formulas no loss on the split; where pos_weight has no
+// value (no positive), and where nothing is labeled, both weights are 0. Cells
+// of weight 0 stay in the number of entries that the mean is over.
+LossWeights loss_weights(LossWeighting kind, const Manifest& manifest,
+                         const Split& split);
 
 struct LossResult {
-  at::Tensor sum;      // scalar in the logits' type: weighted loss summed over labeled entries
+  at::Tensor sum;      // scalar in the logits' type: weighted loss summed over
+                       // labeled entries
   at::Tensor dlogits;  // [N,K]: gradient of sum * scale / entries
 };
 
-// l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function, computed as softplus so
-// that it never overflows. Training and evaluation use the same formula: the class for a batch in
-// the network's type, entry_loss for one labeled entry (1 or 0) in double.
+// l = -w+ y log s(z) - w- (1-y) log(1 - s(z)), s the logistic function,
+// computed as softplus so that it never overflows. Training and evaluation use
+// the same formula: the class for a batch in the network's type, entry_loss for
+// one labeled entry (1 or 0) in double.
 double entry_loss(double logit, float label, double positive, double negative);
 
 // labels [N,K] in the logits' type, NaN = not labeled (no loss, no gradient).
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);
-  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels, double scale,
-                        double entries) const;
+  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels,
+                        double scale, double entries) const;
 
  private:
   at::Tensor positive_, negative_;  // [1,K]

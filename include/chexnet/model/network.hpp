@@ -1,6 +1,7 @@
-// A whole network: uint8 images in, logits out; gradients of the logits in, gradients of all
-// parameters into the flat buffer. Its parameters, and for each shape of images one back end that
-// computes (backend.hpp). Built from a NetworkSpec; owns its Parameters. One thread.
+// A whole network: uint8 images in, logits out; gradients of the logits in,
+// gradients of all parameters into the flat buffer. Its parameters, and for
+// each shape of images one back end that computes (backend.hpp). Built from a
+// NetworkSpec; owns its Parameters. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,13 +20,14 @@
 
 namespace chexnet {
 
-// The one place that decides who computes: the first of `entries` that does not refuse the shape.
-// Each back end is made when it is first chosen, and stays.
+// The one place that decides who computes: the first of `entries` that does not
+// refuse the shape. Each back end is made when it is first chosen, and stays.
 class BackendChoice {
  public:
   struct Chosen {
     Backend* backend = nullptr;
-    std::string refused;  // why those before it do not compute; "" when it is the first
+    std::string
+        refused;  // why those before it do not compute; "" when it is the first
   };
   BackendChoice(BackendContext context, std::vector<BackendEntry> entries);
   const Chosen& of(std::int64_t height, std::int64_t width);
@@ -36,7 +38,8 @@ class BackendChoice {
  private:
   BackendContext context_;
   std::vector<BackendEntry> entries_;
-  std::vector<std::unique_ptr<Backend>> made_;  // [entry], null until it is chosen
+  std::vector<std::unique_ptr<Backend>>
+      made_;  // [entry], null until it is chosen
   Attachments attachments_;
   Chosen chosen_;  // of the last shape
   std::int64_t height_ = -1, width_ = -1;
@@ -44,7 +47,8 @@ class BackendChoice {
 
 class Network {
  public:
-  Network(const NetworkSpec& spec, std::int64_t findings, NetworkOptions options,
+  Network(const NetworkSpec& spec, std::int64_t findings,
+          NetworkOptions options,
           std::vector<BackendEntry> backends = default_backends());
   Network(const Network&) = delete;  // back ends refer to their network's parts
   Network& operator=(const Network&) = delete;
@@ -53,23 +57,26 @@ class Network {
   const Parameters& parameters() const { return parameters_; }
   const NetworkOptions& options() const { return options_; }
 
-  // images: uint8 [N,1,H,W], on any device. Returns logits [N,K] in the master type on the
-  // network's device.
-  at::Tensor forward(const at::Tensor& images, Mode mode, const MicroBatch& micro_batch = {});
-  // dlogits as returned by the loss, of the last forward, with the same micro-batch. Gradients land
-  // in parameters().
+  // images: uint8 [N,1,H,W], on any device. Returns logits [N,K] in the master
+  // type on the network's device.
+  at::Tensor forward(const at::Tensor& images, Mode mode,
+                     const MicroBatch& micro_batch = {});
+  // dlogits as returned by the loss, of the last forward, with the same
+  // micro-batch. Gradients land in parameters().
   void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch = {});
 
-  // What trains square images of this size, for the settings table: the engine, or ATen and why.
+  // What trains square images of this size, for the settings table: the engine,
+  // or ATen and why.
   std::string description(std::int64_t batch, std::int64_t size);
   // Whether results depend on the number of threads.
   bool depends_on_threads(std::int64_t size) const;
-  // Bytes in which a training step of this shape works beside parameters, by the back end's plan;
-  // nothing where it has none (ATen).
-  std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) const;
+  // Bytes in which a training step of this shape works beside parameters, by
+  // the back end's plan; nothing where it has none (ATen).
+  std::optional<std::size_t> planned_bytes(std::int64_t batch,
+                                           std::int64_t size) const;
 
-  // Calls `tick` now and then from the thread that computes, in forward and backward, as long as it
-  // lives; one at a time. ATen computes without.
+  // Calls `tick` now and then from the thread that computes, in forward and
+  // backward, as long as it lives; one at a time. ATen computes without.
   class TickGuard {
    public:
     TickGuard(Network& network, std::function<void()> tick);
@@ -81,9 +88,11 @@ class Network {
     Network& network_;
   };
   bool ticks() const { return static_cast<bool>(choice_->attachments().tick); }
-  // Times by kind of layer are added to `layer_times`; null: none. Nothing where ATen computes.
+  // Times by kind of layer are added to `layer_times`; null: none. Nothing
+  // where ATen computes.
   void set_layer_times(LayerTimes* layer_times);
-  // Marks groups of layers for a timeline; null: none. Nothing where ATen computes.
+  // Marks groups of layers for a timeline; null: none. Nothing where ATen
+  // computes.
   void set_profiler(Profiler* profiler);
 
  private:

@@ -1,4 +1,5 @@
-// In what precision, where and by what a network is computed. Fixed when it is made.
+// In what precision, where and by what a network is computed. Fixed when it is
+// made.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,9 +19,11 @@ Arithmetic arithmetic_of(Precision precision);  // the engine's; not kFp16
 struct NetworkOptions {
   at::Device device = at::kCPU;
   Precision precision = Precision::kFp32;
-  Communicator* sync_batchnorm = nullptr;  // ranks that share batch statistics; null: none
-  bool freeze_backbone = false;  // backbone in inference mode, only the classifier gets gradients
-  bool own_engine = true;        // false: ATen operators also where the engine could
+  Communicator* sync_batchnorm =
+      nullptr;  // ranks that share batch statistics; null: none
+  bool freeze_backbone =
+      false;  // backbone in inference mode, only the classifier gets gradients
+  bool own_engine = true;  // false: ATen operators also where the engine could
   bool winograd = true;
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
 };

@@ -1,10 +1,13 @@
-// All parameters of a network in one flat buffer, their gradients in another of the same layout,
-// and the running statistics of BatchNorm in a third. The layout is the order in which backward
-// finishes gradients (last layer first), so a prefix of the gradient buffer is complete at any time
-// and can travel. Behind the gradients, in the same buffer, follow this step's batch statistics in
-// the layout of the running ones: they are averaged over ranks with the last bucket.
+// All parameters of a network in one flat buffer, their gradients in another of
+// the same layout, and the running statistics of BatchNorm in a third. The
+// layout is the order in which backward finishes gradients (last layer first),
+// so a prefix of the gradient buffer is complete at any time and can travel.
+// Behind the gradients, in the same buffer, follow this step's batch statistics
+// in the layout of the running ones: they are averaged over ranks with the last
+// bucket.
 //
-// It knows of no step: which micro-batch writes, and who is told, are arguments.
+// It knows of no step: which micro-batch writes, and who is told, are
+// arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,11 +23,12 @@ namespace chexnet {
 enum class Init { kZero, kOne, kNormalFanIn, kNormalFanOut, kUniformFanIn };
 
 struct Parameter {
-  std::string name;                 // torchvision's, e.g. "features.conv0.weight"
+  std::string name;  // torchvision's, e.g. "features.conv0.weight"
   std::vector<std::int64_t> shape;  // row-major
   Init init = Init::kZero;
-  std::int64_t fan_in = 1;          // for kUniformFanIn of a bias
-  bool is_weight = false;           // convolution or linear weight: decays, and has a 16-bit copy
+  std::int64_t fan_in = 1;  // for kUniformFanIn of a bias
+  bool is_weight =
+      false;  // convolution or linear weight: decays, and has a 16-bit copy
   bool is_head = false;             // of the classifier head
   std::int64_t begin = 0, end = 0;  // elements of the flat buffer
 };
@@ -40,20 +44,25 @@ class Parameters {
   // --- description, in forward order (architecture.hpp); names differ
   int add(Parameter parameter);
   int add_statistics(const std::string& name, std::int64_t channels);
-  // Takes the memory. `master` is float or double; `compute` the type of weights in forward and
-  // backward.
-  void allocate(at::Device device, at::ScalarType master, at::ScalarType compute);
-  // Values as torchvision draws them, from Philox(seed, name): independent of order and ranks.
+  // Takes the memory. `master` is float or double; `compute` the type of
+  // weights in forward and backward.
+  void allocate(at::Device device, at::ScalarType master,
+                at::ScalarType compute);
+  // Values as torchvision draws them, from Philox(seed, name): independent of
+  // order and ranks.
   void initialize(std::uint64_t seed);
 
   // --- use
-  // What add and add_statistics returned, by name. std::logic_error: nothing of that name.
+  // What add and add_statistics returned, by name. std::logic_error: nothing of
+  // that name.
   int id_of(const std::string& name) const;
   int statistics_id_of(const std::string& name) const;
-  // First element of a parameter in the flat values, of a BatchNorm in the running statistics.
+  // First element of a parameter in the flat values, of a BatchNorm in the
+  // running statistics.
   std::int64_t begin_of(const std::string& name) const;
   std::int64_t statistics_begin_of(const std::string& name) const;
-  // End of the classifier head, which comes first in the flat buffer: backward finishes it first.
+  // End of the classifier head, which comes first in the flat buffer: backward
+  // finishes it first.
   std::int64_t head_end() const;
 
   at::Tensor value(int id) const { return values_[index(id)]; }  // master
@@ -65,24 +74,31 @@ class Parameters {
   at::Tensor batch_mean(int id) const;
   at::Tensor batch_var(int id) const;
 
-  // Stores (first micro-batch) or adds a gradient, and tells how far the buffer is complete. For
-  // back ends that hand over tensors; others write the flat buffer themselves.
-  void set_gradient(int id, const at::Tensor& gradient, const MicroBatch& micro_batch);
-  // The same of the mean over micro-batches of batch statistics. Once per layer in a training
-  // forward.
-  void set_batch_statistics(int id, const at::Tensor& mean, const at::Tensor& unbiased_var,
+  // Stores (first micro-batch) or adds a gradient, and tells how far the buffer
+  // is complete. For back ends that hand over tensors; others write the flat
+  // buffer themselves.
+  void set_gradient(int id, const at::Tensor& gradient,
+                    const MicroBatch& micro_batch);
+  // The same of the mean over micro-batches of batch statistics. Once per layer
+  // in a training forward.
+  void set_batch_statistics(int id, const at::Tensor& mean,
+                            const at::Tensor& unbiased_var,
                             const MicroBatch& micro_batch);
-  // running = (1 - momentum) * running + momentum * batch (PyTorch's rule), after the batch
-  // statistics were averaged over ranks.
+  // running = (1 - momentum) * running + momentum * batch (PyTorch's rule),
+  // after the batch statistics were averaged over ranks.
   void update_running(double momentum = 0.1);
   void refresh_compute_copies();
 
   // --- the flat buffers
   const at::Tensor& flat_values() const { return flat_values_; }
   at::Tensor flat_gradients() const;  // without the statistics
-  const at::Tensor& flat_gradients_and_statistics() const { return flat_gradients_; }
+  const at::Tensor& flat_gradients_and_statistics() const {
+    return flat_gradients_;
+  }
   const at::Tensor& flat_running() const { return flat_running_; }
-  const std::vector<Parameter>& list() const { return list_; }  // in flat order after allocate()
+  const std::vector<Parameter>& list() const {
+    return list_;
+  }  // in flat order after allocate()
   const std::vector<Statistics>& statistics() const { return statistics_; }
   std::int64_t size() const { return size_; }
   std::vector<std::size_t> ends() const;
@@ -90,8 +106,11 @@ class Parameters {
 
  private:
   // allocate() turns the order of description round.
-  std::size_t index(int id) const { return list_.size() - 1 - static_cast<std::size_t>(id); }
-  at::Tensor stat(const at::Tensor& flat, int id, bool var, std::int64_t offset) const;
+  std::size_t index(int id) const {
+    return list_.size() - 1 - static_cast<std::size_t>(id);
+  }
+  at::Tensor stat(const at::Tensor& flat, int id, bool var,
+                  std::int64_t offset) const;
 
   std::vector<Parameter> list_;
   std::vector<Statistics> statistics_;

@@ -1,5 +1,5 @@
-// report.html: one self-contained page of a finished run: settings, curves (inline SVG), AUROC per
-// finding. No scripts.
+// report.html: one self-contained page of a finished run: settings, curves
+// (inline SVG), AUROC per finding. No scripts.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +18,7 @@ struct SplitScores {
 
 // Reads the curves from `folder`/metrics.jsonl and writes `folder`/report.html.
 void write_report(const std::filesystem::path& folder, const std::string& title,
-                  const Rows& settings, const std::vector<SplitScores>& results);
+                  const Rows& settings,
+                  const std::vector<SplitScores>& results);
 
 }  // namespace chexnet

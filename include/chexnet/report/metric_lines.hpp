@@ -1,5 +1,5 @@
-// The lines of a metrics.jsonl, whoever wrote them: a crash may have left one incomplete, and a
-// run folder may belong to somebody else.
+// The lines of a metrics.jsonl, whoever wrote them: a crash may have left one
+// incomplete, and a run folder may belong to somebody else.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,11 @@
 
 namespace chexnet {
 
-// Calls `use` with each whole line that is a JSON object and its text (with its end). Passed over:
-// other lines, and those whose fields are of other types than a run writes (docs/json.md).
-void for_each_event(
-    const std::string& text,
-    const std::function<void(const nlohmann::json& event, const std::string& line)>& use);
+// Calls `use` with each whole line that is a JSON object and its text (with its
+// end). Passed over: other lines, and those whose fields are of other types
+// than a run writes (docs/json.md).
+void for_each_event(const std::string& text,
+                    const std::function<void(const nlohmann::json& event,
+                                             const std::string& line)>& use);
 
 }  // namespace chexnet

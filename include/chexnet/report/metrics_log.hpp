@@ -1,6 +1,7 @@
-// metrics.jsonl: one JSON object per line, each with "event" and "step"; and the same scalars for
-// TensorBoard, under the tags <event>/<name>, or <event>/<split>/<name> where a field names a
-// split. Text that is not UTF-8 gets replacement characters. Rank 0 only.
+// metrics.jsonl: one JSON object per line, each with "event" and "step"; and
+// the same scalars for TensorBoard, under the tags <event>/<name>, or
+// <event>/<split>/<name> where a field names a split. Text that is not UTF-8
+// gets replacement characters. Rank 0 only.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +15,34 @@
 
 namespace chexnet {
 
-using MetricValue = std::variant<double, std::int64_t, std::string,
-                                 std::map<std::string, double>>;  // NaN becomes null
+using MetricValue =
+    std::variant<double, std::int64_t, std::string,
+                 std::map<std::string, double>>;  // NaN becomes null
 using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
 class MetricsLog {
  public:
-  // Where a run continues: later steps are written again, so their lines are removed.
+  // Where a run continues: later steps are written again, so their lines are
+  // removed.
   struct Start {
     std::int64_t step = 0;
     bool evaluation_due = false;  // of that step
   };
-  // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run that went on after
-  // its last checkpoint), final scores of that step, and what is no event (a line that a crash cut)
-  // are removed.
+  // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run
+  // that went on after its last checkpoint), final scores of that step, and
+  // what is no event (a line that a crash cut) are removed.
   MetricsLog(const std::filesystem::path& folder, Start start);
   ~MetricsLog();
-  void write(const std::string& event, std::int64_t step, const MetricFields& fields);
+  void write(const std::string& event, std::int64_t step,
+             const MetricFields& fields);
 
  private:
   void tensorboard_record(const std::string& bytes);
   std::ofstream lines_, events_;
 };
 
-// Appends an `error` event to the metrics of a run that ended by an error. Does nothing where no
-// run had begun.
+// Appends an `error` event to the metrics of a run that ended by an error. Does
+// nothing where no run had begun.
 void write_error_event(const std::filesystem::path& folder, int exit_code,
                        const std::string& sentence);
 

@@ -10,7 +10,7 @@ namespace chexnet {
 struct Curve {
   std::string name, color;
   std::vector<std::pair<double, double>> points;  // (x, y), finite
-  std::vector<std::size_t> marked;                // points with a ring around them
+  std::vector<std::size_t> marked;  // points with a ring around them
 };
 
 struct Plot {
@@ -21,7 +21,8 @@ struct Plot {
 };
 
 std::string svg_plot(const Plot& plot);  // empty when there are no points
-// "#1f6fb2", … for curve i; readable on white and told apart without red and green alone.
+// "#1f6fb2", … for curve i; readable on white and told apart without red and
+// green alone.
 std::string curve_color(std::size_t i);
 std::string xml_escaped(const std::string& text);
 

@@ -13,10 +13,12 @@ struct Spread {
   double mean = 0, sd = 0;  // sd of the sample, 0 for one run
 };
 
-// Runs that differ only in seed (and name, folder) form a group. What counts is the test score of
-// the checkpoint each run chose: the largest of many validation scores is too good by their noise.
+// Runs that differ only in seed (and name, folder) form a group. What counts is
+// the test score of the checkpoint each run chose: the largest of many
+// validation scores is too good by their noise.
 struct RunGroup {
-  std::string settings;  // "train.lr=0.001 train.lr_scaling=linear": what differs between groups
+  std::string settings;  // "train.lr=0.001 train.lr_scaling=linear": what
+                         // differs between groups
   std::vector<const RunSummary*> runs;
   Spread test, val;  // mean AUROC
 };

@@ -1,5 +1,5 @@
-// A run folder read from outside, while it runs or after: where it stands, and how runs compare.
-// Read only; a torn last line of metrics.jsonl is skipped.
+// A run folder read from outside, while it runs or after: where it stands, and
+// how runs compare. Read only; a torn last line of metrics.jsonl is skipped.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,22 @@ namespace chexnet {
 
 struct RunSummary {
   std::string folder, name;
-  // "running", "finished", "stopped", "failed" (by an error it could write down), "aborted" (by the
-  // watchdog), "died" (no process holds its lock), "silent", "not started"
+  // "running", "finished", "stopped", "failed" (by an error it could write
+  // down), "aborted" (by the watchdog), "died" (no process holds its lock),
+  // "silent", "not started"
   std::string state;
   std::int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
   double images_per_s = 0;        // over the last train line
   double data_wait_fraction = 0;  // of it
   std::optional<double> loss;
-  std::int64_t best_step = -1;                // of the checkpoint it chose
-  std::optional<double> val_auroc;            // there; without a best one, of the last evaluation
-  std::map<std::string, double> final_auroc;  // mean AUROC by split, of the final evaluation
+  std::int64_t best_step = -1;  // of the checkpoint it chose
+  std::optional<double>
+      val_auroc;  // there; without a best one, of the last evaluation
+  std::map<std::string, double>
+      final_auroc;  // mean AUROC by split, of the final evaluation
   std::optional<int> slowest_rank;
-  double slowest_ratio = 1;  // its own time per step against the median of the ranks
+  double slowest_ratio =
+      1;  // its own time per step against the median of the ranks
   std::string host, job, checkpoint;
   double checkpoint_age_s = -1, written_age_s = -1;  // -1: none
   std::optional<double> seconds_to_go, job_seconds_left;
@@ -38,7 +42,8 @@ struct RunSummary {
 // CheckpointError when `folder` holds no run or may not be read.
 RunSummary summarize_run(const std::filesystem::path& folder);
 // The runs at or directly below `folder`, in order of name.
-std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder);
+std::vector<std::filesystem::path> find_runs(
+    const std::filesystem::path& folder);
 
 std::string summary_text(const RunSummary& run);
 std::string summary_json(const RunSummary& run);

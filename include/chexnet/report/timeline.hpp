@@ -1,6 +1,7 @@
-// What every rank did and when, as a file that chrome://tracing and Perfetto open (Trace Event
-// Format, JSON): a process for each rank, with a row for its main thread and one for each gradient
-// bucket on the network; on rank 0 also when each rank was ready for the last gradients.
+// What every rank did and when, as a file that chrome://tracing and Perfetto
+// open (Trace Event Format, JSON): a process for each rank, with a row for its
+// main thread and one for each gradient bucket on the network; on rank 0 also
+// when each rank was ready for the last gradients.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +12,16 @@
 
 namespace chexnet {
 
-// Spans that each of `ranks` may keep: some thousand steps, and fewer where the spans of all ranks
-// would be more than one gather carries and a viewer opens.
+// Spans that each of `ranks` may keep: some thousand steps, and fewer where the
+// spans of all ranks would be more than one gather carries and a viewer opens.
 std::size_t timeline_events(int ranks);
 
-// Seconds to add to this rank's steady clock to get rank 0's, to within the skew of a barrier.
-// Collective.
+// Seconds to add to this rank's steady clock to get rank 0's, to within the
+// skew of a barrier. Collective.
 double clock_offset_s(Communicator& comm);
 
 // Gathers the recorders of all ranks and writes `path` on rank 0. Collective.
-void write_timeline(Communicator& comm, const Profiler& profiler, double offset_s,
-                    const std::filesystem::path& path);
+void write_timeline(Communicator& comm, const Profiler& profiler,
+                    double offset_s, const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -1,6 +1,7 @@
-// launch.bucket_mb: auto. Small buckets leave early but pay a start each; large ones end late. The
-// first steps of a run try some sizes; all ranks take the one whose steps were shortest on the
-// slowest rank. The choice goes into the checkpoint, because it changes the order of sums.
+// launch.bucket_mb: auto. Small buckets leave early but pay a start each; large
+// ones end late. The first steps of a run try some sizes; all ranks take the
+// one whose steps were shortest on the slowest rank. The choice goes into the
+// checkpoint, because it changes the order of sums.
 #pragma once
 
 #include <vector>
@@ -14,10 +15,12 @@ class BucketTuner {
   static constexpr int kStepsEach = 8;  // the first two of each warm up
 
   // The size for the steps that follow, MB; after `done` the choice.
-  double bucket_mb() const { return candidates_[static_cast<std::size_t>(at_)]; }
+  double bucket_mb() const {
+    return candidates_[static_cast<std::size_t>(at_)];
+  }
   bool done() const { return done_; }
-  // Call after each step with its time. True when bucket_mb() changed. Collective when a round of
-  // trials ends.
+  // Call after each step with its time. True when bucket_mb() changed.
+  // Collective when a round of trials ends.
   bool step(double seconds, Communicator& comm);
 
  private:

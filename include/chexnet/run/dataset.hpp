@@ -1,4 +1,5 @@
-// The data of a run, equal on every rank: manifest, splits, and where each image is.
+// The data of a run, equal on every rank: manifest, splits, and where each
+// image is.
 #pragma once
 
 #include <memory>
@@ -20,32 +21,42 @@ struct Dataset {
   std::unique_ptr<ImageSource> images;
 };
 
-// All of a config's splits. Rank 0 reads, checks and scans first, so a fault is reported once; then
-// the others read the same files. AbsentError when an image is missing. May take any time;
-// HangError when a rank makes no progress for launch.timeout_s.
+// All of a config's splits. Rank 0 reads, checks and scans first, so a fault is
+// reported once; then the others read the same files. AbsentError when an image
+// is missing. May take any time; HangError when a rank makes no progress for
+// launch.timeout_s.
 Dataset load_dataset(const Config& config, Communicator& comm);
 
-// What is scored by a network that knows `findings`: its labels by name of finding.
+// What is scored by a network that knows `findings`: its labels by name of
+// finding.
 struct TestSet {
   Dataset dataset;
-  Split split;                         // what is scored: of the config's, or all of the tables
-  std::vector<std::string> scored;     // findings; of eval.findings, where that is set
+  Split split;  // what is scored: of the config's, or all of the tables
+  std::vector<std::string>
+      scored;  // findings; of eval.findings, where that is set
   std::vector<std::string> unknown;    // of the table, not of the network
   std::vector<std::string> unlabeled;  // asked for, and no column of the table
 };
-// One split of the config's data; only its images must be there. ConfigError: no such split.
+// One split of the config's data; only its images must be there. ConfigError:
+// no such split.
 TestSet load_split(const Config& config, const std::string& split,
-                   const std::vector<std::string>& findings, Communicator& comm);
-// All rows of `tables`, which are read as data.manifest is; no lists. Columns of findings that the
-// config names may be absent.
-TestSet load_tables(const Config& config, const std::vector<std::string>& tables,
-                    const std::vector<std::string>& findings, Communicator& comm);
+                   const std::vector<std::string>& findings,
+                   Communicator& comm);
+// All rows of `tables`, which are read as data.manifest is; no lists. Columns
+// of findings that the config names may be absent.
+TestSet load_tables(const Config& config,
+                    const std::vector<std::string>& tables,
+                    const std::vector<std::string>& findings,
+                    Communicator& comm);
 
-// Logs which findings cannot be learnt (training split) or scored (validation split), as one of two
-// classes has no member there. ConfigError: eval.findings are not known.
+// Logs which findings cannot be learnt (training split) or scored (validation
+// split), as one of two classes has no member there. ConfigError: eval.findings
+// are not known.
 void warn_of_one_sided_findings(const Config& config, const Dataset& dataset);
 
-// The rows training walks: the training split, or exactly those of train.order_file.
-std::vector<std::uint32_t> training_rows(const Config& config, const Dataset& dataset);
+// The rows training walks: the training split, or exactly those of
+// train.order_file.
+std::vector<std::uint32_t> training_rows(const Config& config,
+                                         const Dataset& dataset);
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
-// What limits a run, decided from measured rates: the tests of Dell's and NVIDIA's articles (leave
-// out the preprocessing, use the same batch again, leave out the copy, compute alone), as pure
-// functions over their results.
+// What limits a run, decided from measured rates: the tests of Dell's and
+// NVIDIA's articles (leave out the preprocessing, use the same batch again,
+// leave out the copy, compute alone), as pure functions over their results.
 #pragma once
 
 #include <string>
@@ -13,13 +13,15 @@ const char* limit_name(Limit limit);  // "disk", "decode", …
 
 // images/s per rank; 0 = not measured.
 struct StageRates {
-  double whole = 0;           // the run as configured
-  double read = 0;            // files read, not decoded, with the loader's threads
-  double load = 0;            // read and decoded with the loader's threads, without computing
-  double load_one = 0;        // the same with one thread
-  double same_batch = 0;      // computing on one batch over and over: no loader
-  double no_copy = 0;         // the same with the batch already on the GPU; 0 on a CPU
-  double alone = 0;           // the same without gradients from other ranks; 0 for one rank
+  double whole = 0;  // the run as configured
+  double read = 0;   // files read, not decoded, with the loader's threads
+  double load =
+      0;  // read and decoded with the loader's threads, without computing
+  double load_one = 0;    // the same with one thread
+  double same_batch = 0;  // computing on one batch over and over: no loader
+  double no_copy = 0;  // the same with the batch already on the GPU; 0 on a CPU
+  double alone =
+      0;  // the same without gradients from other ranks; 0 for one rank
   bool shared_cores = false;  // loader and network compute on the same cores
 };
 
@@ -27,11 +29,11 @@ struct LimitReport {
   Limit limit;
   std::string reason;               // one sentence with the figures it rests on
   std::vector<std::string> advice;  // what to change, most promising first
-  int workers = 0;                  // loader threads that would keep up; 0 = not known
+  int workers = 0;  // loader threads that would keep up; 0 = not known
 };
-// The limit is the first of these that holds: loading slower than 1.1 x computing -> disk (leaving
-// out the preprocessing gains under 30 %) or decode; the copy takes over 10 % of the step;
-// gradients take over 10 %; else compute.
+// The limit is the first of these that holds: loading slower than 1.1 x
+// computing -> disk (leaving out the preprocessing gains under 30 %) or decode;
+// the copy takes over 10 % of the step; gradients take over 10 %; else compute.
 LimitReport limit_of(const StageRates& rates);
 
 // From a finished run's metrics: shares of the time spent waiting.

@@ -1,5 +1,5 @@
-// How long this job may still run. TERM at the end of a batch job's time never reaches ranks on
-// other hosts, so the program stops itself before.
+// How long this job may still run. TERM at the end of a batch job's time never
+// reaches ranks on other hosts, so the program stops itself before.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ namespace chexnet {
 
 class JobClock {
  public:
-  // launch.time_limit, counted from the program's start; else asks the batch system now and every
-  // few minutes, on a thread of its own, because its commands may hang. ConfigError for a limit
-  // that cannot be read.
+  // launch.time_limit, counted from the program's start; else asks the batch
+  // system now and every few minutes, on a thread of its own, because its
+  // commands may hang. ConfigError for a limit that cannot be read.
   explicit JobClock(const LaunchConfig& config);
   // The limit of the config, seconds; throws as the constructor does.
   static std::optional<double> configured_s(const LaunchConfig& config);

@@ -1,5 +1,6 @@
-// Dynamic loss scaling for fp16 (Micikevicius et al., ICLR 2018; PyTorch's GradScaler constants):
-// halved when a gradient overflowed, doubled after 2,000 good steps.
+// Dynamic loss scaling for fp16 (Micikevicius et al., ICLR 2018; PyTorch's
+// GradScaler constants): halved when a gradient overflowed, doubled after 2,000
+// good steps.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,12 @@
-// This process among the ranks of a command: one of them, or the parent that started them.
+// This process among the ranks of a command: one of them, or the parent that
+// started them.
 //
-// A rank that fails must not leave the others waiting for it until a deadline. So while there are
-// others the program's FailureHandlers are set, and main calls them once it has told the error. The
-// object sets them and takes them back: where it goes away normally the world has ended well; where
-// an exception passes it they stay, for main to use. Main thread; not after the handlers' end.
+// A rank that fails must not leave the others waiting for it until a deadline.
+// So while there are others the program's FailureHandlers are set, and main
+// calls them once it has told the error. The object sets them and takes them
+// back: where it goes away normally the world has ended well; where an
+// exception passes it they stay, for main to use. Main thread; not after the
+// handlers' end.
 #pragma once
 
 #include <functional>
@@ -26,7 +29,8 @@ class RankWorld {
  public:
   // A parent whose ranks have ended with `exit_code`.
   explicit RankWorld(int parent_exit_code);
-  // A rank. `abort` is set in `handlers` for as long as the world lives; empty for one rank.
+  // A rank. `abort` is set in `handlers` for as long as the world lives; empty
+  // for one rank.
   RankWorld(std::unique_ptr<Communicator> comm, FailureHandlers& handlers,
             std::function<void(int)> abort);
   RankWorld(RankWorld&& other) noexcept;

@@ -1,5 +1,5 @@
-// What a run decides where its config leaves a value to it ("auto"). Made once, before the first
-// step; the same on all ranks.
+// What a run decides where its config leaves a value to it ("auto"). Made once,
+// before the first step; the same on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 namespace chexnet {
 
 struct RunDecisions {
-  std::int64_t batch = 0;    // images per step, all ranks together
-  bool chose_batch = false;  // train.batch is auto, and this start is the run's first
+  std::int64_t batch = 0;  // images per step, all ranks together
+  bool chose_batch =
+      false;  // train.batch is auto, and this start is the run's first
 };
 
-// What config.yaml and checkpoints keep: the config with a batch that was chosen in place of
-// "auto", so that a resume keeps it.
+// What config.yaml and checkpoints keep: the config with a batch that was
+// chosen in place of "auto", so that a resume keeps it.
 Config with_decisions(Config config, const RunDecisions& decisions);
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
-// The folder of a run and the decision whether this start is fresh or a resume. Files belong to
-// rank 0.
+// The folder of a run and the decision whether this start is fresh or a resume.
+// Files belong to rank 0.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,40 @@
 
 namespace chexnet {
 
-enum class Resume { kNo, kYes, kAuto };  // kAuto starts afresh where there is no checkpoint
+enum class Resume {
+  kNo,
+  kYes,
+  kAuto
+};  // kAuto starts afresh where there is no checkpoint
 
 std::filesystem::path run_folder_of(const Config& config);
 
 class RunFolder {
  public:
-  // Collective. Creates, locks and decides on rank 0. Errors: an existing run without a resume
-  // (CheckpointError), a resume without a checkpoint or with broken ones only (CheckpointError), a
-  // config that may not change (ConfigError with the differences), a folder of another user that
-  // everybody may write, or `log` or `checkpoints` that are another user's link (CheckpointError).
+  // Collective. Creates, locks and decides on rank 0. Errors: an existing run
+  // without a resume (CheckpointError), a resume without a checkpoint or with
+  // broken ones only (CheckpointError), a config that may not change
+  // (ConfigError with the differences), a folder of another user that everybody
+  // may write, or `log` or `checkpoints` that are another user's link
+  // (CheckpointError).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
 
-  // Rank 0, once data and weights proved good: from here on the folder holds a run. A start that
-  // failed before leaves nothing that would refuse the next.
+  // Rank 0, once data and weights proved good: from here on the folder holds a
+  // run. A start that failed before leaves nothing that would refuse the next.
   void claim(const Config& config) const;
 
   const std::filesystem::path& path() const { return path_; }
   // Where to resume from; the same on all ranks.
-  const std::optional<std::filesystem::path>& checkpoint() const { return checkpoint_; }
-  // train.batch of the run that is resumed; 0 for a new one. The same on all ranks.
+  const std::optional<std::filesystem::path>& checkpoint() const {
+    return checkpoint_;
+  }
+  // train.batch of the run that is resumed; 0 for a new one. The same on all
+  // ranks.
   std::int64_t batch() const { return batch_; }
   CheckpointStore& store() { return *store_; }  // rank 0 only
-  // Whether the data of this config were read before, by the run that is resumed or by the ranks
-  // that our parent starts again. The same on all ranks.
+  // Whether the data of this config were read before, by the run that is
+  // resumed or by the ranks that our parent starts again. The same on all
+  // ranks.
   bool has_seen_data() const { return has_seen_data_; }
   bool stop_file_exists() const;
 

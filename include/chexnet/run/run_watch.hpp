@@ -1,5 +1,6 @@
-// Watches a run's speed: each rank's own time per step, waits, use of GPU and host. Names a
-// straggler and its cause while the run goes on, and draws the table of ranks at its end.
+// Watches a run's speed: each rank's own time per step, waits, use of GPU and
+// host. Names a straggler and its cause while the run goes on, and draws the
+// table of ranks at its end.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class RunWatch {
  public:
   struct Machine {
     const std::vector<PlacementRow>& placements;  // of all ranks
-    std::string gpu_uuid;                         // of this rank; empty where there is none
-    int threads = 0;                              // that compute; 0 where a GPU does
+    std::string gpu_uuid;  // of this rank; empty where there is none
+    int threads = 0;       // that compute; 0 where a GPU does
   };
   // `metrics` is null but on rank 0.
   RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
@@ -31,7 +32,8 @@ class RunWatch {
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
 
-  // Collective: the table of ranks, and the rule for GPU utilization; on rank 0, else empty.
+  // Collective: the table of ranks, and the rule for GPU utilization; on rank
+  // 0, else empty.
   std::string summary(std::int64_t step);
 
  private:

@@ -1,5 +1,5 @@
-// The learning rate as a function of how many images were seen, so that a config means the same on
-// any number of ranks.
+// The learning rate as a function of how many images were seen, so that a
+// config means the same on any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace chexnet {
 
-// Watches the validation loss and lowers a factor when it stops falling: PyTorch's
-// ReduceLROnPlateau with threshold 1e-4 relative and patience = plateau_patience - 1.
+// Watches the validation loss and lowers a factor when it stops falling:
+// PyTorch's ReduceLROnPlateau with threshold 1e-4 relative and patience =
+// plateau_patience - 1.
 struct Plateau {
   double factor = 1;
   double best = std::numeric_limits<double>::infinity();
@@ -19,15 +20,20 @@ struct Plateau {
   bool observe(double loss, const TrainConfig& config);
 };
 
-// lr x scaling(batch) x warm-up x schedule, for the step that follows `position` images of epochs
-// of `images`. Warm-up rises with the images at the end of the step, so no step has rate 0; the
-// schedules after it count from its end.
-double learning_rate(const TrainConfig& config, std::int64_t batch, std::uint64_t position,
-                     std::uint64_t images, const Plateau& plateau);
+// lr x scaling(batch) x warm-up x schedule, for the step that follows
+// `position` images of epochs of `images`. Warm-up rises with the images at the
+// end of the step, so no step has rate 0; the schedules after it count from its
+// end.
+double learning_rate(const TrainConfig& config, std::int64_t batch,
+                     std::uint64_t position, std::uint64_t images,
+                     const Plateau& plateau);
 
-// Steps of the whole run for `images` training images, `batch` of them per step.
-std::int64_t total_steps(const TrainConfig& config, std::int64_t batch, std::uint64_t images);
+// Steps of the whole run for `images` training images, `batch` of them per
+// step.
+std::int64_t total_steps(const TrainConfig& config, std::int64_t batch,
+                         std::uint64_t images);
 // Epochs that are complete after `step` steps.
-std::int64_t epochs_complete(std::int64_t step, std::int64_t batch, std::uint64_t images);
+std::int64_t epochs_complete(std::int64_t step, std::int64_t batch,
+                             std::uint64_t images);
 
 }  // namespace chexnet

@@ -1,7 +1,7 @@
-// Whether this rank wants the run to stop, and why: a signal; on rank 0 also the STOP file,
-// train.max_seconds and the end of the job's time. The ranks agree on it elsewhere, while images
-// are looked at before the first step, at each step and between two batches of an evaluation. Main
-// thread only.
+// Whether this rank wants the run to stop, and why: a signal; on rank 0 also
+// the STOP file, train.max_seconds and the end of the job's time. The ranks
+// agree on it elsewhere, while images are looked at before the first step, at
+// each step and between two batches of an evaluation. Main thread only.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,20 @@ class StopRequest {
  public:
   StopRequest(const Config& config, const RunFolder& folder, bool first_rank);
 
-  // From here on train.max_seconds counts: each start trains a little, however long it prepares.
+  // From here on train.max_seconds counts: each start trains a little, however
+  // long it prepares.
   void training_begins();
 
-  // `ahead_s`: seconds of work that could not be finished in less time than the job has left,
-  // besides launch.stop_margin_s.
+  // `ahead_s`: seconds of work that could not be finished in less time than the
+  // job has left, besides launch.stop_margin_s.
   bool asked(double ahead_s);
   std::optional<double> job_left_s() const;  // rank 0
 
-  // Once the ranks agreed and the checkpoint of `step` is written: says so, and returns kRequeue.
+  // Once the ranks agreed and the checkpoint of `step` is written: says so, and
+  // returns kRequeue.
   ExitCode stopped(std::int64_t step, MetricsLog* metrics) const;
-  // Once the ranks agreed before the first step of this start, which has changed nothing.
+  // Once the ranks agreed before the first step of this start, which has
+  // changed nothing.
   ExitCode stopped_before_training() const;
 
  private:

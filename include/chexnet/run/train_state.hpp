@@ -10,8 +10,8 @@
 
 namespace chexnet {
 
-// What changes the order of floating-point sums. A resume under another value says that bitwise
-// equality is lost.
+// What changes the order of floating-point sums. A resume under another value
+// says that bitwise equality is lost.
 struct SummationOrder {
   std::int64_t ranks = 1, threads = 1;
   std::string gradient_compression, versions;
@@ -20,23 +20,29 @@ struct SummationOrder {
 
 struct TrainState {
   std::int64_t step = 0;
-  std::uint64_t position = 0;  // in the stream of samples; = step x global batch
-  std::int64_t epoch = 0;      // complete ones
+  std::uint64_t position =
+      0;                   // in the stream of samples; = step x global batch
+  std::int64_t epoch = 0;  // complete ones
   Plateau plateau;
   LossScale loss_scale;
   double best = std::numeric_limits<double>::quiet_NaN();  // of checkpoint.best
   std::int64_t best_step = -1;
   std::int64_t best_epoch = 0;
   std::int64_t epochs_without_best = 0;  // at the last evaluation
-  std::string validation_sha256;         // the split that the lines above were measured on
-  bool evaluation_due = false;           // the weights of this step are still to be scored
-  bool complete = false;                 // scored on eval.splits too: nothing is left to do
+  std::string
+      validation_sha256;  // the split that the lines above were measured on
+  bool evaluation_due =
+      false;              // the weights of this step are still to be scored
+  bool complete = false;  // scored on eval.splits too: nothing is left to do
   SummationOrder order;
-  std::string origin;     // of the first weights: a file and its SHA-256, or a seed
-  std::string looked_at;  // splits decoded before training, so not again (split_check.hpp)
+  std::string
+      origin;  // of the first weights: a file and its SHA-256, or a seed
+  std::string looked_at;  // splits decoded before training, so not again
+                          // (split_check.hpp)
   std::string config;     // resolved YAML
 
-  // Best checkpoint, plateau and early stop start afresh; a rate that was lowered stays so.
+  // Best checkpoint, plateau and early stop start afresh; a rate that was
+  // lowered stays so.
   void forget_validation();
   std::string to_json() const;
   static TrainState from_json(const std::string& text,

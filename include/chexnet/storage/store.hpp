@@ -1,5 +1,5 @@
-// Where bytes come from: the local file system (network mounts too) or an S3-compatible object
-// store. Paths are file names or s3://bucket/key.
+// Where bytes come from: the local file system (network mounts too) or an
+// S3-compatible object store. Paths are file names or s3://bucket/key.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,44 @@ namespace chexnet {
 struct StoredFile {
   std::string path;
   std::uint64_t size = 0;  // bytes
-  // Another one when the content is written anew. Local: time of writing in ns, which copies of the
-  // file may keep. S3: the ETag.
+  // Another one when the content is written anew. Local: time of writing in ns,
+  // which copies of the file may keep. S3: the ETag.
   std::string version{};
-  // Local: which file it is, and when its inode changed. Equal for all links to one file; no copy
-  // has it. S3: empty.
+  // Local: which file it is, and when its inode changed. Equal for all links to
+  // one file; no copy has it. S3: empty.
   std::string inode{};
   bool operator==(const StoredFile&) const = default;
 };
 
-constexpr std::uint64_t kLargestWhole = std::uint64_t{1} << 30;  // of read_whole(), bytes
+constexpr std::uint64_t kLargestWhole = std::uint64_t{1}
+                                        << 30;  // of read_whole(), bytes
 
 // What the caller of a read knows.
 struct ReadOptions {
-  std::stop_token stop;    // the bytes are no longer needed: a read that is tried again throws
-  bool was_there = false;  // found before, so that "no such file" means a mount went away
+  std::stop_token stop;  // the bytes are no longer needed: a read that is tried
+                         // again throws
+  bool was_there =
+      false;  // found before, so that "no such file" means a mount went away
 };
 
-// Any number of threads. What fails for a reason that may pass is tried again, with a warning once
-// it lasts; then OutageError. AbsentError: no such file, no permission. DataError: what is there is
-// no file, is larger than kLargestWhole, or came wrong.
+// Any number of threads. What fails for a reason that may pass is tried again,
+// with a warning once it lasts; then OutageError. AbsentError: no such file, no
+// permission. DataError: what is there is no file, is larger than
+// kLargestWhole, or came wrong.
 class Store {
  public:
   virtual ~Store() = default;
-  // Fills `into` with bytes [offset, offset + count); fewer at the end of the file.
-  virtual void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
-                    std::vector<std::byte>& into, const ReadOptions& options = {}) = 0;
+  // Fills `into` with bytes [offset, offset + count); fewer at the end of the
+  // file.
+  virtual void read(const std::string& path, std::uint64_t offset,
+                    std::uint64_t count, std::vector<std::byte>& into,
+                    const ReadOptions& options = {}) = 0;
   virtual void read_whole(const std::string& path, std::vector<std::byte>& into,
                           const ReadOptions& options = {}) = 0;
-  // The files below a folder or key prefix, or the one file of that name; `tick` hears of each.
-  // Hidden files are skipped. Links are followed, but never back into a folder that the path
-  // leads through, and no folder is listed under more than kMostNames names, so loops end.
+  // The files below a folder or key prefix, or the one file of that name;
+  // `tick` hears of each. Hidden files are skipped. Links are followed, but
+  // never back into a folder that the path leads through, and no folder is
+  // listed under more than kMostNames names, so loops end.
   virtual std::vector<StoredFile> list(const std::string& path,
                                        const std::function<void()>& tick) = 0;
   std::vector<StoredFile> list(const std::string& path) {
@@ -56,12 +63,13 @@ class Store {
   static constexpr int kMostNames = 16;
 };
 
-// Files stay open between ranged reads. A read that fails for a reason that may pass is tried again
-// for `retry_s`.
+// Files stay open between ranged reads. A read that fails for a reason that may
+// pass is tried again for `retry_s`.
 std::unique_ptr<Store> local_store(double retry_s = 0);
 
-// Bytes [offset, offset + count), asked for in pieces, so that no more memory is taken than there
-// are bytes, whatever a header claims. Fewer at the end of the file.
+// Bytes [offset, offset + count), asked for in pieces, so that no more memory
+// is taken than there are bytes, whatever a header claims. Fewer at the end of
+// the file.
 void read_in_pieces(Store& store, const std::string& path, std::uint64_t offset,
                     std::uint64_t count, std::vector<std::byte>& into);
 

@@ -1,5 +1,5 @@
-// The stores of a run: the local one, and the object store once a path asks for it, so that without
-// s3:// no socket is ever opened.
+// The stores of a run: the local one, and the object store once a path asks for
+// it, so that without s3:// no socket is ever opened.
 #pragma once
 
 #include <memory>

@@ -1,13 +1,15 @@
-// Images inside .tar and .tar.gz files (NIH's images_001.tar.gz … images_012.tar.gz), read in
-// place.
+// Images inside .tar and .tar.gz files (NIH's images_001.tar.gz …
+// images_012.tar.gz), read in place.
 //
-// A gzip stream can only be entered at a block boundary with the 32 KiB that precede it. One pass
-// over the archive notes, for each member, the last boundary before its content and those bytes of
-// the window that the content really refers to: hardly any, as images do not compress further. So a
-// member costs one ranged read and its own inflating, and the notes stay small.
+// A gzip stream can only be entered at a block boundary with the 32 KiB that
+// precede it. One pass over the archive notes, for each member, the last
+// boundary before its content and those bytes of the window that the content
+// really refers to: hardly any, as images do not compress further. So a member
+// costs one ranged read and its own inflating, and the notes stay small.
 //
-// Members above kLargestImage are skipped. An archive must have its end mark (a block of zeros;
-// tar writes two): without it nobody can tell whether members are missing.
+// Members above kLargestImage are skipped. An archive must have its end mark (a
+// block of zeros; tar writes two): without it nobody can tell whether members
+// are missing.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +25,18 @@
 namespace chexnet {
 
 inline constexpr std::size_t kDeflateWindow = 32768;
-// tar.gz: the most that may have to be inflated and dropped before a member, bytes.
+// tar.gz: the most that may have to be inflated and dropped before a member,
+// bytes.
 inline constexpr std::uint64_t kFarthestStart = std::uint64_t{1} << 30;
 
-// Follows a tar stream (ustar, GNU long names, pax paths) given in pieces of any size.
+// Follows a tar stream (ustar, GNU long names, pax paths) given in pieces of
+// any size.
 class TarStream {
  public:
-  // begin: a file's content starts with the next byte; end: it is complete, crc32c set. Neither is
-  // called for members above kLargestImage.
-  TarStream(std::string path, std::function<void(Entry&)> begin, std::function<void(Entry&)> end);
+  // begin: a file's content starts with the next byte; end: it is complete,
+  // crc32c set. Neither is called for members above kLargestImage.
+  TarStream(std::string path, std::function<void(Entry&)> begin,
+            std::function<void(Entry&)> end);
   void feed(std::span<const std::byte> bytes);
   // DataError when the archive stops inside a member or without its end mark.
   void finish() const;
@@ -44,25 +49,29 @@ class TarStream {
 
   std::string path_;
   std::function<void(Entry&)> begin_, end_;
-  std::vector<std::byte> block_;      // a header being collected
-  std::uint64_t position_ = 0;        // bytes fed
-  std::uint64_t left_ = 0, pad_ = 0;  // of the content, and up to the next block
+  std::vector<std::byte> block_;  // a header being collected
+  std::uint64_t position_ = 0;    // bytes fed
+  std::uint64_t left_ = 0,
+                pad_ = 0;  // of the content, and up to the next block
   char type_ = 0;
-  bool wanted_ = false;           // the present member is a file that may be an image
-  std::string meta_, long_name_;  // content of 'L' and 'x' members; the name they gave
+  bool wanted_ = false;  // the present member is a file that may be an image
+  std::string meta_,
+      long_name_;  // content of 'L' and 'x' members; the name they gave
   std::uint64_t long_size_ = 0;
   bool has_long_size_ = false, ended_ = false;
   Entry entry_;
 };
 
-std::vector<Entry> tar_entries(Store& store, const StoredFile& file, const ShowProgress& progress);
+std::vector<Entry> tar_entries(Store& store, const StoredFile& file,
+                               const ShowProgress& progress);
 // DataError also when a member cannot be reached within kFarthestStart.
 std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
                                   const ShowProgress& progress);
 
-// The content of one member, not checked. `compressed`: the archive's bytes [entry.offset,
-// entry.offset + entry.stored), which may end with the deflate stream: no trailer is needed behind
-// the last byte. DataError when they do not inflate to all of the content.
+// The content of one member, not checked. `compressed`: the archive's bytes
+// [entry.offset, entry.offset + entry.stored), which may end with the deflate
+// stream: no trailer is needed behind the last byte. DataError when they do not
+// inflate to all of the content.
 void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
                     const std::string& path, std::vector<std::byte>& into);
 

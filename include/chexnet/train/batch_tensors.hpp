@@ -12,8 +12,8 @@ struct BatchTensors {
   at::Tensor labels;  // float [n,K], NaN = not labeled
 };
 
-// Views of the batch's own memory on the host: valid as long as the batch is, and not to be written
-// to.
+// Views of the batch's own memory on the host: valid as long as the batch is,
+// and not to be written to.
 BatchTensors tensors_of(const Batch& batch);
 
 }  // namespace chexnet

@@ -18,20 +18,21 @@ namespace chexnet {
 
 struct Device {
   at::Device where = at::kCPU;
-  CudaLibrary* cuda = nullptr;           // null on CPU
-  GpuInfo gpu;                           // of this rank
-  int cores = 1;                         // this rank's share of the cores it may run on
-  int threads = 1;                       // compute threads of this rank
-  std::string description;               // one line for the settings table
+  CudaLibrary* cuda = nullptr;  // null on CPU
+  GpuInfo gpu;                  // of this rank
+  int cores = 1;                // this rank's share of the cores it may run on
+  int threads = 1;              // compute threads of this rank
+  std::string description;      // one line for the settings table
   std::vector<PlacementRow> placements;  // of all ranks
   std::pmr::memory_resource* batch_memory() const {
     return cuda ? cuda->pinned_memory() : std::pmr::get_default_resource();
   }
 };
 
-// GPU = local rank mod visible devices; two ranks on one GPU, or launch.device=cuda without one, is
-// a DeviceError on every rank. Then each rank takes its placement (launch.bind); what stays wrong
-// is logged. Sets the thread count of LibTorch. Collective; before threads start that should
+// GPU = local rank mod visible devices; two ranks on one GPU, or
+// launch.device=cuda without one, is a DeviceError on every rank. Then each
+// rank takes its placement (launch.bind); what stays wrong is logged. Sets the
+// thread count of LibTorch. Collective; before threads start that should
 // follow.
 Device choose_device(const LaunchConfig& config, Communicator& comm);
 

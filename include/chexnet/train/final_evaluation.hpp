@@ -1,5 +1,6 @@
-// The end of a run: eval.splits scored with the weights of its best checkpoint (without one, the
-// last), predictions_<split>.csv and `final` events written. Collective.
+// The end of a run: eval.splits scored with the weights of its best checkpoint
+// (without one, the last), predictions_<split>.csv and `final` events written.
+// Collective.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 namespace chexnet {
 
 // `state` of the last step. Nothing when a stop was asked for.
-std::optional<std::vector<SplitScores>> final_evaluation(const TrainingLoop::Parts& parts,
-                                                         const TrainState& state);
+std::optional<std::vector<SplitScores>> final_evaluation(
+    const TrainingLoop::Parts& parts, const TrainState& state);
 
 }  // namespace chexnet

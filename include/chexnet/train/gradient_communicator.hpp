@@ -11,8 +11,8 @@ namespace chexnet {
 
 // For `device`: NCCL around `host` on a GPU with several ranks, else
 // `host` itself.
-std::unique_ptr<Communicator> gradient_communicator(std::unique_ptr<Communicator> host,
-                                                    const Device& device,
-                                                    const LaunchConfig& config);
+std::unique_ptr<Communicator> gradient_communicator(
+    std::unique_ptr<Communicator> host, const Device& device,
+    const LaunchConfig& config);
 
 }  // namespace chexnet

@@ -10,10 +10,14 @@
 
 namespace chexnet {
 
-// What is not asked for becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on CPU.
-Precision resolve_precision(std::optional<Precision> asked, const Device& device);
+// What is not asked for becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on
+// CPU.
+Precision resolve_precision(std::optional<Precision> asked,
+                            const Device& device);
 
-// The network a run of this config computes with: back end, precision, statistics shared by `comm`.
-NetworkOptions network_options(const Config& config, const Device& device, Communicator& comm);
+// The network a run of this config computes with: back end, precision,
+// statistics shared by `comm`.
+NetworkOptions network_options(const Config& config, const Device& device,
+                               Communicator& comm);
 
 }  // namespace chexnet

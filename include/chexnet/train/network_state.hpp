@@ -1,4 +1,5 @@
-// A network and its optimizer to and from a checkpoint folder, and from rank 0 to all ranks.
+// A network and its optimizer to and from a checkpoint folder, and from rank 0
+// to all ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +15,42 @@
 
 namespace chexnet {
 
-// The JSON text in model.safetensors' metadata: arch, findings, preprocessing, config, splits.
+// The JSON text in model.safetensors' metadata: arch, findings, preprocessing,
+// config, splits.
 std::string model_description(const Config& config, const Dataset& dataset);
 
 // model.safetensors and optimizer.safetensors into `folder`.
-void write_network(const std::filesystem::path& folder, const Parameters& parameters,
-                   const Optimizer& optimizer, std::int64_t step, const std::string& description);
+void write_network(const std::filesystem::path& folder,
+                   const Parameters& parameters, const Optimizer& optimizer,
+                   std::int64_t step, const std::string& description);
 
-// What a model file says of itself, enough to score with it wherever it is. CheckpointError when
-// it is damaged or was not written by this program.
+// What a model file says of itself, enough to score with it wherever it is.
+// CheckpointError when it is damaged or was not written by this program.
 struct ModelCard {
   std::string config;  // YAML, without places
   std::vector<std::string> findings;
 };
 ModelCard read_model_card(const std::filesystem::path& file);
 
-// Weights of a model file for inference or further training. CheckpointError when it is of another
-// network, or learnt other findings, or saw other preprocessing than `config` asks for.
+// Weights of a model file for inference or further training. CheckpointError
+// when it is of another network, or learnt other findings, or saw other
+// preprocessing than `config` asks for.
 void read_network(const std::filesystem::path& file, const Config& config,
-                  const std::vector<std::string>& findings, Parameters& parameters);
-// A resume must walk the same images: CheckpointError when the training split is another; a changed
-// table of the same images (NIH's two releases differ in labels) is a warning.
-void check_same_data(const std::filesystem::path& folder, const Dataset& dataset);
-void read_optimizer(const std::filesystem::path& folder, const Parameters& parameters,
-                    Optimizer& optimizer);
+                  const std::vector<std::string>& findings,
+                  Parameters& parameters);
+// A resume must walk the same images: CheckpointError when the training split
+// is another; a changed table of the same images (NIH's two releases differ in
+// labels) is a warning.
+void check_same_data(const std::filesystem::path& folder,
+                     const Dataset& dataset);
+void read_optimizer(const std::filesystem::path& folder,
+                    const Parameters& parameters, Optimizer& optimizer);
 
-// Parameters, running statistics and optimizer state of rank 0 on every rank, then a check by hash
-// that all are equal (DeviceError when not). `optimizer` may be null.
-void broadcast_from_rank_0(Communicator& comm, Parameters& parameters, Optimizer* optimizer);
+// Parameters, running statistics and optimizer state of rank 0 on every rank,
+// then a check by hash that all are equal (DeviceError when not). `optimizer`
+// may be null.
+void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
+                           Optimizer* optimizer);
 std::string parameters_sha256(const Parameters& parameters);
 
 }  // namespace chexnet

@@ -1,4 +1,5 @@
-// What the parts of a run share, by reference: whoever makes it keeps all of it alive.
+// What the parts of a run share, by reference: whoever makes it keeps all of it
+// alive.
 #pragma once
 
 #include "chexnet/comm/communicator.hpp"

@@ -9,8 +9,8 @@
 
 namespace chexnet {
 
-// For people: the head of the log and of the report. `weights`: where the first ones came from;
-// `engine`: what computes.
+// For people: the head of the log and of the report. `weights`: where the first
+// ones came from; `engine`: what computes.
 Rows settings_table(const TrainingContext& run, const std::string& weights,
                     const std::string& engine);
 

@@ -1,5 +1,6 @@
-// The rates that tell what limits a run (run/diagnosis.hpp), measured on this machine: the run as
-// configured, and the same with one part after another left out.
+// The rates that tell what limits a run (run/diagnosis.hpp), measured on this
+// machine: the run as configured, and the same with one part after another left
+// out.
 #pragma once
 
 #include <functional>
@@ -24,9 +25,10 @@ struct StageMeasurement {
   int workers = 1;  // loader threads of the run as configured
 };
 
-// Trains at rate 0, so running statistics and the optimizer's state move and weights do not.
-// Collective: ranks compute in step; the rates are this rank's, of computing those of the slowest.
-// The training split is not empty.
-StageMeasurement measure_stages(const RunContext& run, const StageRateOptions& options);
+// Trains at rate 0, so running statistics and the optimizer's state move and
+// weights do not. Collective: ranks compute in step; the rates are this rank's,
+// of computing those of the slowest. The training split is not empty.
+StageMeasurement measure_stages(const RunContext& run,
+                                const StageRateOptions& options);
 
 }  // namespace chexnet

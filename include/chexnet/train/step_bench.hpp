@@ -1,5 +1,6 @@
-// How fast a training step is, on made-up images: whole, and with ranks what communication costs
-// of it. Times are of this rank, in milliseconds, one for each step after the warm-up.
+// How fast a training step is, on made-up images: whole, and with ranks what
+// communication costs of it. Times are of this rank, in milliseconds, one for
+// each step after the warm-up.
 #pragma once
 
 #include <functional>
@@ -25,13 +26,16 @@ struct StepBenchTimes {
 
   std::vector<double> step_ms;
   double cpu_s_per_step = 0;  // of all threads, warm-up included
-  double first_step_s = 0;    // from the start of the process to the end of the first step
+  double first_step_s =
+      0;  // from the start of the process to the end of the first step
 
   // Of several ranks; empty for one.
-  std::vector<double> silent_ms;     // the step without communication
-  std::vector<double> allreduce_ms;  // all-reduce of all gradients, nobody computing
-  // What the latest rank still waited for gradients after backward: early ranks also wait for late
-  // ones, so this alone is communication. With the warm-up's.
+  std::vector<double> silent_ms;  // the step without communication
+  std::vector<double>
+      allreduce_ms;  // all-reduce of all gradients, nobody computing
+  // What the latest rank still waited for gradients after backward: early ranks
+  // also wait for late ones, so this alone is communication. With the
+  // warm-up's.
   std::vector<double> exposed_ms;
   // How much of the all-reduce backward hides, 0..1.
   double hidden_fraction() const;
@@ -58,7 +62,8 @@ class StepBench {
  private:
   TrainStep::Result compute(TrainStep& step);
   // Each of `actions` once a round, in turn: [action][round].
-  std::vector<std::vector<double>> time_in_turn(const std::vector<std::function<void()>>& actions);
+  std::vector<std::vector<double>> time_in_turn(
+      const std::vector<std::function<void()>>& actions);
 
   Network& network_;
   Communicator& comm_;

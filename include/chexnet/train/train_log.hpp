@@ -1,4 +1,5 @@
-// What a run reports every run.log_every steps: a `train` line of metrics, and the progress line.
+// What a run reports every run.log_every steps: a `train` line of metrics, and
+// the progress line.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,8 +38,8 @@ class TrainLog {
   // Sums since the last line.
   struct Interval {
     at::Tensor loss;
-    double labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0, start_s = 0,
-           gradient_norm = 0;
+    double labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0,
+           start_s = 0, gradient_norm = 0;
     std::int64_t steps = 0;
     std::uint64_t stalls_before = 0;
   };
@@ -49,7 +50,8 @@ class TrainLog {
   double batch_;
   Progress progress_;
   Interval interval_;
-  std::uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
+  std::uint64_t stalls_ =
+      0;  // so far, of the rank that had most in each interval
   std::int64_t start_step_ = 0, total_steps_ = 0;
   double start_s_ = 0, images_per_s_ = 0;
 };

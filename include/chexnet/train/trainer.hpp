@@ -1,5 +1,6 @@
-// The whole of a training run on one rank: set-up from config, the loop over steps with evaluations
-// and checkpoints at epoch ends, the final evaluation and report.
+// The whole of a training run on one rank: set-up from config, the loop over
+// steps with evaluations and checkpoints at epoch ends, the final evaluation
+// and report.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,10 @@ struct TrainOutcome {
   ExitCode code = ExitCode::kDone;
   std::string run_folder;
   std::int64_t step = 0;
-  double images_per_s = 0;           // over the training loop
-  std::uint64_t peak_bytes = 0;      // largest resident set of any rank
-  std::vector<SplitScores> results;  // of eval.splits; empty when stopped or complete before
+  double images_per_s = 0;       // over the training loop
+  std::uint64_t peak_bytes = 0;  // largest resident set of any rank
+  std::vector<SplitScores>
+      results;  // of eval.splits; empty when stopped or complete before
   double train_s = 0, evaluate_s = 0;
   bool was_complete = false;  // by an earlier start; nothing was done
 };
@@ -37,7 +39,8 @@ struct TrainRequest {
   std::function<void(const std::filesystem::path& folder)> folder_taken;
 };
 
-// ConfigError where `batch` images cannot be shared by ranks x train.accumulate.
+// ConfigError where `batch` images cannot be shared by ranks x
+// train.accumulate.
 void check_batch(const TrainConfig& config, std::int64_t batch, int ranks);
 
 // Collective: call on every rank with the same arguments.

@@ -1,10 +1,11 @@
-// The loop over steps: next batch, one agreement of all ranks, step, metrics; checkpoint,
-// evaluation and schedule at epoch ends. Returns when the last step is done or a stop was asked
-// for. Collective.
+// The loop over steps: next batch, one agreement of all ranks, step, metrics;
+// checkpoint, evaluation and schedule at epoch ends. Returns when the last step
+// is done or a stop was asked for. Collective.
 //
-// A checkpoint comes before the evaluation of its weights, which may outlast the job; what the
-// evaluation finds is written into the checkpoint's state afterwards. So a run that was stopped or
-// killed inside an evaluation loses no step: a resume scores the same weights first.
+// A checkpoint comes before the evaluation of its weights, which may outlast
+// the job; what the evaluation finds is written into the checkpoint's state
+// afterwards. So a run that was stopped or killed inside an evaluation loses no
+// step: a resume scores the same weights first.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ class TrainingLoop {
   Agreement agree(const Batch& batch);
   // One step, and what counts it. Returns the rate it was made with.
   double step_on(const Batch& batch, double labeled);
-  // What follows a step: lines, evaluation, checkpoint. False as end_of_epoch().
+  // What follows a step: lines, evaluation, checkpoint. False as
+  // end_of_epoch().
   bool after_step(const Loader& loader, double lr);
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
@@ -69,7 +71,7 @@ class TrainingLoop {
   TrainStep& step_;
   TrainState state_;
   std::int64_t total_steps_ = 0;
-  std::uint64_t images_ = 0;             // of an epoch; once run() knows the rows
+  std::uint64_t images_ = 0;  // of an epoch; once run() knows the rows
   std::optional<DamageCounter> damage_;  // the same
   TrainLog log_;
   RunWatch watch_;

@@ -1,4 +1,5 @@
-// Why a run fails, and through which ranks: decided from what every rank last said of itself. Pure.
+// Why a run fails, and through which ranks: decided from what every rank last
+// said of itself. Pure.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ const char* cause_name(FailureCause cause);  // "died", "cut off", …
 struct Failure {
   FailureCause cause;
   std::vector<int> ranks;  // that it fails through; all for kNetwork
-  int exit_code() const;   // 5 for a death or a lost host, 7 for what only hangs
+  int exit_code() const;  // 5 for a death or a lost host, 7 for what only hangs
 };
 
 struct WatchTimeouts {
@@ -39,12 +40,15 @@ struct WatchTimeouts {
   double silence_s = 60;      // longest silence of a rank or a host
 };
 
-// In this order: a process that is gone; a host that is silent; a rank whose threads do not run;
-// ranks that let the others wait in a collective; a collective all ranks wait in.
+// In this order: a process that is gone; a host that is silent; a rank whose
+// threads do not run; ranks that let the others wait in a collective; a
+// collective all ranks wait in.
 std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                                       const WatchTimeouts& timeouts);
 
-// "Rank 3 on node2 (Tesla V100) stopped answering 5.1 s ago during backward of step 812".
-std::string failure_text(const Failure& failure, const std::vector<RankView>& ranks);
+// "Rank 3 on node2 (Tesla V100) stopped answering 5.1 s ago during backward of
+// step 812".
+std::string failure_text(const Failure& failure,
+                         const std::vector<RankView>& ranks);
 
 }  // namespace chexnet

@@ -1,6 +1,7 @@
-// What every rank of a host is doing, in memory they share: one slot each, written by its owner,
-// read by all. The memory has a random name until all ranks have opened it, and none from then on:
-// it goes away with the last process, however that ends, and no later run can find it.
+// What every rank of a host is doing, in memory they share: one slot each,
+// written by its owner, read by all. The memory has a random name until all
+// ranks have opened it, and none from then on: it goes away with the last
+// process, however that ends, and no later run can find it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The ranks of one host, as the watchdog of one of them sees and steers them. Shared memory in a
-// run (heartbeat_table.hpp), plain values in tests.
+// The ranks of one host, as the watchdog of one of them sees and steers them.
+// Shared memory in a run (heartbeat_table.hpp), plain values in tests.
 #pragma once
 
 #include "chexnet/watch/failure_detector.hpp"

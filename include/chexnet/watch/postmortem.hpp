@@ -1,4 +1,5 @@
-// postmortem.json of a run folder: why a run aborted, what each rank was doing, how to continue.
+// postmortem.json of a run folder: why a run aborted, what each rank was doing,
+// how to continue.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,10 @@ struct PostMortem {
 
 std::string postmortem_json(const PostMortem& report);
 // Replaces an older one. CheckpointError when it cannot be written.
-void write_postmortem(const std::filesystem::path& run_folder, const PostMortem& report);
-// At the start of a resumed run: the report of the one before becomes postmortem-1.json, -2, …
+void write_postmortem(const std::filesystem::path& run_folder,
+                      const PostMortem& report);
+// At the start of a resumed run: the report of the one before becomes
+// postmortem-1.json, -2, …
 void put_postmortem_aside(const std::filesystem::path& run_folder);
 
 struct PostMortemNote {
@@ -35,7 +38,8 @@ struct PostMortemNote {
   std::int64_t step = 0;  // of the first rank that failed
 };
 // Nothing when there is none.
-std::optional<PostMortemNote> read_postmortem(const std::filesystem::path& run_folder);
+std::optional<PostMortemNote> read_postmortem(
+    const std::filesystem::path& run_folder);
 
 // Name of what checkpoints/last points to; empty when there is none.
 std::string last_checkpoint(const std::filesystem::path& run_folder);

@@ -1,6 +1,6 @@
-// A rank that is slower than the others for long enough, and why. Pure. In data-parallel training
-// everybody waits for the slowest, so what counts is a rank's own time per step: all but waiting
-// for others.
+// A rank that is slower than the others for long enough, and why. Pure. In
+// data-parallel training everybody waits for the slowest, so what counts is a
+// rank's own time per step: all but waiting for others.
 #pragma once
 
 #include <deque>
@@ -11,18 +11,19 @@ namespace chexnet {
 
 // Of one rank over a window of steps; seconds are medians of a step.
 struct RankPace {
-  double own_s = 0;   // computing and waiting for data
-  double data_s = 0;  // of that, waiting for data
-  double cpu_fraction =
-      1;                 // CPU time used of what its threads could in that time (CPU runs); 1 = all
-  double throttled = 0;  // 1: its GPU's clock was held down
+  double own_s = 0;         // computing and waiting for data
+  double data_s = 0;        // of that, waiting for data
+  double cpu_fraction = 1;  // CPU time used of what its threads could in that
+                            // time (CPU runs); 1 = all
+  double throttled = 0;     // 1: its GPU's clock was held down
 };
 
 class StragglerWatch {
  public:
-  // Over the last `windows` the mean ratio of a rank's own time to the median of the others must
-  // reach `ratio`, and all windows but one `each`: a disturbance of moments, on either side,
-  // neither makes nor hides a straggler. It has recovered below `recovered`.
+  // Over the last `windows` the mean ratio of a rank's own time to the median
+  // of the others must reach `ratio`, and all windows but one `each`: a
+  // disturbance of moments, on either side, neither makes nor hides a
+  // straggler. It has recovered below `recovered`.
   struct Options {
     double ratio = 1.35, each = 1.2, recovered = 1.15;
     double least_excess_s = 1e-3;  // smaller differences are noise of the clock
@@ -35,7 +36,8 @@ class StragglerWatch {
     double ratio = 0, own_s = 0, others_s = 0;
     std::string cause;
   };
-  // `paces` by rank. Returns those that just became stragglers; one that recovered may again.
+  // `paces` by rank. Returns those that just became stragglers; one that
+  // recovered may again.
   std::vector<Alarm> add(const std::vector<RankPace>& paces);
 
  private:

@@ -1,12 +1,14 @@
-// Names the rank that hangs, dies or is cut off, and ends the run in time, whatever MPI does.
+// Names the rank that hangs, dies or is cut off, and ends the run in time,
+// whatever MPI does.
 //
-// A thread in every rank shows, through memory its host's ranks share, that the process runs and
-// what it does. The first running rank of each host reports its host by TCP to two observers: rank
-// 0, and a rank of another host (else rank 1), so that rank 0 can be named too. An observer that
-// finds a failure (failure_detector.hpp) writes postmortem.json, prints one sentence and has every
-// rank it reaches end; a host that no observer answers ends itself. Ranks end by _exit, because the
-// main thread may be inside MPI; a launcher that then hangs (mpirun does when a link is cut) is
-// killed.
+// A thread in every rank shows, through memory its host's ranks share, that the
+// process runs and what it does. The first running rank of each host reports
+// its host by TCP to two observers: rank 0, and a rank of another host (else
+// rank 1), so that rank 0 can be named too. An observer that finds a failure
+// (failure_detector.hpp) writes postmortem.json, prints one sentence and has
+// every rank it reaches end; a host that no observer answers ends itself. Ranks
+// end by _exit, because the main thread may be inside MPI; a launcher that then
+// hangs (mpirun does when a link is cut) is killed.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +30,8 @@ class Watchdog {
   };
   // Collective. `profiler` must outlive it.
   Watchdog(Communicator& comm, Profiler& profiler, Options options);
-  // Says that this rank ended in order (also while an exception passes: its message explains).
+  // Says that this rank ended in order (also while an exception passes: its
+  // message explains).
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

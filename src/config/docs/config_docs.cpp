@@ -1,5 +1,6 @@
 // Prints docs/config.md without the rest of the program:
-//   ninja -C build/release config_docs && build/release/config_docs > docs/config.md
+//   ninja -C build/release config_docs && build/release/config_docs >
+//   docs/config.md
 #include <iostream>
 
 #include "chexnet/config/options.hpp"

@@ -2,6 +2,8 @@
 
 namespace chexnet {
 
-void avx512bf16_kernels(KernelSet& set) { set.bf16 = make_kernels<Bf16, true>("avx512bf16"); }
+void avx512bf16_kernels(KernelSet& set) {
+  set.bf16 = make_kernels<Bf16, true>("avx512bf16");
+}
 
 }  // namespace chexnet

@@ -1,5 +1,6 @@
-// What happens to a group of up to 14 pixels x 32 outputs as it leaves the registers: stored with
-// the statistics of its channels, or, in backward, sent through ReLU with BatchNorm's two sums.
+// What happens to a group of up to 14 pixels x 32 outputs as it leaves the
+// registers: stored with the statistics of its channels, or, in backward, sent
+// through ReLU with BatchNorm's two sums.
 #pragma once
 
 #include "multiply.hpp"
@@ -8,8 +9,9 @@
 namespace chexnet {
 namespace {
 
-// Sums of values v - shift for one vector of channels, brought back to sums of v in double. The
-// shift, any value of the channel, keeps digits where the mean is large against the deviation.
+// Sums of values v - shift for one vector of channels, brought back to sums of
+// v in double. The shift, any value of the channel, keeps digits where the mean
+// is large against the deviation.
 template <class A>
 struct ShiftedSums {
   static constexpr int L = kLanes<A>;
@@ -34,7 +36,8 @@ struct ShiftedSums {
 };
 
 template <class S, class A = Accumulator<S>>
-void store_group(const A* group, int rows, S* out, std::int64_t pitch, Moments moments) {
+void store_group(const A* group, int rows, S* out, std::int64_t pitch,
+                 Moments moments) {
   for (int c = 0; c < kOutputs; c += kLanes<A>) {
     ShiftedSums<A> sums(as_stored<S>(load(group + c)));
     for (int r = 0; r < rows; ++r) {
@@ -69,7 +72,8 @@ struct EpilogueLane {
         d(epilogue.d + channel) {}
   // Gradient dy of the normalized value at `pixel`; returns that value.
   template <AccumulateMode How>
-  CHEXNET_INLINE Vec<A> pass(const GradientEpilogue<S>& epilogue, std::int64_t pixel, Vec<A> dy) {
+  CHEXNET_INLINE Vec<A> pass(const GradientEpilogue<S>& epilogue,
+                             std::int64_t pixel, Vec<A> dy) {
     const Vec<A> value = load(x + pixel * epilogue.map.pitch);
     const Vec<A> before = value * scale + shift;
     S* to = d + pixel * epilogue.d_pitch;

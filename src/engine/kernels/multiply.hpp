@@ -1,5 +1,6 @@
-// The multiply-accumulate loops all convolutions end in. Accumulators stay in registers: 14 pixels
-// x 32 outputs under AVX-512 (28 of 32 registers), 6 x 2 vectors elsewhere (12 of 16).
+// The multiply-accumulate loops all convolutions end in. Accumulators stay in
+// registers: 14 pixels x 32 outputs under AVX-512 (28 of 32 registers), 6 x 2
+// vectors elsewhere (12 of 16).
 #pragma once
 
 #include <algorithm>
@@ -19,16 +20,18 @@ constexpr int kHalfGroup = 7;
 template <bool Pair, class V>
 CHEXNET_INLINE V multiply_add(V sum, V a, V b) {
 #if defined(__AVX512BF16__)
-  if constexpr (Pair) return (V)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+  if constexpr (Pair)
+    return (V)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 #endif
   return a * b + sum;
 }
 
-// out[r][32] = sum over blocks of 16 units; row r's units are at a + offsets[block] + r * Step.
+// out[r][32] = sum over blocks of 16 units; row r's units are at a +
+// offsets[block] + r * Step.
 template <class A, bool Pair, int Step, int Rows>
-__attribute__((noinline)) void multiply_tile(const A* __restrict a,
-                                             const std::int64_t* __restrict offsets, int blocks,
-                                             const A* __restrict weights, A* __restrict out) {
+__attribute__((noinline)) void multiply_tile(
+    const A* __restrict a, const std::int64_t* __restrict offsets, int blocks,
+    const A* __restrict weights, A* __restrict out) {
   constexpr int L = kLanes<A>;
   for (int column = 0; column < kOutputs; column += kTileVectors * L) {
     Vec<A> sum[Rows][kTileVectors] = {};
@@ -43,7 +46,9 @@ __attribute__((noinline)) void multiply_tile(const A* __restrict a,
         b += kOutputs;
 #pragma GCC unroll 14
         for (int r = 0; r < Rows; ++r) {
-          const Vec<A> v = splat(r < kHalfGroup ? p[r * Step + k] : q[(r - kHalfGroup) * Step + k]);
+          const Vec<A> v =
+              splat(r < kHalfGroup ? p[r * Step + k]
+                                   : q[(r - kHalfGroup) * Step + k]);
           sum[r][0] = multiply_add<Pair>(sum[r][0], v, b0);
           sum[r][1] = multiply_add<Pair>(sum[r][1], v, b1);
         }
@@ -62,7 +67,8 @@ using MultiplyTile = void (*)(const A*, const std::int64_t*, int, const A*, A*);
 
 template <class A, bool Pair, int Step, int... Rows>
 MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
-  static constexpr MultiplyTile<A> kTable[] = {multiply_tile<A, Pair, Step, Rows + 1>...};
+  static constexpr MultiplyTile<A> kTable[] = {
+      multiply_tile<A, Pair, Step, Rows + 1>...};
   return kTable[rows - 1];
 }
 
@@ -71,13 +77,15 @@ template <class A, bool Pair>
 double fma_loop(int rounds) {
   constexpr int kSums = kTileRows * kTileVectors;
   Vec<A> sums[kSums] = {}, factors[2] = {};
-  // Hides that the values are known and equal, of which the compiler would otherwise make use.
+  // Hides that the values are known and equal, of which the compiler would
+  // otherwise make use.
 #pragma GCC unroll 28
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+v"(sums[i]));
   for (int r = 0; r < rounds; ++r) {
     asm volatile("" : "+v"(factors[0]), "+v"(factors[1]));
 #pragma GCC unroll 28
-    for (int i = 0; i < kSums; ++i) sums[i] = multiply_add<Pair>(sums[i], factors[0], factors[1]);
+    for (int i = 0; i < kSums; ++i)
+      sums[i] = multiply_add<Pair>(sums[i], factors[0], factors[1]);
   }
 #pragma GCC unroll 28
   for (int i = 0; i < kSums; ++i) asm volatile("" : : "v"(sums[i]));
@@ -86,8 +94,9 @@ double fma_loop(int rounds) {
 
 // Any `rows` <= 14.
 template <class A, bool Pair, int Step = kBlock>
-CHEXNET_INLINE void multiply_group(const A* a, const std::int64_t* offsets, int blocks,
-                                   const A* weights, int rows, A* out) {
+CHEXNET_INLINE void multiply_group(const A* a, const std::int64_t* offsets,
+                                   int blocks, const A* weights, int rows,
+                                   A* out) {
   for (int r = 0; r < rows; r += kTileRows)
     tile_of<A, Pair, Step>(std::min(kTileRows, rows - r),
                            std::make_integer_sequence<int, kTileRows>())(
@@ -107,7 +116,9 @@ struct BlockOffsets {
 class Prefetcher {
  public:
   Prefetcher(const NextRows& next, int portions)
-      : at_(static_cast<const char*>(next.at)), pitch_(next.pitch_bytes), row_(next.row_bytes) {
+      : at_(static_cast<const char*>(next.at)),
+        pitch_(next.pitch_bytes),
+        row_(next.row_bytes) {
     const std::int64_t lines = next.rows * ((row_ + kLine - 1) / kLine);
     left_ = lines;
     portion_ = (lines + portions - 1) / portions;
@@ -129,16 +140,21 @@ class Prefetcher {
   std::int64_t pitch_, row_, in_row_ = 0, left_ = 0, portion_ = 0;
 };
 
-// w[o][32] (+)= sum over n units of dy[u][o] * y[u][32], kGradientRows outputs at once.
+// w[o][32] (+)= sum over n units of dy[u][o] * y[u][32], kGradientRows outputs
+// at once.
 constexpr int kGradientRows = kVectorBytes == 64 ? 8 : 4;
 template <class A, bool Pair, bool Add>
-__attribute__((noinline)) void gradient_tile(const A* __restrict dy, const A* __restrict y0,
-                                             const A* __restrict y1, int n, A* __restrict w,
+__attribute__((noinline)) void gradient_tile(const A* __restrict dy,
+                                             const A* __restrict y0,
+                                             const A* __restrict y1, int n,
+                                             A* __restrict w,
                                              std::int64_t pitch) {
   constexpr int L = kLanes<A>;
   for (int column = 0; column < 2 * kBlock; column += 2 * L) {
-    // Two vectors: the two blocks side by side when a vector is a block, else within one block.
-    const A* __restrict left = L == kBlock ? y0 : (column < kBlock ? y0 : y1) + column % kBlock;
+    // Two vectors: the two blocks side by side when a vector is a block, else
+    // within one block.
+    const A* __restrict left =
+        L == kBlock ? y0 : (column < kBlock ? y0 : y1) + column % kBlock;
     const A* __restrict right = L == kBlock ? y1 : left + L;
     A* __restrict to = w + column;
     Vec<A> sum[kGradientRows][2] = {};
@@ -168,17 +184,21 @@ __attribute__((noinline)) void gradient_tile(const A* __restrict dy, const A* __
 }
 
 template <class A, bool Pair>
-void gradient_tiles(Panel<A> dy, int outputs, Panel<A> y, int channels, int units, A* w,
-                    std::int64_t pitch, bool add, NextRows next = {}, NextRows also_next = {}) {
-  Prefetcher first(next, channels / (2 * kBlock)), second(also_next, channels / (2 * kBlock));
-  const auto tile = add ? gradient_tile<A, Pair, true> : gradient_tile<A, Pair, false>;
+void gradient_tiles(Panel<A> dy, int outputs, Panel<A> y, int channels,
+                    int units, A* w, std::int64_t pitch, bool add,
+                    NextRows next = {}, NextRows also_next = {}) {
+  Prefetcher first(next, channels / (2 * kBlock)),
+      second(also_next, channels / (2 * kBlock));
+  const auto tile =
+      add ? gradient_tile<A, Pair, true> : gradient_tile<A, Pair, false>;
   const std::int64_t block = y.rows * kBlock;
   for (int c = 0; c < channels; c += 2 * kBlock) {
     first.portion();
     second.portion();
     for (int o = 0; o < outputs; o += kGradientRows)
-      tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock, y.units + (c / kBlock) * block,
-           y.units + (c / kBlock + 1) * block, units, w + o * pitch + c, pitch);
+      tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock,
+           y.units + (c / kBlock) * block, y.units + (c / kBlock + 1) * block,
+           units, w + o * pitch + c, pitch);
   }
 }
 

@@ -11,47 +11,57 @@ struct Pointwise {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
 
-  static void normalize(const FeatureMap<S>& map, const std::int64_t* pixels, int n, Panel<A> panel,
-                        std::int64_t at) {
+  static void normalize(const FeatureMap<S>& map, const std::int64_t* pixels,
+                        int n, Panel<A> panel, std::int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* x = map.x + pixels[p] * map.pitch;
       for (int c = 0; c < map.channels; c += L)
-        put_by_channels<S, Pair>(panel, at + p, c,
-                                 relu(load(x + c) * load(map.scale + c) + load(map.shift + c)));
+        put_by_channels<S, Pair>(
+            panel, at + p, c,
+            relu(load(x + c) * load(map.scale + c) + load(map.shift + c)));
     }
   }
 
-  static void normalize_pooled(const FeatureMap<S>& map, const std::int64_t* pixels, int n,
-                               std::int64_t row, Panel<A> panel, std::int64_t at) {
+  static void normalize_pooled(const FeatureMap<S>& map,
+                               const std::int64_t* pixels, int n,
+                               std::int64_t row, Panel<A> panel,
+                               std::int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* upper = map.x + pixels[p] * map.pitch;
       const S* lower = upper + row * map.pitch;
       for (int c = 0; c < map.channels; c += L) {
         const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
-        const auto value = [&](const S* x) { return relu(load(x + c) * scale + shift); };
-        const Vec<A> sum =
-            (value(upper) + value(upper + map.pitch)) + (value(lower) + value(lower + map.pitch));
+        const auto value = [&](const S* x) {
+          return relu(load(x + c) * scale + shift);
+        };
+        const Vec<A> sum = (value(upper) + value(upper + map.pitch)) +
+                           (value(lower) + value(lower + map.pitch));
         put_by_channels<S, Pair>(panel, at + p, c, sum * splat(A(0.25)));
       }
     }
   }
 
-  static CHEXNET_INLINE Vec<A> gradient_at(const GradientMap<S>& map, std::int64_t pixel, int c) {
+  static CHEXNET_INLINE Vec<A> gradient_at(const GradientMap<S>& map,
+                                           std::int64_t pixel, int c) {
     return load(map.d + pixel * map.d_pitch + c) * load(map.a + c) +
-           (load(map.x + pixel * map.x_pitch + c) * load(map.b + c) + load(map.c + c));
+           (load(map.x + pixel * map.x_pitch + c) * load(map.b + c) +
+            load(map.c + c));
   }
-  static void gradient(const GradientMap<S>& map, std::int64_t first, int n, Panel<A> by_channels,
-                       Panel<A> by_pixels) {
+  static void gradient(const GradientMap<S>& map, std::int64_t first, int n,
+                       Panel<A> by_channels, Panel<A> by_pixels) {
     for (int p = 0; p < n; ++p)
       for (int c = 0; c < map.channels; c += L) {
         const Vec<A> v = gradient_at(map, first + p, c);
         put_by_channels<S, Pair>(by_channels, p, c, v);
-        if (by_pixels.units != nullptr) put_by_pixels<S, Pair>(by_pixels, p, c, v);
+        if (by_pixels.units != nullptr)
+          put_by_pixels<S, Pair>(by_pixels, p, c, v);
       }
   }
   static void gradient_row(const GradientMap<S>& map, std::int64_t first, int n,
-                           Panel<A> by_channels, Panel<A> by_pixels, std::int64_t at) {
-    constexpr int kAhead = 12;  // pixels; a slice of a wide map is one line of each
+                           Panel<A> by_channels, Panel<A> by_pixels,
+                           std::int64_t at) {
+    constexpr int kAhead =
+        12;  // pixels; a slice of a wide map is one line of each
     for (int p = 0; p < n; ++p) {
       for (int c = 0; c < map.channels; c += 64 / static_cast<int>(sizeof(S))) {
         __builtin_prefetch(map.d + (first + p + kAhead) * map.d_pitch + c);
@@ -60,105 +70,128 @@ struct Pointwise {
       for (int c = 0; c < map.channels; c += L) {
         const Vec<A> v = gradient_at(map, first + p, c);
         put_by_channels<S, Pair>(by_channels, at + p, c, v);
-        if (by_pixels.units != nullptr) put_in_row<S, Pair>(by_pixels, at + p, c, v, 1, p == 0);
+        if (by_pixels.units != nullptr)
+          put_in_row<S, Pair>(by_pixels, at + p, c, v, 1, p == 0);
       }
     }
   }
 
-  static void multiply(Panel<A> panel, int n, int channels, const A* weights, int outputs, S* out,
-                       std::int64_t pitch, Moments moments, NextRows next) {
+  static void multiply(Panel<A> panel, int n, int channels, const A* weights,
+                       int outputs, S* out, std::int64_t pitch, Moments moments,
+                       NextRows next) {
     const int blocks = channels / kBlock / (Pair ? 2 : 1);
     const BlockOffsets offsets(blocks, panel.rows);
     alignas(64) A group[kGroup * kOutputs];
-    Prefetcher prefetcher(next, outputs / kOutputs * ((n + kGroup - 1) / kGroup));
+    Prefetcher prefetcher(next,
+                          outputs / kOutputs * ((n + kGroup - 1) / kGroup));
     for (int o = 0; o < outputs; o += kOutputs)
       for (int p = 0; p < n; p += kGroup) {
         const int rows = std::min(kGroup, n - p);
         prefetcher.portion();
-        multiply_group<A, Pair>(panel.units + p * kBlock, offsets.values, blocks,
-                                weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
-                                group);
+        multiply_group<A, Pair>(
+            panel.units + p * kBlock, offsets.values, blocks,
+            weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
+            group);
         store_group(group, rows, out + p * pitch + o, pitch, moments.from(o));
       }
   }
 
   template <AccumulateMode How>
-  static void back_group(const A* group, int rows, const GradientEpilogue<S>& epilogue, int channel,
-                         const std::int64_t* pixels, Panel<A> y, std::int64_t at) {
+  static void back_group(const A* group, int rows,
+                         const GradientEpilogue<S>& epilogue, int channel,
+                         const std::int64_t* pixels, Panel<A> y,
+                         std::int64_t at) {
     for (int c = 0; c < kOutputs; c += L) {
       EpilogueLane<S> lane(epilogue, channel + c);
       for (int r = 0; r < rows; ++r)
         put_by_pixels<S, Pair>(
             y, at + r, channel + c - epilogue.first,
-            lane.template pass<How>(epilogue, pixels[r], load(group + r * kOutputs + c)));
+            lane.template pass<How>(epilogue, pixels[r],
+                                    load(group + r * kOutputs + c)));
       lane.finish(epilogue, channel + c);
     }
   }
-  static void back_group_pooled(const A* group, int rows, const GradientEpilogue<S>& epilogue,
-                                int channel, const std::int64_t* pixels, std::int64_t row,
-                                Panel<A> y, std::int64_t at) {
+  static void back_group_pooled(const A* group, int rows,
+                                const GradientEpilogue<S>& epilogue,
+                                int channel, const std::int64_t* pixels,
+                                std::int64_t row, Panel<A> y, std::int64_t at) {
     for (int c = 0; c < kOutputs; c += L) {
       EpilogueLane<S> lane(epilogue, channel + c);
       for (int r = 0; r < rows; ++r) {
         const Vec<A> dy = load(group + r * kOutputs + c) * splat(A(0.25));
         Vec<A> sum = {};
-        for (const std::int64_t place : {std::int64_t{0}, std::int64_t{1}, row, row + 1})
-          sum += lane.template pass<AccumulateMode::kStore>(epilogue, pixels[r] + place, dy);
-        put_by_pixels<S, Pair>(y, at + r, channel + c - epilogue.first, sum * splat(A(0.25)));
+        for (const std::int64_t place :
+             {std::int64_t{0}, std::int64_t{1}, row, row + 1})
+          sum += lane.template pass<AccumulateMode::kStore>(
+              epilogue, pixels[r] + place, dy);
+        put_by_pixels<S, Pair>(y, at + r, channel + c - epilogue.first,
+                               sum * splat(A(0.25)));
       }
       lane.finish(epilogue, channel + c);
     }
   }
 
   template <class Finish>
-  static CHEXNET_INLINE void each_group(Panel<A> panel, int n, int channels, const A* weights,
+  static CHEXNET_INLINE void each_group(Panel<A> panel, int n, int channels,
+                                        const A* weights,
                                         const GradientEpilogue<S>& epilogue,
-                                        const std::int64_t* pixels, const Finish& finish) {
+                                        const std::int64_t* pixels,
+                                        const Finish& finish) {
     const int blocks = channels / kBlock / (Pair ? 2 : 1);
     const BlockOffsets offsets(blocks, panel.rows);
     alignas(64) A group[kGroup * kOutputs];
     for (int o = epilogue.first; o < epilogue.last; o += kOutputs)
       for (int p = 0; p < n; p += kGroup) {
         const int rows = std::min(kGroup, n - p);
-        for (int r = 0; r < rows; ++r) {  // what the epilogue will read arrives meanwhile
-          prefetch_outputs(epilogue.map.x + pixels[p + r] * epilogue.map.pitch + o);
+        for (int r = 0; r < rows;
+             ++r) {  // what the epilogue will read arrives meanwhile
+          prefetch_outputs(epilogue.map.x + pixels[p + r] * epilogue.map.pitch +
+                           o);
           prefetch_outputs(epilogue.d + pixels[p + r] * epilogue.d_pitch + o);
         }
-        multiply_group<A, Pair>(panel.units + p * kBlock, offsets.values, blocks,
-                                weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
-                                group);
+        multiply_group<A, Pair>(
+            panel.units + p * kBlock, offsets.values, blocks,
+            weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
+            group);
         finish(group, rows, o, p);
       }
   }
-  static void multiply_back(Panel<A> panel, int n, int channels, const A* weights,
-                            const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
-                            Panel<A> y) {
-    each_group(
-        panel, n, channels, weights, epilogue, pixels, [&](const A* group, int rows, int o, int p) {
-          switch (epilogue.accumulate) {
-            case AccumulateMode::kStore:
-              return back_group<AccumulateMode::kStore>(group, rows, epilogue, o, pixels + p, y, p);
-            case AccumulateMode::kAdd:
-              return back_group<AccumulateMode::kAdd>(group, rows, epilogue, o, pixels + p, y, p);
-            case AccumulateMode::kAddBeforeRelu:
-              return back_group<AccumulateMode::kAddBeforeRelu>(group, rows, epilogue, o,
-                                                                pixels + p, y, p);
-          }
-        });
-  }
-  static void multiply_back_pooled(Panel<A> panel, int n, int channels, const A* weights,
-                                   const GradientEpilogue<S>& epilogue, const std::int64_t* pixels,
-                                   std::int64_t row, Panel<A> y) {
+  static void multiply_back(Panel<A> panel, int n, int channels,
+                            const A* weights,
+                            const GradientEpilogue<S>& epilogue,
+                            const std::int64_t* pixels, Panel<A> y) {
     each_group(panel, n, channels, weights, epilogue, pixels,
                [&](const A* group, int rows, int o, int p) {
-                 back_group_pooled(group, rows, epilogue, o, pixels + p, row, y, p);
+                 switch (epilogue.accumulate) {
+                   case AccumulateMode::kStore:
+                     return back_group<AccumulateMode::kStore>(
+                         group, rows, epilogue, o, pixels + p, y, p);
+                   case AccumulateMode::kAdd:
+                     return back_group<AccumulateMode::kAdd>(
+                         group, rows, epilogue, o, pixels + p, y, p);
+                   case AccumulateMode::kAddBeforeRelu:
+                     return back_group<AccumulateMode::kAddBeforeRelu>(
+                         group, rows, epilogue, o, pixels + p, y, p);
+                 }
+               });
+  }
+  static void multiply_back_pooled(Panel<A> panel, int n, int channels,
+                                   const A* weights,
+                                   const GradientEpilogue<S>& epilogue,
+                                   const std::int64_t* pixels, std::int64_t row,
+                                   Panel<A> y) {
+    each_group(panel, n, channels, weights, epilogue, pixels,
+               [&](const A* group, int rows, int o, int p) {
+                 back_group_pooled(group, rows, epilogue, o, pixels + p, row, y,
+                                   p);
                });
   }
 
-  static void weight_gradient(Panel<A> dy, int outputs, Panel<A> y, int channels, int n, A* w,
-                              std::int64_t pitch, bool add, NextRows next, NextRows also_next) {
-    gradient_tiles<A, Pair>(dy, outputs, y, channels, Pair ? (n + 1) / 2 : n, w, pitch, add, next,
-                            also_next);
+  static void weight_gradient(Panel<A> dy, int outputs, Panel<A> y,
+                              int channels, int n, A* w, std::int64_t pitch,
+                              bool add, NextRows next, NextRows also_next) {
+    gradient_tiles<A, Pair>(dy, outputs, y, channels, Pair ? (n + 1) / 2 : n, w,
+                            pitch, add, next, also_next);
   }
 };
 

@@ -1,6 +1,7 @@
-// One native vector of the instruction set this file is compiled for: 64 bytes under AVX-512, 32
-// under AVX2, 16 otherwise (SSE2, NEON), by GCC's vector extension. Everything here and in the
-// kernels has internal linkage on purpose: each instruction set compiles its own copy.
+// One native vector of the instruction set this file is compiled for: 64 bytes
+// under AVX-512, 32 under AVX2, 16 otherwise (SSE2, NEON), by GCC's vector
+// extension. Everything here and in the kernels has internal linkage on
+// purpose: each instruction set compiles its own copy.
 #pragma once
 
 #if defined(__x86_64__)
@@ -62,7 +63,8 @@ CHEXNET_INLINE Vec<A> splat(A a) {
 // Nearest bf16, ties to even, in the low half of each lane.
 CHEXNET_INLINE Vec<std::uint32_t> bf16_bits(Vec<float> v) {
 #if defined(__AVX512BF16__)
-  return (Vec<std::uint32_t>)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)v));
+  return (Vec<std::uint32_t>)_mm512_cvtepu16_epi32(
+      (__m256i)_mm512_cvtneps_pbh((__m512)v));
 #else
   Vec<std::uint32_t> u;
   std::memcpy(&u, &v, sizeof u);
@@ -74,12 +76,15 @@ CHEXNET_INLINE Vec<std::uint32_t> bf16_bits(Vec<float> v) {
 CHEXNET_INLINE Vec<float> load(const Bf16* p) {
 #if defined(__AVX512F__)
   return (Vec<float>)_mm512_slli_epi32(
-      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16);
+      _mm512_cvtepu16_epi32(
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))),
+      16);
 #else
   using Half = std::uint16_t __attribute__((vector_size(kVectorBytes / 2)));
   Half half;
   std::memcpy(&half, p, sizeof half);
-  const Vec<std::uint32_t> wide = __builtin_convertvector(half, Vec<std::uint32_t>) << 16;
+  const Vec<std::uint32_t> wide =
+      __builtin_convertvector(half, Vec<std::uint32_t>) << 16;
   Vec<float> v;
   std::memcpy(&v, &wide, sizeof v);
   return v;
@@ -87,7 +92,8 @@ CHEXNET_INLINE Vec<float> load(const Bf16* p) {
 }
 CHEXNET_INLINE void store(Bf16* p, Vec<float> v) {
 #if defined(__AVX512BF16__)
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh((__m512)v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      (__m256i)_mm512_cvtneps_pbh((__m512)v));
 #else
   using Half = std::uint16_t __attribute__((vector_size(kVectorBytes / 2)));
   const Half half = __builtin_convertvector(bf16_bits(v), Half);
@@ -109,11 +115,11 @@ template <class A>
 CHEXNET_INLINE Vec<A> load_bytes(const std::uint8_t* p) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(A) == 4)
-    return (Vec<A>)_mm512_cvtepi32_ps(
-        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+    return (Vec<A>)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   else
-    return (Vec<A>)_mm512_cvtepi32_pd(
-        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+    return (Vec<A>)_mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 #else
   Vec<A> v;
   for (int i = 0; i < kLanes<A>; ++i) v[i] = p[i];
@@ -156,24 +162,31 @@ CHEXNET_INLINE V gated(V input, V d) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(d[0]) == 4)
     return (V)_mm512_maskz_mov_ps(
-        _mm512_cmp_ps_mask((__m512)input, _mm512_setzero_ps(), _CMP_NLE_UQ), (__m512)d);
+        _mm512_cmp_ps_mask((__m512)input, _mm512_setzero_ps(), _CMP_NLE_UQ),
+        (__m512)d);
   else
     return (V)_mm512_maskz_mov_pd(
-        _mm512_cmp_pd_mask((__m512d)input, _mm512_setzero_pd(), _CMP_NLE_UQ), (__m512d)d);
+        _mm512_cmp_pd_mask((__m512d)input, _mm512_setzero_pd(), _CMP_NLE_UQ),
+        (__m512d)d);
 #else
   return input <= 0 ? V{} : d;
 #endif
 }
 
 // to[0 .. lanes) += v, in double.
-CHEXNET_INLINE void add_wide(double* to, Vec<double> v) { store(to, load(to) + v); }
+CHEXNET_INLINE void add_wide(double* to, Vec<double> v) {
+  store(to, load(to) + v);
+}
 CHEXNET_INLINE void add_wide(double* to, Vec<float> v) {
 #if defined(__AVX512F__)
   _mm512_storeu_pd(
-      to, _mm512_add_pd(_mm512_loadu_pd(to), _mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v))));
-  _mm512_storeu_pd(to + 8, _mm512_add_pd(_mm512_loadu_pd(to + 8),
-                                         _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd(
-                                             _mm512_castps_pd((__m512)v), 1)))));
+      to, _mm512_add_pd(_mm512_loadu_pd(to),
+                        _mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v))));
+  _mm512_storeu_pd(
+      to + 8,
+      _mm512_add_pd(_mm512_loadu_pd(to + 8),
+                    _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd(
+                        _mm512_castps_pd((__m512)v), 1)))));
 #else
   for (int i = 0; i < kLanes<float>; ++i) to[i] += static_cast<double>(v[i]);
 #endif

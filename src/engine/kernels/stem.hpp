@@ -1,11 +1,12 @@
-// The first layers: 7x7 convolution of stride 2 on a gray image, BN+ReLU+3x3 max-pool of stride 2;
-// and the last: BN+ReLU+mean over the map. Sums and weights of the stem are in the accumulator's
-// type for every storage type.
+// The first layers: 7x7 convolution of stride 2 on a gray image, BN+ReLU+3x3
+// max-pool of stride 2; and the last: BN+ReLU+mean over the map. Sums and
+// weights of the stem are in the accumulator's type for every storage type.
 //
-// A padded image holds two values a pixel, (gray, 1 inside the image): the three normalized
-// channels are a_c * gray + b_c inside and 0 outside, so the 3-channel convolution is one over
-// these two with weights sum a_c w_c and sum b_c w_c. One row of the kernel is 7 x 2 values, padded
-// to a block of 16 whose last two weights are zero.
+// A padded image holds two values a pixel, (gray, 1 inside the image): the
+// three normalized channels are a_c * gray + b_c inside and 0 outside, so the
+// 3-channel convolution is one over these two with weights sum a_c w_c and sum
+// b_c w_c. One row of the kernel is 7 x 2 values, padded to a block of 16 whose
+// last two weights are zero.
 #pragma once
 
 #include "epilogue.hpp"
@@ -19,23 +20,25 @@ struct Stem {
   static constexpr int L = kLanes<A>;
   static constexpr int kStep = 4;  // values between two outputs of stride 2
 
-  static void conv_row(const A* corner, std::int64_t pitch, int width, const A* weights,
-                       int outputs, S* out, Moments moments) {
+  static void conv_row(const A* corner, std::int64_t pitch, int width,
+                       const A* weights, int outputs, S* out, Moments moments) {
     alignas(64) A group[kGroup * kOutputs];
     std::int64_t offsets[7];
     for (int k = 0; k < 7; ++k) offsets[k] = k * pitch;
     for (int o = 0; o < outputs; o += kOutputs)
       for (int x = 0; x < width; x += kGroup) {
         const int n = std::min(kGroup, width - x);
-        multiply_group<A, false, kStep>(corner + x * kStep, offsets, 7, weights + o * 7 * kBlock, n,
-                                        group);
+        multiply_group<A, false, kStep>(corner + x * kStep, offsets, 7,
+                                        weights + o * 7 * kBlock, n, group);
         store_group(group, n, out + x * outputs + o, outputs, moments.from(o));
       }
   }
 
-  // Calls use(k, pixel) for the window's pixels inside the map, k = 3 * ky + kx.
+  // Calls use(k, pixel) for the window's pixels inside the map, k = 3 * ky +
+  // kx.
   template <class Use>
-  static CHEXNET_INLINE void each_in_window(int height, int width, int py, int px, const Use& use) {
+  static CHEXNET_INLINE void each_in_window(int height, int width, int py,
+                                            int px, const Use& use) {
     for (int ky = 0; ky < 3; ++ky)
       for (int kx = 0; kx < 3; ++kx) {
         const int y = 2 * py + ky - 1, x = 2 * px + kx - 1;
@@ -44,10 +47,11 @@ struct Stem {
       }
   }
 
-  // Row `py` of the pooled map. `chosen` [pooled width][channels]: the window's place of the first
-  // largest value; may be null.
-  static void pool_row(const FeatureMap<S>& map, int height, int width, int py, S* out,
-                       std::int64_t pitch, std::uint8_t* chosen, Moments moments) {
+  // Row `py` of the pooled map. `chosen` [pooled width][channels]: the window's
+  // place of the first largest value; may be null.
+  static void pool_row(const FeatureMap<S>& map, int height, int width, int py,
+                       S* out, std::int64_t pitch, std::uint8_t* chosen,
+                       Moments moments) {
     const int pooled = (width - 1) / 2 + 1;
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
@@ -56,7 +60,8 @@ struct Stem {
       for (int px = 0; px < pooled; ++px) {
         Vec<A> best = splat(A(-1)), index = {};  // below every value of a relu
         each_in_window(height, width, py, px, [&](int k, std::int64_t p) {
-          const Vec<A> v = relu(load(map.x + p * map.pitch + c) * scale + shift);
+          const Vec<A> v =
+              relu(load(map.x + p * map.pitch + c) * scale + shift);
           const auto more = !(v <= best);  // NaN wins, as in PyTorch
           best = more ? v : best;
           index = more ? splat(A(k)) : index;
@@ -65,17 +70,19 @@ struct Stem {
         store(out + px * pitch + c, v);
         if (px == 0) sums = ShiftedSums<A>(v);
         sums.add(v);
-        if (chosen != nullptr) store_bytes(chosen + px * map.channels + c, index);
+        if (chosen != nullptr)
+          store_bytes(chosen + px * map.channels + c, index);
       }
       if (moments.sum != nullptr) sums.add_to(moments, c);
     }
   }
 
   // Row `y` of the gradient of the pool's input.
-  static void scatter_row(const GradientMap<S>& pooled_gradient, std::int64_t first_pixel,
-                          int height, int width, int y, const std::uint8_t* chosen,
-                          Panel<A> panel) {
-    const int pooled = (width - 1) / 2 + 1, pooled_height = (height - 1) / 2 + 1;
+  static void scatter_row(const GradientMap<S>& pooled_gradient,
+                          std::int64_t first_pixel, int height, int width,
+                          int y, const std::uint8_t* chosen, Panel<A> panel) {
+    const int pooled = (width - 1) / 2 + 1,
+              pooled_height = (height - 1) / 2 + 1;
     for (int c = 0; c < pooled_gradient.channels; c += L) {
       A* row = panel.units + (c / kBlock) * panel.rows * kBlock + c % kBlock;
       for (int x = 0; x < width; ++x) store(row + x * kBlock, Vec<A>{});
@@ -83,26 +90,31 @@ struct Stem {
       for (int py = y / 2; py <= (y + 1) / 2 && py < pooled_height; ++py)
         for (int px = 0; px < pooled; ++px) {
           const std::int64_t at = static_cast<std::int64_t>(py) * pooled + px;
-          const Vec<A> d = Pointwise<S, false>::gradient_at(pooled_gradient, first_pixel + at, c);
-          const Vec<A> place = load_bytes<A>(chosen + at * pooled_gradient.channels + c);
+          const Vec<A> d = Pointwise<S, false>::gradient_at(
+              pooled_gradient, first_pixel + at, c);
+          const Vec<A> place =
+              load_bytes<A>(chosen + at * pooled_gradient.channels + c);
           for (int kx = 0; kx < 3; ++kx) {
             const int x = 2 * px + kx - 1;
             if (x < 0 || x >= width) continue;
-            const Vec<A> here = splat(static_cast<A>(3 * (y - 2 * py + 1) + kx));
-            store(row + x * kBlock, load(row + x * kBlock) + (place == here ? d : Vec<A>{}));
+            const Vec<A> here =
+                splat(static_cast<A>(3 * (y - 2 * py + 1) + kx));
+            store(row + x * kBlock,
+                  load(row + x * kBlock) + (place == here ? d : Vec<A>{}));
           }
         }
     }
   }
-  static void sums_row(Panel<A> panel, const FeatureMap<S>& map, const A* mean, int width,
-                       double* sum, double* product) {
+  static void sums_row(Panel<A> panel, const FeatureMap<S>& map, const A* mean,
+                       int width, double* sum, double* product) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c),
                    center = load(mean + c);
       Vec<A> s = {}, p = {};
       for (int x = 0; x < width; ++x) {
         const Vec<A> value = load(map.x + x * map.pitch + c);
-        const Vec<A> open = gated(value * scale + shift, get_by_channels(panel, x, c));
+        const Vec<A> open =
+            gated(value * scale + shift, get_by_channels(panel, x, c));
         s += open;
         p = open * (value - center) + p;
       }
@@ -110,14 +122,15 @@ struct Stem {
       add_wide(product + c, p);
     }
   }
-  static void gradient_row(Panel<A> panel, const FeatureMap<S>& map, const A* a, const A* b,
-                           const A* constant, int width) {
+  static void gradient_row(Panel<A> panel, const FeatureMap<S>& map, const A* a,
+                           const A* b, const A* constant, int width) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
       const Vec<A> va = load(a + c), vb = load(b + c), vc = load(constant + c);
       for (int x = 0; x < width; ++x) {
         const Vec<A> value = load(map.x + x * map.pitch + c);
-        const Vec<A> open = gated(value * scale + shift, get_by_channels(panel, x, c));
+        const Vec<A> open =
+            gated(value * scale + shift, get_by_channels(panel, x, c));
         put_by_channels<S, false>(panel, x, c, open * va + (value * vb + vc));
       }
     }
@@ -125,10 +138,9 @@ struct Stem {
 
   // w[o][7][16] += sum over a row of dy[x][o] * image[2x ..][16]
   static constexpr int kRows = kVectorBytes == 64 ? 4 : 1;
-  static __attribute__((noinline)) void gradient_tile(const A* __restrict dy,
-                                                      const A* __restrict corner,
-                                                      std::int64_t pitch, int width,
-                                                      A* __restrict w) {
+  static __attribute__((noinline)) void gradient_tile(
+      const A* __restrict dy, const A* __restrict corner, std::int64_t pitch,
+      int width, A* __restrict w) {
     Vec<A> sum[kRows][7];
 #pragma GCC unroll 4
     for (int o = 0; o < kRows; ++o)
@@ -150,27 +162,31 @@ struct Stem {
 #pragma GCC unroll 7
       for (int k = 0; k < 7; ++k) store(w + (o * 7 + k) * kBlock, sum[o][k]);
   }
-  static void weight_gradient_row(Panel<A> dy, const A* corner, std::int64_t pitch, int width,
-                                  int outputs, A* w) {
+  static void weight_gradient_row(Panel<A> dy, const A* corner,
+                                  std::int64_t pitch, int width, int outputs,
+                                  A* w) {
     for (int o = 0; o < outputs; o += kRows)
       for (int lane = 0; lane < kBlock; lane += L)
-        gradient_tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock, corner + lane, pitch,
-                      width, w + o * 7 * kBlock + lane);
+        gradient_tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock,
+                      corner + lane, pitch, width, w + o * 7 * kBlock + lane);
   }
 
-  static void residual(const FeatureMap<S>& main, const FeatureMap<S>& other, std::int64_t first,
-                       int n, S* out) {
+  static void residual(const FeatureMap<S>& main, const FeatureMap<S>& other,
+                       std::int64_t first, int n, S* out) {
     for (std::int64_t p = first; p < first + n; ++p)
       for (int c = 0; c < main.channels; c += L) {
         const Vec<A> a =
-            load(main.x + p * main.pitch + c) * load(main.scale + c) + load(main.shift + c);
+            load(main.x + p * main.pitch + c) * load(main.scale + c) +
+            load(main.shift + c);
         const Vec<A> b =
-            load(other.x + p * other.pitch + c) * load(other.scale + c) + load(other.shift + c);
+            load(other.x + p * other.pitch + c) * load(other.scale + c) +
+            load(other.shift + c);
         store(out + p * main.channels + c, relu(a + b));
       }
   }
-  static void residual_sums(const S* d, const S* x, int channels, const A* mean, std::int64_t first,
-                            int n, double* sum, double* product) {
+  static void residual_sums(const S* d, const S* x, int channels, const A* mean,
+                            std::int64_t first, int n, double* sum,
+                            double* product) {
     for (int c = 0; c < channels; c += L) {
       const Vec<A> center = load(mean + c);
       Vec<A> s = {}, p = {};
@@ -185,7 +201,8 @@ struct Stem {
   }
 
   // features[c] = mean over `pixels` pixels from `first` of the normalized map.
-  static void mean(const FeatureMap<S>& map, std::int64_t first, int pixels, A* features) {
+  static void mean(const FeatureMap<S>& map, std::int64_t first, int pixels,
+                   A* features) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
       Vec<A> sum = {};
@@ -198,7 +215,8 @@ struct Stem {
                         const GradientEpilogue<S>& epilogue) {
     for (int c = epilogue.first; c < epilogue.last; c += L) {
       EpilogueLane<S> lane(epilogue, c);
-      const Vec<A> d = load(dfeatures + c) * splat(A(1) / static_cast<A>(pixels));
+      const Vec<A> d =
+          load(dfeatures + c) * splat(A(1) / static_cast<A>(pixels));
       for (int p = 0; p < pixels; ++p)
         lane.template pass<AccumulateMode::kStore>(epilogue, first + p, d);
       lane.finish(epilogue, c);

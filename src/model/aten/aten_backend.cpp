@@ -9,13 +9,15 @@
 namespace chexnet {
 namespace {
 
-std::unique_ptr<Backbone> make_backbone(const LayerContext& context, const NetworkSpec& spec) {
+std::unique_ptr<Backbone> make_backbone(const LayerContext& context,
+                                        const NetworkSpec& spec) {
   if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family))
     return make_densenet(context, *dense);
   return make_resnet(context, std::get<ResNetSpec>(spec.family));
 }
 
-// PyTorch's fp64 convolutions know only NCHW; elsewhere channels-last is faster on CPU and GPU.
+// PyTorch's fp64 convolutions know only NCHW; elsewhere channels-last is faster
+// on CPU and GPU.
 at::MemoryFormat memory_format_of(Precision precision) {
   return precision == Precision::kFp64 ? at::MemoryFormat::Contiguous
                                        : at::MemoryFormat::ChannelsLast;
@@ -25,32 +27,41 @@ class AtenBackend final : public Backend {
  public:
   explicit AtenBackend(const BackendContext& context)
       : options_(context.options),
-        layers_{context.parameters, options_.sync_batchnorm, memory_format_of(options_.precision)},
+        layers_{context.parameters, options_.sync_batchnorm,
+                memory_format_of(options_.precision)},
         backbone_(make_backbone(layers_, context.spec)),
         classifier_(layers_, context.spec.head.name),
         mean_(per_channel(options_.mean)),
         std_(per_channel(options_.std)) {}
 
-  at::Tensor forward(const at::Tensor& images, Mode mode, const MicroBatch& micro_batch) override {
+  at::Tensor forward(const at::Tensor& images, Mode mode,
+                     const MicroBatch& micro_batch) override {
     assert(images.dim() == 4 && images.size(1) == 1);
-    const Mode backbone_mode = options_.freeze_backbone ? Mode::kInference : mode;
-    const at::Tensor features =
-        backbone_->forward(normalize(images), ForwardPass{backbone_mode, micro_batch});
+    const Mode backbone_mode =
+        options_.freeze_backbone ? Mode::kInference : mode;
+    const at::Tensor features = backbone_->forward(
+        normalize(images), ForwardPass{backbone_mode, micro_batch});
     return classifier_.forward(features, mode);
   }
 
-  void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) override {
+  void backward(const at::Tensor& dlogits,
+                const MicroBatch& micro_batch) override {
     const at::Tensor dfeatures = classifier_.backward(dlogits, micro_batch);
     if (!options_.freeze_backbone) backbone_->backward(dfeatures, micro_batch);
   }
 
-  std::optional<std::size_t> planned_bytes(std::int64_t, std::int64_t) override {
+  std::optional<std::size_t> planned_bytes(std::int64_t,
+                                           std::int64_t) override {
     return std::nullopt;
   }
-  std::string description(std::int64_t, std::int64_t) override { return "ATen's operators"; }
+  std::string description(std::int64_t, std::int64_t) override {
+    return "ATen's operators";
+  }
   bool depends_on_threads() const override { return true; }
   // No operator calls back, so there is no tick and no time by layer.
-  void attach(const Attachments& attachments) override { profiler_ = attachments.profiler; }
+  void attach(const Attachments& attachments) override {
+    profiler_ = attachments.profiler;
+  }
 
  private:
   at::Tensor per_channel(const std::vector<double>& values) const {
@@ -60,12 +71,14 @@ class AtenBackend final : public Backend {
   }
 
   at::Tensor on_device(const at::Tensor& images) const {
-    const Profiler::Span span(options_.device.is_cpu() ? nullptr : profiler_, Phase::kCopy);
+    const Profiler::Span span(options_.device.is_cpu() ? nullptr : profiler_,
+                              Phase::kCopy);
     return images.to(options_.device);
   }
 
   at::Tensor normalize(const at::Tensor& images) const {
-    const at::Tensor gray = on_device(images).to(mean_.scalar_type()).div_(255.0);
+    const at::Tensor gray =
+        on_device(images).to(mean_.scalar_type()).div_(255.0);
     return ((gray - mean_) / std_)
         .to(compute_type(options_.precision))
         .contiguous(layers_.memory_format);

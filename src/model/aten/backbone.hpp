@@ -1,5 +1,5 @@
-// The convolutional part of a network on ATen's operators: images [N,3,H,W] -> features [N,C,h,w],
-// ready for the classifier head.
+// The convolutional part of a network on ATen's operators: images [N,3,H,W] ->
+// features [N,C,h,w], ready for the classifier head.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,9 @@ class Backbone {
   virtual void backward(const at::Tensor& dy, const MicroBatch& part) = 0;
 };
 
-std::unique_ptr<Backbone> make_densenet(const LayerContext& context, const DenseNetSpec& spec);
-std::unique_ptr<Backbone> make_resnet(const LayerContext& context, const ResNetSpec& spec);
+std::unique_ptr<Backbone> make_densenet(const LayerContext& context,
+                                        const DenseNetSpec& spec);
+std::unique_ptr<Backbone> make_resnet(const LayerContext& context,
+                                      const ResNetSpec& spec);
 
 }  // namespace chexnet

@@ -35,8 +35,8 @@ class DenseLayer {
 // Each layer sees the features of all before it.
 class DenseBlock {
  public:
-  DenseBlock(const LayerContext& c, const std::string& name, std::int64_t in, int layers,
-             const DenseNetSpec& spec)
+  DenseBlock(const LayerContext& c, const std::string& name, std::int64_t in,
+             int layers, const DenseNetSpec& spec)
       : context_(c), in_(in), growth_(spec.growth) {
     layers_.reserve(static_cast<std::size_t>(layers));
     for (int i = 0; i < layers; ++i)
@@ -49,15 +49,18 @@ class DenseBlock {
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
     std::vector<at::Tensor> features = {x};
     for (auto& layer : layers_)
-      features.push_back(layer.forward(features.size() == 1 ? x : at::cat(features, 1), pass));
+      features.push_back(
+          layer.forward(features.size() == 1 ? x : at::cat(features, 1), pass));
     return at::cat(features, 1);
   }
-  // One gradient buffer for the block; each layer adds what its inputs contributed.
+  // One gradient buffer for the block; each layer adds what its inputs
+  // contributed.
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
     at::Tensor gradient = dy.clone(context_.memory_format);
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const std::int64_t before = in_ + static_cast<std::int64_t>(i) * growth_;
-      const at::Tensor own = gradient.narrow(1, before, growth_).contiguous(context_.memory_format);
+      const at::Tensor own = gradient.narrow(1, before, growth_)
+                                 .contiguous(context_.memory_format);
       gradient.narrow(1, 0, before).add_(layers_[i].backward(own, part));
     }
     return gradient.narrow(1, 0, in_).contiguous(context_.memory_format);
@@ -108,8 +111,10 @@ class DenseNet final : public Backbone {
     }
   }
 
-  at::Tensor forward(const at::Tensor& images, const ForwardPass& pass) override {
-    at::Tensor x = pool0_.forward(norm0_.forward(conv0_.forward(images, pass), pass), pass);
+  at::Tensor forward(const at::Tensor& images,
+                     const ForwardPass& pass) override {
+    at::Tensor x = pool0_.forward(
+        norm0_.forward(conv0_.forward(images, pass), pass), pass);
     for (std::size_t b = 0; b < 4; ++b) {
       x = blocks_[b].forward(x, pass);
       if (b < 3) x = transitions_[b].forward(x, pass);
@@ -122,7 +127,8 @@ class DenseNet final : public Backbone {
       if (b < 3) gradient = transitions_[b].backward(gradient, part);
       gradient = blocks_[b].backward(gradient, part);
     }
-    conv0_.backward_weight(norm0_.backward(pool0_.backward(gradient), part), part);
+    conv0_.backward_weight(norm0_.backward(pool0_.backward(gradient), part),
+                           part);
   }
 
  private:
@@ -136,7 +142,8 @@ class DenseNet final : public Backbone {
 
 }  // namespace
 
-std::unique_ptr<Backbone> make_densenet(const LayerContext& context, const DenseNetSpec& spec) {
+std::unique_ptr<Backbone> make_densenet(const LayerContext& context,
+                                        const DenseNetSpec& spec) {
   return std::make_unique<DenseNet>(context, spec);
 }
 

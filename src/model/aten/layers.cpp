@@ -16,8 +16,10 @@ constexpr std::array<std::int64_t, 3> kBatchAndMap = {0, 2, 3};
 
 // Sums over all ranks of two per-channel tensors, in double.
 void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b) {
-  const at::Tensor sums = at::stack({a, b}).to(at::kCPU, at::kDouble).contiguous();
-  comm.all_reduce(std::span(sums.data_ptr<double>(), static_cast<std::size_t>(sums.numel())),
+  const at::Tensor sums =
+      at::stack({a, b}).to(at::kCPU, at::kDouble).contiguous();
+  comm.all_reduce(std::span(sums.data_ptr<double>(),
+                            static_cast<std::size_t>(sums.numel())),
                   ReduceOp::kSum);
   const at::Tensor back = sums.to(a.device());
   a = back.select(0, 0);
@@ -32,35 +34,43 @@ at::Tensor per_channel(const at::Tensor& t, const at::Tensor& like) {
 
 Convolution::Convolution(const LayerContext& context, const std::string& name,
                          ConvolutionWindow window)
-    : context_(context), window_(window), weight_(context.parameters.id_of(name + ".weight")) {}
+    : context_(context),
+      window_(window),
+      weight_(context.parameters.id_of(name + ".weight")) {}
 
 at::Tensor Convolution::forward(const at::Tensor& x, const ForwardPass& pass) {
   const at::Tensor weight = context_.parameters.compute(weight_);
   assert(x.size(1) == weight.size(1));
   if (pass.training()) x_ = x;
   return at::convolution(x, weight, {}, {window_.stride, window_.stride},
-                         {window_.padding, window_.padding}, {1, 1}, false, {0, 0}, 1);
+                         {window_.padding, window_.padding}, {1, 1}, false,
+                         {0, 0}, 1);
 }
 
-at::Tensor Convolution::backward(const at::Tensor& dy, const MicroBatch& micro_batch) {
+at::Tensor Convolution::backward(const at::Tensor& dy,
+                                 const MicroBatch& micro_batch) {
   return gradients(dy, micro_batch, true);
 }
-void Convolution::backward_weight(const at::Tensor& dy, const MicroBatch& micro_batch) {
+void Convolution::backward_weight(const at::Tensor& dy,
+                                  const MicroBatch& micro_batch) {
   gradients(dy, micro_batch, false);
 }
 
-at::Tensor Convolution::gradients(const at::Tensor& dy, const MicroBatch& micro_batch,
+at::Tensor Convolution::gradients(const at::Tensor& dy,
+                                  const MicroBatch& micro_batch,
                                   bool needs_dx) {
   const at::Tensor x = std::exchange(x_, {});
   assert(x.defined());  // a forward in training came before
   auto [dx, dw, db] = at::convolution_backward(
-      dy, x, context_.parameters.compute(weight_), c10::nullopt, {window_.stride, window_.stride},
-      {window_.padding, window_.padding}, {1, 1}, false, {0, 0}, 1, {needs_dx, true, false});
+      dy, x, context_.parameters.compute(weight_), c10::nullopt,
+      {window_.stride, window_.stride}, {window_.padding, window_.padding},
+      {1, 1}, false, {0, 0}, 1, {needs_dx, true, false});
   context_.parameters.set_gradient(weight_, dw, micro_batch);
   return dx;
 }
 
-BatchNorm::BatchNorm(const LayerContext& context, const std::string& name, Then then)
+BatchNorm::BatchNorm(const LayerContext& context, const std::string& name,
+                     Then then)
     : context_(context),
       relu_(then == Then::kRelu),
       statistics_(context.parameters.statistics_id_of(name)),
@@ -71,9 +81,9 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass) {
   const Parameters& p = context_.parameters;
   at::Tensor y;
   if (!pass.training()) {
-    y = std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
-                                          p.running_mean(statistics_), p.running_var(statistics_),
-                                          false, 0.0, kEpsilon));
+    y = std::get<0>(at::native_batch_norm(
+        x, p.value(weight_), p.value(bias_), p.running_mean(statistics_),
+        p.running_var(statistics_), false, 0.0, kEpsilon));
   } else if (context_.sync != nullptr) {
     y = forward_synchronized(x, pass.micro_batch);
   } else {
@@ -87,30 +97,35 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass) {
   return y;
 }
 
-at::Tensor BatchNorm::forward_own(const at::Tensor& x, const MicroBatch& micro_batch) {
+at::Tensor BatchNorm::forward_own(const at::Tensor& x,
+                                  const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
-  // Momentum 1 makes the operator write the batch's own mean and unbiased variance into the
-  // "running" tensors.
+  // Momentum 1 makes the operator write the batch's own mean and unbiased
+  // variance into the "running" tensors.
   at::Tensor mean = at::zeros_like(p.running_mean(statistics_));
   at::Tensor var = at::zeros_like(mean);
   at::Tensor y;
-  std::tie(y, mean_, invstd_) =
-      at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
+  std::tie(y, mean_, invstd_) = at::native_batch_norm(
+      x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
   // Of one value per channel the operator makes the unbiased variance 0/0.
   if (x.numel() == x.size(1)) var.zero_();
   p.set_batch_statistics(statistics_, mean, var, micro_batch);
   return y;
 }
 
-at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x, const MicroBatch& micro_batch) {
+at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
+                                           const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor wide = x.to(at::kDouble);
   at::Tensor mean = wide.mean(kBatchAndMap);
-  at::Tensor deviations = at::sum((wide - mean.view({1, -1, 1, 1})).square(), kBatchAndMap);
+  at::Tensor deviations =
+      at::sum((wide - mean.view({1, -1, 1, 1})).square(), kBatchAndMap);
   count_ = static_cast<double>(x.numel() / x.size(1));
-  const at::Tensor host_mean = mean.cpu().contiguous(), host = deviations.cpu().contiguous();
+  const at::Tensor host_mean = mean.cpu().contiguous(),
+                   host = deviations.cpu().contiguous();
   const auto values = [](const at::Tensor& t) {
-    return std::span(t.mutable_data_ptr<double>(), static_cast<std::size_t>(t.numel()));
+    return std::span(t.mutable_data_ptr<double>(),
+                     static_cast<std::size_t>(t.numel()));
   };
   combine_moments(*context_.sync, values(host_mean), values(host), count_);
   mean = host_mean.to(x.device());
@@ -118,44 +133,55 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x, const MicroBatch
   const at::Tensor var = deviations / count_;
   mean_ = mean;
   invstd_ = (var + kEpsilon).rsqrt();
-  p.set_batch_statistics(statistics_, mean, var * (count_ / std::max(count_ - 1.0, 1.0)),
+  p.set_batch_statistics(statistics_, mean,
+                         var * (count_ / std::max(count_ - 1.0, 1.0)),
                          micro_batch);
   const auto type = p.value(weight_).scalar_type();
-  return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_), mean.to(type),
-                                           var.to(type), false, 0.0, kEpsilon));
+  return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
+                                           mean.to(type), var.to(type), false,
+                                           0.0, kEpsilon));
 }
 
-at::Tensor BatchNorm::backward(const at::Tensor& dy, const MicroBatch& micro_batch) {
+at::Tensor BatchNorm::backward(const at::Tensor& dy,
+                               const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
-  const at::Tensor masked = relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
-  if (context_.sync != nullptr) return backward_synchronized(masked, micro_batch);
+  const at::Tensor masked =
+      relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
+  if (context_.sync != nullptr)
+    return backward_synchronized(masked, micro_batch);
   auto [dx, dw, db] = at::native_batch_norm_backward(
-      masked, std::exchange(x_, {}), p.value(weight_), p.running_mean(statistics_),
-      p.running_var(statistics_), std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
-      kEpsilon, {true, true, true});
+      masked, std::exchange(x_, {}), p.value(weight_),
+      p.running_mean(statistics_), p.running_var(statistics_),
+      std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon,
+      {true, true, true});
   p.set_gradient(bias_, db, micro_batch);
   p.set_gradient(weight_, dw, micro_batch);
   return dx;
 }
 
-// dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x - mean))), means over all
-// ranks' pixels; the gradients of weight and bias are this rank's, averaged later like all others
-// (Ioffe and Szegedy, 2015).
-at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy, const MicroBatch& micro_batch) {
+// dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x -
+// mean))), means over all ranks' pixels; the gradients of weight and bias are
+// this rank's, averaged later like all others (Ioffe and Szegedy, 2015).
+at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
+                                            const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor x = std::exchange(x_, {});
   const auto type = p.value(weight_).scalar_type();
   const at::Tensor wide = dy.to(type);
   const at::Tensor centered = x.to(type) - per_channel(mean_, p.value(weight_));
   at::Tensor sum = at::sum(wide, kBatchAndMap, false, at::kDouble);
-  at::Tensor product = at::sum(wide * centered, kBatchAndMap, false, at::kDouble);
+  at::Tensor product =
+      at::sum(wide * centered, kBatchAndMap, false, at::kDouble);
   p.set_gradient(bias_, sum, micro_batch);
   p.set_gradient(weight_, product * invstd_, micro_batch);
   reduce_pair(*context_.sync, sum, product);
   const at::Tensor& like = p.value(weight_);
-  const at::Tensor scale = per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
-  const at::Tensor slope = per_channel(product / count_ * invstd_.square(), like);
-  return ((wide - per_channel(sum / count_, like) - centered * slope) * scale).to(dy.scalar_type());
+  const at::Tensor scale =
+      per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
+  const at::Tensor slope =
+      per_channel(product / count_ * invstd_.square(), like);
+  return ((wide - per_channel(sum / count_, like) - centered * slope) * scale)
+      .to(dy.scalar_type());
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
@@ -168,8 +194,9 @@ at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
 }
 
 at::Tensor MaxPool::backward(const at::Tensor& dy) {
-  return at::max_pool2d_with_indices_backward(dy, std::exchange(x_, {}), {3, 3}, {2, 2}, {1, 1},
-                                              {1, 1}, false, std::exchange(indices_, {}));
+  return at::max_pool2d_with_indices_backward(dy, std::exchange(x_, {}), {3, 3},
+                                              {2, 2}, {1, 1}, {1, 1}, false,
+                                              std::exchange(indices_, {}));
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
@@ -178,8 +205,8 @@ at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {
-  return at::avg_pool2d_backward(dy, std::exchange(x_, {}), {2, 2}, {2, 2}, {0, 0}, false, true,
-                                 c10::nullopt);
+  return at::avg_pool2d_backward(dy, std::exchange(x_, {}), {2, 2}, {2, 2},
+                                 {0, 0}, false, true, c10::nullopt);
 }
 
 Classifier::Classifier(const LayerContext& context, const std::string& name)
@@ -190,7 +217,8 @@ Classifier::Classifier(const LayerContext& context, const std::string& name)
 at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   const Parameters& p = context_.parameters;
   const at::Tensor weight = p.value(weight_);
-  const at::Tensor pooled = x.mean(at::IntArrayRef{2, 3}, false, weight.scalar_type());
+  const at::Tensor pooled =
+      x.mean(at::IntArrayRef{2, 3}, false, weight.scalar_type());
   if (mode == Mode::kTraining) {
     pooled_ = pooled;
     map_shape_ = x.sizes().vec();
@@ -199,7 +227,8 @@ at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   return at::addmm(p.value(bias_), pooled, weight.t());
 }
 
-at::Tensor Classifier::backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) {
+at::Tensor Classifier::backward(const at::Tensor& dlogits,
+                                const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
   const at::Tensor pooled = std::exchange(pooled_, {});
   assert(pooled.defined() && pooled.size(0) == dlogits.size(0));

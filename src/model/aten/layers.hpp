@@ -1,8 +1,8 @@
-// The building blocks, each with an explicit forward and backward on ATen operators: no autograd,
-// no torch::nn. A layer finds its parameters by name, so they are described before
-// (architecture.hpp). It keeps what its backward needs between the two calls and drops it in
-// backward. Tensors are [N, C, H, W] in the context's memory format, in the compute type. One
-// thread.
+// The building blocks, each with an explicit forward and backward on ATen
+// operators: no autograd, no torch::nn. A layer finds its parameters by name,
+// so they are described before (architecture.hpp). It keeps what its backward
+// needs between the two calls and drops it in backward. Tensors are [N, C, H,
+// W] in the context's memory format, in the compute type. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,32 +36,38 @@ struct ConvolutionWindow {
 
 class Convolution {
  public:
-  Convolution(const LayerContext& context, const std::string& name, ConvolutionWindow window = {});
+  Convolution(const LayerContext& context, const std::string& name,
+              ConvolutionWindow window = {});
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
   // Of the network's first layer: nobody needs the gradient of the images.
   void backward_weight(const at::Tensor& dy, const MicroBatch& micro_batch);
 
  private:
-  at::Tensor gradients(const at::Tensor& dy, const MicroBatch& micro_batch, bool needs_dx);
+  at::Tensor gradients(const at::Tensor& dy, const MicroBatch& micro_batch,
+                       bool needs_dx);
   const LayerContext& context_;
   ConvolutionWindow window_;
   int weight_;
   at::Tensor x_;
 };
 
-// BatchNorm, by default followed by ReLU. With context.sync the batch is that of all ranks.
+// BatchNorm, by default followed by ReLU. With context.sync the batch is that
+// of all ranks.
 class BatchNorm {
  public:
   enum class Then { kNothing, kRelu };
-  BatchNorm(const LayerContext& context, const std::string& name, Then then = Then::kRelu);
+  BatchNorm(const LayerContext& context, const std::string& name,
+            Then then = Then::kRelu);
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
 
  private:
   at::Tensor forward_own(const at::Tensor& x, const MicroBatch& micro_batch);
-  at::Tensor forward_synchronized(const at::Tensor& x, const MicroBatch& micro_batch);
-  at::Tensor backward_synchronized(const at::Tensor& dy, const MicroBatch& micro_batch);
+  at::Tensor forward_synchronized(const at::Tensor& x,
+                                  const MicroBatch& micro_batch);
+  at::Tensor backward_synchronized(const at::Tensor& dy,
+                                   const MicroBatch& micro_batch);
   const LayerContext& context_;
   bool relu_;
   int statistics_, weight_, bias_;
@@ -89,8 +95,9 @@ class AveragePool {
   at::Tensor x_;
 };
 
-// Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K]. Both in the type of the
-// masters whatever the map is in, as the engine's head: 16-bit logits would tie scores.
+// Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K]. Both in
+// the type of the masters whatever the map is in, as the engine's head: 16-bit
+// logits would tie scores.
 class Classifier {
  public:
   Classifier(const LayerContext& context, const std::string& name);

@@ -11,7 +11,8 @@ namespace {
 // 1x1 - 3x3 (stride) - 1x1, added to the input or its projection, then ReLU.
 class Bottleneck {
  public:
-  Bottleneck(const LayerContext& c, const std::string& name, std::int64_t stride, bool projects)
+  Bottleneck(const LayerContext& c, const std::string& name,
+             std::int64_t stride, bool projects)
       : conv1_(c, name + ".conv1"),
         bn1_(c, name + ".bn1"),
         conv2_(c, name + ".conv2", {stride, 1}),
@@ -19,26 +20,30 @@ class Bottleneck {
         conv3_(c, name + ".conv3"),
         bn3_(c, name + ".bn3", BatchNorm::Then::kNothing) {
     if (!projects) return;
-    projection_ = std::make_unique<Convolution>(c, name + ".downsample.0",
-                                                ConvolutionWindow{.stride = stride});
-    projection_norm_ =
-        std::make_unique<BatchNorm>(c, name + ".downsample.1", BatchNorm::Then::kNothing);
+    projection_ = std::make_unique<Convolution>(
+        c, name + ".downsample.0", ConvolutionWindow{.stride = stride});
+    projection_norm_ = std::make_unique<BatchNorm>(c, name + ".downsample.1",
+                                                   BatchNorm::Then::kNothing);
   }
 
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
     at::Tensor y = bn1_.forward(conv1_.forward(x, pass), pass);
     y = bn2_.forward(conv2_.forward(y, pass), pass);
     y = bn3_.forward(conv3_.forward(y, pass), pass);
-    y.add_(projection_ ? projection_norm_->forward(projection_->forward(x, pass), pass) : x);
+    y.add_(projection_
+               ? projection_norm_->forward(projection_->forward(x, pass), pass)
+               : x);
     y.relu_();
     if (pass.training()) y_ = y;
     return y;
   }
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
-    const at::Tensor masked = at::threshold_backward(dy, std::exchange(y_, {}), 0);
+    const at::Tensor masked =
+        at::threshold_backward(dy, std::exchange(y_, {}), 0);
     // Described last, so its gradients come first.
     at::Tensor shortcut =
-        projection_ ? projection_->backward(projection_norm_->backward(masked, part), part)
+        projection_ ? projection_->backward(
+                          projection_norm_->backward(masked, part), part)
                     : masked;
     at::Tensor d = conv3_.backward(bn3_.backward(masked, part), part);
     d = conv2_.backward(bn2_.backward(d, part), part);
@@ -63,25 +68,31 @@ class ResNet final : public Backbone {
   ResNet(const LayerContext& c, const ResNetSpec& spec)
       : conv1_(c, "conv1", {.stride = 2, .padding = 3}), bn1_(c, "bn1") {
     std::size_t count = 0;
-    for (const int blocks : spec.blocks) count += static_cast<std::size_t>(blocks);
+    for (const int blocks : spec.blocks)
+      count += static_cast<std::size_t>(blocks);
     blocks_.reserve(count);
     for (int stage = 0; stage < 4; ++stage) {
       for (int b = 0; b < spec.blocks[static_cast<std::size_t>(stage)]; ++b) {
-        const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
-        // The first block of a stage widens, and from the second stage on halves, its input.
+        const std::string name =
+            "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
+        // The first block of a stage widens, and from the second stage on
+        // halves, its input.
         const bool first = b == 0;
         blocks_.emplace_back(c, name, first && stage > 0 ? 2 : 1, first);
       }
     }
   }
-  at::Tensor forward(const at::Tensor& images, const ForwardPass& pass) override {
-    at::Tensor x = pool_.forward(bn1_.forward(conv1_.forward(images, pass), pass), pass);
+  at::Tensor forward(const at::Tensor& images,
+                     const ForwardPass& pass) override {
+    at::Tensor x =
+        pool_.forward(bn1_.forward(conv1_.forward(images, pass), pass), pass);
     for (auto& block : blocks_) x = block.forward(x, pass);
     return x;
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
     at::Tensor gradient = dy;
-    for (std::size_t b = blocks_.size(); b-- > 0;) gradient = blocks_[b].backward(gradient, part);
+    for (std::size_t b = blocks_.size(); b-- > 0;)
+      gradient = blocks_[b].backward(gradient, part);
     conv1_.backward_weight(bn1_.backward(pool_.backward(gradient), part), part);
   }
 
@@ -94,7 +105,8 @@ class ResNet final : public Backbone {
 
 }  // namespace
 
-std::unique_ptr<Backbone> make_resnet(const LayerContext& context, const ResNetSpec& spec) {
+std::unique_ptr<Backbone> make_resnet(const LayerContext& context,
+                                      const ResNetSpec& spec) {
   return std::make_unique<ResNet>(context, spec);
 }
 

@@ -12,10 +12,11 @@
 namespace chexnet {
 namespace {
 
-// An Engine knows one shape, one mode and one number of threads; this class makes it at first use
-// and again when one of them changes. Training and inference alternate (an evaluation between two
-// steps), so there are two engines. They share one arena: of the two only one works at a time, from
-// its forward to the end of its backward.
+// An Engine knows one shape, one mode and one number of threads; this class
+// makes it at first use and again when one of them changes. Training and
+// inference alternate (an evaluation between two steps), so there are two
+// engines. They share one arena: of the two only one works at a time, from its
+// forward to the end of its backward.
 class EngineBackend final : public Backend {
  public:
   explicit EngineBackend(const BackendContext& context)
@@ -24,19 +25,23 @@ class EngineBackend final : public Backend {
         options_(context.options),
         parameters_(context.parameters) {}
 
-  at::Tensor forward(const at::Tensor& images, Mode mode, const MicroBatch& micro_batch) override {
+  at::Tensor forward(const at::Tensor& images, Mode mode,
+                     const MicroBatch& micro_batch) override {
     const std::int64_t batch = images.size(0), size = images.size(2);
     assert(images.scalar_type() == at::kByte && images.size(3) == size);
 
-    active_ = &engine_for(batch, size, mode == Mode::kTraining && !options_.freeze_backbone);
+    active_ = &engine_for(batch, size,
+                          mode == Mode::kTraining && !options_.freeze_backbone);
     images_ = images.contiguous();
-    at::Tensor logits = at::empty({batch, findings_}, parameters_.flat_values().options());
+    at::Tensor logits =
+        at::empty({batch, findings_}, parameters_.flat_values().options());
     active_->forward(images_.const_data_ptr<std::uint8_t>(), micro_batch,
                      logits.mutable_data_ptr());
     return logits;
   }
 
-  void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch) override {
+  void backward(const at::Tensor& dlogits,
+                const MicroBatch& micro_batch) override {
     assert(active_ != nullptr && images_.defined());
     assert(dlogits.size(0) == images_.size(0) && dlogits.size(1) == findings_);
 
@@ -45,8 +50,10 @@ class EngineBackend final : public Backend {
     images_ = at::Tensor();
   }
 
-  std::optional<std::size_t> planned_bytes(std::int64_t batch, std::int64_t size) override {
-    return engine_bytes(spec_, engine_options(batch, size, !options_.freeze_backbone),
+  std::optional<std::size_t> planned_bytes(std::int64_t batch,
+                                           std::int64_t size) override {
+    return engine_bytes(spec_,
+                        engine_options(batch, size, !options_.freeze_backbone),
                         at::get_num_threads());
   }
   std::string description(std::int64_t batch, std::int64_t size) override {
@@ -67,7 +74,8 @@ class EngineBackend final : public Backend {
     std::unique_ptr<Engine> engine;
   };
 
-  Engine::Options engine_options(std::int64_t batch, std::int64_t size, bool training) const {
+  Engine::Options engine_options(std::int64_t batch, std::int64_t size,
+                                 bool training) const {
     Engine::Options options;
     options.batch = static_cast<int>(batch);
     options.size = static_cast<int>(size);
@@ -84,10 +92,13 @@ class EngineBackend final : public Backend {
   FlatParameters flat_parameters() {
     FlatParameters flat;
     flat.values = parameters_.flat_values().mutable_data_ptr();
-    flat.gradients = parameters_.flat_gradients_and_statistics().mutable_data_ptr();
+    flat.gradients =
+        parameters_.flat_gradients_and_statistics().mutable_data_ptr();
     flat.running = parameters_.flat_running().mutable_data_ptr();
     flat.batch_statistics = parameters_.size();
-    flat.parameter = [this](const std::string& name) { return parameters_.begin_of(name); };
+    flat.parameter = [this](const std::string& name) {
+      return parameters_.begin_of(name);
+    };
     flat.statistics = [this](const std::string& name) {
       return parameters_.statistics_begin_of(name);
     };
@@ -95,7 +106,8 @@ class EngineBackend final : public Backend {
   }
 
   Engine& engine_for(std::int64_t batch, std::int64_t size, bool training) {
-    if (thread_pool_ == nullptr || thread_pool_->size() != at::get_num_threads()) {
+    if (thread_pool_ == nullptr ||
+        thread_pool_->size() != at::get_num_threads()) {
       training_ = {};
       inference_ = {};
       thread_pool_ = std::make_unique<ThreadPool>(at::get_num_threads());
@@ -104,8 +116,8 @@ class EngineBackend final : public Backend {
     Built& built = training ? training_ : inference_;
     if (built.batch != batch || built.size != size) {
       built = {batch, size,
-               make_engine(spec_, engine_options(batch, size, training), flat_parameters(),
-                           *thread_pool_, arena_)};
+               make_engine(spec_, engine_options(batch, size, training),
+                           flat_parameters(), *thread_pool_, arena_)};
       attach_to(*built.engine);
     }
     return *built.engine;
@@ -133,8 +145,8 @@ class EngineBackend final : public Backend {
 
 }  // namespace
 
-std::string engine_backend_refusal(const BackendContext& context, std::int64_t height,
-                                   std::int64_t width) {
+std::string engine_backend_refusal(const BackendContext& context,
+                                   std::int64_t height, std::int64_t width) {
   const NetworkOptions& options = context.options;
   if (!options.own_engine) return "train.engine: aten";
   if (!options.device.is_cpu()) return "on a GPU";

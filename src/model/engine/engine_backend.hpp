@@ -1,4 +1,5 @@
-// The CPU engine as a back end: one engine for training and one for inference in the same memory.
+// The CPU engine as a back end: one engine for training and one for inference
+// in the same memory.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 
 namespace chexnet {
 
-std::string engine_backend_refusal(const BackendContext& context, std::int64_t height,
-                                   std::int64_t width);
+std::string engine_backend_refusal(const BackendContext& context,
+                                   std::int64_t height, std::int64_t width);
 std::unique_ptr<Backend> make_engine_backend(const BackendContext& context);
 
 }  // namespace chexnet

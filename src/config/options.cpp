@@ -12,10 +12,8 @@ namespace chexnet {
 namespace {
 
 std::vector<ConfigOption> all_tables() {
-  std::vector<ConfigOption> all;
-  for (const auto& table :
-       {run_table(), data_table(), train_table(), eval_table(), launch_table()})
-    all.insert(all.end(), table.begin(), table.end());
+  auto all = joined(
+      {run_table(), data_table(), train_table(), eval_table(), launch_table()});
 
   // An enum's names are said once, beside the enum.
   Config scratch;
@@ -73,6 +71,14 @@ FieldRef scratch_field(const ConfigOption& option) {
 }
 
 }  // namespace
+
+std::vector<ConfigOption> joined(
+    const std::vector<std::vector<ConfigOption>>& parts) {
+  std::vector<ConfigOption> all;
+  for (const auto& part : parts)
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
 
 FieldRef field_ref(StageChoice& member) {
   return NamedValue{{},

@@ -12,6 +12,10 @@ std::vector<ConfigOption> train_table();  // model and train
 std::vector<ConfigOption> eval_table();   // eval and checkpoint
 std::vector<ConfigOption> launch_table();
 
+// The parts of a table, or the tables, one after the other.
+std::vector<ConfigOption> joined(
+    const std::vector<std::vector<ConfigOption>>& parts);
+
 constexpr double kNoMaximum = 1e15;  // a double holds every integer up to here
 
 // Members with a type of their own; the others convert by themselves.

@@ -1,30 +1,34 @@
 #include "table.hpp"
 
 namespace chexnet {
+namespace {
 
-std::vector<ConfigOption> train_table() {
+// The network and where its weights come from.
+std::vector<ConfigOption> model_options() {
   return {
       {MEMBER(model.arch), .help = "network",
        .choices = {"densenet121", "densenet169", "densenet201", "resnet50",
                    "resnet101"}},
       {MEMBER(model.weights),
        .help = "initial weights (required: no silent default): a .safetensors "
-               "file with "
-               "torchvision's names, or none for a random start",
+               "file with torchvision's names, or none for a random start",
        .is_path = true},
       {MEMBER(model.sync_batchnorm),
-       .help =
-           "take batch statistics over all ranks, so that a config means the "
-           "same on any "
-           "number of them; false: a BatchNorm sees the train.batch / (ranks x "
-           "train.accumulate) images of its rank"},
+       .help = "take batch statistics over all ranks, so that a config means "
+               "the same on any number of them; false: a BatchNorm sees the "
+               "train.batch / (ranks x train.accumulate) images of its rank"},
       {MEMBER(model.freeze_backbone), .help = "train the classifier only"},
+  };
+}
+
+// Images per step, and how long a run goes on.
+std::vector<ConfigOption> length_options() {
+  return {
       {MEMBER(train.batch),
        .help = "images per optimizer step, all ranks together; auto: the most "
-               "whose memory plan "
-               "fits the memory that is free, so another machine or day gets "
-               "another batch (own "
-               "engine only; a resume keeps the run's)",
+               "whose memory plan fits the memory that is free, so another "
+               "machine or day gets another batch (own engine only; a resume "
+               "keeps the run's)",
        .limits = {{1, 1e7}}},
       {MEMBER(train.epochs), .help = "passes over the training images",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
@@ -35,6 +39,13 @@ std::vector<ConfigOption> train_table() {
        .help = "write a checkpoint and exit with code 75 after this many "
                "seconds; 0 = no limit",
        .limits = {{0, 1e9}}, .may_change_on_resume = true},
+  };
+}
+
+// The optimizer and its rate. What is not may_change_on_resume here would make
+// the rest of a run another run.
+std::vector<ConfigOption> optimizer_options() {
+  return {
       {MEMBER(train.optimizer), .help = "optimizer"},
       {MEMBER(train.lr), .help = "learning rate for train.lr_base_batch images",
        .limits = {{0, 1e3}}},
@@ -45,33 +56,28 @@ std::vector<ConfigOption> train_table() {
        .limits = {{1, 1e7}}},
       {MEMBER(train.warmup_epochs),
        .help = "epochs of linear warm-up: the rate of a step is the full one x "
-               "(images seen at "
-               "its end / images of the warm-up)",
+               "(images seen at its end / images of the warm-up)",
        .limits = {{0, 1e6}}},
       {MEMBER(train.schedule),
-       .help =
-           "the rate after warm-up, counted from its end: constant; plateau (x "
-           "train.plateau_factor when the validation loss stops falling); "
-           "cosine (to 0 at "
-           "train.epochs); step (x train.step_factor every train.step_epochs)"},
+       .help = "the rate after warm-up, counted from its end: constant; "
+               "plateau (x train.plateau_factor when the validation loss stops "
+               "falling); cosine (to 0 at train.epochs); step (x "
+               "train.step_factor every train.step_epochs)"},
       {MEMBER(train.plateau_factor), .help = "factor on the rate at a plateau",
        .limits = {{0, 1}}},
       {MEMBER(train.plateau_patience),
        .help = "evaluations without a lower loss (by 0.01 %) that count as a "
-               "plateau; PyTorch's "
-               "ReduceLROnPlateau counts one more",
+               "plateau; PyTorch's ReduceLROnPlateau counts one more",
        .limits = {{1, 1e6}}},
       {MEMBER(train.step_epochs),
        .help = "train.schedule step: epochs between two steps of the rate; the "
-               "first comes this "
-               "long after the warm-up",
+               "first comes this long after the warm-up",
        .limits = {{1e-9, 1e6}}},
       {MEMBER(train.step_factor),
        .help = "train.schedule step: factor on the rate", .limits = {{0, 1}}},
       {MEMBER(train.weight_decay),
        .help = "decay of weights (never of BatchNorm and bias): L2 in the "
-               "gradient for adam and "
-               "sgd, decoupled for adamw",
+               "gradient for adam and sgd, decoupled for adamw",
        .limits = {{0, 10}}},
       {MEMBER(train.momentum), .help = "sgd: momentum", .limits = {{0, 1}}},
       {MEMBER(train.beta1), .help = "adam: decay of the first moment",
@@ -83,49 +89,54 @@ std::vector<ConfigOption> train_table() {
        .help = "largest global norm of the gradient; a larger one is scaled "
                "down to it; 0 = off",
        .limits = {{0, 1e9}}},
+  };
+}
+
+// How one step is computed, and what follows when it fails or stops helping.
+std::vector<ConfigOption> step_options() {
+  return {
       {MEMBER(train.accumulate),
        .help = "micro-batches per rank and step, whose gradients are added up",
        .limits = {{1, 1e5}}},
       {MEMBER(train.precision),
        .help = "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on older "
                "ones, fp32 on CPU"},
-      {MEMBER(train.engine), .help =
-                                 "auto: our own engine on CPU, ATen's "
-                                 "operators (LibTorch) on GPUs and for fp16; "
-                                 "aten: ATen's operators everywhere"},
+      {MEMBER(train.engine),
+       .help = "auto: our own engine on CPU, ATen's operators (LibTorch) on "
+               "GPUs and for fp16; aten: ATen's operators everywhere"},
       {MEMBER(train.convolutions),
        .help = "3x3 convolutions of our own engine: auto (Winograd's algorithm "
-               "where it is "
-               "faster) or direct (the plain sum, which rounds less). Either "
-               "gives the same bits "
-               "for any number of threads"},
+               "where it is faster) or direct (the plain sum, which rounds "
+               "less). Either gives the same bits for any number of threads"},
       {MEMBER(train.loss_weights),
-       .help = "none (as for CheXNet's 14 findings); pos_weight: positives x "
-               "negatives/positives "
-               "of the training split; balanced: |N|/(|P|+|N|) for positives "
-               "and |P|/(|P|+|N|) "
-               "for negatives, as the CheXNet paper weighs its single "
-               "pneumonia output. With "
-               "weights, a finding without positives (or without negatives) in "
-               "the training split "
-               "has no loss there. Weighted losses shift scores away from "
-               "prevalence: AUROC keeps "
-               "its meaning, probabilities do not"},
-      {MEMBER(train.nan_policy), .help =
-                                     "what follows from a gradient that is not "
-                                     "finite: fail (exit code 6) or skip (the "
-                                     "step is left out; 10 in a row fail)"},
+       .help =
+           "none (as for CheXNet's 14 findings); pos_weight: positives x "
+           "negatives/positives of the training split; balanced: |N|/(|P|+|N|) "
+           "for positives and |P|/(|P|+|N|) for negatives, as the CheXNet "
+           "paper weighs its single pneumonia output. With weights, a finding "
+           "without positives (or without negatives) in the training split has "
+           "no loss there. Weighted losses shift scores away from prevalence: "
+           "AUROC keeps its meaning, probabilities do not"},
+      {MEMBER(train.nan_policy),
+       .help = "what follows from a gradient that is not finite: fail (exit "
+               "code 6) or skip (the step is left out; 10 in a row fail)"},
       {MEMBER(train.early_stop_epochs),
        .help = "stop at an evaluation when checkpoint.best has not improved "
-               "for this many epochs; "
-               "0 = off",
+               "for this many epochs; 0 = off",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
       {MEMBER(train.order_file),
        .help = "train on exactly these images in this order, one name per "
-               "line, over and over, "
-               "without augmentation (for parity checks)",
+               "line, over and over, without augmentation (for parity checks)",
        .is_path = true},
   };
+}
+
+}  // namespace
+
+// The order of the topics is the order of docs/config.md.
+std::vector<ConfigOption> train_table() {
+  return joined(
+      {model_options(), length_options(), optimizer_options(), step_options()});
 }
 
 }  // namespace chexnet

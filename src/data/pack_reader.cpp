@@ -22,91 +22,130 @@
 
 namespace chexnet {
 
-PackReader::PackReader(std::string path, Store& store)
-    : path_(std::move(path)), store_(store) {
-  const auto bad = [&](const char* what) {
-    return DataError("[pack] " + path_ + ": " + what +
-                     ". Hint: write it again with chexnet-train pack");
-  };
-  std::vector<std::byte> bytes;
-  store_.read(path_, 0, kPackPage, bytes);
-  if (bytes.size() < kPackHead ||
-      std::memcmp(bytes.data(), kPackMagic.data(), kPackMagic.size()) != 0)
-    throw bad("is not a pack");
-  std::uint32_t length = 0, crc = 0;
-  std::memcpy(&length, &bytes[8], 4);
-  std::memcpy(&crc, &bytes[12], 4);
-  if (length > bytes.size() - kPackHead ||
-      crc32c(std::span(bytes).subspan(kPackHead, length)) != crc)
-    throw bad("its header is damaged");
-  const auto json = nlohmann::json::parse(
-      reinterpret_cast<const char*>(&bytes[kPackHead]),
-      reinterpret_cast<const char*>(&bytes[kPackHead]) + length, nullptr,
-      false);
+namespace {
+
+DataError bad(const std::string& path, const char* what) {
+  return DataError("[pack] " + path + ": " + what +
+                   ". Hint: write it again with chexnet-train pack");
+}
+
+// What the first page says; the shape has no names yet.
+struct PackHead {
+  PackShape shape;
+  std::string source_sha256;
   std::uint64_t images = 0, names_bytes = 0;
   std::uint32_t names_crc = 0, table_crc = 0;
+};
+
+// The JSON of the first page, once its checksum is found right.
+nlohmann::json head_json(const std::string& path,
+                         std::span<const std::byte> page) {
+  if (page.size() < kPackHead ||
+      std::memcmp(page.data(), kPackMagic.data(), kPackMagic.size()) != 0)
+    throw bad(path, "is not a pack");
+  std::uint32_t length = 0, crc = 0;
+  std::memcpy(&length, &page[8], 4);
+  std::memcpy(&crc, &page[12], 4);
+  if (length > page.size() - kPackHead ||
+      crc32c(page.subspan(kPackHead, length)) != crc)
+    throw bad(path, "its header is damaged");
+  const auto* text = reinterpret_cast<const char*>(page.data()) + kPackHead;
+  return nlohmann::json::parse(text, text + length, nullptr, false);
+}
+
+PackHead read_head(const std::string& path, std::span<const std::byte> page) {
+  const auto json = head_json(path, page);
+  PackHead head;
   try {
-    images = json.at("images");
-    names_bytes = json.at("names_bytes");
-    names_crc = json.at("names_crc32c");
-    table_crc = json.at("table_crc32c");
-    shape_.side = json.at("side");
+    head.images = json.at("images");
+    head.names_bytes = json.at("names_bytes");
+    head.names_crc = json.at("names_crc32c");
+    head.table_crc = json.at("table_crc32c");
+    head.shape.side = json.at("side");
     const auto kind =
         find_choice<ResizeKind>(json.at("resize_kind").get<std::string>());
     if (!kind) throw DataError("resize_kind is not known");
-    shape_.kind = *kind;
-    shape_.scaled_jpeg = find_choice<JpegScale>(json.value(
-                             "jpeg_scale", "auto")) == JpegScale::kAuto;
-    source_sha256_ = json.at("source_sha256");
+    head.shape.kind = *kind;
+    // Packs without the field are older than the choice, and were scaled.
+    head.shape.scaled_jpeg = find_choice<JpegScale>(json.value(
+                                 "jpeg_scale", "auto")) == JpegScale::kAuto;
+    head.source_sha256 = json.at("source_sha256");
   } catch (const std::exception&) {
-    throw bad("its header lacks a field");
+    throw bad(path, "its header lacks a field");
   }
+  // A name takes a byte at least, its line break.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
-  const bool has_side = shape_.side >= 1 && shape_.side <= 65536;
-  if (!has_side || names_bytes > kMost ||
-      images > std::min(names_bytes, kMost / 4))
-    throw bad("its header holds impossible sizes");
-  head_crc32c_ = crc32c(bytes);
-  read_in_pieces(store_, path_, kPackPage, names_bytes, bytes);
-  if (bytes.size() != names_bytes || crc32c(bytes) != names_crc)
-    throw bad("its names are damaged");
+  const bool has_side = head.shape.side >= 1 && head.shape.side <= 65536;
+  if (!has_side || head.names_bytes > kMost ||
+      head.images > std::min(head.names_bytes, kMost / 4))
+    throw bad(path, "its header holds impossible sizes");
+  return head;
+}
+
+std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
+  std::vector<std::string> lines;
   std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                         bytes.size());
   for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
        text.remove_prefix(end + 1))
-    shape_.names.emplace_back(text.substr(0, end));
-  if (shape_.names.size() != images)
-    throw bad("its names do not match its header");
-  const PackLayout layout = pack_layout(shape_, names_bytes);
-  stride_ = layout.stride;
-  data_offset_ = layout.data_offset;
-  read_in_pieces(store_, path_, layout.table_offset, images * sizeof(PackEntry),
-                 bytes);
-  if (bytes.size() != images * sizeof(PackEntry) || crc32c(bytes) != table_crc)
-    throw bad("its table is damaged");
-  table_.resize(images);
-  std::memcpy(table_.data(), bytes.data(), bytes.size());
-  verified_ = std::make_unique<std::atomic<bool>[]>(images);
-  if (is_s3(path_)) return;
+    lines.emplace_back(text.substr(0, end));
+  return lines;
+}
 
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+// Null where the pack is read image by image.
+std::unique_ptr<const MappedFile> map_pack(const std::string& path,
+                                           std::uint64_t size) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0) {
     const int error = errno;
     if (fd >= 0) ::close(fd);
-    throw_unreadable("pack", path_, error);
+    throw_unreadable("pack", path, error);
   }
-  if (static_cast<std::uint64_t>(info.st_size) < layout.size) {
+  if (static_cast<std::uint64_t>(info.st_size) < size) {
     ::close(fd);
-    throw bad("is cut off");
+    throw bad(path, "is cut off");
   }
   // Mapped from a network, every fault is a small read, and a server that goes
   // away a SIGBUS.
-  if (!on_network_file_system(path_)) {
-    map_ = std::make_unique<MappedFile>(path_, fd, layout.size);
-    if (map_->bytes().empty()) map_ = nullptr;
+  std::unique_ptr<const MappedFile> map;
+  if (!on_network_file_system(path)) {
+    map = std::make_unique<MappedFile>(path, fd, size);
+    if (map->bytes().empty()) map = nullptr;
   }
   ::close(fd);
+  return map;
+}
+
+}  // namespace
+
+PackReader::PackReader(std::string path, Store& store)
+    : path_(std::move(path)), store_(store) {
+  std::vector<std::byte> bytes;
+  store_.read(path_, 0, kPackPage, bytes);
+  PackHead head = read_head(path_, bytes);
+  head_crc32c_ = crc32c(bytes);
+  source_sha256_ = std::move(head.source_sha256);
+  shape_ = std::move(head.shape);
+
+  read_in_pieces(store_, path_, kPackPage, head.names_bytes, bytes);
+  if (bytes.size() != head.names_bytes || crc32c(bytes) != head.names_crc)
+    throw bad(path_, "its names are damaged");
+  shape_.names = lines_of(bytes);
+  if (shape_.names.size() != head.images)
+    throw bad(path_, "its names do not match its header");
+
+  const PackLayout layout = pack_layout(shape_, head.names_bytes);
+  stride_ = layout.stride;
+  data_offset_ = layout.data_offset;
+  const std::uint64_t table_bytes = head.images * sizeof(PackEntry);
+  read_in_pieces(store_, path_, layout.table_offset, table_bytes, bytes);
+  if (bytes.size() != table_bytes || crc32c(bytes) != head.table_crc)
+    throw bad(path_, "its table is damaged");
+  table_.resize(head.images);
+  std::memcpy(table_.data(), bytes.data(), bytes.size());
+  verified_ = std::make_unique<std::atomic<bool>[]>(head.images);
+  if (!is_s3(path_)) map_ = map_pack(path_, layout.size);
 }
 
 std::span<const std::byte> PackReader::pixels(

@@ -44,75 +44,116 @@ std::string curve_color(std::size_t i) {
 //        legend: three curves per row               floor + 50
 //
 // y grows downwards in SVG, so py() turns it around.
-std::string svg_plot(const Plot& plot) {
-  constexpr double kWidth = 640, kLeft = 64, kTop = 28, kRight = 12;
-  const double legend_rows = static_cast<double>((plot.curves.size() + 2) / 3);
-  const double bottom = 46, height = 240 + 16 * legend_rows;
-  const double floor = height - bottom - 16 * legend_rows;
-  double x_min = 1e300, x_max = -1e300, y_min = plot.from_zero ? 0 : 1e300,
-         y_max = -1e300;
+namespace {
+
+constexpr double kWidth = 640, kLeft = 64, kTop = 28, kRight = 12;
+constexpr double kBottom = 46, kRow = 16;  // below the axis; of the legend
+constexpr std::size_t kCurvesPerRow = 3;
+// So few points are measurements: each is shown, and the axis names it.
+constexpr std::size_t kFewPoints = 12;
+
+struct Extent {
+  double x_min, x_max, y_min, y_max;
+};
+
+Extent extent_of(const Plot& plot) {
+  Extent e{1e300, -1e300, plot.from_zero ? 0 : 1e300, -1e300};
   for (const auto& curve : plot.curves) {
     for (const auto& [x, y] : curve.points) {
       assert(std::isfinite(x) && std::isfinite(y));
-      x_min = std::min(x_min, x);
-      x_max = std::max(x_max, x);
-      y_min = std::min(y_min, y);
-      y_max = std::max(y_max, y);
+      e.x_min = std::min(e.x_min, x);
+      e.x_max = std::max(e.x_max, x);
+      e.y_min = std::min(e.y_min, y);
+      e.y_max = std::max(e.y_max, y);
     }
   }
-  if (x_min > x_max) return {};
-  // One point, or a flat line: an axis needs some length.
-  if (x_max - x_min < 1e-9) x_max = x_min + 1;
-  if (y_max - y_min < 1e-9) y_max = y_min + 1e-3;
-  const auto px = [&](double x) {
-    return fixed(
-        kLeft + (x - x_min) / (x_max - x_min) * (kWidth - kLeft - kRight), 1);
-  };
-  const auto py = [&](double y) {
-    return floor - (y - y_min) / (y_max - y_min) * (floor - kTop);
-  };
-  const auto text = [](const std::string& x, double y, const char* anchor,
-                       const std::string& what, const std::string& more = "") {
-    return "<text x=\"" + x + "\" y=\"" + fixed(y, 1) + "\" text-anchor=\"" +
-           anchor + "\"" + more + ">" + xml_escaped(what) + "</text>";
-  };
-  std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 " +
-      fixed(height, 0) + "\" role=\"img\" aria-label=\"" +
-      xml_escaped(plot.title) +
-      "\" font-family=\"system-ui,sans-serif\" font-size=\"11\" "
-      "fill=\"#1b1f23\">"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>" +
-      text("64", 16, "start", plot.title,
-           " font-size=\"13\" font-weight=\"600\"");
-  // Few points are measurements: the axis names theirs.
-  std::set<double> ticks;
-  for (const auto& curve : plot.curves)
-    for (const auto& [x, y] : curve.points) ticks.insert(x);
-  if (ticks.size() > 12) {
-    ticks.clear();
-    for (int i = 0; i <= 4; ++i) ticks.insert(x_min + (x_max - x_min) * i / 4);
+  return e;
+}
+
+std::string text_element(const std::string& x, double y, const char* anchor,
+                         const std::string& what,
+                         const std::string& more = "") {
+  return "<text x=\"" + x + "\" y=\"" + fixed(y, 1) + "\" text-anchor=\"" +
+         anchor + "\"" + more + ">" + xml_escaped(what) + "</text>";
+}
+
+// Draws into a frame with the plot's extent, piece by piece.
+class Drawing {
+ public:
+  Drawing(const Plot& plot, const Extent& extent)
+      : plot_(plot), extent_(extent) {
+    // One point, or a flat line: an axis needs some length.
+    if (extent_.x_max - extent_.x_min < 1e-9) extent_.x_max = extent_.x_min + 1;
+    if (extent_.y_max - extent_.y_min < 1e-9)
+      extent_.y_max = extent_.y_min + 1e-3;
   }
-  for (const double x : ticks)
-    svg += text(px(x), floor + 16, "middle",
-                fixed(x, x == static_cast<int>(x) ? 0 : 1));
-  for (int i = 0; i <= 4; ++i) {
-    const double y = y_min + (y_max - y_min) * i / 4;
-    svg += "<line x1=\"64\" x2=\"628\" y1=\"" + fixed(py(y), 1) + "\" y2=\"" +
-           fixed(py(y), 1) + "\" stroke=\"#e3e6e8\"/>" +
-           text("58", py(y) + 4, "end", fixed(y, plot.digits));
+
+  std::string svg() const {
+    std::string svg =
+        head() + x_axis() + y_axis() +
+        text_element("346", floor_ + 32, "middle", plot_.x_label) +
+        text_element("628", 16, "end", plot_.y_label);
+    for (std::size_t c = 0; c < plot_.curves.size(); ++c)
+      if (!plot_.curves[c].points.empty())
+        svg += line_and_points(plot_.curves[c]) + legend(c);
+    return svg + "</svg>";
   }
-  svg += text("346", floor + 32, "middle", plot.x_label) +
-         text("628", 16, "end", plot.y_label);
-  for (std::size_t c = 0; c < plot.curves.size(); ++c) {
-    const Curve& curve = plot.curves[c];
-    if (curve.points.empty()) continue;
-    svg += "<polyline fill=\"none\" stroke=\"" + curve.color +
-           "\" stroke-width=\"1.6\" points=\"";
+
+ private:
+  std::string px(double x) const {
+    const double part = (x - extent_.x_min) / (extent_.x_max - extent_.x_min);
+    return fixed(kLeft + part * (kWidth - kLeft - kRight), 1);
+  }
+  double py(double y) const {
+    return floor_ - (y - extent_.y_min) / (extent_.y_max - extent_.y_min) *
+                        (floor_ - kTop);
+  }
+
+  std::string head() const {
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 " +
+           fixed(height_, 0) + "\" role=\"img\" aria-label=\"" +
+           xml_escaped(plot_.title) +
+           "\" font-family=\"system-ui,sans-serif\" font-size=\"11\" "
+           "fill=\"#1b1f23\">"
+           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>" +
+           text_element("64", 16, "start", plot_.title,
+                        " font-size=\"13\" font-weight=\"600\"");
+  }
+
+  std::string x_axis() const {
+    std::set<double> ticks;
+    for (const auto& curve : plot_.curves)
+      for (const auto& [x, y] : curve.points) ticks.insert(x);
+    if (ticks.size() > kFewPoints) {
+      ticks.clear();
+      for (int i = 0; i <= 4; ++i)
+        ticks.insert(extent_.x_min + (extent_.x_max - extent_.x_min) * i / 4);
+    }
+    std::string svg;
+    for (const double x : ticks)
+      svg += text_element(px(x), floor_ + 16, "middle",
+                          fixed(x, x == static_cast<int>(x) ? 0 : 1));
+    return svg;
+  }
+
+  std::string y_axis() const {
+    std::string svg;
+    for (int i = 0; i <= 4; ++i) {
+      const double y = extent_.y_min + (extent_.y_max - extent_.y_min) * i / 4;
+      svg += "<line x1=\"64\" x2=\"628\" y1=\"" + fixed(py(y), 1) + "\" y2=\"" +
+             fixed(py(y), 1) + "\" stroke=\"#e3e6e8\"/>" +
+             text_element("58", py(y) + 4, "end", fixed(y, plot_.digits));
+    }
+    return svg;
+  }
+
+  std::string line_and_points(const Curve& curve) const {
+    std::string svg = "<polyline fill=\"none\" stroke=\"" + curve.color +
+                      "\" stroke-width=\"1.6\" points=\"";
     for (const auto& [x, y] : curve.points)
       svg += px(x) + "," + fixed(py(y), 1) + " ";
     svg += "\"/>";
-    if (curve.points.size() <= 12)  // few points are measurements: show them
+    if (curve.points.size() <= kFewPoints)
       for (const auto& [x, y] : curve.points)
         svg += "<circle cx=\"" + px(x) + "\" cy=\"" + fixed(py(y), 1) +
                "\" r=\"2.5\" fill=\"" + curve.color + "\"/>";
@@ -123,12 +164,32 @@ std::string svg_plot(const Plot& plot) {
              "\" r=\"6\" fill=\"none\" stroke=\"" + curve.color +
              "\" stroke-width=\"1.6\"/>";
     }
-    const double legend_y = floor + 50 + 16 * static_cast<double>(c / 3);
-    svg +=
-        text(fixed(kLeft + 190 * static_cast<double>(c % 3), 0), legend_y,
-             "start", "\u2014 " + curve.name, " fill=\"" + curve.color + "\"");
+    return svg;
   }
-  return svg + "</svg>";
+
+  std::string legend(std::size_t c) const {
+    const Curve& curve = plot_.curves[c];
+    const double x = kLeft + 190 * static_cast<double>(c % kCurvesPerRow);
+    const double y =
+        floor_ + 50 + kRow * static_cast<double>(c / kCurvesPerRow);
+    return text_element(fixed(x, 0), y, "start", "\u2014 " + curve.name,
+                        " fill=\"" + curve.color + "\"");
+  }
+
+  const Plot& plot_;
+  Extent extent_;
+  const double legend_rows_ = static_cast<double>(
+      (plot_.curves.size() + kCurvesPerRow - 1) / kCurvesPerRow);
+  const double height_ = 240 + kRow * legend_rows_;
+  const double floor_ = height_ - kBottom - kRow * legend_rows_;
+};
+
+}  // namespace
+
+std::string svg_plot(const Plot& plot) {
+  const Extent extent = extent_of(plot);
+  if (extent.x_min > extent.x_max) return {};  // no point
+  return Drawing(plot, extent).svg();
 }
 
 }  // namespace chexnet

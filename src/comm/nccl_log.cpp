@@ -24,6 +24,18 @@ int rank_of(const NcclLink& link) {
   return 5;
 }
 
+NcclLink::Side side_of(const std::string& word) {
+  if (word == "send") return NcclLink::Side::kSend;
+  if (word == "receive") return NcclLink::Side::kReceive;
+  return NcclLink::Side::kUnsaid;
+}
+
+LinkKind net_kind(const std::string& plugin) {
+  if (plugin == "IB") return LinkKind::kInfiniBand;
+  if (plugin == "Socket") return LinkKind::kSocket;
+  return LinkKind::kOtherNet;
+}
+
 std::string concern_of(const NcclPair& pair) {
   if (pair.same_host) {
     switch (pair.kind) {
@@ -81,16 +93,12 @@ std::optional<NcclLink> parse_nccl_line(const std::string& line,
   link.channel = std::stoi(match[2]);
   link.from = std::stoi(match[3]);
   link.to = std::stoi(match[4]);
-  link.side = match[5] == "send"      ? NcclLink::Side::kSend
-              : match[5] == "receive" ? NcclLink::Side::kReceive
-                                      : NcclLink::Side::kUnsaid;
+  link.side = side_of(match[5]);
   link.via = match[6];
   if (link.via.starts_with("P2P"))
     link.kind = LinkKind::kP2p;
   else if (link.via.starts_with("NET"))
-    link.kind = match[7] == "IB"       ? LinkKind::kInfiniBand
-                : match[7] == "Socket" ? LinkKind::kSocket
-                                       : LinkKind::kOtherNet;
+    link.kind = net_kind(match[7]);
   else
     link.kind = LinkKind::kSharedMemory;
   link.gpu_direct = match[8].matched;

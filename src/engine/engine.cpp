@@ -13,6 +13,12 @@
 namespace chexnet {
 namespace {
 
+template <class S>
+const char* storage_name() {
+  if (sizeof(S) == 2) return "bf16";
+  return sizeof(S) == 4 ? "fp32" : "fp64";
+}
+
 template <class S, class Net, class Spec>
 class NetworkEngine final : public Engine {
  public:
@@ -52,10 +58,8 @@ class NetworkEngine final : public Engine {
   }
   void set_profiler(Profiler* profiler) override { profiler_ = profiler; }
   std::string description() const override {
-    const std::string type = sizeof(S) == 2   ? "bf16"
-                             : sizeof(S) == 4 ? "fp32"
-                                              : "fp64";
-    return "own engine, " + type + " by " + build_.kernels.name +
+    return std::string("own engine, ") + storage_name<S>() + " by " +
+           build_.kernels.name +
            (build_.winograd ? ", 3x3 by Winograd" : ", 3x3 direct");
   }
 

@@ -57,9 +57,15 @@ double gflops_of(ThreadPool& thread_pool) {
 }  // namespace
 
 double fma_gflops(Arithmetic arithmetic, ThreadPool& thread_pool) {
-  return arithmetic == Arithmetic::kFp64   ? gflops_of<double>(thread_pool)
-         : arithmetic == Arithmetic::kBf16 ? gflops_of<Bf16>(thread_pool)
-                                           : gflops_of<float>(thread_pool);
+  switch (arithmetic) {
+    case Arithmetic::kFp64:
+      return gflops_of<double>(thread_pool);
+    case Arithmetic::kBf16:
+      return gflops_of<Bf16>(thread_pool);
+    case Arithmetic::kFp32:
+      break;
+  }
+  return gflops_of<float>(thread_pool);
 }
 
 Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {

@@ -1,3 +1,6 @@
+// What the benches share: options of a batch of pictures, and a set of all
+// images of a place. Labels are no matter here, so there is one finding, 0
+// everywhere.
 #include "bench.hpp"
 
 #include <CLI/CLI.hpp>

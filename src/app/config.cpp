@@ -1,3 +1,5 @@
+// config: the table of options, for reading or as the page docs/config.md,
+// which a test holds equal to it.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

@@ -1,3 +1,11 @@
+// Backward fills the flat buffer from the left, and a bucket travels as soon as
+// backward has passed its end:
+//
+//   | bucket 0 | bucket 1 | bucket 2 |    | last | statistics |
+//     on its way            ^ written to here
+//
+// The last one is made small by an early cut, `only_little_follows`; the second
+// half of that condition keeps what follows one bucket, not one a parameter.
 #include "chexnet/comm/buckets.hpp"
 
 #include "chexnet/core/clock.hpp"

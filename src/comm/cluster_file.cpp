@@ -1,3 +1,6 @@
+// A key is a row of `keys` with what takes its value; another key is refused
+// with the nearest names, as in a config. `gpus_per_node` is read like the
+// other numbers and cut to a whole one afterwards.
 #include "chexnet/comm/cluster_file.hpp"
 
 #include <functional>

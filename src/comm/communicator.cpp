@@ -1,3 +1,5 @@
+// MPI is reached through libchexnet_mpi.so, which is opened at the first call
+// that needs it: one rank runs on a machine that has no MPI.
 #include "chexnet/comm/communicator.hpp"
 
 #include <cstdint>
@@ -62,6 +64,7 @@ void abort_mpi(int exit_code) {
       exit_code);
 }
 
+// The length goes first: only the root knows it.
 std::string broadcast_text(Communicator& comm, std::string text, int root) {
   text.resize(broadcast_value(comm, std::uint64_t{text.size()}, root));
   comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())),

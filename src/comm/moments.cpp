@@ -1,3 +1,9 @@
+// A part of n' values with mean m' and squared deviations D' joins n, m and D
+// (Chan, Golub and LeVeque):
+//
+//   d = m' - m,  D += D' + d^2 n n' / (n + n'),  m += d n' / (n + n')
+//
+// Every rank adds the same parts in the same order, so all get the same bits.
 #include "chexnet/comm/moments.hpp"
 
 #include <algorithm>

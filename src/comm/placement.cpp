@@ -1,3 +1,8 @@
+// Two exchanges. In the first, ranks tell where they may run; each then decides
+// for all ranks of its host and takes its own row of the result, so neighbors
+// do not pick the same cores. In the second they tell where they are now, for
+// the table and for the number of threads: whole cores, not hardware threads,
+// divided among the ranks that are bound to the same ones.
 #include "chexnet/comm/placement.hpp"
 
 #include <unistd.h>

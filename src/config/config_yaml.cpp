@@ -7,6 +7,8 @@
 
 namespace chexnet {
 
+// Keys of one section stand together in the table, so each section is opened
+// once.
 std::string config_yaml(const Config& config) {
   std::string text;
   Strings open;  // the sections written so far

@@ -1,3 +1,5 @@
+// Later wins: files in their order, then --set. Only what is said is assigned,
+// so a file need not repeat the defaults.
 #include "chexnet/config/load.hpp"
 
 #include <map>

@@ -27,6 +27,7 @@ std::vector<ConfigOption> all_tables() {
   return all;
 }
 
+// The shortest text that is read back as the same double.
 std::string number_text(double value) {
   std::array<char, 40> text{};
   const auto result =

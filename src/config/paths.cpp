@@ -7,6 +7,8 @@
 
 namespace chexnet {
 
+// As in a shell, a variable that is empty counts as unset. What a variable
+// holds is not expanded again.
 std::string expanded_path(const std::string& text) {
   std::string out;
   std::size_t at = 0;

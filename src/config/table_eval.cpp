@@ -1,3 +1,5 @@
+// When and how a network is scored, and which checkpoints stay. Of these only
+// the meaning of "best" is fixed for a run: its history compares by it.
 #include "table.hpp"
 
 namespace chexnet {

@@ -1,3 +1,5 @@
+// Where and how ranks run. A resume may change what changes no sum; the device,
+// the format of gradients on the network and the cut into buckets stay.
 #include "table.hpp"
 
 namespace chexnet {

@@ -1,3 +1,5 @@
+// Names and files of a run. Only the seed changes what is computed, so only the
+// seed is fixed for the run.
 #include "table.hpp"
 
 namespace chexnet {

@@ -1,3 +1,5 @@
+// Durations and deadlines are differences of the steady clock, which nobody
+// sets; what people or other hosts compare comes from the system's clock.
 #include "chexnet/core/clock.hpp"
 
 #include <array>

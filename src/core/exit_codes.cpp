@@ -1,3 +1,5 @@
+// The one table of exit codes: --help, the documentation, the restarts of ranks
+// and the requeueing of job scripts all read it.
 #include "chexnet/core/exit_codes.hpp"
 
 #include <algorithm>

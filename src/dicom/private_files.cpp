@@ -51,6 +51,8 @@ fs::path beside(const fs::path& set, const char* ending) {
   return name;
 }
 
+// Compared by components of the real paths: no link and no `..` hides that a
+// file is inside, and set2/ is not inside set/.
 void require_outside(const fs::path& file, const fs::path& set) {
   const fs::path inner = fs::weakly_canonical(fs::absolute(file)),
                  outer = fs::weakly_canonical(fs::absolute(set) / "");
@@ -62,6 +64,8 @@ void require_outside(const fs::path& file, const fs::path& set) {
                " with --key-file and --map-file");
 }
 
+// What is looked at is the opened file, so nobody can put another in its place
+// between look and read. O_NONBLOCK: a pipe of that name must not hold us.
 std::string read_or_make_key(const fs::path& path) {
   if (!fs::exists(path)) make_key(path);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -32,6 +32,8 @@ bool has_magic(const std::string& path) {
   return in.gcount() == sizeof head && std::memcmp(head + 128, "DICM", 4) == 0;
 }
 
+// A value may have fewer bits than its cell. The others are cut off (old files
+// keep overlays there), and the sign is the highest bit of the value.
 // Stored values as doubles.
 std::vector<double> stored_values(const gdcm::Image& image,
                                   const std::string& path, std::size_t count) {

@@ -1,3 +1,7 @@
+// Each set is compiled with compiler flags of its own (src/CMakeLists.txt) and
+// called only where the processor has its instructions. A later entry of the
+// list is a wider one, and the last is taken unless another is asked for by
+// name.
 #include "chexnet/engine/kernels.hpp"
 
 #include <vector>

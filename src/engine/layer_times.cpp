@@ -1,3 +1,6 @@
+// A ceiling is the best of a few rounds: what else runs on the machine only
+// ever makes a round slower. Work per round is fixed, and bytes of a copy are
+// counted twice, as read and as written.
 #include "chexnet/engine/layer_times.hpp"
 
 #include <algorithm>

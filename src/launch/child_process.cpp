@@ -1,3 +1,7 @@
+// posix_spawn, not fork and exec: between those two a program with threads may
+// call next to nothing. The limit is on the child's output: when it ends, so
+// that poll() sees the pipe closed, or when the time is over, the child is
+// waited for. Exit codes are a shell's, 128 + signal where one ended the child.
 #include "chexnet/launch/child_process.hpp"
 
 #include <fcntl.h>

@@ -30,6 +30,8 @@ bool is_own(const addrinfo& address) {
 
 }  // namespace
 
+// By name first, which asks no server, then by address: host files hold
+// addresses and second names too. A number has no domain to be cut off.
 bool is_this_host(const std::string& name) {
   const bool number =
       name.find_first_not_of("0123456789.") == std::string::npos;
@@ -47,6 +49,8 @@ bool is_this_host(const std::string& name) {
   return own;
 }
 
+// Three forms in one: `node1 slots=4` of Open MPI, `node1:4` of MPICH, and
+// PBS's, which repeats a host once for each slot.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file)

@@ -20,6 +20,8 @@ Variables infiniband(const std::string& device) {
   return set;
 }
 
+// ob1 over tcp, with shared memory (vader) inside a host and self for a rank's
+// messages to itself.
 Variables tcp(const std::string& device) {
   Variables set = {{"OMPI_MCA_pml", "ob1"},
                    {"OMPI_MCA_btl", "tcp,vader,self"},

@@ -9,6 +9,8 @@
 namespace chexnet {
 namespace {
 
+// Beside the program as it is built, or in lib/ as it is installed. Not by the
+// loader's search path: it could find the plugin of another build.
 std::string find_plugin(const std::string& file_name) {
   for (const auto* place : {"", "../lib/", "../"}) {
     const auto path =

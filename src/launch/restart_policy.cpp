@@ -20,6 +20,8 @@ double RestartPolicy::pause_s(int exit_code) {
   return exit_code == static_cast<int>(ExitCode::kOutage) ? kOutage_s : 0;
 }
 
+// A new checkpoint in between is progress and clears the count; without one,
+// the next start would most likely end where the last did.
 bool RestartPolicy::again(int exit_code, const std::string& checkpoint) {
   if (!may_pass(exit_code) || left_ <= 0) return false;
   at_same_ = checkpoint == place_ ? at_same_ + 1 : 0;

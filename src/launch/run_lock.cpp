@@ -1,3 +1,5 @@
+// The lock is the kernel's (flock), so it goes with the process, however that
+// ends. The file stays, and says who had it last.
 #include "chexnet/launch/run_lock.hpp"
 
 #include <fcntl.h>

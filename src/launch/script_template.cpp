@@ -1,3 +1,6 @@
+// A line that begins with `#@` steers: `#@IF NAME@` to `#@END@` is a part that
+// may be left out, `#@NAME@` a block of lines. `@NAME@` inside a line is a
+// text.
 #include "script_template.hpp"
 
 #include <algorithm>

@@ -28,6 +28,9 @@ bool die_with_parent() {
   return find_launcher(name) != nullptr;
 }
 
+// A first signal only sets flags: what a stop needs (agreeing, a checkpoint) is
+// done by the training loop. SA_RESTART, so that reads and writes under way are
+// not cut short.
 void install_stop_signals() {
   struct sigaction action {};
   action.sa_sigaction = [](int signal, siginfo_t* info, void*) {

@@ -1,3 +1,6 @@
+// The product of all lists: each list multiplies the points so far, so the last
+// varies fastest, and seeds faster still. A point's folder is named by its
+// values, e.g. lr=1e-3_batch=32_seed=1.
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/job_script.hpp"

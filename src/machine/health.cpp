@@ -1,3 +1,6 @@
+// Each check judges numbers that others measured, so tests can show it machines
+// that we do not have. A check without its subject (no GPU, one host) is
+// skipped and not passed.
 #include "chexnet/machine/health.hpp"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// NVML is looked up by name at run time, so that no header of NVIDIA's is
+// needed to build and no driver to run. The structs and numbers below repeat
+// nvml.h, of the versions that the functions' names end in (_v2, _v3). What a
+// driver does not have stays unknown: -1, empty or false.
 #include "chexnet/machine/nvml.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,7 @@
+// CPUs and InfiniBand adapters are hwloc's. GPUs are hwloc's PCI devices joined
+// by bus id with NVML's list, which alone knows UUIDs; where hwloc sees no PCI
+// devices, as in some containers, NVML's list is all. CPUs and NUMA nodes carry
+// the kernel's numbers, cores and packages hwloc's logical ones.
 #include "chexnet/machine/topology.hpp"
 
 #include <hwloc.h>

@@ -1,3 +1,7 @@
+// Only sums are kept (and the rare Xids), one set since the last take() and one
+// of the whole run, so memory does not grow with the job. A sample is taken
+// outside of the lock: a slow driver holds up the sampling thread and nobody
+// else.
 #include "chexnet/machine/usage_monitor.hpp"
 
 #include <algorithm>

@@ -63,6 +63,9 @@ std::int64_t describe(const DenseNetSpec& spec, Parameters& parameters) {
   return channels;
 }
 
+// Bottlenecks: 1x1 to `width`, 3x3, 1x1 to four times that. The first of a
+// stage has a convolution on its shortcut too, where the number of channels
+// changes.
 std::int64_t describe(const ResNetSpec& spec, Parameters& parameters) {
   constexpr std::int64_t kExpansion = 4;
   Description network(parameters, Init::kNormalFanOut);

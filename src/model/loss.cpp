@@ -82,6 +82,9 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights,
                     .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
                     .unsqueeze(0)) {}
 
+// With s = sigmoid(z): d/dz of -up log s - down log(1 - s) is
+// down s - up (1 - s). A label that is not known (NaN) has both weights 0, so
+// it counts in neither.
 LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits,
                                           const at::Tensor& labels,
                                           double scale, double entries) const {

@@ -1,3 +1,5 @@
+// 16-bit training keeps fp32 masters: of a weight in bf16, an update below
+// 1/512 of it would be rounded away.
 #include "chexnet/model/network_options.hpp"
 
 #include <cassert>

@@ -1,3 +1,12 @@
+// The three buffers, each part behind the one that backward reaches before it:
+//
+//   values      [ classifier | ... | first layer ]
+//   gradients   [ classifier | ... | first layer ][ batch statistics ]
+//   running                                       [ mean, var | mean, var ... ]
+//
+// Parameters are added in the order of forward and turned round by allocate(),
+// so an id is not a position (index() converts). Statistics keep forward's
+// order.
 #include "chexnet/model/parameters.hpp"
 
 #include <ATen/ATen.h>
@@ -18,6 +27,8 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
                          std::multiplies<>());
 }
 
+// Each parameter has random numbers of its own, by its name: what one draws
+// does not depend on which others there are.
 std::uint64_t name_hash(const std::string& name) {  // FNV-1a
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
@@ -130,6 +141,8 @@ at::Tensor Parameters::batch_var(int id) const {
   return stat(flat_gradients_, id, true, size_);
 }
 
+// The first micro-batch writes and the others add, so nothing is set to zero
+// between two steps.
 void Parameters::set_gradient(int id, const at::Tensor& gradient,
                               const MicroBatch& micro_batch) {
   const std::size_t i = index(id);

@@ -1,3 +1,7 @@
+// A file fits when it has every tensor of the backbone in its shape. The
+// classifier may be of other findings: its rows are matched by the names in the
+// file's metadata, and the rest starts afresh. All is checked before the first
+// value is copied, so a refused file changes nothing.
 #include "chexnet/model/weights.hpp"
 
 #include <ATen/ATen.h>
@@ -64,6 +68,7 @@ NetworkTensors named_tensors(const Parameters& parameters) {
   return tensors;
 }
 
+// No copy: it lives as long as the file does, and nobody writes to it.
 at::Tensor view_of(const NamedArray& array) {
   return at::from_blob(const_cast<std::byte*>(array.data.data()), array.shape,
                        at::TensorOptions().dtype(scalar_type(array.type)));

@@ -1,3 +1,4 @@
+// The kernels of table.hpp for 8 floats a register, with fused multiply-add.
 #include "table.hpp"
 
 namespace chexnet {

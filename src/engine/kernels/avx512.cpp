@@ -1,3 +1,4 @@
+// The kernels of table.hpp for 16 floats a register.
 #include "table.hpp"
 
 namespace chexnet {

@@ -1,3 +1,4 @@
+// Only bf16 differs from avx512: its multiply-adds take two values at a time.
 #include "table.hpp"
 
 namespace chexnet {

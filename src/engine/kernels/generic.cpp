@@ -1,3 +1,4 @@
+// The kernels of table.hpp for any processor, with what its ABI promises.
 #include "table.hpp"
 
 namespace chexnet {

@@ -76,6 +76,8 @@ class AtenBackend final : public Backend {
     return images.to(options_.device);
   }
 
+  // [N,1,H,W] bytes to [N,3,H,W]: the gray picture three times, each with the
+  // mean and deviation of its channel.
   at::Tensor normalize(const at::Tensor& images) const {
     const at::Tensor gray =
         on_device(images).to(mean_.scalar_type()).div_(255.0);

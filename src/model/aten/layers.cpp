@@ -1,3 +1,6 @@
+// What backward needs of forward is kept in the layer and given up by backward
+// (std::exchange), so memory falls while backward goes on. What inference does
+// keeps nothing.
 #include "layers.hpp"
 
 #include <ATen/ATen.h>
@@ -113,6 +116,9 @@ at::Tensor BatchNorm::forward_own(const at::Tensor& x,
   return y;
 }
 
+// Mean first, then deviations from it, both in double: the difference of two
+// large sums would lose digits. Running variances take n / (n - 1), as
+// PyTorch's do.
 at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
                                            const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;
@@ -227,6 +233,7 @@ at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
   return at::addmm(p.value(bias_), pooled, weight.t());
 }
 
+// The gradient of a mean over pixels is the same at each of them.
 at::Tensor Classifier::backward(const at::Tensor& dlogits,
                                 const MicroBatch& micro_batch) {
   Parameters& p = context_.parameters;

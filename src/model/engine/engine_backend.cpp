@@ -105,6 +105,8 @@ class EngineBackend final : public Backend {
     return flat;
   }
 
+  // Engines are planned for one number of threads: another,
+  // as in an evaluation with eval.threads, makes both anew.
   Engine& engine_for(std::int64_t batch, std::int64_t size, bool training) {
     if (thread_pool_ == nullptr ||
         thread_pool_->size() != at::get_num_threads()) {

@@ -1,88 +1,33 @@
-#include "chexnet/report/redaction.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cassert>
-#include <cctype>
-#include <nlohmann/json.hpp>
-
-namespace chexnet {
-namespace {
-
 // Three rules, in this order (Redaction::of_text):
 //
-//   paths   "/data/St. Elsewhere/x y.png: gone"  ->  "PATH: gone"      known
-//   places and what is below words   "patient MRN-770000"                 ->
-//   "patient PATIENT" known names, whole words looks   "00012345_003",
-//   "10.1.2.3"           ->  "ID", "ADDRESS"   whatever looks like a name
+//   paths  known places and what is below them
+//          "/data/St. Elsewhere/x y.png: gone"  ->  "PATH: gone"
+//   words  known names, as whole words
+//          "patient MRN-770000"                 ->  "patient PATIENT"
+//   looks  whatever looks like a name (looks.hpp)
+//          "00012345_003", "10.1.2.3"           ->  "ID", "ADDRESS"
 //
 // A known path goes first, because it may hold blanks that cut it into words.
 // Looks go last: they take a part of a name that holds blanks or quotes for all
 // of it. When in doubt a text is hidden: a missing word costs the help desk a
 // question, a name that stays cannot be taken back.
+#include "chexnet/report/redaction.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <nlohmann/json.hpp>
+
+#include "looks.hpp"
+
+namespace chexnet {
+namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Bytes from 128 on are parts of letters in UTF-8.
-bool in_word(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 128 || std::isalnum(byte) != 0 || c == '_';
-}
-
-bool is_number(std::string_view text) {
-  return !text.empty() &&
-         text.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 std::size_t end_of_run(std::string_view text, std::size_t at) {
   while (at < text.size() && in_word(text[at])) ++at;
   return at;
-}
-
-// Between chunks: what cannot be part of a path that is not quoted, a URL, an
-// address.
-bool separates(char c) {
-  return static_cast<unsigned char>(c) <= ' ' ||
-         std::string_view("'\"`,;()[]{}<>|=").find(c) != std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string small(text);
-  for (char& c : small)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return small;
-}
-
-constexpr std::array kImageEndings = {".png", ".jpg", ".jpeg", ".dcm",
-                                      ".dicom"};
-constexpr std::array kTableEndings = {".yaml", ".yml", ".csv",    ".csv.gz",
-                                      ".txt",  ".tar", ".tar.gz", ".pack"};
-
-template <class Endings>
-bool ends_with_any(std::string_view chunk, const Endings& endings) {
-  const std::string small = lower(chunk);
-  return std::ranges::any_of(endings,
-                             [&](const char* e) { return small.ends_with(e); });
-}
-
-// Where the first image's name ends that the line from `at` on holds before a
-// ": "; `at` when there is none. The name may be replaced already.
-std::size_t end_of_image(std::string_view text, std::size_t at) {
-  const auto line_end =
-      std::min({text.find('\n', at), text.find(": ", at), text.size()});
-  const std::string line = lower(text.substr(at, line_end - at));
-  std::size_t first = std::string::npos;
-  const auto look_for = [&](std::string_view ending) {
-    const auto end = line.find(ending);
-    if (end == std::string::npos) return;
-    const auto behind = end + ending.size();
-    const bool ends = behind == line.size() ||
-                      (!in_word(line[behind]) && line[behind] != '/');
-    if (ends) first = std::min(first, behind);
-  };
-  for (const char* ending : kImageEndings) look_for(ending);
-  look_for("/image");
-  return first == std::string::npos ? at : at + first;
 }
 
 // "patient 17", "Patient ID: 17", "MRN=17": does such a word stand at the end?
@@ -99,87 +44,6 @@ bool ends_with_patient(std::string_view text) {
   cut_punctuation();
   return left.ends_with("patient") || left.ends_with("patients") ||
          left.ends_with("mrn");
-}
-
-// Groups of digits with dots between them; 0 when there is anything else.
-std::size_t dotted_numbers(std::string_view chunk) {
-  if (chunk.find_first_not_of("0123456789.") != std::string_view::npos)
-    return 0;
-  return static_cast<std::size_t>(std::ranges::count(chunk, '.')) + 1;
-}
-
-// 00012345 and 00012345_003.
-bool nih_number(std::string_view chunk) {
-  if (chunk.size() == 12 && chunk[8] == '_' && is_number(chunk.substr(9)))
-    chunk = chunk.substr(0, 8);
-  return chunk.size() == 8 && is_number(chunk);
-}
-
-bool of_system(std::string_view path) {
-  static constexpr std::array kFolders = {"/usr/", "/lib/", "/lib64/", "/proc/",
-                                          "/sys/", "/dev/", "/etc/"};
-  return std::ranges::any_of(
-      kFolders, [&](const char* f) { return path.starts_with(f); });
-}
-
-bool of_program(std::string_view file) {
-  return file == "config.yaml" || file == "split.csv" ||
-         file.starts_with("rank-");
-}
-
-// What a chunk is by its looks, or "".
-std::string looks_like(std::string_view chunk) {
-  if (const auto colon = chunk.find("://"); colon != std::string_view::npos)
-    return std::string(chunk.substr(0, colon)) + "://PLACE";
-  if (chunk.find('@') != std::string_view::npos) return "ADDRESS";
-  if (chunk.starts_with("/") && chunk.size() > 1)
-    return of_system(chunk) ? "" : "PATH";
-  if (chunk.starts_with("~")) return "PATH";
-  if (ends_with_any(chunk, kImageEndings)) return "IMAGE";
-  if (ends_with_any(chunk, kTableEndings))
-    return of_program(chunk) ? "" : "FILE";
-  if (dotted_numbers(chunk) == 4) return "ADDRESS";
-  if (dotted_numbers(chunk) > 5) return "UID";
-  return nih_number(chunk) ? "ID" : "";
-}
-
-// One chunk without the punctuation and the line or port number behind it.
-std::size_t kept_behind(std::string_view chunk) {
-  std::size_t end = chunk.size();
-  for (;;) {
-    while (end > 0 && (chunk[end - 1] == '.' || chunk[end - 1] == ':')) --end;
-    const auto colon = chunk.substr(0, end).rfind(':');
-    if (colon == std::string_view::npos ||
-        !is_number(chunk.substr(colon + 1, end - colon - 1)))
-      return end;
-    end = colon;
-  }
-}
-
-std::string without_looks(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    if (separates(text[at])) {
-      out += text[at++];
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && !separates(text[end])) ++end;
-    const std::string_view chunk = text.substr(at, end - at);
-    const std::size_t size = kept_behind(chunk);
-    const std::string by = looks_like(chunk.substr(0, size));
-    const bool is_place = by == "PATH" || by.ends_with("://PLACE");
-    const std::size_t image_end = is_place ? end_of_image(text, at) : at;
-    if (image_end > end) {
-      out += by;
-      at = image_end;
-      continue;
-    }
-    out +=
-        by.empty() ? std::string(chunk) : by + std::string(chunk.substr(size));
-    at = end;
-  }
-  return out;
 }
 
 }  // namespace
@@ -294,8 +158,6 @@ std::string Redaction::without_words(std::string_view text) const {
   return out;
 }
 
-// Looks come last: they take a part of a name that holds blanks or quotes for
-// all of it.
 std::string Redaction::of_text(std::string_view text) const {
   return without_looks(without_words(without_paths(text)));
 }

@@ -1,9 +1,9 @@
 // submit: a batch job, an array of a sweep, or a sweep on this machine.
 //
 //   --dry-run   the script on stdout; nothing is submitted
-//   --local     the points of a sweep one after another, each as `train
-//   --resume auto`: the same
-//               command again goes on with those that are not complete
+//   --local     the points of a sweep one after another, each as
+//               `train --resume auto`: the same command again goes on with
+//               those that are not complete
 //   else        the script is handed to sbatch or qsub from a private file
 //
 // What a run would refuse is refused here, for every point, before the job

@@ -2,9 +2,11 @@
 //
 //   next_batch   the loader's next, ready or waited for
 //   agree        one sum over all ranks: labels, damaged images, who was asked
-//   to stop step_on      forward, backward, all-reduce, optimizer
-//   (train/step.cpp); position moves on after_step   a metrics line, at an
-//   epoch's end a checkpoint and the evaluation of its weights
+//                to stop
+//   step_on      forward, backward, all-reduce, optimizer (train/step.cpp);
+//                position moves on
+//   after_step   a metrics line, at an epoch's end a checkpoint and the
+//                evaluation of its weights (epoch_end.cpp)
 //
 // Whatever decides about the way on comes out of agree() or out of reduced
 // gradients, so all ranks take the same branch without asking again.
@@ -18,32 +20,13 @@
 #include <utility>
 
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/csv.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/batch_tensors.hpp"
-#include "chexnet/train/network_state.hpp"
 
 namespace chexnet {
 namespace {
-
-std::string scientific(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2e", value);
-  return text.data();
-}
-
-std::string figure(const std::optional<double>& value) {
-  return value ? fixed(*value, 4) : "not defined";
-}
-
-// A step may jump over the epoch that was wanted.
-bool passes_multiple(std::int64_t before, std::int64_t now,
-                     std::int64_t every) {
-  return every > 0 && now / every > before / every;
-}
 
 // Steps in a row whose gradient may be not finite, the last of which ends the
 // run.
@@ -262,108 +245,6 @@ bool TrainingLoop::out_of_patience() const {
 ExitCode TrainingLoop::stopped() {
   log_.clear();
   return parts_.stop.stopped(state_.step, parts_.metrics);
-}
-
-bool TrainingLoop::end_of_epoch(std::int64_t epoch_before) {
-  const Config& config = parts_.config;
-  if (parts_.metrics != nullptr)
-    parts_.metrics->write("epoch", state_.step, {{"epoch", state_.epoch}});
-  const bool last = state_.step == total_steps_;
-  const bool evaluate_now = last || passes_multiple(epoch_before, state_.epoch,
-                                                    config.eval.every_epochs);
-  state_.evaluation_due =
-      evaluate_now && !parts_.dataset.splits.val.rows.empty();
-  if (last || state_.evaluation_due ||
-      passes_multiple(epoch_before, state_.epoch,
-                      config.checkpoint.every_epochs))
-    checkpoint();
-  return !state_.evaluation_due || evaluate();
-}
-
-bool TrainingLoop::evaluate() {
-  const Profiler::Span span(&parts_.profiler, Phase::kEvaluate);
-  log_.clear();
-  const double start = now_s();
-  double ahead_s =
-      longest_evaluation_s_;  // one that cannot be finished is not begun
-  const auto stop = [&] {
-    return parts_.stop.asked(std::exchange(ahead_s, 0));
-  };
-  const auto result = predict_split(parts_, parts_.dataset.splits.val, stop);
-  if (!result) return false;
-  longest_evaluation_s_ = std::max(longest_evaluation_s_, now_s() - start);
-  score_weights(*result);
-  return true;
-}
-
-void TrainingLoop::score_weights(const SplitPrediction& result) {
-  const Config& config = parts_.config;
-  const Scores scores = score(result.predictions, config.eval.findings);
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const bool by_loss = config.checkpoint.best == BestBy::kLoss;
-  const double value = by_loss ? -result.loss : scores.mean_auroc.value_or(nan);
-  const double before = by_loss ? -state_.best : state_.best;
-  const bool is_best =
-      !std::isnan(value) && (std::isnan(before) || value > before);
-  if (is_best) {
-    state_.best = by_loss ? -value : value;
-    state_.best_step = state_.step;
-    state_.best_epoch = state_.epoch;
-  }
-  // A score that is not defined says nothing about progress.
-  if (!std::isnan(value))
-    state_.epochs_without_best = state_.epoch - state_.best_epoch;
-  const bool watches_loss = config.train.schedule == ScheduleKind::kPlateau;
-  const bool lowered =
-      watches_loss && state_.plateau.observe(result.loss, config.train);
-  state_.evaluation_due = false;
-  if (parts_.comm.rank() != 0) return;
-
-  std::map<std::string, double> by_finding;
-  for (std::size_t k = 0; k < scores.findings.size(); ++k)
-    by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
-  parts_.metrics->write(
-      "val", state_.step,
-      {{"epoch", state_.epoch},
-       {"damaged", static_cast<std::int64_t>(scores.damaged)},
-       {"loss", result.loss},
-       {"mean_auroc", scores.mean_auroc.value_or(nan)},
-       {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
-       {"any_finding_auroc_mean_logit",
-        scores.any_finding_auroc_mean_logit.value_or(nan)},
-       {"best", std::string(is_best ? "yes" : "no")},
-       {"auroc", by_finding}});
-  // First the state, then the link: a resume sets the link by the state.
-  parts_.folder.store().replace_state(state_.step, state_.to_json());
-  if (is_best) parts_.folder.store().mark_best(state_.step);
-  const std::optional<double> loss =
-      std::isnan(result.loss) ? std::nullopt : std::optional(result.loss);
-  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " +
-           figure(loss) + "  mean AUROC " + figure(scores.mean_auroc) +
-           (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
-           (is_best ? "  (best)" : "") +
-           (lowered ? "  learning rate x " + scientific(state_.plateau.factor)
-                    : ""));
-}
-
-void TrainingLoop::checkpoint() {
-  const Profiler::Span span(&parts_.profiler, Phase::kCheckpoint);
-  const double start = now_s();
-  parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
-                          // does not have
-  if (parts_.comm.rank() == 0) {
-    const std::string description =
-        model_description(parts_.config, parts_.dataset);
-    parts_.folder.store().save(
-        state_.step, state_.to_json(),
-        [&](const std::filesystem::path& folder) {
-          write_network(folder, parts_.network.parameters(), step_.optimizer(),
-                        state_.step, description);
-        });
-    parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}});
-  }
-  parts_.comm.barrier();
-  longest_checkpoint_s_ = std::max(longest_checkpoint_s_, now_s() - start);
 }
 
 }  // namespace chexnet

@@ -3,7 +3,8 @@
 //   a launcher started us (mpirun, srun)   -> rank of its world, over MPI
 //   --dry-run                              -> print the command and stop
 //   one rank whose failures are restarted  -> parent of the same command,
-//   without mpirun several ranks                          -> parent of mpirun
+//                                             without mpirun
+//   several ranks                          -> parent of mpirun
 //   one rank                               -> the rank itself, a world of one
 #include "chexnet/app/enter_world.hpp"
 

@@ -1,10 +1,11 @@
 // The parent lives through several starts of the ranks:
 //
-//   start -> wait -> code explained by a post-mortem, or by its meaning?   no:
-//   write one
-//                    stop asked for, or no restart left?                   yes:
-//                    last line, return pause (storage may come back) -> start
-//                    again with --resume auto
+//   start -> wait -> code explained by a post-mortem, or by its meaning?
+//                        no: write one
+//                    stop asked for, or no restart left?
+//                        yes: last line, return
+//                    pause (storage may come back)
+//                 -> start again with --resume auto
 //
 // It holds no MPI and no GPU, so whatever kills ranks leaves it alive to say
 // what happened. Its exit code is that of the post-mortem where there is one:

@@ -19,12 +19,13 @@ namespace {
 
 // A save, and what a crash behind each step leaves:
 //
-//   .step-00000007.tmp/ with files        removed at the next start
-//   .step-00000007.tmp/state.json         the same: the name says that it is
-//   not done step-00000007/                        whole; fsync of files and
-//   folder came before the rename last -> step-00000007                 mended
-//   by recover_newest() older folders removed                 done at the next
-//   save
+//   .step-00000007.tmp/ with files   removed at the next start
+//   .step-00000007.tmp/state.json    the same: the name says that it is not
+//                                    done
+//   step-00000007/                   whole; fsync of files and folder came
+//                                    before the rename
+//   last -> step-00000007            mended by recover_newest()
+//   older folders removed            done at the next save
 //
 // So step-N/ without a dot is whole unless the disk or a person changed it,
 // which the checksums of its state.json tell.

@@ -33,10 +33,9 @@ void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
 
 // Gradients travel on a stream of their own:
 //
-//   compute stream  ..backward.. ready ..backward.. ready .......... waits for
-//   done -> optimizer
-//                                  |                  |                    ^
-//   NCCL stream                    +-> all-reduce ... +-> all-reduce ... done
+//   compute  ..backward.. ready ..backward.. ready ..... waits for done -> step
+//                           |                  |                    ^
+//   NCCL                    +-> all-reduce ... +-> all-reduce ... done
 //
 // The order on the device is kept by events alone. The host waits in two
 // places, because a collective that a dead rank never joins would hang in

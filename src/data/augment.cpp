@@ -1,7 +1,7 @@
 // A resized picture on its way to the network:
 //
-//   square [side, side] -> rotated and zoomed -> crop [crop, crop] -> mirrored
-//   -> contrast
+//   square [side, side] -> rotated and zoomed -> crop [crop, crop]
+//                       -> mirrored -> contrast
 //
 // A random crop begins at 0 .. side - crop, each place equally often: at *
 // (slack + 1), rounded down, as `at` is in [0, 1).

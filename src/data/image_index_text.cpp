@@ -1,9 +1,9 @@
 // The image index as rank 0 sends it to the others:
 //
 //   rows, number of containers
-//   kind, size, CRC32C of the head, version, inode, path      a line a
-//   container, tabs between the entries in the form of an index file, each
-//   named "row container number"
+//   kind, size, CRC32C of the head,   a line a container, tabs between
+//     version, inode, path
+//   the entries in the form of an index file, each named "row container number"
 #include <charconv>
 #include <string_view>
 

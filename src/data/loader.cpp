@@ -2,11 +2,10 @@
 // batch b = t / n, which is made in slot b mod R. Batches go through their
 // slots in this order:
 //
-//        freed_batches_      taken_batches_                     freed_batches_
-//        + depth_ + 1
-//             |  in use            |  ready, or filling                   |
-//             free: no ticket is v  (at most one)     v v  handed out for it
-//   … free | consumer's slot |  workers' slots, `missing` > 0 or = 0  | free …
+//        freed_batches_     taken_batches_         freed_batches_ + depth_ + 1
+//             |  in use           |  ready, or filling            |  free: no
+//             v  (at most one)    v                               v  ticket yet
+//   … free | consumer's slot | workers' slots, `missing` > 0 or = 0 | free …
 //
 // Who owns a slot: from the first ticket of its batch on, each worker owns the
 // parts of the samples whose tickets it took (disjoint, so without the lock);

@@ -4,8 +4,9 @@
 // equal parts are compared:
 //
 //   signs    |part 0|part 1|part 2|part 3|part 4|part 5|
-//   copy       ==     x      ==     x      xx     x         equal in parts 0
-//   and 2: found twice
+//   copy       ==     x      ==     x      xx     x
+//
+// That copy is equal in parts 0 and 2, and found twice.
 #include "chexnet/data/near_duplicates.hpp"
 
 #include <algorithm>

@@ -1,9 +1,11 @@
 // Ticket t uses slot t mod n, and slots go round for ever:
 //
 //   slot.ticket == t, not ready   a reader owns it: the one that took ticket t
-//   from next_ slot.ticket == t, ready       the worker that holds ticket t
-//   owns it, from wait() to done() done(t)                       slot.ticket =
-//   t + n: it is the next reader's that comes round
+//                                 from next_
+//   slot.ticket == t, ready       the worker that holds ticket t owns it, from
+//                                 wait() to done()
+//   done(t)                       slot.ticket = t + n: it is the next reader's
+//                                 that comes round
 //
 // Only ticket and ready change under the lock; bytes and failure belong to the
 // owner.

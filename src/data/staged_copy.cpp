@@ -1,7 +1,7 @@
 // A copy is made in pieces of 8 MiB, each with its CRC-32C in a file of sums:
 //
-//   X.pack.part   piece 0 | piece 1 | …           renamed to X.pack when all
-//   are there X.pack.sums   8 hex digits and a line end for each
+//   X.pack.part   piece 0 | piece 1 | …   renamed to X.pack when all are there
+//   X.pack.sums   8 hex digits and a line end for each
 //
 // A sum is written after its piece was read back from the disk, so a piece with
 // a good sum is good, and a copy that was killed goes on with the first one

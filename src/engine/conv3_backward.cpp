@@ -7,13 +7,13 @@
 // Two things are made of the gradient dy of the outputs, image by image, while
 // both are in L2:
 //
-//     dy (padded panel) --- w turned by 180 degrees ---> dx, through the
-//     epilogue to memory
-//                      \                                |  (the epilogue also
-//                      gives the normalized
-//                       \                               v   input y back, which
-//                       goes into a panel)
+//     dy (padded panel) --- w turned by 180 degrees ---> dx, to memory
+//                      \                                |
+//                       \                               v
 //                        +------------------------------> dw += dy x y
+//
+// dx leaves through the epilogue, which also gives the normalized input y back;
+// that goes into a panel.
 //
 // Invariant of `summed` in the loops below: dw holds the products of all output
 // rows (direct) or tiles (Winograd) below it, and all input rows those need are
@@ -22,8 +22,8 @@
 // With stride 2 an input pixel is read by 1, 2 or 4 taps, by the parity of its
 // row and column:
 //
-//     parity  (0,0): tap 4       (0,1): taps 3 5      (1,0): taps 1 7 (1,1):
-//     taps 0 2 6 8
+//     parity  (0,0): tap 4         (0,1): taps 3 5
+//             (1,0): taps 1 7      (1,1): taps 0 2 6 8
 //
 // so there are four classes of input pixels, each with its own list of taps
 // (`classes_`).

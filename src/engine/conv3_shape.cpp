@@ -12,7 +12,7 @@
 //        0 g h i 0
 //        0 j k l 0
 //        0 0 0 0 0    two rows of zeros below: a Winograd tile of an odd map
-//        reads one row further 0 0 0 0 0
+//        0 0 0 0 0    reads one row further
 //
 // Invariant: zeros are written once per task (clear_border) and never again;
 // rows of pixels are overwritten by the next image of the same place in a

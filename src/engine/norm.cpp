@@ -10,14 +10,14 @@
 // computes scale_r * (x - mean) * inverse + bias_r. Its gradient is the sum
 // over readers
 //
-//     dx = sum_r scale_r * (dy_r - mean(dy_r) - (x - mean) * inverse^2 *
-//     mean(dy_r * (x - mean)))
-//        = sum_r scale_r * dy_r                      each reader adds this to
-//        the gradient map
-//          - offset - slope * (x - mean)             readers add up two numbers
-//          per channel,
-//                                                    final_gradient applies
-//                                                    them once
+//     dx = sum_r scale_r * (dy_r - mean(dy_r)
+//                           - (x - mean) * inverse^2 * mean(dy_r * (x - mean)))
+//        = sum_r scale_r * dy_r
+//          - offset - slope * (x - mean)
+//
+// Of the second form each reader adds the first line to the gradient map. To
+// offset and slope readers add two numbers per channel; final_gradient applies
+// them once.
 //
 // Invariant: clear_corrections comes before the first reader's backward of a
 // step, final_gradient after the last one's. Sums are double; parts are

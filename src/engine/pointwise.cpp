@@ -7,11 +7,9 @@
 // The pixels of a batch, whatever their image, are cut into tiles that stay in
 // L2 with the weights:
 //
-//     map [pixel][channel]      panel [channel / 16][pixel of the tile][16] out
-//     [pixel][o]
-//     ==== tile 0 ====   BN+ReLU                                     x weights
-//     ==== tile 1 ====  --------->  | block 0 | block 1 | ...        --------->
-//     ==== tile 0 ====
+//     map [pixel][channel]     panel [channel / 16][pixel][16]   out [pixel][o]
+//     ==== tile 0 ====  BN+ReLU                          x weights
+//     ==== tile 1 ====  ------> | block 0 | block 1 | ...  ------>  ==== tile 0
 //
 // Forward, a part is a run of tiles with its own sums of the outputs. Backward,
 // the tile's dy is multiplied by the weights; as the result leaves the

@@ -4,10 +4,9 @@
 
 // One bottleneck. Maps in boxes are kept for backward:
 //
-//     [x] --1x1--> [narrow] --3x3, stride--> [strided] --1x1--> [expanded]
-//     --+--> relu --> [sum]
-//      |                                                                     ^
-//      +----------- itself, or --1x1, stride--> [projection] ----------------+
+//     [x] --1x1--> [narrow] --3x3--> [strided] --1x1--> [expanded] -+-> [sum]
+//      |                     stride                                 ^   (relu)
+//      +----------- itself, or --1x1, stride--> [projection] -------+
 //
 // [sum] is the x of the next one.
 //

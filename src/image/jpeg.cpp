@@ -1,8 +1,8 @@
 // JPEG by TurboJPEG, scaled in the DCT where that is enough. A file is markers,
 // each with a length:
 //
-//   FFD8 | FFE1 length Exif … | FFDB … | FFC0 length frame | FFC4 … | FFDA
-//   length scan | FFD9
+//   FFD8 | FFE1 length Exif … | FFDB … | FFC0 length frame | FFC4 …
+//        | FFDA length scan | FFD9
 //
 // Before any pixel: the size that the frame claims is checked against the
 // limits, and against the file's length, as Huffman coding needs a bit for each

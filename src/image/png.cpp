@@ -4,8 +4,7 @@
 //
 //   signature | length type body crc | IHDR … | IDAT | IDAT … | IEND
 //                                               \_____/
-//                                one zlib stream: height lines of [filter byte
-//                                | width pixels]
+//            one zlib stream: height lines of [filter byte | width pixels]
 //
 // The whole picture is inflated at once, as a stream has one checksum at its
 // end; it is unfiltered and shrunk in bands of kBand rows, which stay in the

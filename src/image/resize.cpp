@@ -1,12 +1,11 @@
 // Two definitions of shrinking, both separable: along the rows first, then
 // along the columns.
 //
-//   antialias   output pixel i is a weighted sum of input pixels around scale *
-//   (i + 0.5), the
-//               weights a triangle as wide as the scale; rounded to a byte
-//               after each axis
+//   antialias   output pixel i is a weighted sum of input pixels around
+//               scale * (i + 0.5), the weights a triangle as wide as the scale;
+//               rounded to a byte after each axis
 //   area        the exact mean of the box [i, i + 1) * scale, rounded once at
-//   the end
+//               the end
 //
 // Antialias takes rows as they come and keeps few of them: input row y, shrunk
 // along its length, is at line y mod ring_, and an output row is written as

@@ -2,7 +2,7 @@
 //   @NAME@            inside a line: a text
 //   #@NAME@           a whole line: any number of lines, also none
 //   #@IF NAME@ ... #@END@   lines that stand only where NAME is among `parts`;
-//   no nesting
+//                           no nesting
 #pragma once
 
 #include <map>

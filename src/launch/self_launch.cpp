@@ -4,12 +4,11 @@
 //        | TERM, INT, USR1
 //        v
 //   chexnet-train (parent)      holds signals back and reads them one by one
-//   (ParentSignals)
+//        |                      (ParentSignals)
 //        | USR1 for the first TERM or INT; TERM for the second; KILL to the
-//        group when overdue
-//        v
+//        v group when overdue
 //   mpirun, a group of its own  dies with the parent (PDEATHSIG); passes USR1
-//   on to the ranks
+//        |                      on to the ranks
 //        |
 //        v
 //   rank 0, rank 1, ...         write a checkpoint and exit with 75

@@ -2,10 +2,10 @@
 //
 //   permitted  the cores this job may use
 //   region     of those, the ones near the rank's GPU: its NUMA node, else its
-//   socket, else all. A
-//              rank without a GPU has the cores it was given
+//              socket, else all. A rank without a GPU has the cores it was
+//              given
 //   part       ranks of one region cut it into equal parts of whole cores, in
-//   order of local rank
+//              order of local rank
 //
 // What the launcher did stays where it is good, because a user may have meant
 // it. Only a rank that is bound badly moves to its part, and those whose cores

@@ -29,8 +29,7 @@ namespace fs = std::filesystem;
 // metrics.jsonl. Only then is anything written.
 //
 //   config, metrics, post-mortems, log, split.csv  ->  names_of  ->  Redaction
-//   config, metrics, post-mortems, log             ->  text_for_help(Redaction)
-//   ->  tar
+//   config, metrics, post-mortems, log  ->  text_for_help(Redaction)  ->  tar
 //
 // What goes into the archive is a list of files that may (records_of), so a
 // kind of file that is added to run folders later is left out until somebody

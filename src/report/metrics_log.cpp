@@ -53,7 +53,7 @@ std::int64_t step_of(const nlohmann::json& event) {
 //
 //   train 1 .. s | val s, checkpoint s | train s+1 .. | final, end
 //                                       ^ cut here, and at `val s` too when its
-//                                       evaluation is due
+//                                         evaluation is due
 //
 // Otherwise a curve would have two values at one step.
 bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {

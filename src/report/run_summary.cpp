@@ -30,10 +30,12 @@ namespace fs = std::filesystem;
 // The state of a run follows from the last event that says one, and only for a
 // run that seems to be running from what other processes see:
 //
-//   start, restart -> running     stop -> stopped     error -> failed     end
-//   -> finished running with a post-mortem            -> aborted running, its
-//   lock free on this host   -> died running, silent for ten minutes on another
-//   host, where the lock may not reach -> silent
+//   start, restart -> running, stop -> stopped, error -> failed,
+//   end -> finished
+//   running with a post-mortem                 -> aborted
+//   running, its lock free on this host        -> died
+//   running, silent for ten minutes on another
+//     host, where the lock may not reach       -> silent
 //
 // A run goes through these several times, once for each start.
 

@@ -1,7 +1,7 @@
 // The trial, of 6 sizes x 8 steps; w = warm-up, not counted:
 //
-//   | 1 MB: w w s s s s s s | 2 MB: w w s s s s s s | … | 32 MB: … | all ranks:
-//   max of the medians
+//   | 1 MB: w w s s s s s s | 2 MB: w w s s s s s s | … | 32 MB: … |
+//                                          all ranks: max of the medians
 //
 // The median forgives single disturbed steps. The maximum over ranks is taken
 // before the minimum over sizes: a step is as long as its slowest rank's.

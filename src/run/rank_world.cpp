@@ -2,9 +2,9 @@
 //
 //   rank throws -> ~RankWorld sees the exception, leaves the handlers
 //               -> main logs the error, notes it with the run, aborts all ranks
-//               with its code
+//                  with its code
 //   rank ends   -> ~RankWorld empties the handlers: nothing that follows may
-//   end others
+//                  end others
 //
 // The destructor cannot abort by itself: during unwinding nobody knows yet
 // which error it is, and its code becomes the exit code of all ranks.

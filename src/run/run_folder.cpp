@@ -1,9 +1,9 @@
 // How a folder becomes a run, on rank 0:
 //
 //   create, trust (nobody else's link or open folder), lock   -> constructor
-//   data read, weights loaded                                 -> nothing is
-//   written config.yaml                                               ->
-//   claim(): now it holds a run checkpoints/… -> the loop
+//   data read, weights loaded                       -> nothing is written
+//   config.yaml                                     -> claim(): now it is a run
+//   checkpoints/…                                   -> the loop
 //
 // A start is a resume when there is a config.yaml; only a checkpoint gives it
 // something to resume.

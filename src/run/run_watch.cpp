@@ -2,8 +2,7 @@
 // in. Of a window of kWindow steps each rank sends one object of medians:
 //
 //   | step | step | … | step |  evaluation, checkpoint  | step | …
-//   ^ window_start_    last_ ^                          ^ skip() moves last_
-//   here
+//   ^ window_start_    last_ ^       skip() moves last_ ^ here
 //
 // What lies before skip() is in no step, so neither long evaluations nor
 // checkpoints make a straggler.

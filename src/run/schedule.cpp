@@ -1,6 +1,5 @@
-//          ______                 rate over images; the schedule counts from
-//          the end of the warm-up
-//         /      `-.
+//          ______            rate over images; the schedule counts from the end
+//         /      `-.         of the warm-up
 //        /          `-._
 //   ____/               `-.____
 //   | warm-up | schedule      |

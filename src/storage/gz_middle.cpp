@@ -3,7 +3,7 @@
 //
 //   position   0x1234 -> low 0x34, high 0x12, inverted 0xED
 //   output     a literal is the same in all three; a byte of the window is not:
-//   high != inverted
+//              high != inverted
 //
 // Copies of copies carry their marks on, so references through skipped bytes
 // are found as well.

@@ -1,9 +1,11 @@
 // An exchange ends in one of three ways:
 //
 //   an answer (2xx, 4xx but 408 and 429)  handed to the caller, who knows which
-//   status it wants a reason that may pass                tried again, up to
-//   `attempts`, then OutageError more bytes than were asked for DataError at
-//   once: it would be as long the next time
+//                                         status it wants
+//   a reason that may pass                tried again, up to `attempts`, then
+//                                         OutageError
+//   more bytes than were asked for        DataError at once: it would be as
+//                                         long the next time
 //
 // Nobody is believed: a 206 must name the range that was asked for and have its
 // length.

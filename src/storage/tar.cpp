@@ -2,8 +2,8 @@
 // blocks, and so on. 'L' (GNU) and 'x' (pax) members hold the name or size of
 // the member behind them.
 //
-//   block_ being filled -> header() -> left_ > 0: content -> pad_ > 0: filling
-//   -> block_ …
+//   block_ being filled -> header() -> left_ > 0: content
+//                                   -> pad_ > 0: filling -> block_ …
 #include "chexnet/storage/tar.hpp"
 
 #include <algorithm>

@@ -1,11 +1,10 @@
 // How a member of a .tar.gz is reached without what lies before it:
 //
 //   .gz file    | block | block | block |  block  | block |
-//                               ^point             (inflating can start at a
-//                               block's first bit …)
+//                               ^point       inflating can start at its first
+//                                            bit, given the 32 KiB before it:
 //   inflated    ................[32 KiB]|<- skip ->|<- length: the content ->|
-//                                ^window            (… given the 32 KiB that
-//                                come before it)
+//                                ^window
 //
 // The indexer inflates the archive once and keeps the last point and its
 // window. Where a member's content begins, it notes the point (offset, bit) and

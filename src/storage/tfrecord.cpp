@@ -1,6 +1,7 @@
-// A record:   uint64 length | crc of it | data | crc of the data     little
-// endian, CRCs masked
-//             \______ 12 bytes _______/        \__ 4 bytes __/
+// A record, in little endian, its CRCs masked:
+//
+//   uint64 length | crc of it | data | crc of the data
+//   \______ 12 bytes _______/        \__ 4 bytes __/
 //
 // A length is used only after its own checksum agreed, and never beyond the
 // file, so a flipped bit is named as damage of this record and no allocation

@@ -1,9 +1,8 @@
 // Two files of a checkpoint:
 //
 //   model.safetensors      name -> weights, running statistics; metadata
-//   "chexnet": the description
-//                          (JSON) that makes the file enough to score with,
-//                          wherever it is carried
+//                          "chexnet": the description (JSON) that makes the
+//                          file enough to score with, wherever it is carried
 //   optimizer.safetensors  slot/name -> state; metadata "steps"
 //
 // Flat buffers are cut at parameter borders, so the files do not depend on

@@ -2,9 +2,9 @@
 // so what it sends is in its own order, and image i is found as line i / R of
 // rank i % R:
 //
-//   rank 0: | 0 | 3 | 6 |        a line: K logits, then one flag (1 = damaged,
-//   no logits that count) rank 1: | 1 | 4 | 7 | rank 2: | 2 | 5 | - | the end
-//   is padding, which is computed and not sent
+//   rank 0: | 0 | 3 | 6 |   a line: K logits, then one flag (1 = damaged, no
+//   rank 1: | 1 | 4 | 7 |   logits that count)
+//   rank 2: | 2 | 5 | - |   the end is padding, which is computed and not sent
 //
 // Every rank gets every line and puts the prediction together by itself, so all
 // of them agree on what is not finite without asking again.

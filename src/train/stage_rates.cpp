@@ -2,9 +2,10 @@
 //
 //   whole       read + decode + copy + compute + gradients of others
 //   same_batch                  copy + compute + gradients of others
-//   no_copy                            compute + gradients of others   (GPU
-//   only) alone                       copy + compute (several ranks only) load
-//   read + decode read        read
+//   no_copy                            compute + gradients of others   (GPU)
+//   alone                       copy + compute               (several ranks)
+//   load        read + decode
+//   read        read
 #include "chexnet/train/stage_rates.hpp"
 
 #include <ATen/ATen.h>

@@ -3,9 +3,8 @@
 //                weights                   best, plateau, early stop
 //   fresh        drawn, or model.weights   empty
 //   resumed      the checkpoint's          the checkpoint's, where the
-//   validation split is scored
-//                                          as it was (validation_sha256); else
-//                                          empty
+//                                          validation split is scored as it was
+//                                          (validation_sha256); else empty
 //
 // Rank 0 reads; the others get all by broadcast, so that no rank can see
 // another checkpoint.

@@ -1,10 +1,9 @@
 // Set-up is a chain: each thing needs those before it, and lives as long as
 // those after it.
 //
-//   device -> communicator -> run folder (locked) -> watchdog -> data set ->
-//   state of the checkpoint
-//   -> network -> batch -> step with weights -> settings told, run claimed ->
-//   loop -> evaluation
+//   device -> communicator -> run folder (locked) -> watchdog -> data set
+//   -> state of the checkpoint -> network -> batch -> step with weights
+//   -> settings told, run claimed -> loop -> evaluation
 //
 // Nothing is written into the folder that would make it a run before data and
 // weights proved good (begin_records): a start that failed refuses nothing to

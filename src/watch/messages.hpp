@@ -1,9 +1,9 @@
 // The two messages of the watchdog, one JSON line each. What does not come from
 // this run, or makes no sense, is no message.
 //
-//   report
-//   {"ranks":[{"rank":3,"pid":4711,"phase":4,"gone":false,"heartbeat_s":0.04,
-//                      "phase_s":1.2,"sequence":812,"step":40},…]}
+//   report  {"ranks":[{"rank":3,"pid":4711,"phase":4,"gone":false,
+//                      "heartbeat_s":0.04,"phase_s":1.2,"sequence":812,
+//                      "step":40},…]}
 //   answer  {"token":"…","end":0}
 #pragma once
 

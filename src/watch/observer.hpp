@@ -2,8 +2,9 @@
 // of every rank, finds a failure, and announces it once.
 //
 //   shared memory of this host --+
-//   reports of other hosts ------+--> survey --> detect_failure -->
-//   post-mortem, sentence
+//   reports of other hosts ------+--> survey --> detect_failure
+//                                                    |
+//                               post-mortem, sentence and end code
 //                                                    |
 //   every host that reports  <------ end code -------+
 //

@@ -1,10 +1,9 @@
 // Connections move one way only, and each step has a bound:
 //
-//   accept --> strangers_ --the token as first line--> known_ --reports-->
-//   use()
-//              64 in all, 8 of an address,             8 of an address,
-//              2 s each                                a look of 10 ms takes
-//              them in turn
+//   accept --> strangers_ --the token first--> known_ --reports--> use()
+//              64 in all, 8 of an address,     8 of an address,
+//              2 s each                        a look of 10 ms takes them in
+//                                              turn
 #include "report_receiver.hpp"
 
 #include <algorithm>

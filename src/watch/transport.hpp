@@ -4,7 +4,7 @@
 //
 //   leader of a host --report--> observer      every 0.25 s, one line
 //                    <--answer--               "go on", or the exit code with
-//                    which to end
+//                                              which to end
 //
 // Nothing blocks, and any line may be lost: the next report replaces it.
 #pragma once

@@ -1,14 +1,13 @@
 // Who talks to whom, with two hosts of two ranks each; observers are ranks 0
 // and 2:
 //
-//      host a                                          host b
-//   rank 0: reporter, observer <----- report ------ rank 2: reporter (leads),
-//   observer
-//      |                        ------ answer ----->   |
-//   shared memory of a                              shared memory of b
-//      |                                               |
-//   rank 1: reporter (leads none) <- - same way - - rank 3: reporter (leads
-//   none)
+//      host a                                host b
+//   rank 0: reporter, observer <-- report -- rank 2: reporter (leads), observer
+//      |                        -- answer -->   |
+//   shared memory of a                       shared memory of b
+//      |                                        |
+//   rank 1: reporter           <- same way -  rank 3: reporter
+//           (leads none)                              (leads none)
 //
 // Here are the thread that drives the two parts, and what connects them at the
 // start. Reporter and observer know neither sockets nor the clock nor how a

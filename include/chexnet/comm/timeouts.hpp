@@ -4,15 +4,13 @@
 // has begun:
 //
 //   T + 0.3 s  the watchdog (watch/) names the rank the others wait for, and
-//   ends the run. A rank
-//              or a host that is silent is named after T, at most 60 s: it
-//              makes others wait too, and what is known more exactly is to be
-//              said first
+//              ends the run. A rank or a host that is silent is named after T,
+//              at most 60 s: it makes others wait too, and what is known more
+//              exactly is to be said first
 //   + 0.6 s    its second observer, if the first one has not spoken
 //   T + 1 s    the communicator of every rank ends its own wait
-//   (CollectiveDeadline), for worlds
-//              whose watchdog cannot speak any more. It can tell what it waited
-//              for, not for whom
+//              (CollectiveDeadline), for worlds whose watchdog cannot speak any
+//              more. It can tell what it waited for, not for whom
 //
 // Neither counts the time in which the whole job was suspended.
 #pragma once

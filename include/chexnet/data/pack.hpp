@@ -3,13 +3,12 @@
 // through the page cache and a random crop is a memory copy.
 //
 //   0      "CHXPACK1", uint32 length and uint32 CRC32C of the JSON that
-//   follows: images, side,
-//          resize_kind, jpeg_scale, stride, names_bytes, table_offset,
-//          data_offset, source_sha256, CRC32C of names and table
+//          follows: images, side, resize_kind, jpeg_scale, stride, names_bytes,
+//          table_offset, data_offset, source_sha256, CRC32C of names and table
 //   4096   names, one per line
 //   …      table: one PackEntry per image
 //   …      pixels, image i at data_offset + i * stride (data_offset a multiple
-//   of 4096)
+//          of 4096)
 #pragma once
 
 #include <atomic>

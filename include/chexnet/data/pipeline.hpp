@@ -1,13 +1,12 @@
 // The two input pipelines of Dell's article on CheXNet (TensorFlow 1.12,
 // tf.data) over TFRecord shards, reproduced on the order of records:
 //
-//   old: TFRecordDataset(all) -> map(parse) -> shard(size, rank) -> shuffle ->
-//   repeat -> batch
-//        -> prefetch. Parsing comes before the shard, so every rank decodes
-//        every image.
-//   new: shard(size, rank) on files -> shuffle files ->
-//   parallel_interleave(cycle_length)
-//        -> prefetch -> shuffle records -> repeat -> map_and_batch -> prefetch.
+//   old: TFRecordDataset(all) -> map(parse) -> shard(size, rank) -> shuffle
+//        -> repeat -> batch -> prefetch. Parsing comes before the shard, so
+//        every rank decodes every image.
+//   new: shard(size, rank) on files -> shuffle files
+//        -> parallel_interleave(cycle_length) -> prefetch -> shuffle records
+//        -> repeat -> map_and_batch -> prefetch.
 //
 // Both are deterministic for a given seed and number of ranks; a rank never
 // sees the files of another (new) and the end of an epoch falls at another step

@@ -2,8 +2,7 @@
 //
 //   ROOT/<path>/<content>/NAME        complete
 //   ROOT/<path>/<content>/NAME.part   on the way there
-//   ROOT/<path>/<content>/NAME.sums   CRC32C of each piece that was copied, one
-//   per line
+//   ROOT/<path>/<content>/NAME.sums   CRC32C of each piece, one per line
 //
 // <path> and <content> are hashes of the source's path, and of its size,
 // version, inode and head: a container that was written again gets another

@@ -218,8 +218,10 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
                    "as train.convolutions")
       ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
       ->capture_default_str();
-  step_command->add_option("--threads", step->threads,
-                           "compute threads per rank; 0 = its cores");
+  step_command
+      ->add_option("--threads", step->threads,
+                   "compute threads per rank; 0 = its cores")
+      ->check(CLI::Range(0, 1024));  // as launch.threads
   add_device_option(*step_command, step->device);
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))

@@ -180,15 +180,15 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
                        ->add_option("--manifest", options->manifests,
                                     "score all rows of this table instead of a "
                                     "split; may be repeated")
-                       ->expected(1)
                        ->take_all()
+                       ->allow_extra_args(false)
                        ->check(in_file_system());
   command
       ->add_option("--images", options->images,
                    "with --manifest: where its images are (data.images); may "
                    "be repeated")
-      ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->needs(manifest)
       ->excludes(predictions);
   command

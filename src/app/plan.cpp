@@ -181,7 +181,8 @@ void add_plan(CLI::App& app, Invocation& invocation) {
   command->add_option("--model", options->model, "network")
       ->capture_default_str();
   command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command
       ->add_option("--bucket-mb", options->bucket_mb,
                    "gradient bucket, MB of fp32")

@@ -49,8 +49,8 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set,
   command
       .add_option("--set", set,
                   "key=value, overrides " + what + "; may be repeated")
-      ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);  // the next word is no second value
 }
 
 CLI::Validator in_file_system() {

@@ -242,14 +242,16 @@ void add_submit(CLI::App& app, Invocation& invocation) {
   count("--cpus-per-rank", options->cpus_per_rank,
         "cores per rank, for compute and loader threads");
   count("--seeds", options->seeds, "runs per setting, with run.seed 1, 2, …");
-  command->add_option(
-      "--max-requeues", options->max_requeues,
-      "more starts after exit codes that may pass (see --help); default 20");
+  command
+      ->add_option("--max-requeues", options->max_requeues,
+                   "more starts after exit codes that may pass (see --help); "
+                   "default 20")
+      ->check(CLI::Range(0, 100000));
   command
       ->add_option("--sweep", options->sweep,
                    "key=value,value,…: one run per value; may be repeated")
-      ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--time", options->time,
                       "time limit of the job, e.g. 24:00:00");
   command->add_option("--account", options->account,
@@ -270,13 +272,13 @@ void add_submit(CLI::App& app, Invocation& invocation) {
       ->add_option(
           "--line", options->lines,
           "additional line for the head of the script; may be repeated")
-      ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command
       ->add_option("--setup", options->setup,
                    "shell line before the program; may be repeated")
-      ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--site", options->site,
                       "site file; default: $CHEXNET_SITE");
   command->callback([&invocation, options] {

@@ -21,7 +21,7 @@ double number_or(const nlohmann::json& json, double otherwise) {
   return json.is_null() ? otherwise : json.get<double>();
 }
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 // each step after the warm-up.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

@@ -179,6 +179,7 @@ RunSummary summarize_run(const fs::path& folder) {
     if (const auto note = read_postmortem(folder)) {
       run.state = "aborted";
       run.last_words = note->sentence;
+      run.exit_code = note->exit_code;
     } else {
       run.state = state_of_silence(run, folder);
     }
@@ -211,10 +212,13 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
 }
 
 std::string summary_text(const RunSummary& run) {
+  // run.epoch counts complete ones: a run that goes on is in the next.
+  const bool complete = run.total_steps > 0 && run.step >= run.total_steps;
+  const std::int64_t epoch = complete ? run.epoch : run.epoch + 1;
   Rows rows = {{"run", run.folder + "  (" + run.state + ")"},
                {"step", std::to_string(run.step) + " of " +
                             std::to_string(run.total_steps) + ", epoch " +
-                            std::to_string(run.epoch + 1)}};
+                            std::to_string(epoch)}};
   if (run.state == "running" && run.seconds_to_go)
     rows.emplace_back("to go", readable_s(*run.seconds_to_go));
   if (run.state == "running" && run.job_seconds_left)

@@ -74,6 +74,30 @@ TEST_CASE("lines of other types than a run writes are skipped") {
   CHECK(summary.stragglers.empty());
 }
 
+TEST_CASE("an aborted run has the exit code of its post-mortem") {
+  const ScratchFolder folder;
+  const auto run = make_run(folder, "r", {},
+                            "{\"event\":\"train\",\"step\":3,\"loss\":0.5}\n");
+  folder.write("r/postmortem.json",
+               "{\"cause\":\"died\",\"exit_code\":5,\"sentence\":\"Rank 1 "
+               "died\",\"step\":3,\"ranks\":[1],\"all_ranks\":[]}");
+  const RunSummary summary = summarize_run(run);
+  CHECK(summary.state == "aborted");
+  CHECK(summary.exit_code == 5);
+  CHECK(summary.last_words == "Rank 1 died");
+}
+
+TEST_CASE("the epoch shown is the one at work, of a whole run the last") {
+  RunSummary run;
+  run.total_steps = 20;
+  run.step = 19;
+  run.epoch = 0;
+  CHECK(summary_text(run).find("19 of 20, epoch 1") != std::string::npos);
+  run.step = 20;
+  run.epoch = 1;
+  CHECK(summary_text(run).find("20 of 20, epoch 1") != std::string::npos);
+}
+
 TEST_CASE(
     "a run that ended by an error says which; the next start takes it back") {
   const ScratchFolder folder;

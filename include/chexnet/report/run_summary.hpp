@@ -34,7 +34,7 @@ struct RunSummary {
   std::optional<double> seconds_to_go, job_seconds_left;
   std::string last_words;                     // of a post-mortem
   std::string error;                          // the sentence it failed with
-  int exit_code = 0;                          // and the code
+  int exit_code = 0;                          // of an error or a post-mortem
   std::vector<std::string> stragglers;        // "rank 3 on node2: cause"
   std::map<std::string, std::string> config;  // by key, as text
 };

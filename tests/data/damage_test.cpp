@@ -7,9 +7,9 @@
 #include "chexnet/data/damage_counter.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/data/phantom.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/phantom_set.hpp"
 #include "support/thread_world.hpp"
 
 using namespace chexnet;
@@ -29,16 +29,8 @@ struct Set {
 
   explicit Set(double retry_s = 0)
       : stores(std::make_unique<Stores>(S3Options{}, retry_s)) {
-    PhantomOptions options;
-    options.out = folder / "set";
-    options.images = 12;
-    options.size = 48;
-    write_phantom_set(options, [](int) {});
-    DataConfig config;
-    config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
-    manifest = read_manifest(config);
-    for (std::uint32_t row = 0; row < manifest.size(); ++row)
-      rows.push_back(row);
+    manifest = draw_phantom_set(folder / "set", 12, 48);
+    rows = all_rows(manifest);
     open((folder / "set/images").string());
   }
   void open(const std::string& place) {

@@ -9,6 +9,7 @@
 #include "chexnet/data/split.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/phantom_set.hpp"
 
 using namespace chexnet;
 
@@ -22,17 +23,8 @@ struct Phantom {
   Stores stores;
   std::vector<std::uint32_t> rows;
   Phantom() {
-    PhantomOptions options;
-    options.out = folder / "set";
-    options.images = 23;
-    options.size = 48;
-    options.threads = 2;
-    write_phantom_set(options, [](int) {});
-    DataConfig config;
-    config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
-    manifest = read_manifest(config);
-    for (std::uint32_t row = 0; row < manifest.size(); ++row)
-      rows.push_back(row);
+    manifest = draw_phantom_set(folder / "set", 23, 48);
+    rows = all_rows(manifest);
     source = std::make_unique<ImageSource>(
         ImageIndex::scan(manifest, rows, {(folder / "set/images").string()},
                          stores),

@@ -10,8 +10,8 @@
 
 #include "catch.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/data/phantom.hpp"
 #include "fixtures.hpp"
+#include "phantom_set.hpp"
 
 namespace chexnet {
 
@@ -26,16 +26,8 @@ struct Containers {
   std::map<std::string, std::string> places;
 
   Containers() {
-    PhantomOptions options;
-    options.out = folder / "set";
-    options.images = 37;
-    options.size = 72;
-    write_phantom_set(options, [](int) {});
-    DataConfig config;
-    config.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
-    manifest = read_manifest(config);
-    for (std::uint32_t row = 0; row < manifest.size(); ++row)
-      rows.push_back(row);
+    manifest = draw_phantom_set(folder / "set", 37, 72);
+    rows = all_rows(manifest);
     places["folder"] = (folder / "set/images").string();
     const std::string set = (folder / "set").string(),
                       out = folder.path().string();

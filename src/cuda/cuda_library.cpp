@@ -32,6 +32,7 @@ class PinnedMemory final : public std::pmr::memory_resource {
 
 class Library final : public CudaLibrary {
  public:
+  std::string device_kind() const override { return "cuda"; }
   int device_count() const override {
     int count = 0;
     return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;

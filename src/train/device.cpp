@@ -47,7 +47,8 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
   const int count = device.cuda->device_count();
   const int index = comm.world().local_rank % count;
   device.cuda->select(index);
-  device.where = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+  device.where =
+      at::Device(device.cuda->device_kind() + ":" + std::to_string(index));
   device.gpu = device.cuda->info(index);
   const std::string place = host_name() + " " + device.gpu.uuid;
   const bool doubled = shared_by(gather_text(comm, place), place) > 1;

@@ -20,6 +20,8 @@ struct GpuInfo {
 class CudaLibrary {
  public:
   virtual ~CudaLibrary() = default;
+  // The kind of device in LibTorch's words ("cuda"): what at::Device takes.
+  virtual std::string device_kind() const = 0;
   virtual int device_count() const = 0;
   virtual GpuInfo info(int device) const = 0;
   virtual void select(int device) = 0;  // for this thread and what it starts
@@ -37,6 +39,8 @@ class CudaLibrary {
   // GPUs that the driver shows to this process; asks the driver alone, so it
   // costs nothing. 0 without a driver.
   static int visible_gpus();
+  // The library's file beside the program.
+  static const char* file_name();
   // The library where this machine has a usable GPU, else null. One per
   // process, never unloaded.
   static CudaLibrary* open_if_present();

@@ -45,6 +45,18 @@ nlohmann::ordered_json layers_json(const LayerReport& report) {
   return layers;
 }
 
+nlohmann::ordered_json operators_json(const OperatorCounts& counts) {
+  return {{"calls", counts.operators},
+          {"views", counts.views},
+          {"dispatched", counts.dispatched},
+          {"allocations", counts.allocations},
+          {"allocated_bytes", counts.allocated_bytes},
+          {"host_reads", counts.host_reads},
+          {"convolution_operands", counts.convolution_operands},
+          {"unaligned_operands", counts.unaligned_operands},
+          {"strided_operands", counts.strided_operands}};
+}
+
 std::string right(const std::string& text, std::size_t width) {
   return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
@@ -73,6 +85,7 @@ std::string layer_table(const LayerReport& report) {
 struct Measured {
   StepBenchTimes times;
   LayerReport layers;
+  OperatorCounts operators;
   const Device& device;
   std::string precision, engine;
   int ranks;
@@ -108,6 +121,7 @@ nlohmann::ordered_json json_of(const StepOptions& options,
   json["first_step_s"] = times.first_step_s;
   json["cpu_s_per_step"] = times.cpu_s_per_step;
   json["engine"] = measured.engine;
+  json["operators"] = operators_json(measured.operators);
   const LayerReport& layers = measured.layers;
   if (layers.rows.empty()) return json;
   json["layers"] = layers_json(layers);
@@ -169,6 +183,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
        .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
   Measured measured{bench.run(),
                     {},
+                    {},
                     device,
                     choice_name(network.options().precision),
                     network.description(options.batch, options.size),
@@ -179,6 +194,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   measured.peak_bytes =
       device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
   measured.layers = bench.layers();
+  measured.operators = bench.operators();
   const auto json = json_of(options, measured);
   if (options.json) {
     std::cout << json.dump() << std::endl;

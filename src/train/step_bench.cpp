@@ -116,6 +116,13 @@ StepBenchTimes StepBench::run() {
   return out;
 }
 
+OperatorCounts StepBench::operators() {
+  compute(silent_);  // what is made at first use is made
+  const OperatorAudit audit;
+  compute(silent_);
+  return audit.counts();
+}
+
 LayerReport StepBench::layers() {
   constexpr int kSteps = 3;
   LayerTimes layer_times;

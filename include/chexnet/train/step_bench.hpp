@@ -11,6 +11,7 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/engine/layer_times.hpp"
 #include "chexnet/model/network.hpp"
+#include "chexnet/model/operator_audit.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/step.hpp"
 
@@ -59,6 +60,8 @@ class StepBench {
   StepBenchTimes run();  // collective
   // Time by kind of layer, over some further steps of this rank alone.
   LayerReport layers();
+  // What a further step of this rank alone asks of ATen.
+  OperatorCounts operators();
 
  private:
   TrainStep::Result compute(TrainStep& step);

@@ -1,0 +1,42 @@
+// Counts what a scope asks of ATen: each call costs the host a few
+// microseconds, on a GPU most calls launch a kernel, and a value that the host
+// reads makes it wait for the GPU. Counts of a CPU run are those of a GPU run
+// as far as the code before the operators is the same.
+#pragma once
+
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace chexnet {
+
+struct OperatorCounts {
+  std::int64_t operators = 0;   // that our code calls
+  std::int64_t views = 0;       // of these, other shapes of the same values
+  std::int64_t dispatched = 0;  // with those that operators call
+  std::int64_t allocations = 0, allocated_bytes = 0;  // of tensors
+  std::int64_t host_reads = 0;  // our code waits for a value of the device
+  // Operands of convolutions: activations, weights and gradients.
+  std::int64_t convolution_operands = 0;
+  std::int64_t unaligned_operands = 0;  // not at a multiple of 16 bytes
+  std::int64_t strided_operands = 0;    // neither channels-last nor fp64's NCHW
+};
+
+// Counts from construction on, for the thread that made it. One at a time.
+class OperatorAudit {
+ public:
+  OperatorAudit();
+  ~OperatorAudit();
+  OperatorAudit(const OperatorAudit&) = delete;
+  OperatorAudit& operator=(const OperatorAudit&) = delete;
+  const OperatorCounts& counts() const;
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+  c10::DebugInfoGuard guard_;
+  std::uint64_t handle_ = 0;
+};
+
+}  // namespace chexnet

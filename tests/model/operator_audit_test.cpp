@@ -1,0 +1,45 @@
+#include "chexnet/model/operator_audit.hpp"
+
+#include <ATen/ATen.h>
+
+#include "chexnet/train/step.hpp"
+#include "support/catch.hpp"
+#include "support/parity_run.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("an audit counts our calls, views, memory and reads of the host") {
+  const at::Tensor a = at::ones({8, 8});
+  const OperatorAudit audit;
+  const at::Tensor row = a.narrow(0, 0, 4);  // a view
+  const at::Tensor sum = at::add(row, row);  // takes memory, calls more
+  CHECK(audit.counts().operators == 2);
+  CHECK(audit.counts().views == 1);
+  CHECK(audit.counts().dispatched > 2);
+  CHECK(audit.counts().allocations == 1);
+  CHECK(audit.counts().allocated_bytes == 4 * 8 * 4);
+  CHECK(audit.counts().host_reads == 0);
+  CHECK(sum[0][0].item<float>() == 2);
+  CHECK(audit.counts().host_reads == 1);
+}
+
+TEST_CASE("an audit finds operands that cuDNN computes slowly") {
+  using at::MemoryFormat;
+  const at::Tensor x =
+      at::ones({2, 8, 6, 6}).contiguous(MemoryFormat::ChannelsLast);
+  const at::Tensor flat = at::ones({1 + 4 * 8 * 9});
+  const auto weight = [&](std::int64_t begin) {
+    return flat.narrow(0, begin, 4 * 8 * 9)
+        .as_strided({4, 8, 3, 3}, {72, 1, 24, 8}, begin);
+  };
+  const OperatorAudit audit;
+  at::conv2d(x, weight(0));
+  CHECK(audit.counts().convolution_operands == 2);
+  CHECK(audit.counts().unaligned_operands == 0);
+  CHECK(audit.counts().strided_operands == 0);
+  at::conv2d(x, weight(1));
+  CHECK(audit.counts().unaligned_operands == 1);
+  CHECK(audit.counts().strided_operands == 0);
+  at::conv2d(x.contiguous(), weight(0));
+  CHECK(audit.counts().strided_operands == 1);
+}

@@ -1,0 +1,178 @@
+// Devices, streams in use, events and the texts of errors.
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <mutex>
+
+#include "fakes/fake_cudart/fake_cuda.hpp"
+#include "fakes/fake_cudart/stream.hpp"
+
+// An event is the fence of its last record.
+struct CUevent_st {
+  bool has_time = true;
+  std::mutex mutex;  // guards fence; of the threads that call the runtime
+  fake_cuda::Fence* fence = nullptr;
+
+  fake_cuda::Fence* present() {
+    const std::lock_guard lock(mutex);
+    return fence;
+  }
+};
+
+using namespace fake_cuda;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device_count();
+  return noted(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device();
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= device_count())
+    return noted(cudaErrorInvalidDevice);
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "Fake GPU");
+  properties->uuid.bytes[15] = static_cast<char>(device);
+  properties->major = 9;
+  properties->totalGlobalMem = std::size_t{1} << 34;
+  properties->multiProcessorCount = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return checked();
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  wait_for_device(current_device());
+  return checked();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  wait_for(real_stream(stream));
+  return checked();
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (device_error() != cudaSuccess) return checked();
+  return noted(real_stream(stream)->is_idle() ? cudaSuccess
+                                              : cudaErrorNotReady);
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = real_stream(stream)->priority;
+  return checked();
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  *flags = real_stream(stream)->flags;
+  return checked();
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned) {
+  // As it is recorded now: a later record is none of this wait's.
+  if (Fence* fence = event->present(); fence != nullptr)
+    enqueue(real_stream(stream), [fence] { fence->wait(); });
+  return checked();
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
+                               void* data) {
+  enqueue(real_stream(stream), [function, data] { function(data); });
+  return checked();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = nullptr;
+  if (device_error() != cudaSuccess) return checked();
+  *event = new CUevent_st;
+  (*event)->has_time = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return checked();
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  Fence* fence = Fence::make();
+  {
+    const std::lock_guard lock(event->mutex);
+    event->fence = fence;
+  }
+  cudaStream_t real = real_stream(stream);
+  enqueue(real, [] {});
+  real->push([fence] { fence->signal(); });
+  return checked();
+}
+// "Not ready" is noted as an error, as in older runtimes: who asks has to clear
+// it.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (device_error() != cudaSuccess) return checked();
+  const Fence* fence = event->present();
+  return noted(fence == nullptr || fence->is_done() ? cudaSuccess
+                                                    : cudaErrorNotReady);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const Fence* fence = event->present(); fence != nullptr) fence->wait();
+  return checked();
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start,
+                                 cudaEvent_t end) {
+  const Fence* from = start->present();
+  const Fence* to = end->present();
+  if (!start->has_time || !end->has_time || from == nullptr || to == nullptr)
+    return noted(cudaErrorInvalidResourceHandle);
+  if (!from->is_done() || !to->is_done()) return noted(cudaErrorNotReady);
+  *ms = static_cast<float>(1e3 * (to->at_s() - from->at_s()));
+  return checked();
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    default:
+      return "an error of the fake CUDA runtime";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorNotReady:
+      return "device not ready";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    default:
+      return "an error of the fake CUDA runtime";
+  }
+}
+
+}  // extern "C"

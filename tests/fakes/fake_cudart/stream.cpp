@@ -1,0 +1,266 @@
+#include "fakes/fake_cudart/stream.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fakes/fake_cudart/fake_cuda.hpp"
+#include "fakes/fake_cudart/futex.hpp"
+
+namespace fake_cuda {
+namespace {
+
+int environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+
+// Never destroyed: threads of streams outlive main().
+struct State {
+  std::mutex mutex;  // guards what follows
+  std::optional<Options> options;
+  unsigned made = 0;
+  std::vector<cudaStream_t> streams;   // but the default ones
+  std::vector<cudaStream_t> defaults;  // [device]
+  std::deque<Fence> fences;
+};
+State& state() {
+  static auto* const state = new State;
+  return *state;
+}
+
+const Options& options_locked(State& s) {
+  if (!s.options)
+    s.options = {environment("FAKE_CUDA_DEVICES", Options{}.devices),
+                 static_cast<unsigned>(environment("FAKE_CUDA_SEED", 1)),
+                 environment("FAKE_CUDA_DELAY_US", Options{}.delay_us)};
+  return *s.options;
+}
+
+// The error is no more than a number: no thread is ordered by reading it.
+std::atomic<int> broken{cudaSuccess};
+
+thread_local int device_of_thread = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+std::vector<cudaStream_t> streams_of(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::vector<cudaStream_t> found;
+  for (cudaStream_t stream : s.streams)
+    if (stream->device == device) found.push_back(stream);
+  return found;
+}
+
+cudaStream_t default_stream(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const Options& options = options_locked(s);
+  const auto index = static_cast<std::size_t>(device);
+  if (s.defaults.size() <= index) s.defaults.resize(index + 1);
+  if (s.defaults[index] == nullptr)
+    s.defaults[index] = new CUstream_st(device, cudaStreamDefault, 0,
+                                        options.seed + 1000003U * ++s.made);
+  return s.defaults[index];
+}
+
+// What `first` holds now comes before what `then` gets from now on.
+void order(cudaStream_t first, cudaStream_t then) {
+  Fence* fence = Fence::make();
+  first->push([fence] { fence->signal(); });
+  then->push([fence] { fence->wait(); });
+}
+
+}  // namespace
+
+void configure(const Options& options) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.options = options;
+}
+
+void break_device(cudaError_t error) {
+  broken.store(error, std::memory_order_relaxed);
+}
+
+cudaError_t device_error() {
+  return static_cast<cudaError_t>(broken.load(std::memory_order_relaxed));
+}
+
+cudaError_t noted(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+int device_count() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return options_locked(s).devices;
+}
+
+int current_device() { return device_of_thread; }
+
+Fence* Fence::make() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return &s.fences.emplace_back();
+}
+
+void Fence::signal() {
+  at_s_ = std::chrono::duration<double>(
+              std::chrono::steady_clock::now().time_since_epoch())
+              .count();
+  done_.store(1, std::memory_order_release);
+  wake_all(done_);
+}
+
+void Fence::wait() const {
+  while (!is_done()) wait_while(done_, 0);
+}
+
+void Gate::open() {
+  open_.store(1, std::memory_order_release);
+  wake_all(open_);
+}
+
+void Gate::wait() const {
+  while (open_.load(std::memory_order_acquire) == 0) wait_while(open_, 0);
+}
+
+cudaStream_t real_stream(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy)
+    return default_stream(current_device());
+  return handle;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  const bool is_default = default_stream(stream->device) == stream;
+  if (is_default) {
+    for (cudaStream_t other : streams_of(stream->device))
+      if (other->flags != cudaStreamNonBlocking) order(other, stream);
+  } else if (stream->flags != cudaStreamNonBlocking) {
+    order(default_stream(stream->device), stream);
+  }
+  stream->push([work = std::move(work)] {
+    if (device_error() == cudaSuccess) work();
+  });
+}
+
+void wait_for(cudaStream_t stream) {
+  Fence* fence = Fence::make();
+  enqueue(stream, [] {});
+  stream->push([fence] { fence->signal(); });
+  fence->wait();
+}
+
+void wait_for_device(int device) {
+  for (cudaStream_t stream : streams_of(device)) wait_for(stream);
+  wait_for(default_stream(device));
+}
+
+}  // namespace fake_cuda
+
+CUstream_st::CUstream_st(int device, unsigned flags, int priority,
+                         unsigned seed)
+    : device(device),
+      flags(flags),
+      priority(priority),
+      last_(new Node),
+      present_(last_) {
+  std::thread([this, seed] { run(seed); }).detach();
+}
+
+void CUstream_st::push(std::function<void()> work) {
+  auto* node = new Node{std::move(work)};
+  const std::lock_guard lock(producers_);
+  last_->next.store(node, std::memory_order_release);
+  last_ = node;
+  pushed_.fetch_add(1, std::memory_order_release);
+  fake_cuda::wake_all(pushed_);
+}
+
+bool CUstream_st::is_idle() const {
+  return done_.load(std::memory_order_acquire) ==
+         pushed_.load(std::memory_order_relaxed);
+}
+
+void CUstream_st::run(unsigned seed) {
+  std::mt19937 random(seed);
+  int delay_us = 0;
+  {
+    fake_cuda::State& s = fake_cuda::state();
+    const std::lock_guard lock(s.mutex);
+    delay_us = fake_cuda::options_locked(s).delay_us;
+  }
+  std::uniform_int_distribution<int> pause(0, delay_us);
+  for (std::uint32_t done = 0;; ++done) {
+    while (pushed_.load(std::memory_order_acquire) == done)
+      fake_cuda::wait_while(pushed_, done);
+    Node* next = present_->next.load(std::memory_order_acquire);
+    delete std::exchange(present_, next);
+    if (!next->work) break;
+    std::this_thread::sleep_for(std::chrono::microseconds(pause(random)));
+    next->work();
+    next->work = nullptr;
+    done_.store(done + 1, std::memory_order_release);
+  }
+  delete present_;
+  delete this;
+}
+
+extern "C" {
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t stays = fake_cuda::device_error();
+  const cudaError_t last = std::exchange(fake_cuda::last_error, cudaSuccess);
+  return stays != cudaSuccess ? stays : last;
+}
+cudaError_t cudaPeekAtLastError() {
+  const cudaError_t stays = fake_cuda::device_error();
+  return stays != cudaSuccess ? stays : fake_cuda::last_error;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= fake_cuda::device_count())
+    return fake_cuda::noted(cudaErrorInvalidDevice);
+  fake_cuda::device_of_thread = device;
+  return fake_cuda::noted(fake_cuda::device_error());
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags,
+                                         int priority) {
+  using namespace fake_cuda;
+  if (device_error() != cudaSuccess) return noted(device_error());
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  *stream = new CUstream_st(current_device(), flags, priority,
+                            options_locked(s).seed + 1000003U * ++s.made);
+  s.streams.push_back(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  using namespace fake_cuda;
+  {
+    State& s = state();
+    const std::lock_guard lock(s.mutex);
+    if (std::erase(s.streams, stream) == 0)
+      return noted(cudaErrorInvalidResourceHandle);
+  }
+  stream->push({});  // what was enqueued is still done
+  return noted(device_error());
+}
+
+}  // extern "C"

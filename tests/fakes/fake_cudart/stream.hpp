@@ -1,0 +1,71 @@
+// Streams and fences of the fake runtime.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+namespace fake_cuda {
+
+// Set once. Never freed: counting who still looks at it would order threads
+// that a GPU does not order.
+class Fence {
+ public:
+  static Fence* make();
+  void signal();
+  bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
+  void wait() const;
+  double at_s() const { return at_s_; }  // once it is done
+
+ private:
+  std::atomic<std::uint32_t> done_{0};
+  double at_s_ = 0;
+};
+
+// The stream that a handle stands for: nullptr and cudaStreamLegacy are the
+// default stream of the present device, cudaStreamPerThread is not made up.
+cudaStream_t real_stream(cudaStream_t handle);
+// Work for the stream, done unless the device is broken by then. On the default
+// stream it waits for all blocking streams and they for it.
+void enqueue(cudaStream_t stream, std::function<void()> work);
+// All that was enqueued before has been done.
+void wait_for(cudaStream_t stream);
+void wait_for_device(int device);
+
+// For the API functions: notes the error for cudaGetLastError and returns it.
+cudaError_t noted(cudaError_t error);
+// The error that stays, or cudaSuccess.
+cudaError_t device_error();
+inline cudaError_t checked() { return noted(device_error()); }
+int device_count();
+int current_device();
+
+}  // namespace fake_cuda
+
+// One thread takes pieces of work from a list. The list has no lock that the
+// thread shares with who enqueues: its only edge is from there to here.
+struct CUstream_st {
+  CUstream_st(int device, unsigned flags, int priority, unsigned seed);
+  // Work without a condition; the thread's end if empty, and the stream's.
+  void push(std::function<void()> work);
+  bool is_idle() const;
+
+  const int device;
+  const unsigned flags;
+  const int priority;
+
+ private:
+  struct Node {
+    std::function<void()> work;
+    std::atomic<Node*> next{nullptr};
+  };
+  void run(unsigned seed);
+
+  std::mutex producers_;  // guards last_
+  Node* last_;
+  Node* present_;  // the thread's
+  std::atomic<std::uint32_t> pushed_{0}, done_{0};
+};

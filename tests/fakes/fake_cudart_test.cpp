@@ -1,0 +1,143 @@
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+#include <vector>
+
+#include "fakes/fake_cudart/fake_cuda.hpp"
+#include "support/catch.hpp"
+
+using fake_cuda::break_device;
+using fake_cuda::Gate;
+
+namespace {
+
+struct Add {
+  int* value;
+  int times, plus;
+  static void kernel(void* data) {
+    auto* self = static_cast<Add*>(data);
+    *self->value = *self->value * self->times + self->plus;
+  }
+};
+
+cudaStream_t made_stream(unsigned flags) {
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&stream, flags) == cudaSuccess);
+  return stream;
+}
+
+}  // namespace
+
+TEST_CASE("a fake stream does its work in order, after the call") {
+  cudaStream_t stream = made_stream(cudaStreamNonBlocking);
+  Gate gate;
+  int value = 1;
+  Add doubles{&value, 2, 0}, adds{&value, 1, 5};
+  cudaLaunchHostFunc(stream, &Gate::kernel, &gate);
+  cudaLaunchHostFunc(stream, &Add::kernel, &doubles);
+  cudaLaunchHostFunc(stream, &Add::kernel, &adds);
+  CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
+  CHECK(cudaGetLastError() == cudaErrorNotReady);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  gate.open();
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(value == 7);
+  cudaStreamDestroy(stream);
+}
+
+TEST_CASE("a fake event orders two streams, and a later record is another") {
+  cudaStream_t first = made_stream(cudaStreamNonBlocking),
+               second = made_stream(cudaStreamNonBlocking);
+  cudaEvent_t event = nullptr, done = nullptr;
+  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&done) == cudaSuccess);
+  for (int round = 0; round < 20; ++round) {
+    int value = 1;
+    Gate later;
+    Add doubles{&value, 2, 0}, adds{&value, 1, 5};
+    cudaLaunchHostFunc(first, &Add::kernel, &doubles);
+    cudaEventRecord(event, first);
+    cudaStreamWaitEvent(second, event, 0);
+    cudaLaunchHostFunc(first, &Gate::kernel, &later);
+    cudaEventRecord(event, first);
+    cudaLaunchHostFunc(second, &Add::kernel, &adds);
+    cudaEventRecord(done, second);
+    CHECK(cudaEventSynchronize(done) == cudaSuccess);
+    CHECK(value == 7);
+    CHECK(cudaEventQuery(event) == cudaErrorNotReady);
+    later.open();
+    CHECK(cudaEventSynchronize(event) == cudaSuccess);
+    float ms = 0;
+    CHECK(cudaEventElapsedTime(&ms, done, event) == cudaSuccess);
+    CHECK(ms >= 0);
+  }
+  cudaGetLastError();
+  cudaEventDestroy(event);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
+}
+
+TEST_CASE(
+    "the fake default stream waits for blocking streams and they for it") {
+  cudaStream_t blocking = made_stream(cudaStreamDefault);
+  int value = 1;
+  Add doubles{&value, 2, 0}, adds{&value, 1, 5};
+  cudaLaunchHostFunc(blocking, &Add::kernel, &doubles);
+  cudaLaunchHostFunc(nullptr, &Add::kernel, &adds);
+  cudaLaunchHostFunc(blocking, &Add::kernel, &doubles);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(value == 14);
+  cudaStreamDestroy(blocking);
+}
+
+TEST_CASE(
+    "fake device memory starts as NaN, and copies keep the stream's order") {
+  const std::size_t before = fake_cuda::allocations();
+  float *device = nullptr, *pinned = nullptr;
+  REQUIRE(cudaMalloc(reinterpret_cast<void**>(&device), 8) == cudaSuccess);
+  REQUIRE(cudaHostAlloc(reinterpret_cast<void**>(&pinned), 8,
+                        cudaHostAllocDefault) == cudaSuccess);
+  cudaStream_t stream = made_stream(cudaStreamNonBlocking);
+  float host[2] = {0, 0};
+  cudaMemcpyAsync(host, device, 8, cudaMemcpyDeviceToHost, stream);
+  CHECK(std::isnan(host[1]));
+
+  // Pinned memory is read when the stream gets there, other memory at once.
+  Gate gate;
+  cudaLaunchHostFunc(stream, &Gate::kernel, &gate);
+  pinned[0] = host[0] = 1;
+  cudaMemcpyAsync(device, pinned, 4, cudaMemcpyHostToDevice, stream);
+  cudaMemcpyAsync(device + 1, host, 4, cudaMemcpyHostToDevice, stream);
+  pinned[0] = host[0] = 2;
+  gate.open();
+  cudaMemcpyAsync(host, device, 8, cudaMemcpyDeviceToHost, stream);
+  CHECK((host[0] == 2 && host[1] == 1));
+
+  cudaPointerAttributes attributes{};
+  CHECK(cudaPointerGetAttributes(&attributes, device + 1) == cudaSuccess);
+  CHECK(attributes.type == cudaMemoryTypeDevice);
+  CHECK(cudaFree(device) == cudaSuccess);
+  CHECK(cudaFreeHost(pinned) == cudaSuccess);
+  CHECK(cudaFree(host) == cudaErrorInvalidValue);
+  cudaGetLastError();
+  CHECK(fake_cuda::allocations() == before);
+  cudaStreamDestroy(stream);
+}
+
+TEST_CASE("an error of the fake device stays") {
+  cudaStream_t stream = made_stream(cudaStreamNonBlocking);
+  break_device(cudaErrorIllegalAddress);
+  int value = 1;
+  Add doubles{&value, 2, 0};
+  CHECK(cudaLaunchHostFunc(stream, &Add::kernel, &doubles) ==
+        cudaErrorIllegalAddress);
+  CHECK(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
+  CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+  CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+  CHECK(value == 1);
+  break_device(cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  cudaGetLastError();
+  cudaStreamDestroy(stream);
+}

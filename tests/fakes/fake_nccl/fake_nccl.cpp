@@ -1,0 +1,258 @@
+#include "fakes/fake_nccl/fake_nccl.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fakes/fake_cudart/stream.hpp"
+#include "fakes/fake_nccl/combine.hpp"
+#include "fakes/fake_nccl/rendezvous.hpp"
+
+namespace fake_nccl {
+namespace {
+
+// What a communicator's work on streams needs; it may outlive the communicator.
+struct World {
+  int rank = 0, ranks = 1;
+  std::shared_ptr<Rendezvous> meeting;
+  std::uint32_t meetings = 0;  // of the present collective's thread
+  std::atomic<bool> aborted{false};
+  std::atomic<ncclResult_t> state{ncclSuccess};
+  // Of collectives, which may be on several streams; -1 before all have joined.
+  std::atomic<int> turn{-1};
+
+  bool meet() { return meeting->meet(++meetings, aborted); }
+};
+
+struct Faulty {
+  std::mutex mutex;  // guards faults
+  std::optional<Faults> faults;
+};
+Faulty& faulty() {
+  static auto* const faulty = new Faulty;
+  return *faulty;
+}
+std::atomic<int> alive{0};
+thread_local std::string last_error;
+
+Faults from_environment() {
+  Faults faults;
+  const char* text = std::getenv("FAKE_NCCL_FAULTS");
+  std::istringstream parts(text != nullptr ? text : "");
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = part.find('=');
+    const std::string name = part.substr(0, equals);
+    const double value = std::atof(part.c_str() + equals + 1);
+    const int number = static_cast<int>(value);
+    if (name == "rank") faults.rank = number;
+    if (name == "in_progress_s") faults.in_progress_s = value;
+    if (name == "init_never_ends") faults.init_never_ends = number != 0;
+    if (name == "never_completes_at") faults.never_completes_at = number;
+    if (name == "remote_error_at") faults.remote_error_at = number;
+  }
+  return faults;
+}
+
+Faults faults_of(int rank) {
+  const std::lock_guard lock(faulty().mutex);
+  if (!faulty().faults) faulty().faults = from_environment();
+  const Faults& faults = *faulty().faults;
+  return faults.rank < 0 || faults.rank == rank ? faults : Faults{};
+}
+
+void rest() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
+
+// Piece by piece through the slots; `take` gets `bytes` of the piece at
+// `offset` once all ranks have put theirs.
+bool exchange(
+    World& world, const std::byte* from, std::size_t bytes,
+    const std::function<void(std::size_t offset, std::size_t bytes)>& take) {
+  for (std::size_t at = 0; at < bytes; at += Rendezvous::kSlot) {
+    const std::size_t piece = std::min(Rendezvous::kSlot, bytes - at);
+    std::memcpy(world.meeting->slot(world.rank), from + at, piece);
+    if (!world.meet()) return false;
+    take(at, piece);
+    if (!world.meet()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_faults(const Faults& faults) {
+  const std::lock_guard lock(faulty().mutex);
+  faulty().faults = faults;
+}
+
+int communicators() { return alive; }
+
+}  // namespace fake_nccl
+
+struct ncclComm {
+  std::shared_ptr<fake_nccl::World> world;
+  bool blocking = true;
+  int launched = 0;
+
+  // Faults, order and end of a collective whose work is `body`.
+  ncclResult_t launch(cudaStream_t stream, std::function<void()> body);
+};
+
+ncclResult_t ncclComm::launch(cudaStream_t stream, std::function<void()> body) {
+  using namespace fake_nccl;
+  const int number = launched++;
+  const Faults faults = faults_of(world->rank);
+  const bool hangs =
+      faults.never_completes_at == number || faults.remote_error_at == number;
+  if (faults.remote_error_at == number) world->state = ncclRemoteError;
+  fake_cuda::enqueue(
+      fake_cuda::real_stream(stream), [world = world, number, hangs, body] {
+        while (!world->aborted && (hangs || world->turn != number)) rest();
+        if (world->aborted) return;
+        body();
+        ++world->turn;
+      });
+  if (blocking || faults.in_progress_s <= 0) return ncclSuccess;
+  world->state = ncclInProgress;
+  std::thread([world = world, seconds = faults.in_progress_s] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    world->state = ncclSuccess;
+  }).detach();
+  return ncclInProgress;
+}
+
+using namespace fake_nccl;
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static std::atomic<int> made{0};
+  *id = {};
+  std::snprintf(id->internal, sizeof id->internal, "/fake_nccl_%d_%d", getpid(),
+                ++made);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
+                                    ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  *comm = nullptr;
+  auto world = std::make_shared<World>();
+  world->rank = rank;
+  world->ranks = ranks;
+  const bool blocking = config == nullptr || config->blocking != 0;
+  const auto join = [world, name = std::string(id.internal)] {
+    const Faults faults = faults_of(world->rank);
+    while (faults.init_never_ends && !world->aborted) rest();
+    world->meeting = Rendezvous::open(name, world->ranks);
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(faults.in_progress_s));
+    if (!world->meet()) return;
+    world->state = ncclSuccess;
+    world->turn = 0;
+  };
+  if (blocking) {
+    join();
+  } else {
+    world->state = ncclInProgress;
+    std::thread(join).detach();
+  }
+  *comm = new ncclComm{world, blocking};
+  ++alive;
+  return blocking ? ncclSuccess : ncclInProgress;
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id,
+                              int rank) {
+  return ncclCommInitRankConfig(comm, ranks, id, rank, nullptr);
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->world->state; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  --alive;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->world->aborted = true;
+  return ncclCommDestroy(comm);
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  *error = comm->world->state;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  *count = comm->world->ranks;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  *rank = comm->world->rank;
+  return ncclSuccess;
+}
+const char* ncclGetLastError(ncclComm_t comm) {
+  const int rank = comm != nullptr ? comm->world->rank : -1;
+  last_error = "rank " + std::to_string(rank) + " of a fake NCCL";
+  return last_error.c_str();
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "an error of the fake NCCL";
+  }
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count,
+                           ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream) {
+  if (op != ncclSum && op != ncclAvg) return ncclInvalidArgument;
+  if (type != ncclFloat64 && type != ncclFloat32 && type != ncclFloat16 &&
+      type != ncclBfloat16)
+    return ncclInvalidArgument;
+  return comm->launch(stream, [world = comm->world, from, to, count, type, op] {
+    const std::size_t size = bytes_of(type);
+    exchange(*world, static_cast<const std::byte*>(from), count * size,
+             [&](std::size_t at, std::size_t bytes) {
+               combine(*world->meeting, world->ranks,
+                       static_cast<std::byte*>(to) + at, bytes / size, type,
+                       op);
+             });
+  });
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count,
+                           ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return comm->launch(
+      stream, [world = comm->world, from, to, all = count * bytes_of(type)] {
+        exchange(*world, static_cast<const std::byte*>(from), all,
+                 [&](std::size_t at, std::size_t bytes) {
+                   for (int r = 0; r < world->ranks; ++r)
+                     std::memcpy(static_cast<std::byte*>(to) +
+                                     static_cast<std::size_t>(r) * all + at,
+                                 world->meeting->slot(r), bytes);
+                 });
+      });
+}
+
+}  // extern "C"

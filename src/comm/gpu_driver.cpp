@@ -1,5 +1,5 @@
-// Which GPUs there are and which library serves them. A file of its own, because
-// the tests link another one in its place, whose GPUs are made up.
+// Which GPUs there are and which library serves them. A file of its own,
+// because the tests link another one in its place, whose GPUs are made up.
 #include <dlfcn.h>
 
 #include "chexnet/comm/cuda_library.hpp"

@@ -37,7 +37,8 @@ TEST_CASE("the nearest names come first") {
 TEST_CASE("CSV fields are split as RFC 4180 says") {
   CsvReader csv(
       "\xEF\xBB\xBF"
-      "a,b,c\r\n\n\"x, y\",\"say \"\"no\"\"\",\n\"two\nlines\",1,2");
+      "a,b,c\r\n\n\"x, y\",\"say \"\"no\"\"\",\n\"two\nlines\",1,2\n"
+      "last");
   std::vector<std::string_view> fields;
   REQUIRE(csv.next(fields));
   CHECK(fields == std::vector<std::string_view>{"a", "b", "c"});
@@ -47,6 +48,8 @@ TEST_CASE("CSV fields are split as RFC 4180 says") {
   REQUIRE(csv.next(fields));
   CHECK(fields == std::vector<std::string_view>{"two\nlines", "1", "2"});
   CHECK(csv.line() == 4);
+  REQUIRE(csv.next(fields));
+  CHECK(csv.line() == 6);  // the record before it has two lines
   CHECK_FALSE(csv.next(fields));
   CHECK(csv_field("a,\"b") == "\"a,\"\"b\"");
   CHECK(list_lines(" a \r\n\nb") == std::vector<std::string>{"a", "b"});

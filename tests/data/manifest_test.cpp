@@ -123,15 +123,37 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
         }).find(":2: label '2' of A") != std::string::npos);
 }
 
-TEST_CASE("patients stay on one side of every cut") {
+namespace {
+
+// Three images a patient: i0, i1, i2 of p0, and so on.
+Manifest images_by_threes(int images) {
   Manifest m;
   m.findings = {"A"};
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < images; ++i) {
     m.images.push_back("i" + std::to_string(i));
     m.patients.push_back("p" + std::to_string(i / 3));
     m.labels.push_back(0);
     m.rows[m.images.back()] = static_cast<std::uint32_t>(i);
   }
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("what lists name for validation or test is not trained on") {
+  const Manifest m = images_by_threes(12);
+  const ScratchFolder folder;
+  DataConfig config;
+  config.val_list = folder.write("val.txt", "i3\ni4\ni5\n");
+  config.test_list = folder.write("test.txt", "i2\ni1\ni0\n");
+  const Splits splits = make_splits(m, config);
+  CHECK(splits.test.rows == std::vector<std::uint32_t>{2, 1, 0});
+  CHECK(splits.val.rows == std::vector<std::uint32_t>{3, 4, 5});
+  CHECK(splits.train.rows == std::vector<std::uint32_t>{6, 7, 8, 9, 10, 11});
+}
+
+TEST_CASE("patients stay on one side of every cut") {
+  const Manifest m = images_by_threes(3000);
   DataConfig config;
   const Splits a = make_splits(m, config), b = make_splits(m, config);
   CHECK(a.val.rows.size() == 300);

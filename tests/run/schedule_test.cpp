@@ -69,8 +69,8 @@ TEST_CASE(
 
   c.schedule = ScheduleKind::kStep;
   c.warmup_epochs = 0.1;
-  c.step_epochs = 0.3;  // 0.4 - 0.1 is a little less than 0.3 in binary
-  CHECK(rate(256) == Approx(0.1));
+  c.step_epochs = 0.2;  // (0.7 - 0.1) / 0.2 is a little less than 3 in binary
+  CHECK(rate(448) == Approx(0.001));
 }
 
 TEST_CASE("a plateau lowers the rate when the loss stops falling") {

@@ -20,10 +20,11 @@ void add_config(CLI::App& app, Invocation& invocation) {
   command->add_option("prefix", options->prefix,
                       "only keys with this prefix, e.g. data.");
   command->add_flag("--markdown", options->markdown,
-                    "print the page docs/config.md");
+                    "as a table in markdown; without a prefix the page "
+                    "docs/config.md");
   command->callback([&invocation, options] {
     invocation.run = [options] {
-      std::cout << (options->markdown ? options_markdown()
+      std::cout << (options->markdown ? options_markdown(options->prefix)
                                       : options_help(options->prefix));
       return 0;
     };

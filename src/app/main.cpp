@@ -19,6 +19,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "spelling_hint.hpp"
 
 namespace {
 
@@ -42,6 +43,8 @@ int fail(const chexnet::Invocation& invocation, const std::string& text,
 
 }  // namespace
 
+// Where even an error cannot be told, the process may as well be aborted.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using chexnet::ExitCode;
   // Who started us may ignore it, and the kernel would throw away how our
@@ -82,6 +85,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int rc = app.exit(e, std::cout, std::cerr);
+    if (rc != 0) std::cerr << chexnet::spelling_hint(app);
     return rc == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   try {

@@ -138,7 +138,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
                     "print the resolved config and stop");
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
-  command->footer("Config keys:\n" + options_help());
+  // Below it stands what all commands say: the exit codes.
+  command->footer("Config keys:\n" + options_help() + "\n" + app.get_footer());
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] {
       return run(*options, invocation);

@@ -1,5 +1,6 @@
 // The table of options as people read it: docs/config.md and --help.
 #include "chexnet/config/options.hpp"
+#include "chexnet/core/error.hpp"
 
 namespace chexnet {
 namespace {
@@ -10,6 +11,17 @@ std::string meaning_of(const ConfigOption& option) {
   for (std::size_t i = 0; i < option.choices.size(); ++i)
     text += (i ? ", " : "") + option.choices[i];
   return text + ")";
+}
+
+std::vector<ConfigOption> options_with(const std::string& prefix) {
+  std::vector<ConfigOption> found;
+  for (const auto& option : config_options())
+    if (option.key.starts_with(prefix)) found.push_back(option);
+  if (found.empty())
+    throw ConfigError("[config] no key starts with '" + prefix +
+                      "'. Hint: nearest are " +
+                      nearest_names(prefix, option_keys()));
+  return found;
 }
 
 // A bar would end the cell of a table.
@@ -37,11 +49,11 @@ constexpr const char* kIntroduction =
 
 }  // namespace
 
-std::string options_markdown() {
-  std::string text = kIntroduction;
+std::string options_markdown(const std::string& prefix) {
+  std::string text = prefix.empty() ? kIntroduction : "";
   text += "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;
-  for (const auto& option : config_options())
+  for (const auto& option : options_with(prefix))
     text += "| `" + option.key + "`" +
             (option.may_change_on_resume ? "*" : "") + " | " +
             option_type(option) + " | `" + option_text(option, defaults) +
@@ -52,11 +64,9 @@ std::string options_markdown() {
 std::string options_help(const std::string& prefix) {
   std::string text;
   const Config defaults;
-  for (const auto& option : config_options())
-    if (option.key.starts_with(prefix))
-      text += "  " + option.key + " = " + option_text(option, defaults) +
-              "  (" + option_type(option) + ")\n      " + meaning_of(option) +
-              "\n";
+  for (const auto& option : options_with(prefix))
+    text += "  " + option.key + " = " + option_text(option, defaults) + "  (" +
+            option_type(option) + ")\n      " + meaning_of(option) + "\n";
   return text;
 }
 

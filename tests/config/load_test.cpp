@@ -200,6 +200,18 @@ TEST_CASE("docs/config.md is what the program prints") {
   }
 }
 
+TEST_CASE("keys are listed by prefix, and a prefix of none is refused") {
+  const std::string page = options_markdown("launch.r");
+  CHECK(std::ranges::count(page, '\n') == 5);
+  CHECK(page.starts_with("| key "));
+  CHECK(page.find("| `launch.restarts`") != std::string::npos);
+  CHECK(options_help("launch.ranks").starts_with("  launch.ranks = 0"));
+  for (const auto print : {options_markdown, options_help})
+    CHECK(error_of<ConfigError>([&] { print("lanch.ranks"); })
+              .find("no key starts with 'lanch.ranks'. Hint: nearest are "
+                    "'launch.ranks'") != std::string::npos);
+}
+
 TEST_CASE("the shipped configs load") {
   setenv("NIH", "/nih", 1);
   int count = 0;

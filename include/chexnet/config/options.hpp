@@ -63,9 +63,10 @@ std::string option_text(const ConfigOption& option, const Config& config);
 // "integer or auto".
 std::string option_type(const ConfigOption& option);
 
-// The table as a markdown page (docs/config.md).
-std::string options_markdown();
-// The table as terminal text, narrowed to keys that start with `prefix`.
+// The table, narrowed to keys that start with `prefix`; ConfigError when there
+// are none. As markdown: the page docs/config.md, its rows alone with a prefix.
+std::string options_markdown(const std::string& prefix = "");
+// As terminal text.
 std::string options_help(const std::string& prefix = "");
 
 }  // namespace chexnet

@@ -1,0 +1,47 @@
+// The parser keeps the words that it could not place. The first of them is
+// compared with what could have stood there: an option of the command that was
+// recognized, or a command where none was.
+#include "spelling_hint.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+const CLI::App& innermost_command(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : innermost_command(*parsed.front());
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options())
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+}  // namespace
+
+std::string spelling_hint(const CLI::App& app) {
+  const auto left = app.remaining(true);
+  if (left.empty()) return "";
+  const std::string word = left.front().substr(0, left.front().find('='));
+  const CLI::App& command = innermost_command(app);
+  const auto known =
+      word.starts_with('-') ? option_names(command) : command_names(command);
+  if (known.empty()) return "";
+  return "'" + word + "' is not known. Hint: nearest are " +
+         nearest_names(word, known) + "\n";
+}
+
+}  // namespace chexnet

@@ -1,0 +1,16 @@
+// What a misspelled word of the command line is nearest to.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace chexnet {
+
+// After a parse that failed: a line that names the first word nobody took and
+// the commands or options nearest to it; empty where no word is left.
+std::string spelling_hint(const CLI::App& app);
+
+}  // namespace chexnet

@@ -247,9 +247,9 @@ void select_findings(Manifest& m, const std::vector<std::string>& wanted) {
   for (const auto& name : wanted) {
     const auto found = find_finding(m.findings, name);
     if (!found)
-      throw DataError("[manifest] " + m.path + ": no finding '" + name +
-                      "'. Hint: nearest are " +
-                      nearest_names(name, m.findings));
+      throw ConfigError("[config] data.findings: " + m.path +
+                        " has no finding '" + name + "'. Hint: nearest are " +
+                        nearest_names(name, m.findings));
     from.push_back(*found);
   }
   m.labels = columns_of(m.labels, m.finding_count(), from);

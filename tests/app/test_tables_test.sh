@@ -86,6 +86,7 @@ check "says that a picture appears twice, and that patients are unknown" grep -q
 
 # What a table or a config may not say.
 refused 2 "data.findings: 'Edema' appears twice" train "$small" --out "$scratch/no" --set data.findings=[Edema,Edema]
+refused 2 "data.findings: " train "$small" --out "$scratch/no" --set data.findings=[Efusion]
 refused 2 "data.uncertain_by_finding: no finding 'Edma'" train "$small" --out "$scratch/no" --set data.uncertain_by_finding=[Edma=one]
 refused 2 "train.warmup_epochs: not less than train.epochs" train "$small" --out "$scratch/no" --set train.warmup_epochs=100
 printf 'train: {lr: 1}\n---\ntrain: {lr: 2}\n' >"$scratch/second.yaml"

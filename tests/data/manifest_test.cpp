@@ -107,7 +107,7 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   config.findings = {"B"};
   CHECK(read_manifest(config).labels == std::vector<float>{1, 0});
   config.findings = {"C"};
-  CHECK(error_of<DataError>([&] {
+  CHECK(error_of<ConfigError>([&] {
           read_manifest(config);
         }).find("no finding 'C'") != std::string::npos);
   config.findings.clear();

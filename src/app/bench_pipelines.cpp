@@ -61,7 +61,8 @@ int run_ranks(const Options& options, Invocation& invocation) {
       augmentation, 1);
   DataConfig data;
   data.pipeline = *find_choice<PipelineKind>(options.mode);
-  const auto batch = static_cast<std::uint64_t>(options.batch * comm.size());
+  const auto batch = static_cast<std::uint64_t>(options.batch) *
+                     static_cast<std::uint64_t>(comm.size());
   const auto sampler = training_sampler(
       data, set.source->index(), set.rows,
       {.batch = batch, .rank = comm.rank(), .world_size = comm.size()});
@@ -115,7 +116,8 @@ int run(const Options& options, Invocation& invocation) {
     std::cout
         << "pipeline  ranks  images/s  waiting  CPU ms per trained image\n";
   for (const std::string mode : {"old", "new", "global"}) {
-    Curve images{mode, curve_color(rate.curves.size()), {}, {}}, work = images;
+    Curve images{mode, curve_color(rate.curves.size()), {}, {}};
+    Curve work = images;
     for (const int ranks : options.ranks) {
       progress.show("pipeline " + mode + " on " + std::to_string(ranks) +
                     " ranks");

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
@@ -121,10 +122,10 @@ void print_page(const Audit& a, const Manifest& m) {
   for (std::size_t k = 0; k < m.finding_count(); ++k)
     line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
   line("unlabeled entries", [](const auto& s) { return s.unlabeled_entries; });
-  std::map<std::string, bool> groups;
+  std::set<std::string> groups;
   for (const auto& split : a.splits)
-    for (const auto& [name, group] : split.subgroups) groups[name] = true;
-  for (const auto& [name, unused] : groups)
+    for (const auto& [name, group] : split.subgroups) groups.insert(name);
+  for (const auto& name : groups)
     line(name, [&](const auto& s) {
       const auto group = s.subgroups.find(name);
       return group == s.subgroups.end() ? std::size_t{0} : group->second.images;

@@ -123,7 +123,7 @@ fs::path ask_nccl() {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
   if (error) return {};
-  const fs::path log = unforeseeable_name(folder / "chexnet-nccl.log");
+  fs::path log = unforeseeable_name(folder / "chexnet-nccl.log");
   setenv("NCCL_DEBUG", "INFO", 0);
   setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,NET", 0);
   setenv("NCCL_DEBUG_FILE", log.c_str(), 1);

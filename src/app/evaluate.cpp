@@ -176,19 +176,12 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       "--predictions", options->predictions,
       "CSV with an image column and a probability column per finding");
   model->excludes(predictions);
-  auto* manifest = command
-                       ->add_option("--manifest", options->manifests,
-                                    "score all rows of this table instead of a "
-                                    "split; may be repeated")
-                       ->take_all()
-                       ->allow_extra_args(false)
-                       ->check(in_file_system());
-  command
-      ->add_option("--images", options->images,
-                   "with --manifest: where its images are (data.images); may "
-                   "be repeated")
-      ->take_all()
-      ->allow_extra_args(false)
+  auto* manifest =
+      add_repeated_option(*command, "--manifest", options->manifests,
+                          "score all rows of this table instead of a split")
+          ->check(in_file_system());
+  add_repeated_option(*command, "--images", options->images,
+                      "with --manifest: where its images are (data.images)")
       ->needs(manifest)
       ->excludes(predictions);
   command

@@ -44,13 +44,17 @@ void check_output(const std::string& path) {
     fail(path + ": " + folder, errno);
 }
 
+CLI::Option* add_repeated_option(CLI::App& command, const std::string& name,
+                                 std::vector<std::string>& values,
+                                 const std::string& what) {
+  return command.add_option(name, values, what + "; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 void add_set_option(CLI::App& command, std::vector<std::string>& set,
                     const std::string& what) {
-  command
-      .add_option("--set", set,
-                  "key=value, overrides " + what + "; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);  // the next word is no second value
+  add_repeated_option(command, "--set", set, "key=value, overrides " + what);
 }
 
 CLI::Validator in_file_system() {
@@ -78,6 +82,8 @@ void LaunchOptions::add_to(CLI::App& command) {
 }
 
 void LaunchOptions::apply_to(LaunchConfig& config) const {
+  // A number for each host overrides the config's number for all hosts.
+  if (ranks_per_node > 0 || gpus > 0) config.ranks = 0;
   if (ranks > 0) config.ranks = ranks;
   if (ranks_per_node > 0) config.ranks_per_node = ranks_per_node;
   if (gpus > 0) {

@@ -1,6 +1,7 @@
 // submit: a batch job, an array of a sweep, or a sweep on this machine.
 //
-//   --dry-run   the script on stdout; nothing is submitted
+//   --dry-run   the script, or of --local the commands, on stdout; nothing is
+//               submitted or run
 //   --local     the points of a sweep one after another, each as
 //               `train --resume auto`: the same command again goes on with
 //               those that are not complete
@@ -64,6 +65,20 @@ void override_with(const Options& options, JobRequest& request) {
   if (options.pbs) request.scheduler = Scheduler::kPbs;
 }
 
+// What runs a point on this machine.
+std::vector<std::string> command_of(const SweepPoint& point,
+                                    const JobRequest& request) {
+  std::vector<std::string> command = request.program;
+  command.emplace_back("train");
+  command.insert(command.end(), request.arguments.begin(),
+                 request.arguments.end());
+  for (const auto& assignment : point.assignments)
+    command.insert(command.end(), {"--set", assignment});
+  command.insert(command.end(),
+                 {"--out", point.run_folder, "--resume", "auto"});
+  return command;
+}
+
 // The points one after another on this machine; the others go on when one
 // fails.
 int run_here(const JobRequest& request) {
@@ -72,18 +87,10 @@ int run_here(const JobRequest& request) {
   ParentSignals signals;
   for (std::size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
-    std::vector<std::string> command = request.program;
-    command.emplace_back("train");
-    command.insert(command.end(), request.arguments.begin(),
-                   request.arguments.end());
-    for (const auto& assignment : point.assignments)
-      command.insert(command.end(), {"--set", assignment});
-    command.insert(command.end(),
-                   {"--out", point.run_folder, "--resume", "auto"});
     log_info("run " + std::to_string(i + 1) + " of " +
              std::to_string(request.points.size()) + ": " + point.run_folder);
     if (signals.stop_within(0)) return static_cast<int>(ExitCode::kRequeue);
-    const int code = run_as_parent(command, signals);
+    const int code = run_as_parent(command_of(point, request), signals);
     if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop())
       return code;
     if (code != 0) {
@@ -102,6 +109,14 @@ int run_here(const JobRequest& request) {
               " runs failed. Hint: the same command goes on with those that "
               "are not complete");
   return worst;
+}
+
+// What run_here() would run, a line for each point.
+int print(const JobRequest& request) {
+  for (const auto& point : request.points)
+    std::cout << command_text(command_of(point, request)) << "\n";
+  std::cout.flush();
+  return 0;
 }
 
 // A script that nobody else can read, for as long as the batch system needs it.
@@ -147,14 +162,18 @@ int hand_over(const JobRequest& request, const std::string& text) {
 }
 
 // What train would find only once the job has its hosts.
-void check_job(const Config& config, const JobRequest& request) {
+void check_job(const Config& config, JobRequest request) {
   check_run(config);
-  if (!config.train.batch) return;  // chosen by the ranks
-  auto ranks = static_cast<int>(config.launch.ranks);
-  if (ranks == 0)
-    ranks = request.nodes * static_cast<int>(config.launch.ranks_per_node);
-  check_batch(config.train, *config.train.batch,
-              ranks > 0 ? ranks : total_ranks(request));
+  agree_on_ranks(config.launch, request);
+  if (config.train.batch)  // else chosen by the ranks
+    check_batch(config.train, *config.train.batch, total_ranks(request));
+}
+
+void say_cores(const JobRequest& request) {
+  if (request.cpus_per_rank > 0) return;
+  log_warning(
+      "[submit] each rank gets one core, for compute and loader threads "
+      "together. Hint: --cpus-per-rank N, or cpus_per_rank in the site file");
 }
 
 std::string site_file_of(const Options& options) {
@@ -178,7 +197,10 @@ int run(const Options& options, Invocation& invocation) {
     throw ConfigError("[submit] --time " + request.time +
                       " is no time. Hint: 24:00:00");
   request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
-  if (!options.local) check_job(config, request);
+  if (!options.local) {
+    check_job(config, request);
+    agree_on_ranks(config.launch, request);
+  }
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
@@ -202,8 +224,10 @@ int run(const Options& options, Invocation& invocation) {
     throw ConfigError(
         "[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
   }
-  if (options.local && !options.dry_run) return run_here(request);
+  if (options.local)
+    return options.dry_run ? print(request) : run_here(request);
   const std::string script = job_script(request);
+  say_cores(request);
   if (options.dry_run) {
     std::cout << script << std::flush;
     return 0;
@@ -231,27 +255,26 @@ void add_submit(CLI::App& app, Invocation& invocation) {
       ->excludes(slurm)
       ->excludes(pbs);
   command->add_flag("--dry-run", options->dry_run,
-                    "print the script and submit nothing");
+                    "print the script, or the commands of --local, and do "
+                    "nothing");
   const auto count = [&](const char* name, int& into, const char* text) {
     command->add_option(name, into, text)->check(CLI::Range(1, 100000));
   };
   count("--nodes", options->nodes, "hosts");
   count("--ranks-per-node,--ppn", options->ranks_per_node,
-        "ranks per host; default: one for each GPU");
+        "ranks per host; default: one for each GPU, else as "
+        "launch.ranks says");
   count("--gpus-per-node,--gpus", options->gpus_per_node, "GPUs per host");
   count("--cpus-per-rank", options->cpus_per_rank,
-        "cores per rank, for compute and loader threads");
+        "cores per rank, for compute and loader threads; default: one");
   count("--seeds", options->seeds, "runs per setting, with run.seed 1, 2, …");
   command
       ->add_option("--max-requeues", options->max_requeues,
                    "more starts after exit codes that may pass (see --help); "
                    "default 20")
       ->check(CLI::Range(0, 100000));
-  command
-      ->add_option("--sweep", options->sweep,
-                   "key=value,value,…: one run per value; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated_option(*command, "--sweep", options->sweep,
+                      "key=value,value,…: one run per value");
   command->add_option("--time", options->time,
                       "time limit of the job, e.g. 24:00:00");
   command->add_option("--account", options->account,
@@ -268,17 +291,10 @@ void add_submit(CLI::App& app, Invocation& invocation) {
       ->add_option("--launcher", options->launcher,
                    "mpirun (the program starts it) or srun")
       ->check(CLI::IsMember(choice_names<JobLauncher>()));
-  command
-      ->add_option(
-          "--line", options->lines,
-          "additional line for the head of the script; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
-  command
-      ->add_option("--setup", options->setup,
-                   "shell line before the program; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated_option(*command, "--line", options->lines,
+                      "additional line for the head of the script");
+  add_repeated_option(*command, "--setup", options->setup,
+                      "shell line before the program");
   command->add_option("--site", options->site,
                       "site file; default: $CHEXNET_SITE");
   command->callback([&invocation, options] {

@@ -166,6 +166,32 @@ int total_ranks(const JobRequest& request) {
   return request.nodes * ranks_per_node(request);
 }
 
+void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
+  const auto wanted = static_cast<int>(launch.ranks);
+  const auto wanted_per_node = static_cast<int>(launch.ranks_per_node);
+  const bool unsaid = request.ranks_per_node == 0 && request.gpus_per_node == 0;
+  if (unsaid && wanted_per_node > 0)
+    request.ranks_per_node = wanted_per_node;
+  else if (unsaid && wanted % request.nodes == 0)
+    request.ranks_per_node = wanted / request.nodes;
+
+  const auto refuse = [&](const std::string& key, int value) {
+    throw ConfigError(
+        "[submit] " + key + " = " + number(value) +
+        ", and the job would have " + number(request.nodes) + " x " +
+        number(ranks_per_node(request)) +
+        " ranks (hosts x ranks per host). Hint: --nodes and --ranks-per-node "
+        "that agree, or --set " +
+        key + "=0");
+  };
+  if (wanted > 0 && wanted != total_ranks(request))
+    refuse("launch.ranks", wanted);
+  if (wanted == 0 && wanted_per_node > 0 &&
+      wanted_per_node != ranks_per_node(request))
+    refuse("launch.ranks_per_node", wanted_per_node);
+  request.ranks_per_node = ranks_per_node(request);
+}
+
 int signal_lead_s(double job_s, double stop_margin_s) {
   constexpr double kLongest_s = 60, kShareOfJob = 0.1;
   return std::max(1, static_cast<int>(std::min(

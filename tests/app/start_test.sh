@@ -18,6 +18,18 @@ PATH=$scratch/hydra plain 5 "hydra/mpirun is not Open MPI" "${T[@]}"
 TMPDIR=$scratch/absent refused 5 "is no folder. Hint: export TMPDIR" "${T[@]}"
 (export PMI_FD=3 PMI_RANK=0 PMI_SIZE=2 SLURM_STEP_ID=0; refused 5 "srun --mpi=pmix" train "$small" --out "$scratch/run"; finish) || failures=$((failures + 1))
 
+starts() {  # starts N ARGUMENTS...: a dry run names N ranks
+  local n=$1; shift
+  check "$*: $n ranks" bash -c '"$@" --dry-run 2>/dev/null | grep -q -- "-np $0 "' "$n" "$program" "$@"
+}
+starts 3 train "$small" --set launch.ranks=3
+starts 2 train "$small" --set launch.ranks=3 --ranks-per-node 2
+starts 4 train "$small" --set launch.ranks=3 --ranks-per-node 2 --ranks 4
+refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
+refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
+refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2
+check "train --help ends with the exit codes" bash -c "'$program' train --help | tail -n 3 | grep -q '^Exit codes: 0 done; 2 usage'"
+
 rows() { "$program" doctor --folder "$scratch" --json "$@" >"$scratch/rows.json" 2>"$scratch/err.txt"; echo "exit $?"; }
 fails() {  # fails NAME EXIT: this row alone is a FAIL
   check "doctor: $1 is a row (${2})" python3 -c "

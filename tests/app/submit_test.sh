@@ -35,9 +35,17 @@ check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scr
 printf '#!/bin/sh\nstat -c %%a "$2" >%s/mode\n' "$scratch" >"$scratch/tmp/sbatch"; chmod +x "$scratch/tmp/sbatch"
 PATH=$scratch/tmp:$PATH "$program" submit "$small"
 check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
+refused 2 "launch.ranks = 3, and the job would have 2 x 4 ranks" submit "$small" --set launch.ranks=3 --nodes 2 --gpus-per-node 4 --dry-run
+check "launch.ranks is what the job asks for" bash -c "'$program' submit '$small' --set launch.ranks=4 --nodes 2 --dry-run 2>'$scratch/err.txt' | grep -qx '#SBATCH --ntasks-per-node=2'"
+check "and one core per rank is said" grep -qF 'each rank gets one core' "$scratch/err.txt"
+"$program" submit "$small" --cpus-per-rank 2 --dry-run 2>"$scratch/err.txt" >/dev/null
+check "where it is not asked for" [ ! -s "$scratch/err.txt" ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
 
 sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[test])
+"$program" submit "${sweep[@]}" --dry-run >"$scratch/sweep.txt" 2>"$scratch/log"
+check "a dry run prints the two commands of a local sweep" [ "$(grep -c "^$program train .*--out $scratch/sweep/lr_scaling=[a-z]* --resume auto$" "$scratch/sweep.txt")/$(wc -l <"$scratch/sweep.txt")" = 2/2 ]
+check "and runs none of them" [ ! -e "$scratch/sweep" ]
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_scaling=linear +1 +0\.[0-9]+ \(n = 1\)' "$scratch/sweep.txt"
 check "the same command again trains nothing twice" bash -c "'$program' submit ${sweep[*]} >/dev/null 2>&1 && [ \$(grep -c '\"event\":\"train\"' '$scratch/sweep/lr_scaling=none/metrics.jsonl') = 3 ]"

@@ -135,6 +135,30 @@ TEST_CASE("a job's ranks, and a program of several words") {
             "command=(\"${program[@]}\" \"${arguments[@]}\""));
 }
 
+TEST_CASE("a job has the ranks that its config says, or is refused") {
+  struct Row {
+    int nodes, ranks_per_node, gpus_per_node;
+    std::int64_t ranks, per_node;  // of the config
+    int settled;                   // ranks per host; 0: refused
+  };
+  const Row row = GENERATE(
+      Row{2, 0, 0, 0, 0, 1}, Row{1, 0, 0, 4, 0, 4}, Row{2, 0, 0, 4, 0, 2},
+      Row{2, 0, 0, 0, 3, 3}, Row{3, 0, 0, 4, 0, 0}, Row{2, 0, 4, 8, 0, 4},
+      Row{2, 0, 4, 2, 0, 0}, Row{2, 3, 0, 4, 0, 0}, Row{2, 3, 0, 0, 3, 3},
+      Row{2, 0, 4, 0, 2, 0}, Row{2, 0, 4, 0, 0, 4});
+  LaunchConfig launch;
+  launch.ranks = row.ranks;
+  launch.ranks_per_node = row.per_node;
+  JobRequest request;
+  request.nodes = row.nodes;
+  request.ranks_per_node = row.ranks_per_node;
+  request.gpus_per_node = row.gpus_per_node;
+  const std::string error =
+      error_of<ConfigError>([&] { agree_on_ranks(launch, request); });
+  CHECK(error.empty() == (row.settled > 0));
+  if (error.empty()) CHECK(request.ranks_per_node == row.settled);
+}
+
 TEST_CASE(
     "two restarts at one place are enough, of a program that never made its "
     "folder too") {

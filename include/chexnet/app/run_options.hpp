@@ -9,11 +9,17 @@
 
 namespace CLI {
 class App;
+class Option;
 class Validator;
 }  // namespace CLI
 
 namespace chexnet {
 
+// An option that may be given several times, with one value each: the next
+// word is no second value.
+CLI::Option* add_repeated_option(CLI::App& command, const std::string& name,
+                                 std::vector<std::string>& values,
+                                 const std::string& what);
 // --set key=value, which overrides `what`.
 void add_set_option(CLI::App& command, std::vector<std::string>& set,
                     const std::string& what);

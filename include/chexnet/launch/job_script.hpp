@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/config/choices.hpp"
+#include "chexnet/config/config.hpp"
 
 namespace chexnet {
 
@@ -62,6 +62,11 @@ struct JobRequest {
 
 // Ranks of the whole job.
 int total_ranks(const JobRequest& request);
+
+// Settles request.ranks_per_node, by launch.ranks and launch.ranks_per_node
+// where `request` says neither ranks nor GPUs per host. ConfigError where the
+// job would have other ranks than the config says.
+void agree_on_ranks(const LaunchConfig& launch, JobRequest& request);
 
 // The warning comes no earlier than the program would stop itself
 // (`stop_margin_s`), and leaves most of a short job to training.

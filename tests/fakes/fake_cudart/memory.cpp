@@ -9,6 +9,7 @@
 
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_cudart/stream.hpp"
+#include "fakes/fake_cudart/watch.hpp"
 
 namespace fake_cuda {
 namespace {
@@ -73,6 +74,11 @@ Piece piece_of(const void* address) {
   return at < after->first + after->second.bytes ? after->second : Piece{};
 }
 
+// Memory of the host that is not pinned.
+bool is_pageable(const void* address) {
+  return piece_of(address).bytes == 0 && kernel_view(address) == address;
+}
+
 }  // namespace
 
 std::size_t allocations() {
@@ -123,21 +129,27 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes,
                             cudaMemcpyKind, cudaStream_t stream) {
   cudaStream_t real = real_stream(stream);
-  if (piece_of(from).bytes == 0) {
+  uses(real, "cudaMemcpyAsync",
+       {{from, bytes, Use::kRead}, {to, bytes, Use::kWrite}});
+  if (is_pageable(from)) {
     const auto* begin = static_cast<const std::byte*>(from);
     enqueue(real, [to, staged = std::vector<std::byte>(begin, begin + bytes)] {
-      std::memcpy(to, staged.data(), staged.size());
+      std::memcpy(for_kernel(to), staged.data(), staged.size());
     });
   } else {
-    enqueue(real, [to, from, bytes] { std::memmove(to, from, bytes); });
+    enqueue(real, [to, from, bytes] {
+      std::memmove(for_kernel(to), kernel_view(from), bytes);
+    });
   }
-  if (piece_of(to).bytes == 0) wait_for(real);
+  if (is_pageable(to)) wait_for(real);
   return checked();
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes,
                             cudaStream_t stream) {
-  enqueue(real_stream(stream),
-          [to, value, bytes] { std::memset(to, value, bytes); });
+  cudaStream_t real = real_stream(stream);
+  uses(real, "cudaMemsetAsync", {{to, bytes, Use::kWrite}});
+  enqueue(real,
+          [to, value, bytes] { std::memset(for_kernel(to), value, bytes); });
   return checked();
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes,

@@ -6,6 +6,7 @@
 
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_cudart/stream.hpp"
+#include "fakes/fake_cudart/watch.hpp"
 
 // An event is the fence of its last record.
 struct CUevent_st {
@@ -80,8 +81,10 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned) {
   // As it is recorded now: a later record is none of this wait's.
-  if (Fence* fence = event->present(); fence != nullptr)
-    enqueue(real_stream(stream), [fence] { fence->wait(); });
+  Fence* fence = event->present();
+  if (fence == nullptr || forgets_stream_wait()) return checked();
+  saw_wait(real_stream(stream), event);
+  enqueue(real_stream(stream), [fence] { fence->wait(); });
   return checked();
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
@@ -113,6 +116,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   cudaStream_t real = real_stream(stream);
   enqueue(real, [] {});
   real->push([fence] { fence->signal(); });
+  saw_record(event, real);
   return checked();
 }
 // "Not ready" is noted as an error, as in older runtimes: who asks has to clear
@@ -120,11 +124,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (device_error() != cudaSuccess) return checked();
   const Fence* fence = event->present();
-  return noted(fence == nullptr || fence->is_done() ? cudaSuccess
-                                                    : cudaErrorNotReady);
+  if (fence == nullptr || forgets_host_wait()) return cudaSuccess;
+  if (!fence->is_done()) return noted(cudaErrorNotReady);
+  saw_host_wait(event);
+  return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (const Fence* fence = event->present(); fence != nullptr) fence->wait();
+  const Fence* fence = event->present();
+  if (fence == nullptr || forgets_host_wait()) return checked();
+  fence->wait();
+  saw_host_wait(event);
   return checked();
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start,

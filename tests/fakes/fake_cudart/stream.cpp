@@ -13,6 +13,7 @@
 
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_cudart/futex.hpp"
+#include "fakes/fake_cudart/watch.hpp"
 
 namespace fake_cuda {
 namespace {
@@ -76,6 +77,7 @@ void order(cudaStream_t first, cudaStream_t then) {
   Fence* fence = Fence::make();
   first->push([fence] { fence->signal(); });
   then->push([fence] { fence->wait(); });
+  saw_wait(then, first);
 }
 
 }  // namespace
@@ -158,6 +160,7 @@ void wait_for(cudaStream_t stream) {
   enqueue(stream, [] {});
   stream->push([fence] { fence->signal(); });
   fence->wait();
+  saw_host_wait(stream);
 }
 
 void wait_for_device(int device) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fakes/fake_cudart/stream.hpp"
+#include "fakes/fake_cudart/watch.hpp"
 #include "fakes/fake_nccl/combine.hpp"
 #include "fakes/fake_nccl/rendezvous.hpp"
 
@@ -72,13 +73,26 @@ Faults faults_of(int rank) {
   return faults.rank < 0 || faults.rank == rank ? faults : Faults{};
 }
 
+struct Bytes {
+  const void* begin;
+  std::size_t count;
+};
+void saw(cudaStream_t stream, const char* what, Bytes from, Bytes to) {
+  using fake_cuda::Use;
+  fake_cuda::uses(fake_cuda::real_stream(stream), what,
+                  {{from.begin, from.count, Use::kRead},
+                   {to.begin, to.count, Use::kWrite}});
+}
+
 void rest() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
 // Piece by piece through the slots; `take` gets `bytes` of the piece at
 // `offset` once all ranks have put theirs.
 bool exchange(
-    World& world, const std::byte* from, std::size_t bytes,
+    World& world, const void* source, std::size_t bytes,
     const std::function<void(std::size_t offset, std::size_t bytes)>& take) {
+  const auto* const from =
+      static_cast<const std::byte*>(fake_cuda::kernel_view(source));
   for (std::size_t at = 0; at < bytes; at += Rendezvous::kSlot) {
     const std::size_t piece = std::min(Rendezvous::kSlot, bytes - at);
     std::memcpy(world.meeting->slot(world.rank), from + at, piece);
@@ -229,13 +243,14 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count,
   if (type != ncclFloat64 && type != ncclFloat32 && type != ncclFloat16 &&
       type != ncclBfloat16)
     return ncclInvalidArgument;
-  return comm->launch(stream, [world = comm->world, from, to, count, type, op] {
-    const std::size_t size = bytes_of(type);
-    exchange(*world, static_cast<const std::byte*>(from), count * size,
+  const std::size_t size = bytes_of(type);
+  saw(stream, "ncclAllReduce", {from, count * size}, {to, count * size});
+  return comm->launch(stream, [=, world = comm->world] {
+    auto* const target = static_cast<std::byte*>(fake_cuda::kernel_view(to));
+    exchange(*world, from, count * size,
              [&](std::size_t at, std::size_t bytes) {
-               combine(*world->meeting, world->ranks,
-                       static_cast<std::byte*>(to) + at, bytes / size, type,
-                       op);
+               combine(*world->meeting, world->ranks, target + at, bytes / size,
+                       type, op);
              });
   });
 }
@@ -243,16 +258,17 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count,
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count,
                            ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  return comm->launch(
-      stream, [world = comm->world, from, to, all = count * bytes_of(type)] {
-        exchange(*world, static_cast<const std::byte*>(from), all,
-                 [&](std::size_t at, std::size_t bytes) {
-                   for (int r = 0; r < world->ranks; ++r)
-                     std::memcpy(static_cast<std::byte*>(to) +
-                                     static_cast<std::size_t>(r) * all + at,
-                                 world->meeting->slot(r), bytes);
-                 });
-      });
+  const std::size_t all = count * bytes_of(type);
+  const auto ranks = static_cast<std::size_t>(comm->world->ranks);
+  saw(stream, "ncclAllGather", {from, all}, {to, all * ranks});
+  return comm->launch(stream, [=, world = comm->world] {
+    auto* const target = static_cast<std::byte*>(fake_cuda::kernel_view(to));
+    exchange(*world, from, all, [&](std::size_t at, std::size_t bytes) {
+      for (std::size_t r = 0; r < ranks; ++r)
+        std::memcpy(target + r * all + at,
+                    world->meeting->slot(static_cast<int>(r)), bytes);
+    });
+  });
 }
 
 }  // extern "C"

@@ -1,0 +1,98 @@
+#include "fakes/fake_cudart/watch.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+namespace fake_cuda {
+namespace {
+
+struct Watch {
+  RaceDetector detector;
+  std::function<void(const std::string&)> found;
+};
+// Set once, never freed: threads of streams outlive main().
+std::atomic<Watch*> watch{nullptr};
+std::atomic<void* (*)(const void*)> view{nullptr};
+
+template <class Handle>
+std::uintptr_t id_of(Handle* handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+template <class Note>
+void note(const Note& note) {
+  if (Watch* present = watch.load(std::memory_order_acquire))
+    note(present->detector);
+}
+
+// The number from which on something is forgotten.
+class Forgetful {
+ public:
+  explicit Forgetful(const char* variable) {
+    if (const char* text = std::getenv(variable)) from_ = std::atol(text);
+  }
+  bool now() { return seen_++ >= from_; }
+
+ private:
+  std::int64_t from_ = std::numeric_limits<std::int64_t>::max();
+  std::atomic<std::int64_t> seen_{0};
+};
+
+}  // namespace
+
+void detect_races(std::function<void(const std::string&)> found) {
+  auto* fresh = new Watch;
+  fresh->found = std::move(found);
+  watch.store(fresh, std::memory_order_release);
+}
+
+void uses(cudaStream_t stream, const std::string& what,
+          const std::vector<RaceDetector::Range>& ranges) {
+  Watch* present = watch.load(std::memory_order_acquire);
+  if (present == nullptr) return;
+  const auto race = present->detector.work(id_of(stream), what, ranges);
+  if (race) present->found(*race);
+}
+
+void saw_record(cudaEvent_t event, cudaStream_t stream) {
+  note([&](RaceDetector& d) { d.recorded(id_of(event), id_of(stream)); });
+}
+void saw_wait(cudaStream_t stream, cudaEvent_t event) {
+  note([&](RaceDetector& d) { d.stream_waits(id_of(stream), id_of(event)); });
+}
+void saw_wait(cudaStream_t stream, cudaStream_t other) {
+  note([&](RaceDetector& d) {
+    d.stream_waits_for_stream(id_of(stream), id_of(other));
+  });
+}
+void saw_host_wait(cudaEvent_t event) {
+  note([&](RaceDetector& d) { d.host_waited_for_event(id_of(event)); });
+}
+void saw_host_wait(cudaStream_t stream) {
+  note([&](RaceDetector& d) { d.host_waited_for_stream(id_of(stream)); });
+}
+
+void set_kernel_view(void* (*translate)(const void* address)) {
+  view.store(translate, std::memory_order_release);
+}
+
+void* kernel_view(const void* address) {
+  const auto translate = view.load(std::memory_order_acquire);
+  return translate != nullptr ? translate(address)
+                              : const_cast<void*>(address);
+}
+
+bool forgets_stream_wait() {
+  static Forgetful forgetful("FAKE_CUDA_FORGET_STREAM_WAITS");
+  return forgetful.now();
+}
+
+bool forgets_host_wait() {
+  static Forgetful forgetful("FAKE_CUDA_FORGET_HOST_WAITS");
+  return forgetful.now();
+}
+
+}  // namespace fake_cuda

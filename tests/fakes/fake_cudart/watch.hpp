@@ -1,0 +1,45 @@
+// What the fake runtime sees of its own use: which memory each piece of work
+// touches, and whether events order it. Off until detect_races(): a test under
+// the thread sanitizer must not be ordered by a detector's lock.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fakes/fake_cudart/race_detector.hpp"
+
+namespace fake_cuda {
+
+// `found` gets each race, on the thread that enqueues the second use.
+void detect_races(std::function<void(const std::string&)> found);
+
+// The next piece of work on `stream` is `what` and uses the ranges.
+void uses(cudaStream_t stream, const std::string& what,
+          const std::vector<RaceDetector::Range>& ranges);
+
+// Edges, as the calls of the runtime make them.
+void saw_record(cudaEvent_t event, cudaStream_t stream);
+void saw_wait(cudaStream_t stream, cudaEvent_t event);
+void saw_wait(cudaStream_t stream, cudaStream_t other);
+void saw_host_wait(cudaEvent_t event);
+void saw_host_wait(cudaStream_t stream);
+
+// Device memory that the host knows by one address and kernels by another:
+// `view` translates, also addresses that are the same for both.
+void set_kernel_view(void* (*view)(const void* address));
+void* kernel_view(const void* address);
+template <class T>
+T* for_kernel(T* address) {
+  return static_cast<T*>(kernel_view(address));
+}
+
+// Planted faults: waits from the n-th on (counted from 0) that are forgotten,
+// of streams for events and of the host for events. From the environment:
+// FAKE_CUDA_FORGET_STREAM_WAITS=n, FAKE_CUDA_FORGET_HOST_WAITS=n.
+bool forgets_stream_wait();
+bool forgets_host_wait();
+
+}  // namespace fake_cuda

@@ -1,25 +1,52 @@
-// Which GPUs there are and which library serves them. A file of its own,
-// because the tests link another one in its place, whose GPUs are made up.
-#include <dlfcn.h>
+// Which GPUs there are, what is against using them, and which library serves
+// them. A file of its own, because the tests link another one in its place,
+// whose GPUs are made up.
+#include <cstdlib>
+#include <sstream>
 
 #include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/machine/topology.hpp"
 
 namespace chexnet {
+namespace {
+
+const CudaDriver& driver() {
+  static const CudaDriver answer = ask_cuda_driver();
+  return answer;
+}
+
+GpuFacts facts_of_host() {
+  GpuFacts facts;
+  facts.on_bus = static_cast<int>(read_machine({}).gpus.size());
+  facts.of_job = batch_job(process_environment()).host_gpus;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
+    facts.visible_devices = visible;
+  facts.driver = driver();
+  return facts;
+}
+
+}  // namespace
 
 const char* CudaLibrary::file_name() { return "libchexnet_cuda.so"; }
 
-// Loading LibTorch's CUDA side would cost 0.4 s and 560 MB.
+const GpuBuild& CudaLibrary::build() {
+  static const GpuBuild known = [] {
+    GpuBuild build{CHEXNET_CUDA_VARIANT, CHEXNET_CUDA_MAJOR, {}};
+    std::istringstream words(CHEXNET_CUDA_ARCHITECTURES);
+    for (std::string word; words >> word;) build.architectures.push_back(word);
+    return build;
+  }();
+  return known;
+}
+
 int CudaLibrary::visible_gpus() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) return 0;
-  const auto init =
-      reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto count =
-      reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  int devices = 0;
-  const bool good = init != nullptr && count != nullptr && init(0) == 0 &&
-                    count(&devices) == 0;
-  return good ? devices : 0;
+  return static_cast<int>(driver().gpus.size());
+}
+
+GpuProblem CudaLibrary::problem_of_host() {
+  return gpu_problem(facts_of_host(), build());
 }
 
 }  // namespace chexnet

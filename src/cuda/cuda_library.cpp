@@ -12,9 +12,12 @@
 
 #include "check_cuda.hpp"
 #include "nccl_communicator.hpp"
+#include "runtime_problem.hpp"
 
 namespace chexnet {
 namespace {
+
+namespace Allocator = c10::cuda::CUDACachingAllocator;
 
 class PinnedMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t) override {
@@ -33,9 +36,20 @@ class PinnedMemory final : public std::pmr::memory_resource {
 class Library final : public CudaLibrary {
  public:
   std::string device_kind() const override { return "cuda"; }
+  GpuProblem problem() const override {
+    GpuProblem of_runtime = runtime_problem();
+    if (!of_runtime.empty()) return of_runtime;
+    // LibTorch makes its side of CUDA once, when first asked; who asks before
+    // this library is open leaves it without one for good.
+    if (at::hasCUDA()) return {};
+    return {"LibTorch has no CUDA side, although the CUDA runtime shows a GPU",
+            "is libtorch_cuda.so of another build? scripts/setup --gpu --cuda "
+            "takes the right one"};
+  }
   int device_count() const override {
     int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    check_cuda(cudaGetDeviceCount(&count));
+    return count;
   }
   GpuInfo info(int device) const override {
     cudaDeviceProp properties{};
@@ -66,16 +80,21 @@ class Library final : public CudaLibrary {
         [] { torch::profiler::impl::cudaStubs()->rangePop(); });
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize()); }
+  std::size_t free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total));
+    const auto stats = Allocator::getDeviceStats(selected());
+    const auto unused = stats.reserved_bytes[kAll].current -
+                        stats.allocated_bytes[kAll].current;
+    return free + static_cast<std::size_t>(unused);
+  }
   std::size_t peak_bytes() const override {
-    int device = 0;
-    check_cuda(cudaGetDevice(&device));
-    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(
-        static_cast<c10::DeviceIndex>(device));
     return static_cast<std::size_t>(
-        stats
-            .allocated_bytes[static_cast<std::size_t>(
-                c10::CachingAllocator::StatType::AGGREGATE)]
-            .peak);
+        Allocator::getDeviceStats(selected()).allocated_bytes[kAll].peak);
+  }
+  void restart_peak() override {
+    Allocator::emptyCache();
+    Allocator::resetPeakStats(selected());
   }
   std::string versions() const override {
     int driver = 0, runtime = 0, nccl = 0;
@@ -89,6 +108,14 @@ class Library final : public CudaLibrary {
   }
 
  private:
+  static c10::DeviceIndex selected() {
+    int device = 0;
+    check_cuda(cudaGetDevice(&device));
+    return static_cast<c10::DeviceIndex>(device);
+  }
+  static constexpr auto kAll =
+      static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
   PinnedMemory pinned_;
 };
 

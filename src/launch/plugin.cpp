@@ -4,8 +4,6 @@
 
 #include <filesystem>
 
-#include "chexnet/core/error.hpp"
-
 namespace chexnet {
 namespace {
 
@@ -32,26 +30,24 @@ bool Plugin::exists(const std::string& file_name) {
 
 Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
   if (path_.empty())
-    throw DeviceError(
-        "[launch] " + file_name + ": not found beside the program in " +
-        program_folder() +
-        ". Hint: build it, or keep the files of the bundle together");
+    throw PluginError(
+        file_name + ": not found beside the program in " + program_folder(),
+        "build it, or keep the files of the bundle together");
   // Global symbols: Open MPI's own plugins look for libmpi's.
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
-    throw DeviceError("[launch] " + path_ +
-                      ": cannot be opened: " + (reason ? reason : "?") +
-                      ". Hint: the library it names is not installed here, or "
-                      "of another version");
+    throw PluginError(path_ + ": cannot be opened: " + (reason ? reason : "?"),
+                      "the library it names is not installed here, or of "
+                      "another version");
   }
 }
 
 void* Plugin::symbol(const char* name) const {
   void* found = dlsym(handle_, name);
   if (found == nullptr)
-    throw DeviceError("[launch] " + path_ + ": no symbol " + name +
-                      ". Hint: program and library are of different builds");
+    throw PluginError(path_ + ": no symbol " + name,
+                      "program and library are of different builds");
   return found;
 }
 

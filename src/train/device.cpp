@@ -20,6 +20,15 @@ int shared_by(const std::vector<std::string>& of_ranks,
   return count;
 }
 
+// Throws on every rank when one has a problem.
+void refuse_on_all(Communicator& comm, const std::string& problem) {
+  if (!any_rank(comm, !problem.empty())) return;
+  if (problem.empty())
+    throw DeviceError(
+        "[device] another rank cannot use its GPU. Hint: see its message");
+  throw DeviceError("[device] " + host_name() + ": " + problem);
+}
+
 // Every rank must come to the same decision, so each test below is of all ranks
 // (any_rank): a rank that threw alone would leave the others in the next
 // collective.
@@ -28,8 +37,11 @@ int shared_by(const std::vector<std::string>& of_ranks,
 // every rank.
 void choose_gpu(const LaunchConfig& config, Communicator& comm,
                 Device& device) {
-  if (config.device != DeviceKind::kCpu)
-    device.cuda = CudaLibrary::open_if_present();
+  if (config.device != DeviceKind::kCpu) {
+    const GpuAccess& access = CudaLibrary::access();
+    refuse_on_all(comm, access.problem.empty() ? "" : access.problem.text());
+    device.cuda = access.library;
+  }
   // Every rank must decide alike, so a node whose driver is broken is an error
   // and not a slow rank.
   const bool some_have = any_rank(comm, device.cuda != nullptr);

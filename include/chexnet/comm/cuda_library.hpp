@@ -8,6 +8,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/machine/gpu_access.hpp"
 
 namespace chexnet {
 
@@ -17,12 +18,23 @@ struct GpuInfo {
   std::size_t memory_bytes = 0;
 };
 
+class CudaLibrary;
+
+// How this process stands to the GPUs of its host. Both empty: there are none.
+struct GpuAccess {
+  CudaLibrary* library = nullptr;  // usable; never unloaded
+  GpuProblem problem;  // why GPUs that are here, or should be, cannot be used
+};
+
 class CudaLibrary {
  public:
   virtual ~CudaLibrary() = default;
   // The kind of device in LibTorch's words ("cuda"): what at::Device takes.
   virtual std::string device_kind() const = 0;
-  virtual int device_count() const = 0;
+  // What the CUDA runtime or LibTorch has against computing here, before
+  // anything else is asked of them.
+  virtual GpuProblem problem() const = 0;
+  virtual int device_count() const = 0;  // at least 1 without a problem
   virtual GpuInfo info(int device) const = 0;
   virtual void select(int device) = 0;  // for this thread and what it starts
   // Gradients over NCCL on the current compute stream; control plane through
@@ -33,17 +45,27 @@ class CudaLibrary {
   // Shows the profiler's spans to profilers as NVTX ranges.
   virtual void mark_ranges(Profiler& profiler) = 0;
   virtual void synchronize() = 0;
+  // Of the selected GPU: bytes that this process may still allocate, its own
+  // unused ones among them.
+  virtual std::size_t free_bytes() const = 0;
+  // The most that tensors took at once since the start or restart_peak().
   virtual std::size_t peak_bytes() const = 0;
+  // Gives memory that no tensor uses back to the driver, too.
+  virtual void restart_peak() = 0;
   virtual std::string versions() const = 0;  // driver, runtime, NCCL
 
+  // The library's file beside the program.
+  static const char* file_name();
+  // What this program was built for.
+  static const GpuBuild& build();
+  // What bus, batch job and driver have against using GPUs, before anything
+  // large is loaded.
+  static GpuProblem problem_of_host();
   // GPUs that the driver shows to this process; asks the driver alone, so it
   // costs nothing. 0 without a driver.
   static int visible_gpus();
-  // The library's file beside the program.
-  static const char* file_name();
-  // The library where this machine has a usable GPU, else null. One per
-  // process, never unloaded.
-  static CudaLibrary* open_if_present();
+  // Looks once per process, and opens the library where nothing is against it.
+  static const GpuAccess& access();
 };
 
 }  // namespace chexnet

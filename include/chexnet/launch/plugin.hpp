@@ -5,13 +5,24 @@
 
 #include <string>
 
+#include "chexnet/core/error.hpp"
+
 namespace chexnet {
+
+// The library cannot be used.
+struct PluginError : DeviceError {
+  PluginError(const std::string& what_happened, const std::string& what_to_do)
+      : DeviceError("[launch] " + what_happened + ". Hint: " + what_to_do),
+        happened(what_happened),
+        hint(what_to_do) {}
+  std::string happened, hint;
+};
 
 class Plugin {
  public:
-  // DeviceError when it cannot be opened; the text carries the loader's reason.
+  // PluginError when it cannot be opened; the text carries the loader's reason.
   explicit Plugin(const std::string& file_name);
-  void* symbol(const char* name) const;  // DeviceError when absent
+  void* symbol(const char* name) const;  // PluginError when absent
   static bool exists(const std::string& file_name);
 
  private:

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The program over a made-up driver (tests/fakes/cuda_driver.c) and, where they are set up, the real CUDA libraries: whatever
+# keeps GPUs from being used ends it with exit code 5 and one sentence, never with a signal, and launch.device=cpu goes round it.
+source "$(dirname "$0")/../lib.sh"
+export LD_LIBRARY_PATH=$CHEXNET_BUILD/fakes/cuda_driver
+c4140=$source_folder/tests/machine/machines/c4140.xml
+quiet() { "$@" >/dev/null; }
+step=(bench step --size 32 --batch 1 --steps 1)
+# over FAKE_DRIVER [VARIABLE=VALUE]... -- ARGUMENTS OF refused OR check
+over() {
+  local set=("FAKE_DRIVER=$1"); shift
+  while [ "$1" != -- ]; do set+=("$1"); shift; done
+  shift
+  local word
+  for word in "${set[@]}"; do export "${word?}"; done
+  "$@"
+  for word in "${set[@]}"; do unset "${word%%=*}"; done
+}
+over gpus=0 -- check "no GPU on this machine: computes on the CPU" quiet "$program" "${step[@]}" --json
+over gpus=0 HWLOC_XMLFILE="$c4140" -- refused 5 "this host has 4 NVIDIA GPUs, but the driver shows none" "${step[@]}"
+over gpus=0 HWLOC_XMLFILE="$c4140" CUDA_VISIBLE_DEVICES=9 -- refused 5 'whose CUDA_VISIBLE_DEVICES is "9"' "${step[@]}"
+over gpus=0 HWLOC_XMLFILE="$c4140" -- check "launch.device=cpu goes round hidden GPUs" quiet "$program" "${step[@]}" --device cpu --json
+over gpus=0 SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=2 -- refused 5 "the batch job was given 2 GPUs on this host, but" "${step[@]}"
+over init=803 -- refused 5 "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH). Hint: restart this host" "${step[@]}"
+over "gpus=4 version=11040" -- refused 5 "the NVIDIA driver is too old: it serves CUDA 11.4" "${step[@]}"
+over "gpus=4 sm=37" -- refused 5 "is of architecture sm_37, and this build" "${step[@]}"
+if [ -e "$CHEXNET_BUILD/torch/libcudnn.so.9" ]; then
+  over gpus=4 -- refused 5 "cannot use the driver's GPUs: " "${step[@]}"
+else
+  echo "skipped: the CUDA runtime's own word needs the libraries of scripts/setup --gpu"
+fi
+
+# A set-up without the libraries that a GPU run loads: as this build, but LibTorch's folder holds the -build wheels' alone.
+mkdir -p "$scratch/login/torch"
+cp "$CHEXNET_BUILD/chexnet-train" "$CHEXNET_BUILD/libchexnet_cuda.so" "$scratch/login/"
+for library in libtorch libc10 libcaffe2 libcudart libcupti libgomp libnccl; do
+  ln -s "$(readlink -f "$CHEXNET_BUILD/torch")/$library"* "$scratch/login/torch/"
+done
+program=$scratch/login/chexnet-train
+over "gpus=4" -- refused 5 "a set-up on a machine without a GPU leaves out what a GPU run loads: scripts/setup --gpu --cuda cuda1" "${step[@]}"
+rm "$scratch/login/libchexnet_cuda.so"
+over "gpus=4" -- refused 5 "libchexnet_cuda.so: not found beside the program" "${step[@]}"
+finish

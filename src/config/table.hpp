@@ -70,6 +70,7 @@ field_ref(std::vector<Choice>& member) {
 
 FieldRef field_ref(StageChoice& member);
 FieldRef field_ref(NetworkChoice& member);
+FieldRef field_ref(std::optional<DeviceKind>& member);
 
 // The key is the member's path.
 #define MEMBER(member) \

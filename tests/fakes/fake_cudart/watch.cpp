@@ -81,8 +81,7 @@ void set_kernel_view(void* (*translate)(const void* address)) {
 
 void* kernel_view(const void* address) {
   const auto translate = view.load(std::memory_order_acquire);
-  return translate != nullptr ? translate(address)
-                              : const_cast<void*>(address);
+  return translate != nullptr ? translate(address) : const_cast<void*>(address);
 }
 
 bool forgets_stream_wait() {

@@ -1,0 +1,214 @@
+#include "fakes/fake_gpu/allocator.hpp"
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "fakes/fake_gpu/device.hpp"
+#include "fakes/fake_gpu/memory.hpp"
+
+namespace fake_gpu {
+namespace {
+
+constexpr std::size_t kPiece = 512;
+constexpr int kUnwritten = 0xff;  // a NaN in every floating type
+
+struct Block {
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  c10::Stream stream;
+  std::vector<c10::Stream> other_streams;
+};
+
+// Freed, but streams other than its own still use it.
+struct Waiting {
+  std::unique_ptr<Block> block;
+  std::vector<cudaEvent_t> events;
+};
+
+struct Heap {
+  std::size_t end = 0;  // of what was ever handed out
+  std::size_t in_use = 0, peak = 0;
+};
+
+struct Memory {
+  std::mutex mutex;  // guards what follows
+  std::array<Heap, 16> heaps;
+  std::map<std::pair<c10::Stream, std::size_t>,
+           std::vector<std::unique_ptr<Block>>,
+           bool (*)(const std::pair<c10::Stream, std::size_t>&,
+                    const std::pair<c10::Stream, std::size_t>&)>
+      free{[](const auto& a, const auto& b) {
+        return std::make_pair(a.first.id(), a.second) <
+               std::make_pair(b.first.id(), b.second);
+      }};
+  std::vector<Waiting> waiting;
+};
+Memory& memory() {
+  static auto* const memory = new Memory;
+  return *memory;
+}
+
+Heap& present_heap_locked() {
+  return memory().heaps.at(
+      static_cast<std::size_t>(current_stream().device_index()));
+}
+
+void collect_locked(Memory& m) {
+  std::erase_if(m.waiting, [&](Waiting& waiting) {
+    for (cudaEvent_t event : waiting.events)
+      if (cudaEventQuery(event) != cudaSuccess) {
+        cudaGetLastError();  // "not ready" is no error here
+        return false;
+      }
+    for (cudaEvent_t event : waiting.events) cudaEventDestroy(event);
+    const auto key =
+        std::make_pair(waiting.block->stream, waiting.block->bytes);
+    m.free[key].push_back(std::move(waiting.block));
+    return true;
+  });
+}
+
+std::unique_ptr<Block> take(std::size_t bytes) {
+  const c10::Stream stream = current_stream();
+  const auto device = static_cast<std::size_t>(stream.device_index());
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  collect_locked(m);
+  Heap& heap = m.heaps.at(device);
+  auto& fitting = m.free[{stream, bytes}];
+  std::unique_ptr<Block> block;
+  if (!fitting.empty()) {
+    block = std::move(fitting.back());
+    fitting.pop_back();
+  } else {
+    TORCH_CHECK_WITH(OutOfMemoryError, heap.end + bytes <= memory_bytes(),
+                     "fake GPU: out of memory. Tried to allocate ", bytes,
+                     " bytes; ", memory_bytes() - heap.end, " are free.");
+    block = std::make_unique<Block>(Block{
+        device_memory(stream.device_index()) + heap.end, bytes, stream, {}});
+    heap.end += bytes;
+  }
+  heap.in_use += bytes;
+  heap.peak = std::max(heap.peak, heap.in_use);
+  return block;
+}
+
+void give_back(void* context) {
+  std::unique_ptr<Block> block(static_cast<Block*>(context));
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  m.heaps.at(static_cast<std::size_t>(block->stream.device_index())).in_use -=
+      block->bytes;
+  if (block->other_streams.empty()) {
+    m.free[{block->stream, block->bytes}].push_back(std::move(block));
+    return;
+  }
+  Waiting waiting{std::move(block), {}};
+  for (const c10::Stream& stream : waiting.block->other_streams) {
+    cudaEvent_t event = nullptr;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    cudaEventRecord(event, handle_of(stream));
+    waiting.events.push_back(event);
+  }
+  waiting.block->other_streams.clear();
+  m.waiting.push_back(std::move(waiting));
+}
+
+struct DeviceAllocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    const c10::Device device = current_stream().device();
+    if (bytes == 0) return {nullptr, nullptr, give_back, device};
+    Block* block = take((bytes + kPiece - 1) / kPiece * kPiece).release();
+    std::byte* begin = block->begin;
+    const std::size_t size = block->bytes;
+    // What nobody wrote is a NaN; and a new owner is a use of the memory: one
+    // that another stream still has in its hands is found here.
+    launch("a new tensor", {{begin, size, Use::kWrite}}, [begin, size] {
+      std::memset(kernel_view(begin), kUnwritten, size);
+    });
+    return {begin, block, give_back, device};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    launch("a copy of a storage",
+           {{to, bytes, Use::kWrite}, {from, bytes, Use::kRead}},
+           [to, from, bytes] {
+             std::memcpy(kernel_view(to), kernel_view(from), bytes);
+           });
+  }
+};
+
+void free_pinned(void* memory) { cudaFreeHost(memory); }
+
+struct PinnedAllocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    if (bytes > 0) cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+    return {memory, memory, free_pinned, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return free_pinned; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+};
+
+}  // namespace
+
+c10::Allocator* device_allocator() {
+  static auto* const allocator = new DeviceAllocator;
+  return allocator;
+}
+
+c10::Allocator* pinned_allocator() {
+  static auto* const allocator = new PinnedAllocator;
+  return allocator;
+}
+
+bool is_pinned(const void* address) {
+  cudaPointerAttributes attributes{};
+  cudaPointerGetAttributes(&attributes, address);
+  return attributes.type == cudaMemoryTypeHost;
+}
+
+void used_on(const c10::DataPtr& data, const c10::Stream& stream) {
+  auto* block = static_cast<Block*>(data.get_context());
+  if (block == nullptr || block->stream == stream) return;
+  const std::lock_guard lock(memory().mutex);
+  block->other_streams.push_back(stream);
+}
+
+void resize_storage(const c10::Storage& storage, std::size_t bytes) {
+  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
+  const std::size_t kept = std::min(bytes, impl->nbytes());
+  c10::DataPtr larger = device_allocator()->allocate(bytes);
+  if (kept > 0)
+    device_allocator()->copy_data(larger.get(), impl->data_ptr().get(), kept);
+  impl->set_data_ptr_noswap(std::move(larger));
+  impl->set_nbytes(bytes);
+}
+
+std::size_t peak_bytes() {
+  const std::lock_guard lock(memory().mutex);
+  return present_heap_locked().peak;
+}
+
+std::size_t free_bytes() {
+  const std::lock_guard lock(memory().mutex);
+  return memory_bytes() - present_heap_locked().in_use;
+}
+
+void restart_peak() {
+  const std::lock_guard lock(memory().mutex);
+  present_heap_locked().peak = present_heap_locked().in_use;
+}
+
+}  // namespace fake_gpu

@@ -1,0 +1,30 @@
+// The allocators of the fake GPU. Device memory is kept for reuse as
+// PyTorch's CUDA allocator keeps it: what is freed goes to the next tensor of
+// the same stream at once, although kernels that use it may not have run yet;
+// another stream gets it never. So a tensor that a second stream uses must be
+// recorded on it, or live until an event says that the stream is done.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/Storage.h>
+#include <c10/core/Stream.h>
+
+#include <cstddef>
+
+namespace fake_gpu {
+
+c10::Allocator* device_allocator();
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* address);
+
+// The memory is not reused before what `stream` has to do now is done.
+void used_on(const c10::DataPtr& data, const c10::Stream& stream);
+// A larger piece with the old one's bytes.
+void resize_storage(const c10::Storage& storage, std::size_t bytes);
+// Of the present device: the most bytes that tensors held at once since the
+// start or restart_peak(), and what they may still take.
+std::size_t peak_bytes();
+std::size_t free_bytes();
+void restart_peak();
+
+}  // namespace fake_gpu

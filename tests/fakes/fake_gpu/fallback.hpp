@@ -1,0 +1,31 @@
+// Every operator without an entry of its own runs on the CPU's implementation,
+// as a kernel on the current stream.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <vector>
+
+#include "fakes/fake_gpu/device.hpp"
+
+namespace fake_gpu {
+
+// A boxed kernel; arguments and results are on the stack.
+void run_as_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// A tensor as a kernel sees it: it owns nothing, like the pointers that a CUDA
+// kernel is given.
+struct TensorView {
+  explicit TensorView(const at::Tensor& tensor);
+  // On the CPU, over the memory of kernels. For threads of streams only.
+  at::Tensor for_kernel() const;
+  RaceDetector::Range range(Use use) const { return {data, bytes, use}; }
+
+  void* data = nullptr;
+  std::size_t bytes = 0;  // from the first element to the last
+  std::vector<std::int64_t> sizes, strides;
+  at::ScalarType type;
+};
+
+}  // namespace fake_gpu

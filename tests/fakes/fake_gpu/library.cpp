@@ -1,0 +1,80 @@
+// The fake GPU behind the interface of the CUDA library. Its device kind is
+// LibTorch's key for devices from outside, PrivateUse1.
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "chexnet/comm/cuda_library.hpp"
+#include "cuda/check_cuda.hpp"
+#include "fakes/fake_cudart/fake_cuda.hpp"
+#include "fakes/fake_gpu/allocator.hpp"
+#include "fakes/fake_gpu/device.hpp"
+#include "fakes/fake_gpu/memory.hpp"
+
+namespace fake_gpu {
+namespace {
+
+using chexnet::check_cuda;
+
+class PinnedMemory final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t bytes, std::size_t) override {
+    void* memory = nullptr;
+    check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
+    return memory;
+  }
+  void do_deallocate(void* memory, std::size_t, std::size_t) override {
+    cudaFreeHost(memory);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
+class Library final : public chexnet::CudaLibrary {
+ public:
+  Library() {
+    register_device();
+    // As a driver that is unloaded: what is still enqueued is not done.
+    std::atexit([] { fake_cuda::break_device(cudaErrorCudartUnloading); });
+  }
+  std::string device_kind() const override { return "privateuseone"; }
+  chexnet::GpuProblem problem() const override { return {}; }
+  int device_count() const override {
+    int count = 0;
+    check_cuda(cudaGetDeviceCount(&count));
+    return count;
+  }
+  chexnet::GpuInfo info(int device) const override {
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, device));
+    return {properties.name, "GPU-fake-" + std::to_string(device),
+            properties.major, properties.minor, memory_bytes()};
+  }
+  void select(int device) override { check_cuda(cudaSetDevice(device)); }
+  std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
+  void mark_ranges(chexnet::Profiler&) override {}
+  void synchronize() override { check_cuda(cudaDeviceSynchronize()); }
+  std::size_t free_bytes() const override { return fake_gpu::free_bytes(); }
+  std::size_t peak_bytes() const override { return fake_gpu::peak_bytes(); }
+  void restart_peak() override { fake_gpu::restart_peak(); }
+  std::string versions() const override {
+    return "no driver, memory of the host";
+  }
+  std::unique_ptr<chexnet::Communicator> make_nccl(
+      std::unique_ptr<chexnet::Communicator> host, int, double) override {
+    return host;
+  }
+
+ private:
+  PinnedMemory pinned_;
+};
+
+}  // namespace
+}  // namespace fake_gpu
+
+extern "C" chexnet::CudaLibrary* chexnet_cuda_library() {
+  static fake_gpu::Library library;
+  return &library;
+}

@@ -47,7 +47,10 @@ BucketedReducer::BucketedReducer(Communicator& comm,
       type_(type) {}
 
 void BucketedReducer::begin() {
-  if (left_over_) comm_.finish();
+  if (left_over_) {
+    comm_.finish();
+    while (comm_.wait_until_finished()) continue;
+  }
   left_over_ = false;
   next_ = 0;
   active_ = true;
@@ -79,6 +82,10 @@ void BucketedReducer::finish() {
   comm_.finish();
   wait_s_ = now_s() - start;
   active_ = false;
+}
+
+void BucketedReducer::wait_until_finished() {
+  if (const auto alone_s = comm_.wait_until_finished()) wait_s_ = *alone_s;
 }
 
 }  // namespace chexnet

@@ -59,6 +59,11 @@ void Profiler::entered_collective(std::uint64_t sequence) {
     slot_->sequence.store(sequence, std::memory_order_relaxed);
 }
 
+void Profiler::rebook(Phase from, Phase to, double seconds) {
+  seconds_[static_cast<std::size_t>(from)] -= seconds;
+  seconds_[static_cast<std::size_t>(to)] += seconds;
+}
+
 void Profiler::start_timeline(std::size_t events) {
   capacity_ = events;
   events_.reserve(events);

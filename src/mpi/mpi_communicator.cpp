@@ -64,7 +64,7 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {
     // The others do not know of the failure and would wait: the process is
     // about to be ended by chexnet_abort_mpi.
-    if (std::uncaught_exceptions() > 0) return;
+    if (aborted_ || std::uncaught_exceptions() > 0) return;
     // A rank that exits early makes mpirun kill the others within 2 s, so all
     // leave together.
     MPI_Request request = MPI_REQUEST_NULL;
@@ -82,6 +82,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   const World& world() const override { return world_; }
+  void abort() noexcept override { aborted_ = true; }
+  std::uint64_t next_sequence() override { return ++sequence_; }
   void set_compression(GradientCompression compression) override {
     compression_ = compression;
   }
@@ -287,6 +289,7 @@ class MpiCommunicator final : public Communicator {
   World world_;
   GradientCompression compression_ = GradientCompression::kNone;
   std::uint64_t sequence_ = 0;
+  bool aborted_ = false;
   std::vector<Pending> pending_;
 };
 

@@ -92,6 +92,7 @@ class BucketsInFlight {
   double finish() {
     tick_.reset();
     reducer_.finish();
+    reducer_.wait_until_finished();
     return reducer_.wait_s();
   }
 
@@ -174,13 +175,7 @@ void TrainStep::apply(Result& result, double lr) {
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
   at::Tensor gradients = p.flat_gradients();
   if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
-  {
-    // On a GPU this is where the host first waits for the other ranks'
-    // gradients.
-    const Profiler::Span wait(gradients.is_cpu() ? nullptr : options_.profiler,
-                              Phase::kAllReduceWait);
-    result.gradient_norm = norm_of(gradients);
-  }
+  result.gradient_norm = norm_of(gradients);
   if (!std::isfinite(result.gradient_norm)) {
     result.applied = false;
     if (scale_.dynamic) scale_.overflowed();

@@ -73,6 +73,55 @@ TEST_CASE(
   });
 }
 
+namespace {
+
+// Gradients on a device: finish() waits for nothing, and the device says later
+// how long it stood still for each.
+class LateCommunicator final : public Communicator {
+ public:
+  int started = 0, finished = 0, waited = 0;
+  const World& world() const override { return world_; }
+  void start(const GradientBuffer&) override { ++started; }
+  void poll() override {}
+  void finish() override { ++finished; }
+  std::optional<double> wait_until_finished() override {
+    if (waited == finished) return std::nullopt;
+    return ++waited;
+  }
+  void set_compression(GradientCompression) override {}
+  void all_reduce(std::span<double>, ReduceOp) override {}
+  void broadcast(std::span<std::byte>, int) override {}
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte>) override {
+    return {};
+  }
+  void barrier() override {}
+  std::string description() const override { return "late"; }
+
+ private:
+  World world_;
+};
+
+}  // namespace
+
+TEST_CASE("gradients on a device: the device says what the wait was") {
+  LateCommunicator comm;
+  std::vector<float> flat(10);
+  BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(),
+                          ElementType::kF32);
+  reducer.begin();
+  reducer.finish();
+  reducer.begin();  // a step is begun before the one before it was waited for
+  reducer.written_to(4);
+  reducer.wait_until_finished();
+  CHECK(reducer.wait_s() == 1);
+
+  // What a step that failed had started is waited for before the next.
+  reducer.abandon();
+  reducer.begin();
+  CHECK((comm.started == 3 && comm.finished == 2 && comm.waited == 2));
+}
+
 TEST_CASE("control collectives of a world of threads") {
   ThreadWorld world(4);
   std::mutex mutex;

@@ -54,3 +54,13 @@ TEST_CASE("each second belongs to the innermost phase, and all add up") {
   CHECK(inner.end_s <= outer.end_s);
   CHECK(profiler.dropped() == 1);
 }
+
+TEST_CASE("rebooked seconds change their phase and not their sum") {
+  Profiler profiler;
+  profiler.rebook(Phase::kBackward, Phase::kAllReduceWait, 2);
+  const auto of = [&](Phase phase) {
+    return profiler.seconds()[static_cast<std::size_t>(phase)];
+  };
+  CHECK(of(Phase::kBackward) == -2);
+  CHECK(of(Phase::kAllReduceWait) == 2);
+}

@@ -34,13 +34,17 @@ class BucketedReducer {
   void begin();  // before backward of the last micro-batch
   void written_to(
       std::size_t end);  // all elements below `end` are final; also polls
-  void finish();         // starts what is left, waits for all
+  // Starts what is left; then the gradients may be used, see Communicator.
+  void finish();
+  // The host's wait for a finish(), where gradients are on a device.
+  void wait_until_finished();
   // In place of finish(), of a step that failed: waits for nothing. Buckets
   // that were started are waited for by the next begin(), which is right where
   // all ranks failed alike; where only some did, the others hang until their
   // deadline, as whenever a rank stays away. Nothing after finish().
   void abandon();
-  // Seconds the host waited in finish() of the step that ended last.
+  // Seconds in which the step that was waited for last did nothing but wait for
+  // gradients: the host in finish(), or the device by its own clock.
   double wait_s() const { return wait_s_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Between two steps.

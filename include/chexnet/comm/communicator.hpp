@@ -4,18 +4,21 @@
 // Gradient plane: start(buffer) begins a mean over all ranks in place (not a
 // sum: statistics of BatchNorm travel behind the gradients and want a mean, so
 // who wants a sum of its ranks' shares multiplies them by size() first, as
-// TrainStep does); poll() between layers lets it advance; finish() returns when
-// the buffers may be used (on the host for host buffers; ordered on the
-// device's compute stream for device buffers). Buffers are started in the same
-// order on every rank and stay untouched until finish(). Control plane:
-// blocking collectives on host memory.
+// TrainStep does); poll() between layers lets it advance; after finish() the
+// buffers may be used: on host buffers it has waited, on device buffers it only
+// puts the device's compute stream behind the last of them, and the host waits
+// in wait_until_finished(). Buffers are started in the same order on every rank
+// and stay untouched until finish(). Control plane: blocking collectives on
+// host memory.
 //
 // Every collective has a deadline: a HangError names rank, collective and
 // sequence number. Main thread only.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -51,6 +54,17 @@ class Communicator {
   virtual void start(const GradientBuffer& buffer) = 0;
   virtual void poll() = 0;
   virtual void finish() = 0;
+  // Of device buffers: the host waits, with the deadline, for the device to do
+  // what the earliest finish() that was not yet waited for stands behind; first
+  // for the end of the computing (Phase::kBackward), then for the last
+  // all-reduce (Phase::kAllReduceWait). Returns the seconds in which the device
+  // had nothing but that all-reduce to do, by the device's clock. Nothing where
+  // there is nothing to wait for, as with host buffers always.
+  virtual std::optional<double> wait_until_finished() { return std::nullopt; }
+  // Gives up what is under way and waits for nothing, neither here nor in the
+  // destructor; no other member is called any more. For a process that is about
+  // to end by an error; a destructor that an exception runs does the same.
+  virtual void abort() noexcept {}
   virtual void set_compression(GradientCompression compression) = 0;
 
   virtual void all_reduce(std::span<double> values, ReduceOp op) = 0;
@@ -59,6 +73,9 @@ class Communicator {
   virtual std::vector<std::vector<std::byte>> all_gather(
       std::span<const std::byte> bytes) = 0;
   virtual void barrier() = 0;
+  // The number of the collective that this rank enters now; as all ranks enter
+  // the same, they count alike. For who carries gradients beside this one.
+  virtual std::uint64_t next_sequence() { return 0; }
 
   // Waits and the travel of gradient buffers are recorded; null: not. A
   // composed communicator passes it on.

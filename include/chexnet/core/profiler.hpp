@@ -77,6 +77,9 @@ class Profiler {
   void set_slot(PhaseSlot* slot);  // null: none
   void set_step(std::int64_t step);
   void entered_collective(std::uint64_t sequence);
+  // Counts seconds that have passed to another phase: a device's clock knows
+  // afterwards what the host's time went into.
+  void rebook(Phase from, Phase to, double seconds);
   void ended() { change(Phase::kEnded, 0); }
 
   // Keeps up to `events` spans from now on; later ones are dropped and counted.

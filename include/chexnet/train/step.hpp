@@ -30,7 +30,7 @@ class TrainStep {
         loss_sum;  // scalar: this rank's loss summed over its labeled entries
     double gradient_norm = 0;  // of the mean gradient, before clipping
     bool applied = true;  // false: the gradient was not finite, nothing changed
-    double allreduce_wait_s = 0;
+    double allreduce_wait_s = 0;  // for gradients; see BucketedReducer::wait_s
   };
   TrainStep(Network& network, Communicator& comm, Options options);
 

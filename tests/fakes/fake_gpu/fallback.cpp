@@ -13,7 +13,8 @@
 #include "fakes/fake_gpu/fallback.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/native/Resize.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/ops/resize_native.h>
 
 #include <algorithm>
 #include <map>
@@ -24,6 +25,7 @@
 #include <string>
 #include <utility>
 
+#include "fakes/fake_gpu/allocator.hpp"
 #include "fakes/fake_gpu/device.hpp"
 #include "fakes/fake_gpu/memory.hpp"
 
@@ -368,6 +370,17 @@ at::Tensor TensorView::for_kernel() const {
                        at::TensorOptions().dtype(type));
 }
 
+// LibTorch's own function takes memory that it must grow for the host's.
+void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes,
+                   std::optional<at::MemoryFormat> memory_format) {
+  const std::size_t bytes = at::detail::computeStorageNbytesContiguous(
+      sizes, tensor.element_size(),
+      static_cast<std::size_t>(tensor.storage_offset()));
+  if (bytes > tensor.storage().nbytes())
+    resize_storage(tensor.storage(), bytes);
+  at::native::resize_(tensor, sizes, memory_format);
+}
+
 void run_as_kernel(const c10::OperatorHandle& op, Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const std::size_t count = schema.arguments().size();
@@ -378,8 +391,8 @@ void run_as_kernel(const c10::OperatorHandle& op, Stack* stack) {
   const Plan& plan = plan_of(op, arguments);
   for (std::size_t i = 0; i < count; ++i)
     if (plan.resized[i])
-      at::native::resize_(arguments[i].toTensor(), plan.resized[i]->sizes,
-                          std::nullopt);
+      resize_tensor(arguments[i].toTensor(), plan.resized[i]->sizes,
+                    std::nullopt);
 
   Outputs outputs = make_outputs(schema, plan, arguments, device);
   const auto call = std::make_shared<Call>(Call{op, {}, outputs.views});

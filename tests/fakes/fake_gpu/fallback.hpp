@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <optional>
 #include <vector>
 
 #include "fakes/fake_gpu/device.hpp"
@@ -13,6 +14,10 @@ namespace fake_gpu {
 
 // A boxed kernel; arguments and results are on the stack.
 void run_as_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// Its memory grows where it must; what was in it stays.
+void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes,
+                   std::optional<at::MemoryFormat> memory_format);
 
 // A tensor as a kernel sees it: it owns nothing, like the pointers that a CUDA
 // kernel is given.

@@ -101,15 +101,12 @@ void* kernel_view(const void* address) {
 }
 
 void report_host_accesses() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    std::array<void*, 1> frame{};
-    backtrace(frame.data(), 1);  // loads its library
-    struct sigaction action {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(SIGSEGV, &action, &before);
-  });
+  std::array<void*, 1> frame{};
+  backtrace(frame.data(), 1);  // loads its library
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, &before);
 }
 
 }  // namespace fake_gpu

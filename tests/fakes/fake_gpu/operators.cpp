@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "fakes/fake_cudart/watch.hpp"
 #include "fakes/fake_gpu/allocator.hpp"
 #include "fakes/fake_gpu/device.hpp"
 #include "fakes/fake_gpu/fallback.hpp"
@@ -56,8 +57,8 @@ at::Tensor reshape_alias(const at::Tensor& self, c10::SymIntArrayRef size,
 }
 const at::Tensor& resize(const at::Tensor& self, c10::SymIntArrayRef size,
                          std::optional<at::MemoryFormat> memory_format) {
-  return at::native::resize_(self, C10_AS_INTARRAYREF_SLOW(size),
-                             memory_format);
+  resize_tensor(self, C10_AS_INTARRAYREF_SLOW(size), memory_format);
+  return self;
 }
 
 std::uint64_t hash_of(const at::Tensor& host) {
@@ -104,7 +105,8 @@ void copy_to_device(const at::Tensor& from, const at::Tensor& to,
          [target, view, hash = hash_of(from)] {
            copy_pinned(target, view, hash);
          });
-  if (!non_blocking) wait_for_current_stream();
+  if (!non_blocking && !fake_cuda::forgets_host_wait())
+    wait_for_current_stream();
 }
 
 void copy_to_host(const at::Tensor& from, const at::Tensor& to,
@@ -137,7 +139,10 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to,
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
-  at::native::resize_output(to, self.sizes());
+  if (to.is_cpu())
+    at::native::resize_output(to, self.sizes());
+  else
+    resize_tensor(to, self.sizes(), std::nullopt);
   return copy_from(self, to, false);
 }
 

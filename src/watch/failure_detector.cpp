@@ -40,6 +40,8 @@ const char* cause_name(FailureCause cause) {
       return "stopped";
     case FailureCause::kStuck:
       return "stuck";
+    case FailureCause::kGpu:
+      return "GPU hangs";
     case FailureCause::kNetwork:
       return "network";
   }
@@ -74,13 +76,20 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                           })))
     return failure;
   const auto waits = [](const RankView& r) { return is_collective(r.phase); };
+  // The host of a GPU is ahead of it: what it spends in backward is a wait for
+  // the kernels.
+  const auto computes_on_gpu = [](const RankView& r) {
+    return r.phase == Phase::kBackward && !r.gpu.empty();
+  };
   const bool too_long = std::ranges::any_of(ranks, [&](const RankView& r) {
     return !r.ended && waits(r) && r.phase_age_s > timeouts.collective_s;
   });
   if (!too_long) return std::nullopt;
+  const auto late =
+      ranks_where(ranks, [&](const RankView& r) { return !waits(r); });
+  const auto on_gpu = ranks_where(ranks, computes_on_gpu);
   if (auto failure = made(
-          FailureCause::kStuck,
-          ranks_where(ranks, [&](const RankView& r) { return !waits(r); })))
+          late == on_gpu ? FailureCause::kGpu : FailureCause::kStuck, late))
     return failure;
   std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;
   for (const auto& r : ranks) {
@@ -136,6 +145,10 @@ std::string failure_text(const Failure& failure,
     case FailureCause::kStuck:
       return who + " has been in " + doing + " for " + fixed(r.phase_age_s, 1) +
              " s while others wait for it";
+    case FailureCause::kGpu:
+      return who + ": the GPU has been computing step " +
+             std::to_string(r.step) + " for " + fixed(r.phase_age_s, 1) +
+             " s and does not finish, while others wait for its gradients";
     case FailureCause::kNetwork:
       return "All ranks have waited " + fixed(r.phase_age_s, 1) +
              " s for each other in " + doing +

@@ -71,6 +71,16 @@ TEST_CASE("which ranks a run fails through") {
     ranks[1].phase = Phase::kDataWait;
     CHECK(found() == "stuck 1 -> 7");
   }
+  SECTION("a rank whose GPU does not finish computing") {
+    wait_all();
+    ranks[1].phase = Phase::kBackward;
+    CHECK(found() == "GPU hangs 1 -> 7");
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks) ==
+          "Rank 1 on node1 (Tesla V100): the GPU has been computing step 40 "
+          "for 5.5 s and does not finish, while others wait for its gradients");
+    ranks[1].gpu.clear();
+    CHECK(found() == "stuck 1 -> 7");
+  }
   SECTION("a rank that waits in an earlier collective") {
     wait_all();
     ranks[2].sequence = 811;

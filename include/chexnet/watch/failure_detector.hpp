@@ -26,7 +26,7 @@ struct RankView {
   std::int64_t step = 0;       // that it works on
 };
 
-enum class FailureCause { kDied, kCutOff, kStopped, kStuck, kNetwork };
+enum class FailureCause { kDied, kCutOff, kStopped, kStuck, kGpu, kNetwork };
 const char* cause_name(FailureCause cause);  // "died", "cut off", …
 
 struct Failure {
@@ -41,8 +41,8 @@ struct WatchTimeouts {
 };
 
 // In this order: a process that is gone; a host that is silent; a rank whose
-// threads do not run; ranks that let the others wait in a collective; a
-// collective all ranks wait in.
+// threads do not run; ranks that let the others wait in a collective, and of
+// these those whose GPU does not finish; a collective all ranks wait in.
 std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                                       const WatchTimeouts& timeouts);
 

@@ -9,10 +9,12 @@
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include <cstdio>
+#include <exception>
 
 #include "check_cuda.hpp"
 #include "nccl_communicator.hpp"
 #include "runtime_problem.hpp"
+#include "torch_functions.hpp"
 
 namespace chexnet {
 namespace {
@@ -26,7 +28,9 @@ class PinnedMemory final : public std::pmr::memory_resource {
     return memory;
   }
   void do_deallocate(void* memory, std::size_t, std::size_t) override {
-    cudaFreeHost(memory);
+    // Freeing waits for the GPU. What has failed is said first: the process is
+    // about to end.
+    if (std::uncaught_exceptions() == 0) cudaFreeHost(memory);
   }
   bool do_is_equal(const memory_resource& other) const noexcept override {
     return this == &other;
@@ -69,7 +73,8 @@ class Library final : public CudaLibrary {
   std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host,
                                           int device,
                                           double timeout_s) override {
-    return make_nccl_communicator(std::move(host), device, timeout_s);
+    return make_nccl_communicator(std::move(host), device, timeout_s,
+                                  torch_functions(device));
   }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   void mark_ranges(Profiler& profiler) override {

@@ -1,78 +1,72 @@
+// Gradients travel on a stream of their own:
+//
+//   compute  ..backward.. ready ..backward.. ready computed  waits -> optimizer
+//                           |                  |               ^
+//   NCCL                    +-> all-reduce ... +-> all-reduce reduced
+//
+// The order on the device is kept by events alone; nothing here makes the host
+// wait but wait_until_finished(), which first waits for `computed` and then for
+// `reduced`. So what does not come tells who hangs: the own GPU, or the network
+// and the other ranks. By the device's clock the time between the two is what
+// communication costs.
+//
+// Once aborted_, comm_ is null and the destructor does nothing. What frees a
+// communicator on which something hangs may itself hang, so abort() leaves that
+// to a thread as well.
 #include "nccl_communicator.hpp"
 
-#include <ATen/ATen.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
-#include <nccl.h>
 #include <sched.h>
+#include <unistd.h>
 
-#include <source_location>
+#include <algorithm>
+#include <cassert>
+#include <deque>
+#include <exception>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "check_cuda.hpp"
 #include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "gpu_handles.hpp"
+#include "nccl_start.hpp"
+#include "time_limit.hpp"
 
 namespace chexnet {
 namespace {
 
-void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
-                std::source_location at = std::source_location::current()) {
-  if (rc == ncclSuccess || rc == ncclInProgress) return;
-  throw DeviceError("[nccl] rank " + std::to_string(rank) + ": " +
-                    ncclGetErrorString(rc) + " (" + at.function_name() +
-                    "): " + ncclGetLastError(comm) +
-                    ". Hint: NCCL_DEBUG=INFO shows more");
-}
+constexpr double kLeave_s = 10;  // for the communicator's regular end
 
-// Gradients travel on a stream of their own:
-//
-//   compute  ..backward.. ready ..backward.. ready ..... waits for done -> step
-//                           |                  |                    ^
-//   NCCL                    +-> all-reduce ... +-> all-reduce ... done
-//
-// The order on the device is kept by events alone. The host waits in two
-// places, because a collective that a dead rank never joins would hang in
-// silence: settle(), until NCCL has taken a call in, and finish(), which polls
-// `done` until it has happened or the deadline has passed.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> host, int device,
-                   double timeout_s)
+                   double timeout_s, DeviceFunctions functions)
       : host_(std::move(host)),
-        device_(device),
         timeout_s_(timeout_s),
-        stream_(c10::cuda::getStreamFromPool(
-            true, static_cast<c10::DeviceIndex>(device))) {
-    ncclUniqueId id{};
-    if (rank() == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank());
-    host_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    check_nccl(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config),
-               comm_, rank());
-    settle("initialization");
-    check_cuda(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming));
-    check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
+        gpu_(std::move(functions)),
+        stream_(make_communication_stream()),
+        ready_(make_event(cudaEventDisableTiming)) {
+    if (size() > 1)
+      comm_ = start_nccl(*host_, device, stream_.get(), timeout_s);
   }
+
   ~NcclCommunicator() override {
-    cudaStreamSynchronize(stream_.stream());
-    cudaEventDestroy(ready_);
-    cudaEventDestroy(done_);
-    ncclCommFinalize(comm_);
-    ncclResult_t state = ncclInProgress;
-    const double start = now_s();
-    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess &&
-           state == ncclInProgress && now_s() - start < 10)
-      sched_yield();
-    ncclCommDestroy(comm_);
+    if (std::uncaught_exceptions() > 0) abort();
+    if (aborted_) return;
+    try {
+      leave();
+    } catch (const std::exception&) {
+      abort();
+    }
   }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   const World& world() const override { return host_->world(); }
   void set_compression(GradientCompression compression) override {
@@ -82,68 +76,13 @@ class NcclCommunicator final : public Communicator {
     Communicator::set_profiler(profiler);
     host_->set_profiler(profiler);
   }
+  std::uint64_t next_sequence() override { return host_->next_sequence(); }
 
-  void start(const GradientBuffer& buffer) override {
-    const c10::cuda::CUDAStream compute =
-        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_));
-    check_cuda(cudaEventRecord(ready_, compute.stream()));
-    check_cuda(cudaStreamWaitEvent(stream_.stream(), ready_, 0));
-    if (compression_ == GradientCompression::kNone || buffer.exact ||
-        buffer.type == ElementType::kF64) {
-      const auto type =
-          buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32;
-      check_nccl(ncclAllReduce(buffer.data, buffer.data, buffer.count, type,
-                               ncclAvg, comm_, stream_.stream()),
-                 comm_, rank());
-    } else {
-      // Divided before the 16-bit sum, so that it cannot overflow where the
-      // mean does not.
-      const c10::cuda::CUDAStreamGuard guard(stream_);
-      const at::Tensor flat = at::from_blob(
-          buffer.data, {static_cast<std::int64_t>(buffer.count)},
-          at::TensorOptions()
-              .dtype(at::kFloat)
-              .device(at::kCUDA, static_cast<c10::DeviceIndex>(device_)));
-      at::Tensor half =
-          (flat * (1.0 / size()))
-              .to(compression_ == GradientCompression::kBf16 ? at::kBFloat16
-                                                             : at::kHalf);
-      check_nccl(ncclAllReduce(half.data_ptr(), half.data_ptr(), buffer.count,
-                               compression_ == GradientCompression::kBf16
-                                   ? ncclBfloat16
-                                   : ncclFloat16,
-                               ncclSum, comm_, stream_.stream()),
-                 comm_, rank());
-      settle("all-reduce");
-      flat.copy_(half);
-    }
-    settle("all-reduce");
-  }
+  void start(const GradientBuffer& buffer) override;
   void poll() override {}
-  void finish() override {
-    check_cuda(cudaEventRecord(done_, stream_.stream()));
-    check_cuda(cudaStreamWaitEvent(
-        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_))
-            .stream(),
-        done_, 0));
-    // The next step's first read of a result waits on the device; here the host
-    // looks whether that can ever end.
-    CollectiveDeadline deadline(timeout_s_, now_s());
-    while (cudaEventQuery(done_) == cudaErrorNotReady) {
-      ncclResult_t state = ncclSuccess;
-      ncclCommGetAsyncError(comm_, &state);
-      check_nccl(state, comm_, rank());
-      if (deadline.is_over(deadline.waited_s(now_s()))) {
-        ncclCommAbort(comm_);
-        throw HangError("[nccl] rank " + std::to_string(rank()) +
-                        ": gradient all-reduce did not finish in " +
-                        fixed(timeout_s_, 0) +
-                        " s. Hint: another rank has stopped or a link is down; "
-                        "see the other ranks' logs");
-      }
-      sched_yield();
-    }
-  }
+  void finish() override;
+  std::optional<double> wait_until_finished() override;
+  void abort() noexcept override;
 
   void all_reduce(std::span<double> values, ReduceOp op) override {
     host_->all_reduce(values, op);
@@ -156,50 +95,200 @@ class NcclCommunicator final : public Communicator {
     return host_->all_gather(bytes);
   }
   void barrier() override { host_->barrier(); }
-  std::string description() const override {
-    int version = 0;
-    ncclGetVersion(&version);
-    return "NCCL " + std::to_string(version / 10000) + "." +
-           std::to_string(version / 100 % 100) + "." +
-           std::to_string(version % 100) +
-           " for gradients; control: " + host_->description();
-  }
+  std::string description() const override;
 
  private:
-  // A non-blocking communicator returns ncclInProgress until the call has been
-  // taken in.
-  void settle(const char* what) {
-    ncclResult_t state = ncclInProgress;
-    CollectiveDeadline deadline(timeout_s_, now_s());
-    for (;;) {
-      check_nccl(ncclCommGetAsyncError(comm_, &state), comm_, rank());
-      if (state != ncclInProgress) break;
-      if (deadline.is_over(deadline.waited_s(now_s()))) {
-        ncclCommAbort(comm_);
-        throw HangError("[nccl] rank " + std::to_string(rank()) + ": " + what +
-                        " did not finish in " + fixed(timeout_s_, 0) +
-                        " s. Hint: can the hosts reach each other? "
-                        "NCCL_DEBUG=INFO shows more");
-      }
-      sched_yield();
-    }
-    check_nccl(state, comm_, rank());
-  }
+  void leave();
+  // The marks that one finish() leaves on the two streams.
+  struct Marks {
+    GpuEvent computed, reduced;
+  };
+  void all_reduce_packed(const GradientBuffer& buffer);
+  void* staging(std::size_t bytes);
+  double wait_for_gradients(const Marks& marks);
+  // `what` is the beginning of the HangError.
+  void wait_for(const GpuEvent& event, const std::string& what,
+                const std::string& hint);
 
   std::unique_ptr<Communicator> host_;
-  int device_;
   double timeout_s_;
-  c10::cuda::CUDAStream stream_;
+  DeviceFunctions gpu_;
+  GpuStream stream_;
+  GpuEvent ready_;
+  std::deque<Marks> waited_for_later_;  // finish() by finish()
+  std::vector<Marks> unused_;
   ncclComm_t comm_ = nullptr;
-  cudaEvent_t ready_ = nullptr, done_ = nullptr;
+  bool aborted_ = false;
+  // Of 16-bit values on their way; used bucket after bucket, as the stream
+  // orders them.
+  void* staging_ = nullptr;
+  std::size_t staging_bytes_ = 0;
   GradientCompression compression_ = GradientCompression::kNone;
 };
+
+// Behind what a step that failed has left on the stream.
+void NcclCommunicator::leave() {
+  if (comm_ == nullptr) return;
+  const auto left = within(kLeave_s, [comm = comm_, stream = stream_.get()] {
+    return cudaStreamSynchronize(stream) == cudaSuccess &&
+           ncclCommFinalize(comm) == ncclSuccess &&
+           ncclCommDestroy(comm) == ncclSuccess;
+  });
+  if (!left) stream_.release();  // the thread still looks at it
+  if (left && staging_ != nullptr) gpu_.release(staging_);
+}
+
+void NcclCommunicator::start(const GradientBuffer& buffer) {
+  assert(!aborted_);
+  if (size() == 1) return;
+  check_cuda(cudaEventRecord(ready_.get(), gpu_.compute_stream()));
+  check_cuda(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0));
+  if (compression_ != GradientCompression::kNone && !buffer.exact &&
+      buffer.type == ElementType::kF32)
+    return all_reduce_packed(buffer);
+  check_nccl(ncclAllReduce(
+                 buffer.data, buffer.data, buffer.count,
+                 buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32,
+                 ncclAvg, comm_, stream_.get()),
+             comm_, rank());
+}
+
+// Divided before the 16-bit sum, so that it cannot overflow where the mean does
+// not.
+void NcclCommunicator::all_reduce_packed(const GradientBuffer& buffer) {
+  auto* values = static_cast<float*>(buffer.data);
+  void* halves = staging(buffer.count * sizeof(std::uint16_t));
+  gpu_.pack(values, halves, buffer.count, 1.0f / static_cast<float>(size()),
+            compression_, stream_.get());
+  check_nccl(
+      ncclAllReduce(halves, halves, buffer.count,
+                    compression_ == GradientCompression::kBf16 ? ncclBfloat16
+                                                               : ncclFloat16,
+                    ncclSum, comm_, stream_.get()),
+      comm_, rank());
+  gpu_.unpack(halves, values, buffer.count, compression_, stream_.get());
+}
+
+void* NcclCommunicator::staging(std::size_t bytes) {
+  if (bytes <= staging_bytes_) return staging_;
+  if (staging_ != nullptr) gpu_.release(std::exchange(staging_, nullptr));
+  staging_bytes_ = 0;
+  staging_ = gpu_.allocate(bytes, stream_.get());
+  staging_bytes_ = bytes;
+  return staging_;
+}
+
+void NcclCommunicator::finish() {
+  assert(!aborted_);
+  if (unused_.empty())
+    unused_.push_back(
+        {make_event(cudaEventDefault), make_event(cudaEventDefault)});
+  Marks marks = std::move(unused_.back());
+  unused_.pop_back();
+  cudaStream_t compute = gpu_.compute_stream();
+  check_cuda(cudaEventRecord(marks.computed.get(), compute));
+  check_cuda(cudaEventRecord(marks.reduced.get(), stream_.get()));
+  check_cuda(cudaStreamWaitEvent(compute, marks.reduced.get(), 0));
+  waited_for_later_.push_back(std::move(marks));
+}
+
+std::optional<double> NcclCommunicator::wait_until_finished() {
+  assert(!aborted_);
+  if (waited_for_later_.empty()) return std::nullopt;
+  Marks marks = std::move(waited_for_later_.front());
+  waited_for_later_.pop_front();
+  {
+    const Profiler::Span span(profiler_, Phase::kBackward,
+                              "computing on the GPU");
+    wait_for(marks.computed,
+             "[cuda] " + of_rank(rank()) +
+                 "its GPU did not finish computing a step in ",
+             "nvidia-smi shows whether the GPU still answers, dmesg shows Xid "
+             "errors; a step that really takes as long needs a larger "
+             "launch.timeout_s");
+  }
+  double alone_s = 0;
+  if (size() > 1) alone_s = wait_for_gradients(marks);
+  unused_.push_back(std::move(marks));
+  return alone_s;
+}
+
+// The host looks at both marks from outside; what the time went into is what
+// the device noted.
+double NcclCommunicator::wait_for_gradients(const Marks& marks) {
+  const std::uint64_t sequence = next_sequence();
+  const Profiler::Span span(profiler_, Phase::kAllReduceWait);
+  if (profiler_ != nullptr) profiler_->entered_collective(sequence);
+  const double start = now_s();
+  wait_for(marks.reduced,
+           "[nccl] " + of_rank(rank()) +
+               "its GPU has computed the step, but the all-reduce of gradients "
+               "(collective " +
+               std::to_string(sequence) + ") did not finish in ",
+           "another rank has stopped or a link is down; see the other ranks' "
+           "logs");
+  const double waited_s = now_s() - start;
+  float ms = 0;
+  check_cuda(
+      cudaEventElapsedTime(&ms, marks.computed.get(), marks.reduced.get()));
+  const double alone_s = std::max(0.0, 1e-3 * static_cast<double>(ms));
+  if (profiler_ != nullptr)
+    profiler_->rebook(Phase::kBackward, Phase::kAllReduceWait,
+                      alone_s - waited_s);
+  return alone_s;
+}
+
+void NcclCommunicator::wait_for(const GpuEvent& event, const std::string& what,
+                                const std::string& hint) {
+  CollectiveDeadline deadline(timeout_s_, now_s());
+  while (!has_happened(event)) {
+    ncclResult_t state = ncclSuccess;
+    if (comm_ != nullptr)
+      check_nccl(ncclCommGetAsyncError(comm_, &state), comm_, rank());
+    check_nccl(state, comm_, rank());
+    const double waited = deadline.waited_s(now_s());
+    if (deadline.is_over(waited)) {
+      abort();
+      throw HangError(what + fixed(timeout_s_, 0) + " s. Hint: " + hint);
+    }
+    // Ranks share cores with their loaders.
+    if (waited > 0.002)
+      ::usleep(50);
+    else
+      ::sched_yield();
+  }
+}
+
+void NcclCommunicator::abort() noexcept {
+  if (std::exchange(aborted_, true)) return;
+  host_->abort();
+  if (comm_ == nullptr) return;
+  try {
+    std::thread([comm = std::exchange(comm_, nullptr)] {
+      ncclCommAbort(comm);
+    }).detach();
+  } catch (const std::system_error&) {
+    // Without a thread the process ends with what NCCL holds.
+  }
+}
+
+std::string NcclCommunicator::description() const {
+  if (size() == 1) return host_->description();
+  int version = 0;
+  ncclGetVersion(&version);
+  return "NCCL " + std::to_string(version / 10000) + "." +
+         std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100) +
+         " for gradients; control: " + host_->description();
+}
 
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(
-    std::unique_ptr<Communicator> host, int device, double timeout_s) {
-  return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s);
+    std::unique_ptr<Communicator> host, int device, double timeout_s,
+    DeviceFunctions functions) {
+  return std::make_unique<NcclCommunicator>(std::move(host), device, timeout_s,
+                                            std::move(functions));
 }
 
 }  // namespace chexnet

@@ -12,7 +12,7 @@ std::unique_ptr<Communicator> gradient_communicator(
     std::unique_ptr<Communicator> host, const Device& device,
     const LaunchConfig& config) {
   assert(host != nullptr);
-  if (device.cuda == nullptr || host->size() == 1) return host;
+  if (device.cuda == nullptr) return host;
   return device.cuda->make_nccl(std::move(host), device.where.index(),
                                 config.timeout_s);
 }

@@ -9,8 +9,8 @@
 
 namespace chexnet {
 
-// For `device`: NCCL around `host` on a GPU with several ranks, else
-// `host` itself.
+// For `device`: NCCL around `host` on a GPU, else `host` itself. A GPU alone
+// needs no NCCL, but waits that have a deadline.
 std::unique_ptr<Communicator> gradient_communicator(
     std::unique_ptr<Communicator> host, const Device& device,
     const LaunchConfig& config);

@@ -1,0 +1,68 @@
+// NCCL blocks in its start, for ever when another rank never joins, and cannot
+// be called off. So a thread of its own does it, which is left behind when it
+// does not come back in time. Later calls do not block: what hangs then, hangs
+// on the device, and there the communicator looks at events.
+#include "nccl_start.hpp"
+
+#include <span>
+
+#include "check_cuda.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "time_limit.hpp"
+
+namespace chexnet {
+namespace {
+
+// The first collective opens the connections, so the start has one: what hangs
+// later is then the network, not its set-up.
+ncclComm_t start_here(const ncclUniqueId& id, int device, int ranks, int rank,
+                      cudaStream_t stream) {
+  check_cuda(cudaSetDevice(device));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  ncclComm_t comm = nullptr;
+  check_nccl(ncclCommInitRankConfig(&comm, ranks, id, rank, &config), comm,
+             rank);
+  void* value = nullptr;
+  check_cuda(cudaMalloc(&value, sizeof(float)));
+  check_cuda(cudaMemsetAsync(value, 0, sizeof(float), stream));
+  check_nccl(ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, comm, stream),
+             comm, rank);
+  check_cuda(cudaStreamSynchronize(stream));
+  check_cuda(cudaFree(value));
+  return comm;
+}
+
+}  // namespace
+
+std::string of_rank(int rank) { return "rank " + std::to_string(rank) + ": "; }
+
+void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
+                std::source_location at) {
+  if (rc == ncclSuccess) return;
+  throw DeviceError("[nccl] " + of_rank(rank) + ncclGetErrorString(rc) + " (" +
+                    at.function_name() + "): " + ncclGetLastError(comm) +
+                    ". Hint: see the other ranks' logs; NCCL_DEBUG=INFO shows "
+                    "more");
+}
+
+ncclComm_t start_nccl(Communicator& host, int device, cudaStream_t stream,
+                      double timeout_s) {
+  ncclUniqueId id{};
+  const int rank = host.rank();
+  if (rank == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank);
+  host.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+  const auto comm =
+      within(timeout_s, [id, device, ranks = host.size(), rank, stream] {
+        return start_here(id, device, ranks, rank, stream);
+      });
+  if (!comm)
+    throw HangError("[nccl] " + of_rank(rank) +
+                    "NCCL's start did not finish in " + fixed(timeout_s, 0) +
+                    " s. Hint: can the hosts reach each other on the interface "
+                    "of NCCL_SOCKET_IFNAME? NCCL_DEBUG=INFO shows more");
+  return *comm;
+}
+
+}  // namespace chexnet

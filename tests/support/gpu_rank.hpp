@@ -1,0 +1,166 @@
+// A rank of a world of threads whose gradients are on a fake GPU.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "chexnet/comm/half.hpp"
+#include "cuda/nccl_communicator.hpp"
+#include "fakes/fake_cudart/fake_cuda.hpp"
+#include "fakes/fake_cudart/watch.hpp"
+
+namespace chexnet {
+
+// A communicator that somebody else owns. Counts collectives as MPI's does.
+class Borrowed final : public Communicator {
+ public:
+  explicit Borrowed(Communicator& comm) : comm_(comm) {}
+  const World& world() const override { return comm_.world(); }
+  void start(const GradientBuffer& buffer) override { comm_.start(buffer); }
+  void poll() override { comm_.poll(); }
+  void finish() override { comm_.finish(); }
+  void set_compression(GradientCompression c) override {
+    comm_.set_compression(c);
+  }
+  void all_reduce(std::span<double> values, ReduceOp op) override {
+    comm_.all_reduce(values, op);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    comm_.broadcast(bytes, root);
+  }
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) override {
+    return comm_.all_gather(bytes);
+  }
+  void barrier() override { comm_.barrier(); }
+  std::uint64_t next_sequence() override { return ++sequence_; }
+  std::string description() const override { return "threads"; }
+
+ private:
+  Communicator& comm_;
+  std::uint64_t sequence_ = 0;
+};
+
+// Work on a stream; a kernel of a fake GPU. It stays, as a kernel's code does:
+// a broken GPU never comes to it.
+inline void launch(cudaStream_t stream, std::function<void()> work) {
+  static std::mutex mutex;
+  static auto* const kernels = new std::deque<std::function<void()>>;
+  std::function<void()>* kernel = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    kernel = &kernels->emplace_back(std::move(work));
+  }
+  cudaLaunchHostFunc(
+      stream,
+      [](void* data) { (*static_cast<std::function<void()>*>(data))(); },
+      kernel);
+}
+
+// What libchexnet_cuda.so does with kernels of LibTorch, by loops.
+inline DeviceFunctions fake_device_functions(cudaStream_t compute) {
+  using fake_cuda::Use;
+  DeviceFunctions functions;
+  functions.compute_stream = [compute] { return compute; };
+  functions.allocate = [](std::size_t bytes, cudaStream_t) {
+    void* memory = nullptr;
+    cudaMalloc(&memory, bytes);
+    return memory;
+  };
+  functions.release = [](void* memory) { cudaFree(memory); };
+  functions.pack = [](const float* from, void* to, std::size_t count,
+                      float scale, GradientCompression format,
+                      cudaStream_t stream) {
+    fake_cuda::uses(
+        stream, "pack",
+        {{from, 4 * count, Use::kRead}, {to, 2 * count, Use::kWrite}});
+    launch(stream, [=] {
+      const auto half =
+          format == GradientCompression::kBf16 ? to_bf16 : to_fp16;
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<std::uint16_t*>(to)[i] = half(from[i] * scale);
+    });
+  };
+  functions.unpack = [](const void* from, float* to, std::size_t count,
+                        GradientCompression format, cudaStream_t stream) {
+    fake_cuda::uses(
+        stream, "unpack",
+        {{from, 2 * count, Use::kRead}, {to, 4 * count, Use::kWrite}});
+    launch(stream, [=] {
+      const auto whole =
+          format == GradientCompression::kBf16 ? from_bf16 : from_fp16;
+      for (std::size_t i = 0; i < count; ++i)
+        to[i] = whole(static_cast<const std::uint16_t*>(from)[i]);
+    });
+  };
+  return functions;
+}
+
+// The compute stream of a rank and its flat buffer.
+class GpuRank {
+ public:
+  GpuRank(Communicator& world, std::size_t count, double timeout_s = 60)
+      : count_(count) {
+    cudaSetDevice(world.rank());
+    cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking);
+    cudaMalloc(reinterpret_cast<void**>(&flat_), count * sizeof(float));
+    comm_ =
+        make_nccl_communicator(std::make_unique<Borrowed>(world), world.rank(),
+                               timeout_s, fake_device_functions(compute_));
+    profiler_.set_slot(&slot_);
+    comm_->set_profiler(&profiler_);
+  }
+  // The buffer stays: to free it would wait for the GPU, which may hang.
+  ~GpuRank() {
+    comm_.reset();
+    cudaStreamDestroy(compute_);
+  }
+  GpuRank(const GpuRank&) = delete;
+  GpuRank& operator=(const GpuRank&) = delete;
+
+  Communicator& comm() { return *comm_; }
+  cudaStream_t compute() const { return compute_; }
+  float* flat() const { return flat_; }
+  std::size_t count() const { return count_; }
+  const Profiler& profiler() const { return profiler_; }
+  // What the other ranks' watch would see.
+  const PhaseSlot& slot() const { return slot_; }
+
+  // "Backward": writes [begin, end).
+  void write(std::size_t begin, std::size_t end, float value) {
+    fake_cuda::uses(
+        compute_, "backward",
+        {{flat_ + begin, 4 * (end - begin), fake_cuda::Use::kWrite}});
+    launch(compute_, [flat = flat_, begin, end, value] {
+      for (std::size_t i = begin; i < end; ++i) flat[i] = value;
+    });
+  }
+  // "Optimizer": a copy of the buffer, complete after the compute stream. The
+  // kernel, which may run long after a test has failed, shares it.
+  using Values = std::shared_ptr<std::vector<float>>;
+  Values read() {
+    auto values = std::make_shared<std::vector<float>>(count_);
+    fake_cuda::uses(compute_, "optimizer",
+                    {{flat_, 4 * count_, fake_cuda::Use::kRead}});
+    launch(compute_, [flat = flat_, values] {
+      for (std::size_t i = 0; i < values->size(); ++i) (*values)[i] = flat[i];
+    });
+    return values;
+  }
+
+ private:
+  std::size_t count_;
+  cudaStream_t compute_ = nullptr;
+  float* flat_ = nullptr;
+  PhaseSlot slot_;
+  Profiler profiler_;
+  std::unique_ptr<Communicator> comm_;
+};
+
+}  // namespace chexnet

@@ -25,8 +25,8 @@ namespace {
 
 // A failed rank takes the others with it, by the same code: they would wait for
 // it until the deadline.
-int fail(const chexnet::Invocation& invocation, const std::string& text,
-         chexnet::ExitCode code) {
+[[noreturn]] void fail(const chexnet::Invocation& invocation,
+                       const std::string& text, chexnet::ExitCode code) {
   chexnet::log_error(text);
   try {
     const auto& note = invocation.on_failure.note_error;
@@ -38,7 +38,9 @@ int fail(const chexnet::Invocation& invocation, const std::string& text,
   std::cout.flush();
   const auto& abort = invocation.on_failure.abort;
   if (abort) abort(static_cast<int>(code));
-  return static_cast<int>(code);
+  // Not by return: what libraries destroy at a regular end may wait for a GPU
+  // that hangs.
+  std::_Exit(static_cast<int>(code));
 }
 
 }  // namespace
@@ -93,18 +95,17 @@ int main(int argc, char** argv) {
     chexnet::close_log();
     return code;
   } catch (const chexnet::Error& e) {
-    return fail(invocation, e.what(), e.code());
+    fail(invocation, e.what(), e.code());
   } catch (const std::bad_alloc&) {
-    return fail(
-        invocation,
-        "[memory] the machine has not enough memory. Hint: lower train.batch, "
-        "data.prefetch or the number of ranks",
-        ExitCode::kDevice);
+    fail(invocation,
+         "[memory] the machine has not enough memory. Hint: lower train.batch, "
+         "data.prefetch or the number of ranks",
+         ExitCode::kDevice);
   } catch (const std::exception& e) {
-    return fail(invocation,
-                std::string("[internal] ") + e.what() +
-                    ". Hint: this is a fault of the program or of a library; "
-                    "please report it",
-                ExitCode::kDevice);
+    fail(invocation,
+         std::string("[internal] ") + e.what() +
+             ". Hint: this is a fault of the program or of a library; "
+             "please report it",
+         ExitCode::kDevice);
   }
 }

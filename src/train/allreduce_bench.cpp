@@ -46,7 +46,7 @@ std::vector<AllReduceRow> measure_allreduce(Communicator& comm,
     const double seconds = median_s(comm, rounds, [&] {
       comm.start({buffer.mutable_data_ptr(), static_cast<std::size_t>(count)});
       comm.finish();
-      if (device.cuda != nullptr) device.cuda->synchronize();
+      comm.wait_until_finished();
     });
     row.us = 1e6 * seconds;
     row.alg_gb_per_s = 1e-9 * row.bytes / seconds;

@@ -104,6 +104,7 @@ StepBenchTimes StepBench::run() {
     actions.emplace_back([&] {
       step_.reducer().begin();
       step_.reducer().finish();
+      step_.reducer().wait_until_finished();
     });
   }
   auto times = time_in_turn(actions);

@@ -12,28 +12,32 @@
 
 namespace chexnet {
 
-std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
-                                 std::size_t total, std::size_t element_size,
+std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
+                                 std::size_t statistics, std::size_t total,
+                                 std::size_t element_size,
                                  std::size_t bucket_bytes,
                                  GradientCompression compression) {
   constexpr std::size_t kLastShare = 8;
   std::vector<Bucket> buckets;
-  std::size_t begin = 0;
-  for (const std::size_t end : parameter_ends) {
-    const bool full = (end - begin) * element_size >= bucket_bytes;
-    const std::size_t rest = (total - end) * element_size;
+  bool begins = true;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (begins) buckets.push_back({parameters[p].begin, 0, false});
+    Bucket& bucket = buckets.back();
+    bucket.end = parameters[p].end;
+
+    const bool full =
+        (bucket.end - bucket.begin) * element_size >= bucket_bytes;
+    const std::size_t rest = (total - bucket.end) * element_size;
     const bool only_little_follows =
         rest <= bucket_bytes / kLastShare &&
-        (total - begin) * element_size > bucket_bytes / kLastShare;
-    if (!full && !only_little_follows && end != parameter_ends.back()) continue;
-    buckets.push_back({begin, end, false});
-    begin = end;
+        (total - bucket.begin) * element_size > bucket_bytes / kLastShare;
+    begins = full || only_little_follows;
   }
-  if (total > begin) {
+  if (total > statistics) {
     if (compression == GradientCompression::kNone && !buckets.empty())
       buckets.back().end = total;
     else
-      buckets.push_back({begin, total, true});
+      buckets.push_back({statistics, total, true});
   }
   return buckets;
 }

@@ -1,8 +1,12 @@
 // The three buffers, each part behind the one that backward reaches before it:
 //
-//   values      [ classifier | ... | first layer ]
-//   gradients   [ classifier | ... | first layer ][ batch statistics ]
-//   running                                       [ mean, var | mean, var ... ]
+//   values      [ classifier | ... | first layer .]
+//   gradients   [ classifier | ... | first layer .][ batch statistics ]
+//   running                                        [ mean, var | mean, var ...
+//   ]
+//
+// Nothing writes into the gaps before aligned begins: values, gradients and the
+// optimizer's state are 0 there, and 0 is what each update makes of 0.
 //
 // Parameters are added in the order of forward and turned round by allocate(),
 // so an id is not a position (index() converts). Statistics keep forward's
@@ -21,6 +25,11 @@
 
 namespace chexnet {
 namespace {
+
+std::int64_t aligned(std::int64_t element) {
+  constexpr std::int64_t kStep = Parameters::kAlignment;
+  return (element + kStep - 1) / kStep * kStep;
+}
 
 std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1},
@@ -88,8 +97,8 @@ void Parameters::allocate(at::Device device, at::ScalarType master,
   size_ = 0;
   for (auto& p : list_) {
     p.begin = size_;
-    size_ += count_of(p.shape);
-    p.end = size_;
+    p.end = p.begin + count_of(p.shape);
+    size_ = aligned(p.end);
   }
   compute_type_ = compute;
   const auto options = at::TensorOptions().device(device).dtype(master);
@@ -103,21 +112,16 @@ void Parameters::allocate(at::Device device, at::ScalarType master,
   compute_.clear();
   gradients_.clear();
   for (const auto& p : list_) {
-    values_.push_back(
-        flat_values_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
-    gradients_.push_back(
-        flat_gradients_.narrow(0, p.begin, p.end - p.begin).view(p.shape));
-    compute_.push_back(
-        p.is_weight
-            ? flat_compute_.narrow(0, p.begin, p.end - p.begin).view(p.shape)
-            : values_.back());
+    values_.push_back(part(flat_values_, p));
+    gradients_.push_back(part(flat_gradients_, p));
+    compute_.push_back(p.is_weight ? part(flat_compute_, p) : values_.back());
   }
   for (int id = 0; id < static_cast<int>(statistics_.size()); ++id)
     running_var(id).fill_(1.0);
 }
 
 void Parameters::initialize(std::uint64_t seed) {
-  at::Tensor host = at::empty({size_}, at::kDouble);
+  at::Tensor host = at::zeros({size_}, at::kDouble);
   for (const auto& p : list_) draw(p, seed, host.data_ptr<double>() + p.begin);
   flat_values_.copy_(host);
   refresh_compute_copies();
@@ -211,10 +215,24 @@ at::Tensor Parameters::flat_gradients() const {
   return flat_gradients_.narrow(0, 0, size_);
 }
 
-std::vector<std::size_t> Parameters::ends() const {
-  std::vector<std::size_t> ends;
-  for (const auto& p : list_) ends.push_back(static_cast<std::size_t>(p.end));
-  return ends;
+at::Tensor Parameters::part(const at::Tensor& flat,
+                            const Parameter& parameter) const {
+  return flat.narrow(0, parameter.begin, parameter.end - parameter.begin)
+      .view(parameter.shape);
+}
+
+std::int64_t Parameters::count() const {
+  std::int64_t count = 0;
+  for (const auto& p : list_) count += p.end - p.begin;
+  return count;
+}
+
+std::vector<Extent> Parameters::extents() const {
+  std::vector<Extent> extents;
+  for (const auto& p : list_)
+    extents.push_back(
+        {static_cast<std::size_t>(p.begin), static_cast<std::size_t>(p.end)});
+  return extents;
 }
 
 }  // namespace chexnet

@@ -57,10 +57,11 @@ GradientCompression compression_for(const Parameters& parameters,
 std::vector<Bucket> buckets_of(Parameters& parameters,
                                const TrainStep::Options& options) {
   const at::Tensor& flat = parameters.flat_gradients_and_statistics();
-  return plan_buckets(parameters.ends(), static_cast<std::size_t>(flat.numel()),
-                      flat.element_size(),
-                      static_cast<std::size_t>(options.bucket_mb * 1e6),
-                      compression_for(parameters, options));
+  return plan_buckets(
+      parameters.extents(), static_cast<std::size_t>(parameters.size()),
+      static_cast<std::size_t>(flat.numel()), flat.element_size(),
+      static_cast<std::size_t>(options.bucket_mb * 1e6),
+      compression_for(parameters, options));
 }
 
 BucketedReducer make_reducer(Network& network, Communicator& comm,

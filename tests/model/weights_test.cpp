@@ -19,10 +19,7 @@ Metadata knows(const std::string& findings) {
 at::Tensor tensor_of(const Network& network, const std::string& name) {
   const Parameters& p = network.parameters();
   for (const auto& entry : p.list())
-    if (entry.name == name)
-      return p.flat_values()
-          .narrow(0, entry.begin, entry.end - entry.begin)
-          .view(entry.shape);
+    if (entry.name == name) return p.part(p.flat_values(), entry);
   return {};
 }
 

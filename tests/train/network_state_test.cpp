@@ -57,10 +57,13 @@ struct Trained {
 
   explicit Trained(std::uint64_t seed, int steps = 0) {
     network.parameters().initialize(seed);
-    at::Tensor gradients = network.parameters().flat_gradients();
+    const Parameters& p = network.parameters();
     for (int s = 0; s < steps; ++s) {
-      gradients.copy_(
-          at::sin(at::arange(gradients.numel(), at::kFloat) * (s + 1)));
+      for (const auto& q : p.list()) {
+        at::Tensor gradient = p.part(p.flat_gradients(), q);
+        gradient.copy_(at::sin(at::arange(gradient.numel(), at::kFloat) *
+                               (s + 1)).view(q.shape));
+      }
       optimizer.step(1e-3);
     }
   }

@@ -11,18 +11,25 @@
 
 namespace chexnet {
 
+// A parameter's elements of the flat buffer. What lies between two parameters
+// is 0.
+struct Extent {
+  std::size_t begin = 0, end = 0;
+};
+
 struct Bucket {
   std::size_t begin = 0, end = 0;  // elements of the flat buffer
   bool exact = false;
 };
 
-// Cuts [0, gradients) at parameter ends (ascending) so that each bucket holds
-// at least `bucket_bytes`, but at most an eighth of that is left for the last,
-// because nothing is computed while the last one travels. [gradients, total)
-// are the statistics, part of the last bucket when gradients are not
-// compressed, a bucket of their own otherwise.
-std::vector<Bucket> plan_buckets(const std::vector<std::size_t>& parameter_ends,
-                                 std::size_t total, std::size_t element_size,
+// Cuts between parameters (ascending) so that each bucket holds at least
+// `bucket_bytes`, but at most an eighth of that is left for the last, because
+// nothing is computed while the last one travels. A bucket begins where a
+// parameter does. [statistics, total) are the statistics, part of the last
+// bucket when gradients are not compressed, a bucket of their own otherwise.
+std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
+                                 std::size_t statistics, std::size_t total,
+                                 std::size_t element_size,
                                  std::size_t bucket_bytes,
                                  GradientCompression compression);
 

@@ -2,9 +2,10 @@
 // the same layout, and the running statistics of BatchNorm in a third. The
 // layout is the order in which backward finishes gradients (last layer first),
 // so a prefix of the gradient buffer is complete at any time and can travel.
-// Behind the gradients, in the same buffer, follow this step's batch statistics
-// in the layout of the running ones: they are averaged over ranks with the last
-// bucket.
+// Each parameter begins at a multiple of kAlignment elements; gaps before the
+// next one stay 0. Behind the gradients, in the same buffer, follow this step's
+// batch statistics in the layout of the running ones: they are averaged over
+// ranks with the last bucket.
 //
 // It knows of no step: which micro-batch writes, and who is told, are
 // arguments.
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/comm/buckets.hpp"
 #include "chexnet/engine/micro_batch.hpp"
 
 namespace chexnet {
@@ -41,6 +43,10 @@ struct Statistics {
 
 class Parameters {
  public:
+  // 128 bytes of a 16-bit copy: cuDNN's tensor-core kernels want 16, NCCL's
+  // fast copies too, and a line of the GPU's cache has 128.
+  static constexpr std::int64_t kAlignment = 64;
+
   // --- description, in forward order (architecture.hpp); names differ
   int add(Parameter parameter);
   int add_statistics(const std::string& name, std::int64_t channels);
@@ -96,12 +102,16 @@ class Parameters {
     return flat_gradients_;
   }
   const at::Tensor& flat_running() const { return flat_running_; }
-  const std::vector<Parameter>& list() const {
-    return list_;
-  }  // in flat order after allocate()
+  // In flat order after allocate().
+  const std::vector<Parameter>& list() const { return list_; }
+  // A parameter's elements of a buffer of the layout of the values: a view.
+  at::Tensor part(const at::Tensor& flat, const Parameter& parameter) const;
   const std::vector<Statistics>& statistics() const { return statistics_; }
+  // Elements of the flat values, gaps included: where the statistics begin
+  // behind the gradients.
   std::int64_t size() const { return size_; }
-  std::vector<std::size_t> ends() const;
+  std::int64_t count() const;  // of numbers that are learned
+  std::vector<Extent> extents() const;
   at::ScalarType compute_type() const { return compute_type_; }
 
  private:

@@ -5,6 +5,7 @@
 #include "chexnet/model/network.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <cassert>
 #include <utility>
@@ -14,12 +15,17 @@
 namespace chexnet {
 namespace {
 
+// Gradients are written by hand, so operators need not look whether autograd
+// wants to know of them.
+using WithoutAutograd = at::AutoDispatchBelowADInplaceOrView;
+
 Parameters parameters_of(const NetworkSpec& spec, std::int64_t findings,
                          const NetworkOptions& options) {
   Parameters parameters;
   describe_parameters(spec, findings, parameters);
-  parameters.allocate(options.device, master_type(options.precision),
-                      compute_type(options.precision));
+  parameters.allocate({options.device, master_type(options.precision),
+                       compute_type(options.precision),
+                       weight_format(options)});
   return parameters;
 }
 
@@ -76,6 +82,7 @@ at::Tensor Network::forward(const at::Tensor& images, Mode mode,
   assert(images.dim() == 4 && images.size(1) == 1 &&
          images.scalar_type() == at::kByte);
   assert(0 <= micro_batch.index && micro_batch.index < micro_batch.count);
+  const WithoutAutograd guard;
   active_ = choice_->of(images.size(2), images.size(3)).backend;
   return active_->forward(images, mode, micro_batch);
 }
@@ -83,6 +90,7 @@ at::Tensor Network::forward(const at::Tensor& images, Mode mode,
 void Network::backward(const at::Tensor& dlogits,
                        const MicroBatch& micro_batch) {
   assert(active_ != nullptr);  // a forward came before
+  const WithoutAutograd guard;
   active_->backward(dlogits, micro_batch);
 }
 

@@ -21,4 +21,19 @@ Arithmetic arithmetic_of(Precision precision) {
   return precision == Precision::kBf16 ? Arithmetic::kBf16 : Arithmetic::kFp32;
 }
 
+bool engine_may_compute(const NetworkOptions& options) {
+  return options.own_engine && options.device.is_cpu() &&
+         options.precision != Precision::kFp16;
+}
+
+at::MemoryFormat weight_format(const NetworkOptions& options) {
+  return engine_may_compute(options) ? at::MemoryFormat::Contiguous
+                                     : activation_format(options.precision);
+}
+
+at::MemoryFormat activation_format(Precision precision) {
+  return precision == Precision::kFp64 ? at::MemoryFormat::Contiguous
+                                       : at::MemoryFormat::ChannelsLast;
+}
+
 }  // namespace chexnet

@@ -90,9 +90,9 @@ int Parameters::add_statistics(const std::string& name, std::int64_t channels) {
   return static_cast<int>(statistics_.size()) - 1;
 }
 
-void Parameters::allocate(at::Device device, at::ScalarType master,
-                          at::ScalarType compute) {
+void Parameters::allocate(const Layout& layout) {
   assert(!flat_values_.defined());  // once
+  layout_ = layout;
   std::reverse(list_.begin(), list_.end());
   size_ = 0;
   for (auto& p : list_) {
@@ -100,79 +100,43 @@ void Parameters::allocate(at::Device device, at::ScalarType master,
     p.end = p.begin + count_of(p.shape);
     size_ = aligned(p.end);
   }
-  compute_type_ = compute;
-  const auto options = at::TensorOptions().device(device).dtype(master);
+  const auto options =
+      at::TensorOptions().device(layout.device).dtype(layout.master);
   flat_values_ = at::zeros({size_}, options);
   flat_gradients_ = at::zeros({size_ + stat_size_}, options);
   flat_running_ = at::zeros({stat_size_}, options);
-  flat_compute_ = compute == master
+  flat_compute_ = layout.compute == layout.master
                       ? flat_values_
-                      : at::zeros({size_}, options.dtype(compute));
-  values_.clear();
-  compute_.clear();
-  gradients_.clear();
+                      : at::zeros({size_}, options.dtype(layout.compute));
   for (const auto& p : list_) {
     values_.push_back(part(flat_values_, p));
     gradients_.push_back(part(flat_gradients_, p));
     compute_.push_back(p.is_weight ? part(flat_compute_, p) : values_.back());
   }
-  for (int id = 0; id < static_cast<int>(statistics_.size()); ++id)
-    running_var(id).fill_(1.0);
+  running_ = views_of(flat_running_);
+  batch_ = views_of(batch_statistics());
+  for (const at::Tensor& var : running_.vars) var.fill_(1.0);
 }
 
+// In row-major order on the host, so that values do not depend on the layout.
 void Parameters::initialize(std::uint64_t seed) {
   at::Tensor host = at::zeros({size_}, at::kDouble);
-  for (const auto& p : list_) draw(p, seed, host.data_ptr<double>() + p.begin);
+  for (const auto& p : list_) {
+    at::Tensor drawn = at::empty(p.shape, at::kDouble);
+    draw(p, seed, drawn.data_ptr<double>());
+    part(host, p).copy_(drawn);
+  }
   flat_values_.copy_(host);
   refresh_compute_copies();
 }
 
-at::Tensor Parameters::stat(const at::Tensor& flat, int id, bool var,
-                            std::int64_t offset) const {
-  const auto& s = statistics_[static_cast<std::size_t>(id)];
-  return flat.narrow(0, offset + s.begin + (var ? s.channels : 0), s.channels);
-}
-at::Tensor Parameters::running_mean(int id) const {
-  return stat(flat_running_, id, false, 0);
-}
-at::Tensor Parameters::running_var(int id) const {
-  return stat(flat_running_, id, true, 0);
-}
-at::Tensor Parameters::batch_mean(int id) const {
-  return stat(flat_gradients_, id, false, size_);
-}
-at::Tensor Parameters::batch_var(int id) const {
-  return stat(flat_gradients_, id, true, size_);
-}
-
-// The first micro-batch writes and the others add, so nothing is set to zero
-// between two steps.
-void Parameters::set_gradient(int id, const at::Tensor& gradient,
-                              const MicroBatch& micro_batch) {
-  const std::size_t i = index(id);
-  assert(gradient.numel() == gradients_[i].numel());
-  if (micro_batch.first())
-    gradients_[i].copy_(gradient);
-  else
-    gradients_[i].add_(gradient);
-  micro_batch.written(list_[i].end);
-}
-
-void Parameters::set_batch_statistics(int id, const at::Tensor& mean,
-                                      const at::Tensor& unbiased_var,
-                                      const MicroBatch& micro_batch) {
-  at::Tensor to_mean = batch_mean(id), to_var = batch_var(id);
-  assert(mean.numel() == to_mean.numel() &&
-         unbiased_var.numel() == to_var.numel());
-  const double weight = 1.0 / micro_batch.count;
-  if (micro_batch.first()) {
-    const at::Tensor factor = at::scalar_tensor(weight, to_mean.options());
-    at::mul_out(to_mean, mean.to(to_mean.scalar_type()), factor);
-    at::mul_out(to_var, unbiased_var.to(to_var.scalar_type()), factor);
-  } else {
-    to_mean.add_(mean, weight);
-    to_var.add_(unbiased_var, weight);
+Parameters::StatisticsViews Parameters::views_of(const at::Tensor& flat) const {
+  StatisticsViews views;
+  for (const auto& s : statistics_) {
+    views.means.push_back(flat.narrow(0, s.begin, s.channels));
+    views.vars.push_back(flat.narrow(0, s.begin + s.channels, s.channels));
   }
+  return views;
 }
 
 int Parameters::id_of(const std::string& name) const {
@@ -202,9 +166,7 @@ std::int64_t Parameters::head_end() const {
 }
 
 void Parameters::update_running(double momentum) {
-  at::Tensor running = flat_running_;
-  running.mul_(1.0 - momentum)
-      .add_(flat_gradients_.narrow(0, size_, stat_size_), momentum);
+  flat_running_.mul_(1.0 - momentum).add_(batch_statistics(), momentum);
 }
 
 void Parameters::refresh_compute_copies() {
@@ -215,10 +177,20 @@ at::Tensor Parameters::flat_gradients() const {
   return flat_gradients_.narrow(0, 0, size_);
 }
 
+at::Tensor Parameters::batch_statistics() const {
+  return flat_gradients_.narrow(0, size_, stat_size_);
+}
+
 at::Tensor Parameters::part(const at::Tensor& flat,
                             const Parameter& parameter) const {
-  return flat.narrow(0, parameter.begin, parameter.end - parameter.begin)
-      .view(parameter.shape);
+  const at::Tensor elements =
+      flat.narrow(0, parameter.begin, parameter.end - parameter.begin);
+  const auto& shape = parameter.shape;
+  if (layout_.weights != at::MemoryFormat::ChannelsLast || shape.size() != 4)
+    return elements.view(shape);
+  // Stored as [out, height, width, in].
+  return elements.view({shape[0], shape[2], shape[3], shape[1]})
+      .permute({0, 3, 1, 2});
 }
 
 std::int64_t Parameters::count() const {

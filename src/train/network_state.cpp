@@ -80,17 +80,14 @@ void write_network(const std::filesystem::path& folder,
   std::vector<at::Tensor> alive;
   std::vector<NamedArray> arrays;
   for (const auto& [slot, flat] : optimizer.slots()) {
-    const at::Tensor host = flat.to(at::kCPU).contiguous();
-    alive.push_back(host);
+    const at::Tensor host = flat.to(at::kCPU);
     const auto type = host.scalar_type() == at::kDouble ? ElementType::kF64
                                                         : ElementType::kF32;
-    for (const auto& p : parameters.list())
-      arrays.push_back(
-          {slot + "/" + p.name, type, p.shape,
-           std::span<const std::byte>(bytes_of(host))
-               .subspan(static_cast<std::size_t>(p.begin) * element_bytes(type),
-                        static_cast<std::size_t>(p.end - p.begin) *
-                            element_bytes(type))});
+    for (const auto& p : parameters.list()) {
+      const at::Tensor& values =
+          alive.emplace_back(parameters.part(host, p).contiguous());
+      arrays.push_back({slot + "/" + p.name, type, p.shape, bytes_of(values)});
+    }
   }
   write_safetensors(folder / "optimizer.safetensors", arrays,
                     {{"steps", std::to_string(optimizer.steps())}});
@@ -185,19 +182,16 @@ void read_optimizer(const std::filesystem::path& folder,
   const SafetensorsFile file(path);
   for (const auto& [slot, flat] : optimizer.slots()) {
     at::Tensor host = flat.to(at::kCPU).clone();
-    const std::size_t element = host.element_size();
     for (const auto& p : parameters.list()) {
+      const at::Tensor values = parameters.part(host, p);
       const NamedArray* array = file.find(slot + "/" + p.name);
-      if (array == nullptr ||
-          array->data.size() !=
-              static_cast<std::size_t>(p.end - p.begin) * element)
+      if (array == nullptr || array->data.size() != values.nbytes())
         throw CheckpointError("[checkpoint] " + path.string() + ": no state '" +
                               slot + "/" + p.name +
                               "' of the right size. Hint: was the run started "
                               "with another optimizer or precision?");
-      std::memcpy(
-          bytes_of(host).data() + static_cast<std::size_t>(p.begin) * element,
-          array->data.data(), array->data.size());
+      values.copy_(at::from_blob(const_cast<std::byte*>(array->data.data()),
+                                 p.shape, host.options()));
     }
     at::Tensor target = flat;
     target.copy_(host);

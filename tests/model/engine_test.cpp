@@ -24,8 +24,14 @@ Outcome run(Network& network, const at::Tensor& images,
   network.backward(loss(logits, labels.to(logits.scalar_type()), 1.0,
                         static_cast<double>(labels.numel()))
                        .dlogits);
-  return {logits.to(at::kDouble),
-          network.parameters().flat_gradients_and_statistics().to(at::kDouble)};
+  // In row-major order, whatever the layout of the network's weights.
+  const Parameters& p = network.parameters();
+  at::Tensor gradients = p.flat_gradients_and_statistics().to(at::kDouble);
+  for (const auto& q : p.list())
+    gradients.narrow(0, q.begin, q.end - q.begin)
+        .view(q.shape)
+        .copy_(p.part(p.flat_gradients(), q));
+  return {logits.to(at::kDouble), gradients};
 }
 
 // Of the norms. Gradients that cancel to nothing (of a scale before another

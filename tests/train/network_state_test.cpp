@@ -61,8 +61,9 @@ struct Trained {
     for (int s = 0; s < steps; ++s) {
       for (const auto& q : p.list()) {
         at::Tensor gradient = p.part(p.flat_gradients(), q);
-        gradient.copy_(at::sin(at::arange(gradient.numel(), at::kFloat) *
-                               (s + 1)).view(q.shape));
+        gradient.copy_(
+            at::sin(at::arange(gradient.numel(), at::kFloat) * (s + 1))
+                .view(q.shape));
       }
       optimizer.step(1e-3);
     }

@@ -31,7 +31,8 @@ TEST_CASE("optimizers follow their formulas, and only weights decay") {
                v = at::zeros_like(value);
     for (int t = 1; t <= 3; ++t) {
       const double lr = 0.01 * t;
-      at::Tensor gradient = used * at::sin(at::arange(value.numel(), at::kDouble) * t);
+      at::Tensor gradient =
+          used * at::sin(at::arange(value.numel(), at::kDouble) * t);
       at::Tensor target = p.flat_gradients();
       target.copy_(gradient);
       optimizer.step(lr);

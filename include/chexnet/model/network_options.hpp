@@ -28,4 +28,13 @@ struct NetworkOptions {
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
 };
 
+// Whether the engine may compute images of some size.
+bool engine_may_compute(const NetworkOptions& options);
+// Of convolutions' weights: row-major where the engine reads them, and in fp64;
+// else as ATen's operators take them without a copy.
+at::MemoryFormat weight_format(const NetworkOptions& options);
+// Of activations of ATen's layers. PyTorch's fp64 convolutions know only NCHW;
+// elsewhere channels-last is faster on CPU and GPU.
+at::MemoryFormat activation_format(Precision precision);
+
 }  // namespace chexnet

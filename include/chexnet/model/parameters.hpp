@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "chexnet/comm/buckets.hpp"
-#include "chexnet/engine/micro_batch.hpp"
 
 namespace chexnet {
 
@@ -50,10 +49,16 @@ class Parameters {
   // --- description, in forward order (architecture.hpp); names differ
   int add(Parameter parameter);
   int add_statistics(const std::string& name, std::int64_t channels);
-  // Takes the memory. `master` is float or double; `compute` the type of
-  // weights in forward and backward.
-  void allocate(at::Device device, at::ScalarType master,
-                at::ScalarType compute);
+  struct Layout {
+    at::Device device = at::kCPU;
+    at::ScalarType master = at::kFloat;   // or double
+    at::ScalarType compute = at::kFloat;  // of weights in forward and backward
+    // Of the elements of a convolution's weight and of its gradient, in every
+    // flat buffer: row-major, or channels-last.
+    at::MemoryFormat weights = at::MemoryFormat::Contiguous;
+  };
+  // Takes the memory.
+  void allocate(const Layout& layout);
   // Values as torchvision draws them, from Philox(seed, name): independent of
   // order and ranks.
   void initialize(std::uint64_t seed);
@@ -66,30 +71,24 @@ class Parameters {
   // First element of a parameter in the flat values, of a BatchNorm in the
   // running statistics.
   std::int64_t begin_of(const std::string& name) const;
+  std::int64_t end_of(int id) const { return list_[index(id)].end; }
   std::int64_t statistics_begin_of(const std::string& name) const;
   // End of the classifier head, which comes first in the flat buffer: backward
   // finishes it first.
   std::int64_t head_end() const;
 
-  at::Tensor value(int id) const { return values_[index(id)]; }  // master
-  // The 16-bit copy of a weight, or the master.
-  at::Tensor compute(int id) const { return compute_[index(id)]; }
-  at::Tensor running_mean(int id) const;
-  at::Tensor running_var(int id) const;
-  // Views of the batch statistics behind the gradients.
-  at::Tensor batch_mean(int id) const;
-  at::Tensor batch_var(int id) const;
+  // Views, made once. `compute`: the 16-bit copy of a weight, or the master.
+  const at::Tensor& value(int id) const { return values_[index(id)]; }
+  const at::Tensor& compute(int id) const { return compute_[index(id)]; }
+  const at::Tensor& gradient(int id) const { return gradients_[index(id)]; }
+  const at::Tensor& running_mean(int id) const {
+    return running_.means[at(id)];
+  }
+  const at::Tensor& running_var(int id) const { return running_.vars[at(id)]; }
+  // Of the batch statistics behind the gradients.
+  const at::Tensor& batch_mean(int id) const { return batch_.means[at(id)]; }
+  const at::Tensor& batch_var(int id) const { return batch_.vars[at(id)]; }
 
-  // Stores (first micro-batch) or adds a gradient, and tells how far the buffer
-  // is complete. For back ends that hand over tensors; others write the flat
-  // buffer themselves.
-  void set_gradient(int id, const at::Tensor& gradient,
-                    const MicroBatch& micro_batch);
-  // The same of the mean over micro-batches of batch statistics. Once per layer
-  // in a training forward.
-  void set_batch_statistics(int id, const at::Tensor& mean,
-                            const at::Tensor& unbiased_var,
-                            const MicroBatch& micro_batch);
   // running = (1 - momentum) * running + momentum * batch (PyTorch's rule),
   // after the batch statistics were averaged over ranks.
   void update_running(double momentum = 0.1);
@@ -97,14 +96,16 @@ class Parameters {
 
   // --- the flat buffers
   const at::Tensor& flat_values() const { return flat_values_; }
-  at::Tensor flat_gradients() const;  // without the statistics
+  at::Tensor flat_gradients() const;    // without the statistics
+  at::Tensor batch_statistics() const;  // behind them
   const at::Tensor& flat_gradients_and_statistics() const {
     return flat_gradients_;
   }
   const at::Tensor& flat_running() const { return flat_running_; }
   // In flat order after allocate().
   const std::vector<Parameter>& list() const { return list_; }
-  // A parameter's elements of a buffer of the layout of the values: a view.
+  // A parameter's elements of a buffer of the layout of the values: a view of
+  // its shape.
   at::Tensor part(const at::Tensor& flat, const Parameter& parameter) const;
   const std::vector<Statistics>& statistics() const { return statistics_; }
   // Elements of the flat values, gaps included: where the statistics begin
@@ -112,22 +113,26 @@ class Parameters {
   std::int64_t size() const { return size_; }
   std::int64_t count() const;  // of numbers that are learned
   std::vector<Extent> extents() const;
-  at::ScalarType compute_type() const { return compute_type_; }
+  const Layout& layout() const { return layout_; }
 
  private:
   // allocate() turns the order of description round.
   std::size_t index(int id) const {
     return list_.size() - 1 - static_cast<std::size_t>(id);
   }
-  at::Tensor stat(const at::Tensor& flat, int id, bool var,
-                  std::int64_t offset) const;
+  static std::size_t at(int id) { return static_cast<std::size_t>(id); }
+  struct StatisticsViews {
+    std::vector<at::Tensor> means, vars;  // [statistics]
+  };
+  StatisticsViews views_of(const at::Tensor& flat) const;
 
   std::vector<Parameter> list_;
   std::vector<Statistics> statistics_;
   std::int64_t size_ = 0, stat_size_ = 0;
-  at::ScalarType compute_type_ = at::ScalarType::Float;
+  Layout layout_;
   at::Tensor flat_values_, flat_compute_, flat_gradients_, flat_running_;
   std::vector<at::Tensor> values_, compute_, gradients_;  // views
+  StatisticsViews running_, batch_;
 };
 
 }  // namespace chexnet

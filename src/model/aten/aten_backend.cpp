@@ -16,19 +16,13 @@ std::unique_ptr<Backbone> make_backbone(const LayerContext& context,
   return make_resnet(context, std::get<ResNetSpec>(spec.family));
 }
 
-// PyTorch's fp64 convolutions know only NCHW; elsewhere channels-last is faster
-// on CPU and GPU.
-at::MemoryFormat memory_format_of(Precision precision) {
-  return precision == Precision::kFp64 ? at::MemoryFormat::Contiguous
-                                       : at::MemoryFormat::ChannelsLast;
-}
-
 class AtenBackend final : public Backend {
  public:
   explicit AtenBackend(const BackendContext& context)
       : options_(context.options),
-        layers_{context.parameters, options_.sync_batchnorm,
-                memory_format_of(options_.precision)},
+        gradients_(context.parameters),
+        layers_{context.parameters, gradients_, options_.sync_batchnorm,
+                activation_format(options_.precision)},
         backbone_(make_backbone(layers_, context.spec)),
         classifier_(layers_, context.spec.head.name),
         mean_(per_channel(options_.mean)),
@@ -39,6 +33,12 @@ class AtenBackend final : public Backend {
     assert(images.dim() == 4 && images.size(1) == 1);
     const Mode backbone_mode =
         options_.freeze_backbone ? Mode::kInference : mode;
+    if (mode == Mode::kTraining) {
+      gradients_.clear();
+      // BatchNorm's operator computes m * new + (1 - m) * old, which keeps a
+      // NaN of the step before even where m is 1.
+      if (micro_batch.first()) layers_.parameters.batch_statistics().zero_();
+    }
     const at::Tensor features = backbone_->forward(
         normalize(images), ForwardPass{backbone_mode, micro_batch});
     return classifier_.forward(features, mode);
@@ -48,6 +48,7 @@ class AtenBackend final : public Backend {
                 const MicroBatch& micro_batch) override {
     const at::Tensor dfeatures = classifier_.backward(dlogits, micro_batch);
     if (!options_.freeze_backbone) backbone_->backward(dfeatures, micro_batch);
+    gradients_.flush(micro_batch);
   }
 
   std::optional<std::size_t> planned_bytes(std::int64_t,
@@ -87,6 +88,7 @@ class AtenBackend final : public Backend {
   }
 
   const NetworkOptions& options_;
+  GradientWriter gradients_;
   LayerContext layers_;
   std::unique_ptr<Backbone> backbone_;
   Classifier classifier_;

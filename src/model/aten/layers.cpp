@@ -68,7 +68,7 @@ at::Tensor Convolution::gradients(const at::Tensor& dy,
       dy, x, context_.parameters.compute(weight_), c10::nullopt,
       {window_.stride, window_.stride}, {window_.padding, window_.padding},
       {1, 1}, false, {0, 0}, 1, {needs_dx, true, false});
-  context_.parameters.set_gradient(weight_, dw, micro_batch);
+  context_.gradients.add(weight_, dw, micro_batch);
   return dx;
 }
 
@@ -100,19 +100,19 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass) {
   return y;
 }
 
+// The operator chooses among the library's kernels, as PyTorch does, and writes
+// the batch's mean and unbiased variance where they travel from: the momentum
+// 1 / n of micro-batch n makes them the mean over micro-batches.
 at::Tensor BatchNorm::forward_own(const at::Tensor& x,
                                   const MicroBatch& micro_batch) {
-  Parameters& p = context_.parameters;
-  // Momentum 1 makes the operator write the batch's own mean and unbiased
-  // variance into the "running" tensors.
-  at::Tensor mean = at::zeros_like(p.running_mean(statistics_));
-  at::Tensor var = at::zeros_like(mean);
+  const Parameters& p = context_.parameters;
+  at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
   at::Tensor y;
-  std::tie(y, mean_, invstd_) = at::native_batch_norm(
-      x, p.value(weight_), p.value(bias_), mean, var, true, 1.0, kEpsilon);
+  std::tie(y, mean_, invstd_, reserve_) =
+      at::_batch_norm_with_update(x, p.value(weight_), p.value(bias_), mean,
+                                  var, 1.0 / (micro_batch.index + 1), kEpsilon);
   // Of one value per channel the operator makes the unbiased variance 0/0.
   if (x.numel() == x.size(1)) var.zero_();
-  p.set_batch_statistics(statistics_, mean, var, micro_batch);
   return y;
 }
 
@@ -121,7 +121,7 @@ at::Tensor BatchNorm::forward_own(const at::Tensor& x,
 // PyTorch's do.
 at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
                                            const MicroBatch& micro_batch) {
-  Parameters& p = context_.parameters;
+  const Parameters& p = context_.parameters;
   const at::Tensor wide = x.to(at::kDouble);
   at::Tensor mean = wide.mean(kBatchAndMap);
   at::Tensor deviations =
@@ -139,9 +139,10 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
   const at::Tensor var = deviations / count_;
   mean_ = mean;
   invstd_ = (var + kEpsilon).rsqrt();
-  p.set_batch_statistics(statistics_, mean,
-                         var * (count_ / std::max(count_ - 1.0, 1.0)),
-                         micro_batch);
+  const double weight = 1.0 / micro_batch.count;
+  p.batch_mean(statistics_).add_(mean, weight);
+  p.batch_var(statistics_)
+      .add_(var * (count_ / std::max(count_ - 1.0, 1.0)), weight);
   const auto type = p.value(weight_).scalar_type();
   return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
                                            mean.to(type), var.to(type), false,
@@ -150,18 +151,18 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
 
 at::Tensor BatchNorm::backward(const at::Tensor& dy,
                                const MicroBatch& micro_batch) {
-  Parameters& p = context_.parameters;
+  const Parameters& p = context_.parameters;
   const at::Tensor masked =
       relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
   if (context_.sync != nullptr)
     return backward_synchronized(masked, micro_batch);
-  auto [dx, dw, db] = at::native_batch_norm_backward(
+  auto [dx, dw, db] = at::batch_norm_backward(
       masked, std::exchange(x_, {}), p.value(weight_),
       p.running_mean(statistics_), p.running_var(statistics_),
       std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon,
-      {true, true, true});
-  p.set_gradient(bias_, db, micro_batch);
-  p.set_gradient(weight_, dw, micro_batch);
+      {true, true, true}, std::exchange(reserve_, {}));
+  context_.gradients.add(bias_, db, micro_batch);
+  context_.gradients.add(weight_, dw, micro_batch);
   return dx;
 }
 
@@ -170,7 +171,7 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy,
 // this rank's, averaged later like all others (Ioffe and Szegedy, 2015).
 at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
                                             const MicroBatch& micro_batch) {
-  Parameters& p = context_.parameters;
+  const Parameters& p = context_.parameters;
   const at::Tensor x = std::exchange(x_, {});
   const auto type = p.value(weight_).scalar_type();
   const at::Tensor wide = dy.to(type);
@@ -178,8 +179,8 @@ at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
   at::Tensor sum = at::sum(wide, kBatchAndMap, false, at::kDouble);
   at::Tensor product =
       at::sum(wide * centered, kBatchAndMap, false, at::kDouble);
-  p.set_gradient(bias_, sum, micro_batch);
-  p.set_gradient(weight_, product * invstd_, micro_batch);
+  context_.gradients.add(bias_, sum, micro_batch);
+  context_.gradients.add(weight_, product * invstd_, micro_batch);
   reduce_pair(*context_.sync, sum, product);
   const at::Tensor& like = p.value(weight_);
   const at::Tensor scale =
@@ -236,11 +237,11 @@ at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
 // The gradient of a mean over pixels is the same at each of them.
 at::Tensor Classifier::backward(const at::Tensor& dlogits,
                                 const MicroBatch& micro_batch) {
-  Parameters& p = context_.parameters;
+  const Parameters& p = context_.parameters;
   const at::Tensor pooled = std::exchange(pooled_, {});
   assert(pooled.defined() && pooled.size(0) == dlogits.size(0));
-  p.set_gradient(bias_, dlogits.sum(0), micro_batch);
-  p.set_gradient(weight_, at::mm(dlogits.t(), pooled), micro_batch);
+  context_.gradients.add(bias_, dlogits.sum(0), micro_batch);
+  context_.gradients.add(weight_, at::mm(dlogits.t(), pooled), micro_batch);
   const at::Tensor dpooled = at::mm(dlogits, p.value(weight_));
   const auto pixels = static_cast<double>(map_shape_[2] * map_shape_[3]);
   return (dpooled / pixels)

@@ -13,12 +13,14 @@
 #include "chexnet/engine/micro_batch.hpp"
 #include "chexnet/model/backend.hpp"
 #include "chexnet/model/parameters.hpp"
+#include "gradient_writer.hpp"
 
 namespace chexnet {
 
 // What layers share. `sync` is set for synchronized BatchNorm.
 struct LayerContext {
   Parameters& parameters;
+  GradientWriter& gradients;
   Communicator* sync = nullptr;
   at::MemoryFormat memory_format = at::MemoryFormat::ChannelsLast;
 };
@@ -71,7 +73,8 @@ class BatchNorm {
   const LayerContext& context_;
   bool relu_;
   int statistics_, weight_, bias_;
-  at::Tensor x_, y_, mean_, invstd_;
+  // `reserve`: what the operator's forward leaves for its backward.
+  at::Tensor x_, y_, mean_, invstd_, reserve_;
   double count_ = 0;  // elements a channel's statistics were taken over
 };
 

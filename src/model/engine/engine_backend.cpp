@@ -23,7 +23,9 @@ class EngineBackend final : public Backend {
       : spec_(context.spec),
         findings_(context.findings),
         options_(context.options),
-        parameters_(context.parameters) {}
+        parameters_(context.parameters) {
+    assert(parameters_.layout().weights == at::MemoryFormat::Contiguous);
+  }
 
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {

@@ -76,7 +76,7 @@ TEST_CASE("the fake all-reduce among threads, in each type") {
 // The other process of the test below.
 TEST_CASE("rank 1 in another process", "[.]") {
   const char* name = std::getenv("FAKE_NCCL_TEST_ID");
-  REQUIRE(name != nullptr);
+  if (name == nullptr) return;  // an exclusion alone also runs hidden tests
   ncclUniqueId id{};
   std::strncpy(id.internal, name, sizeof id.internal - 1);
   CHECK(reduced<float>(id, 2, 1, ncclFloat32, ncclAvg, 3) ==

@@ -215,6 +215,7 @@ void CUstream_st::run(unsigned seed) {
     done_.store(done + 1, std::memory_order_release);
   }
   delete present_;
+  { const std::lock_guard lock(producers_); }  // who pushed the end has left
   delete this;
 }
 

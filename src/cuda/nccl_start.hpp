@@ -14,7 +14,7 @@ namespace chexnet {
 // "rank 3: ", for messages.
 std::string of_rank(int rank);
 
-// `comm` may be null.
+// `comm` may be null. What is in progress is no error.
 void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
                 std::source_location at = std::source_location::current());
 

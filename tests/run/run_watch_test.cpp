@@ -82,6 +82,17 @@ TEST_CASE("a rank that waits for others is no straggler") {
   CHECK(events(folder, "straggler").empty());
 }
 
+TEST_CASE("a GPU's own time is what its clock says, not where its host stood") {
+  const ScratchFolder folder;
+  watch_two_ranks(folder, 5, [](int rank, Profiler& profiler, RunWatch&) {
+    work(profiler, Phase::kBackward, rank == 1 ? 12 : 1);
+    // Its host came late to a wait that the GPU was in all the time.
+    if (rank == 1)
+      profiler.rebook(Phase::kBackward, Phase::kAllReduceWait, 0.011);
+  });
+  CHECK(events(folder, "straggler").empty());
+}
+
 TEST_CASE("what lies between two steps and is skipped is nobody's pace") {
   const ScratchFolder folder;
   watch_two_ranks(folder, 5, [](int rank, Profiler& profiler, RunWatch& watch) {

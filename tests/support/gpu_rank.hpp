@@ -107,12 +107,14 @@ class GpuRank {
  public:
   GpuRank(Communicator& world, std::size_t count, double timeout_s = 60)
       : count_(count) {
-    cudaSetDevice(world.rank());
+    int devices = 1;
+    cudaGetDeviceCount(&devices);
+    const int device = world.rank() % devices;
+    cudaSetDevice(device);
     cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking);
     cudaMalloc(reinterpret_cast<void**>(&flat_), count * sizeof(float));
-    comm_ =
-        make_nccl_communicator(std::make_unique<Borrowed>(world), world.rank(),
-                               timeout_s, fake_device_functions(compute_));
+    comm_ = make_nccl_communicator(std::make_unique<Borrowed>(world), device,
+                                   timeout_s, fake_device_functions(compute_));
     profiler_.set_slot(&slot_);
     comm_->set_profiler(&profiler_);
   }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -35,16 +36,30 @@ int lock(int fd, double timeout_s) {
   return 0;
 }
 
+bool has_name(int fd, const std::filesystem::path& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
 }  // namespace
 
 RunLock::RunLock(const std::filesystem::path& folder, double timeout_s) {
   const auto path = folder / ".lock";
-  fd_ = open_lock_file(path);
-  if (fd_ < 0)
-    throw CheckpointError(
-        "[launch] " + path.string() + ": " + std::strerror(errno) +
-        ". Hint: the run folder is not writable: choose another with --out");
-  if (const int error = lock(fd_, timeout_s); error != 0) {
+  int error = 0;
+  // A start that failed takes its lock file away: who waited for it holds a
+  // file that nobody else will find.
+  do {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = open_lock_file(path);
+    if (fd_ < 0)
+      throw CheckpointError(
+          "[launch] " + path.string() + ": " + std::strerror(errno) +
+          ". Hint: the run folder is not writable: choose another with --out");
+    error = lock(fd_, timeout_s);
+  } while (error == 0 && !has_name(fd_, path));
+  if (error != 0) {
     if (error == EWOULDBLOCK) {
       std::array<char, 256> holder{};
       [[maybe_unused]] const auto count =

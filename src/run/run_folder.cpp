@@ -1,7 +1,8 @@
 // How a folder becomes a run, on rank 0:
 //
 //   create, trust (nobody else's link or open folder), lock   -> constructor
-//   data read, weights loaded                       -> nothing is written
+//   data read, weights loaded                       -> only logs are written
+//   failed before here                              -> logs and folders go
 //   config.yaml                                     -> claim(): now it is a run
 //   checkpoints/…                                   -> the loop
 //
@@ -70,6 +71,12 @@ void create(const fs::path& folder, const fs::path& run) {
                           ". Hint: choose a writable folder with --out");
 }
 
+fs::path log_path(const fs::path& folder, int rank) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "rank-%03d.txt", rank);
+  return folder / "log" / name.data();
+}
+
 }  // namespace
 
 fs::path run_folder_of(const Config& config) {
@@ -90,6 +97,34 @@ bool has_same_places(const DataConfig& a, const DataConfig& b) {
 
 }  // namespace
 
+// Of a folder without a run, while its lock is held. What others put there
+// stays, and so does all of it where a post-mortem says what happened.
+class RunFolder::Unclaimed {
+ public:
+  Unclaimed(fs::path folder, bool is_new)
+      : folder_(std::move(folder)), is_new_(is_new) {}
+  ~Unclaimed() {
+    std::error_code ignored;
+    if (claimed_ || fs::exists(folder_ / "postmortem.json", ignored)) return;
+    close_log();
+    for (int rank = 0; fs::remove(log_path(folder_, rank), ignored);) ++rank;
+    // Without their contents: those of links, and what is not ours.
+    for (const char* inner : {"log", "checkpoints"})
+      if (!fs::is_symlink(folder_ / inner, ignored))
+        fs::remove(folder_ / inner, ignored);
+    fs::remove(folder_ / ".lock", ignored);
+    if (is_new_) fs::remove(folder_, ignored);
+  }
+  Unclaimed(const Unclaimed&) = delete;
+  Unclaimed& operator=(const Unclaimed&) = delete;
+  void claim() { claimed_ = true; }
+
+ private:
+  fs::path folder_;
+  bool is_new_;
+  bool claimed_ = false;
+};
+
 RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)) {
   if (!config.run.world_readable) umask(umask(0) | 007);
@@ -99,12 +134,14 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
   if (!from.empty()) checkpoint_ = from;
   batch_ = broadcast_value(comm, batch_);
   has_seen_data_ = any_rank(comm, has_seen_data_);
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "rank-%03d.txt", comm.rank());
-  set_log_file((path_ / "log" / name.data()).string());
+  set_log_file(log_path(path_, comm.rank()).string());
+  comm.barrier();  // rank 0 may fail next, and take the folder of logs away
 }
 
+RunFolder::~RunFolder() = default;
+
 void RunFolder::prepare(const Config& config, Resume resume) {
+  const bool is_new = !fs::exists(path_);
   create(path_, path_);
   require_trusted_folder(path_);
   for (const char* inner : {"log", "checkpoints"})
@@ -115,6 +152,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   constexpr double kTimeout_s = 30;
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   const bool used = fs::exists(path_ / "config.yaml");
+  if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, is_new);
   if (used && resume == Resume::kNo)
     throw CheckpointError("[run] " + path_.string() +
                           ": holds a run already. Hint: --resume auto "
@@ -153,6 +191,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
 
 void RunFolder::claim(const Config& config) const {
   write_atomically(path_ / "config.yaml", config_yaml(config));
+  if (unclaimed_) unclaimed_->claim();
 }
 
 bool RunFolder::stop_file_exists() const {

@@ -53,16 +53,40 @@ TEST_CASE("a run without a name of its folder is in runs") {
 }
 
 TEST_CASE(
-    "a start that failed before it claimed its folder refuses nothing to the "
-    "next") {
+    "a start that failed before it claimed its folder leaves none, and "
+    "refuses nothing to the next") {
   const Place place;
-  { const RunFolder failed = place.open(Resume::kNo); }
-  CHECK(fs::is_directory(place.scratch / "run/log"));
-  CHECK_FALSE(fs::exists(place.scratch / "run/config.yaml"));
+  {
+    const RunFolder failed = place.open(Resume::kNo);
+    CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
+  }
+  CHECK_FALSE(fs::exists(place.scratch / "run"));
+  place.refusal(Resume::kYes);  // thrown by the constructor
+  CHECK_FALSE(fs::exists(place.scratch / "run"));
   const RunFolder next = place.open(Resume::kNo);
   CHECK_FALSE(next.checkpoint());
   CHECK(next.batch() == 0);
   CHECK_FALSE(next.has_seen_data());
+}
+
+TEST_CASE("a start that failed leaves what it did not make") {
+  const Place place;
+  const auto fail = [&] { const RunFolder failed = place.open(Resume::kNo); };
+  place.scratch.write("run/notes.txt", "mine");
+  fail();
+  CHECK(fs::exists(place.scratch / "run/notes.txt"));
+  CHECK_FALSE(fs::exists(place.scratch / "run/log"));
+  CHECK_FALSE(fs::exists(place.scratch / "run/.lock"));
+
+  {
+    const RunFolder failed = place.open(Resume::kNo);
+    place.scratch.write("run/postmortem.json", "{}");
+  }
+  CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
+
+  place.run_to(7);
+  CHECK(has(place.refusal(Resume::kNo), "holds a run already"));
+  CHECK(fs::exists(place.scratch / "run/.lock"));
 }
 
 TEST_CASE("a folder that holds a run is not started afresh by accident") {

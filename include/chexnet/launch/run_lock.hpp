@@ -17,7 +17,7 @@ class RunLock {
   RunLock& operator=(const RunLock&) = delete;
 
  private:
-  int fd_;
+  int fd_ = -1;
 };
 
 // Whether a process holds the lock of `folder`, as far as locks reach:

@@ -32,9 +32,11 @@ class RunFolder {
   // may write, or `log` or `checkpoints` that are another user's link
   // (CheckpointError).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
+  ~RunFolder();
 
   // Rank 0, once data and weights proved good: from here on the folder holds a
-  // run. A start that failed before leaves nothing that would refuse the next.
+  // run. A start that failed before takes away what it made: nothing refuses
+  // the next one.
   void claim(const Config& config) const;
 
   const std::filesystem::path& path() const { return path_; }
@@ -53,12 +55,16 @@ class RunFolder {
   bool stop_file_exists() const;
 
  private:
+  // What a start that claims nothing takes away again.
+  class Unclaimed;
+
   void prepare(const Config& config, Resume resume);
   std::filesystem::path path_;
   std::optional<std::filesystem::path> checkpoint_;
   std::int64_t batch_ = 0;
   bool has_seen_data_ = false;
   std::unique_ptr<RunLock> lock_;
+  std::unique_ptr<Unclaimed> unclaimed_;  // goes before the lock
   std::unique_ptr<CheckpointStore> store_;
 };
 

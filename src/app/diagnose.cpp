@@ -120,9 +120,21 @@ int measure(const Options& options, Invocation& invocation) {
   return 0;
 }
 
+// A config that is absent is refused as one, anything else as a run.
+bool names_run(const std::filesystem::path& what) {
+  const bool is_yaml =
+      what.extension() == ".yaml" || what.extension() == ".yml";
+  return std::filesystem::is_directory(what) ||
+         (!is_yaml && !std::filesystem::exists(what));
+}
+
 int read_run(const Options& options) {
-  const auto path =
-      std::filesystem::path(options.what.front()) / "metrics.jsonl";
+  const std::filesystem::path folder = options.what.front();
+  const auto path = folder / "metrics.jsonl";
+  if (!std::filesystem::exists(path))
+    throw CheckpointError("[diagnose] " + folder.string() +
+                          ": holds no run (no metrics.jsonl). Hint: name a "
+                          "config file, or a folder like runs/NAME");
   WaitShares shares;
   double data = 0, allreduce = 0, seconds = 0;
   std::int64_t images_before = 0, step_before = 0;
@@ -148,7 +160,7 @@ int read_run(const Options& options) {
     step_before = line.value("step", std::int64_t{0});
   });
   if (seconds <= 0)
-    throw DataError(
+    throw CheckpointError(
         "[diagnose] " + path.string() +
         " has no train lines. Hint: name a run folder that has trained");
   shares.data = data / seconds;
@@ -191,9 +203,8 @@ void add_diagnose(CLI::App& app, Invocation& invocation) {
                     "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] {
-      return std::filesystem::is_directory(options->what.front())
-                 ? read_run(*options)
-                 : measure(*options, invocation);
+      return names_run(options->what.front()) ? read_run(*options)
+                                              : measure(*options, invocation);
     };
   });
 }

@@ -8,7 +8,6 @@
 
 #include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 
 namespace chexnet {
 
@@ -59,8 +58,7 @@ Cluster read_cluster(const std::filesystem::path& path) {
       {"loader.bytes_per_image", number(cluster.loader.bytes_per_image)}};
   std::vector<std::string> names;
   for (const auto& [name, take] : keys) names.push_back(name);
-  for (const auto& [key, value] :
-       read_strict_yaml(path.string(), read_text(path))) {
+  for (const auto& [key, value] : read_strict_yaml_file(path)) {
     const auto found = keys.find(key);
     if (found == keys.end())
       throw ConfigError("[plan] " + value.place + ": unknown key '" + key +

@@ -8,7 +8,6 @@
 #include "chexnet/config/options.hpp"
 #include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 
 namespace chexnet {
 namespace {
@@ -69,15 +68,8 @@ Config load_config(const std::vector<std::filesystem::path>& files,
                    const std::vector<std::string>& assignments,
                    Strings* variables) {
   Config config;
-  for (const auto& file : files) {
-    std::string text;
-    try {
-      text = read_text(file);
-    } catch (const Error& e) {
-      throw ConfigError(e.what());
-    }
-    assign_all(config, read_strict_yaml(file.string(), text), variables);
-  }
+  for (const auto& file : files)
+    assign_all(config, read_strict_yaml_file(file), variables);
   set_all(config, assignments, variables);
   return config;
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 
 namespace chexnet {
 namespace {
@@ -122,6 +123,17 @@ std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
          "not valid YAML: " + e.msg, "check indentation and quotes there");
   }
   return values;
+}
+
+std::map<std::string, YamlValue> read_strict_yaml_file(
+    const std::filesystem::path& path) {
+  std::string text;
+  try {
+    text = read_text(path);
+  } catch (const Error& e) {
+    throw ConfigError(e.what());
+  }
+  return read_strict_yaml(path.string(), text);
 }
 
 }  // namespace chexnet

@@ -10,11 +10,13 @@ namespace {
 
 constexpr auto kMeanings = std::to_array<ExitMeaning>({
     {ExitCode::kDone, "done", "", AfterExit::kNobody},
-    {ExitCode::kUsage, "usage or config", "correct the command or the config",
+    {ExitCode::kUsage, "usage or config",
+     "correct the command or the config; also a config that is not there",
      AfterExit::kNobody},
     {ExitCode::kData, "data", "correct the data", AfterExit::kNobody},
     {ExitCode::kCheckpoint, "checkpoint, weights or run folder",
-     "see the message; nothing was overwritten", AfterExit::kNobody},
+     "see the message; nothing was overwritten; also a run that is not there",
+     AfterExit::kNobody},
     {ExitCode::kDevice, "device, communication or start of ranks",
      "correct the start command, or repair the node; restarted and requeued",
      AfterExit::kAnyone},

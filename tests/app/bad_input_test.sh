@@ -11,6 +11,7 @@ refused 2 "twice.yaml:1: key 'train.lr' appears twice" train "$scratch/twice.yam
 refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
+refused 2 "cannot be read: No such file" plan "$scratch/absent.yaml"
 refused 2 "--set train.lr" "${T[@]}" --set train.lr=fast
 refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
@@ -78,6 +79,7 @@ check "inspect finds the damaged image" bash -c "'$program' inspect '$small' --s
 
 # Run folders and checkpoints.
 one=(--set train.max_steps=2 --set eval.splits=[] --set data.val_fraction=0)
+check "no start so far left a folder" [ ! -e "$scratch/run" ]
 check "a run" "$program" "${T[@]}" "${one[@]}" 2>"$scratch/log"
 sum=$(sha256sum "$(weights "$scratch/run")")
 refused 4 "holds a run already" "${T[@]}" "${one[@]}"
@@ -87,6 +89,9 @@ head -n 60 "$phantom/train_val_list.txt" >"$scratch/fewer.txt"
 refused 4 "another training split" "${T[@]}" "${one[@]}" --resume auto --set data.train_list="$scratch/fewer.txt"
 refused 2 "--resume never is not known" "${T[@]}" --resume never
 refused 4 "no checkpoint here" evaluate "$scratch/images"
+for folder in "$scratch/images" "$scratch/nowhere"; do
+  for command in status evaluate diagnose; do refused 4 "$folder: " $command "$folder"; done
+done
 refused 4 "the config says resnet50" evaluate "$scratch/run" --set model.arch=resnet50
 refused 4 "preprocessing" evaluate "$scratch/run" --set data.crop=30
 refused 4 "do not fit this network" train "$small" --out "$scratch/other" --set model.arch=resnet50 --set model.weights="$(weights "$scratch/run")"

@@ -4,6 +4,7 @@
 // self-referencing aliases).
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,5 +21,8 @@ struct YamlValue {
 // By dotted key. ConfigError names `origin` and the line.
 std::map<std::string, YamlValue> read_strict_yaml(const std::string& origin,
                                                   const std::string& text);
+// Of a file; ConfigError also where it is absent or cannot be read.
+std::map<std::string, YamlValue> read_strict_yaml_file(
+    const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -38,9 +38,9 @@ struct Options {
   bool json = false;
 };
 
-void print(const SplitScores& result, const std::string& sha256, bool json) {
+void print(const SplitScores& result, bool json) {
   if (json)
-    std::cout << scores_json(result, sha256) << std::endl;
+    std::cout << scores_json(result) << std::endl;
   else
     std::cout << scores_text(result) << std::endl;
 }
@@ -69,7 +69,7 @@ int evaluate_predictions(const Options& options) {
     predictions = read_predictions(options.predictions, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
   }
-  print({options.predictions, score(predictions, config.eval.findings)}, "",
+  print({options.predictions, score(predictions, config.eval.findings)},
         options.json);
   return 0;
 }
@@ -156,7 +156,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
       write_atomically(options.out, predictions_csv(prediction->predictions));
     Scores scores = score(prediction->predictions, set.scored);
     scores.loss = prediction->loss;
-    print({set.split.name, std::move(scores)}, set.split.sha256, options.json);
+    print({set.split.name, std::move(scores), set.split.sha256}, options.json);
   }
   return 0;
 }

@@ -40,8 +40,7 @@ std::string scores_text(const SplitScores& result) {
          " (research use, not a medical device)\n" + aligned(rows);
 }
 
-std::string scores_json(const SplitScores& result,
-                        const std::string& split_sha256) {
+std::string scores_json(const SplitScores& result) {
   const auto value = [](const std::optional<double>& v) {
     return v ? nlohmann::json(*v) : nlohmann::json(nullptr);
   };
@@ -57,8 +56,8 @@ std::string scores_json(const SplitScores& result,
   json["loss"] = value(result.scores.loss);
   json["split"] = {
       {"name", result.split},
-      {"sha256", split_sha256.empty() ? nlohmann::json(nullptr)
-                                      : nlohmann::json(split_sha256)}};
+      {"sha256", result.sha256.empty() ? nlohmann::json(nullptr)
+                                       : nlohmann::json(result.sha256)}};
   return json_text(json);
 }
 

@@ -42,6 +42,24 @@ Resume resume_of(const std::string& text) {
                     "there is no checkpoint)");
 }
 
+void print_json(const TrainOutcome& outcome) {
+  // What this start did not do has no figure.
+  const bool trained = outcome.train_s > 0;
+  const auto figure = [&](auto value) {
+    return trained ? nlohmann::json(value) : nlohmann::json(nullptr);
+  };
+  nlohmann::json json = {{"run_folder", outcome.run_folder},
+                         {"step", outcome.step},
+                         {"images_per_s", figure(outcome.images_per_s)},
+                         {"peak_bytes", figure(outcome.peak_bytes)},
+                         {"train_s", figure(outcome.train_s)},
+                         {"evaluate_s", figure(outcome.evaluate_s)},
+                         {"complete", outcome.code == ExitCode::kDone}};
+  for (const auto& result : outcome.results)
+    json["results"][result.split] = nlohmann::json::parse(scores_json(result));
+  std::cout << json_text(json) << std::endl;
+}
+
 int run(const Options& options, Invocation& invocation) {
   Config config = load_config({options.files.begin(), options.files.end()},
                               options.set, &invocation.variables);
@@ -90,19 +108,7 @@ int run(const Options& options, Invocation& invocation) {
              readable_bytes(static_cast<double>(outcome.peak_bytes)) +
              "  training " + readable_s(outcome.train_s) + ", evaluation " +
              readable_s(outcome.evaluate_s));
-  if (options.json) {
-    nlohmann::json json = {{"run_folder", outcome.run_folder},
-                           {"step", outcome.step},
-                           {"images_per_s", outcome.images_per_s},
-                           {"peak_bytes", outcome.peak_bytes},
-                           {"train_s", outcome.train_s},
-                           {"evaluate_s", outcome.evaluate_s},
-                           {"complete", outcome.code == ExitCode::kDone}};
-    for (const auto& result : outcome.results)
-      json["results"][result.split] =
-          nlohmann::json::parse(scores_json(result, ""));
-    std::cout << json_text(json) << std::endl;
-  }
+  if (options.json) print_json(outcome);
   return static_cast<int>(outcome.code);
 }
 

@@ -66,7 +66,7 @@ std::optional<std::vector<SplitScores>> final_evaluation(
     scores.loss = prediction->loss;
     if (parts.metrics != nullptr)
       write_scores(parts, state, best, name, prediction->predictions, scores);
-    results.push_back({name, std::move(scores)});
+    results.push_back({name, std::move(scores), split.sha256});
   }
   return results;
 }

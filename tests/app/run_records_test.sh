@@ -19,12 +19,21 @@ check "29 pixels are enough" train --set data.crop=29 --set train.max_steps=1 --
 # A run from weights, in a folder whose name is no UTF-8.
 cp "$scratch/small/checkpoints/last/model.safetensors" "$scratch/start.safetensors"
 run=$scratch/$(printf 'caf\351')
-check "a folder named in another encoding" train --set model.weights="$scratch/start.safetensors" --set train.max_steps=2 --json
+check "a folder named in another encoding" train --set model.weights="$scratch/start.safetensors" --set train.max_steps=2 --json >"$scratch/trained.json"
+check "train's JSON names the images that were scored, as evaluate's does" python3 -c "
+import json, subprocess
+ours = json.loads(open('$scratch/trained.json').read().splitlines()[0])['results']['test']['split']
+assert len(ours['sha256']) == 64 and ours['name'] == 'test', ours"
 check "and its status as JSON" python3 -c 'import json,subprocess,sys; json.loads(subprocess.run([sys.argv[1],"status","--json",sys.argv[2]],capture_output=True).stdout)' "$program" "$run"
 check "final scores name split, step and findings" grep -q '"event":"final","step":2,"split":"test","images":[0-9]*,"damaged":0,"weights":"best","best_step":2,.*"auroc":{"Atelectasis"' "$run/metrics.jsonl"
 before=$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)
 weights=(--set model.weights="$scratch/start.safetensors" --resume auto)
-check "a finished run is complete" train "${weights[@]}" --set train.max_steps=2
+check "a finished run is complete" train "${weights[@]}" --set train.max_steps=2 --json >"$scratch/complete.json"
+check "and gives no figures of what it did not do" python3 -c "
+import json
+run = json.loads(open('$scratch/complete.json').read().splitlines()[0])
+assert run['complete'] and run['step'] == 2 and 'results' not in run, run
+assert [run[k] for k in ('images_per_s', 'peak_bytes', 'train_s', 'evaluate_s')] == [None] * 4, run"
 check "and says so" says "is complete at step 2: nothing is left to do"
 check "and nothing was done" [ "$before" = "$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)" ]
 refused 4 "nowhere: No such file or directory" evaluate "$run" --out "$scratch/nowhere/x.csv"

@@ -11,7 +11,6 @@ namespace chexnet {
 // may also name tables.
 std::string scores_text(const SplitScores& result);
 // The object of `evaluate` in docs/json.md.
-std::string scores_json(const SplitScores& result,
-                        const std::string& split_sha256);
+std::string scores_json(const SplitScores& result);
 
 }  // namespace chexnet

@@ -14,6 +14,7 @@ namespace chexnet {
 struct SplitScores {
   std::string split;
   Scores scores;
+  std::string sha256 = {};  // of the split's images; empty for tables
 };
 
 // Reads the curves from `folder`/metrics.jsonl and writes `folder`/report.html.

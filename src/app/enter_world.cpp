@@ -136,7 +136,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
 
   refuse_singletons(1);
   // Tells ranks who started them, and when first.
-  setenv("CHEXNET_PARENT", fixed(system_time_s() - process_age_s(), 3).c_str(),
+  setenv(kParentVariable, fixed(system_time_s() - process_age_s(), 3).c_str(),
          0);
   const SelfLaunch ranks = self_launch(config, batch_job(env), invocation);
   if (task.dry_run) {
@@ -170,7 +170,7 @@ std::string resume_command(const Invocation& invocation, int ranks) {
   std::vector<std::string> words;
   // Started by hand through mpirun or srun, it goes on so.
   const Environment env = process_environment();
-  if (started_as_rank(env) && env("CHEXNET_PARENT") == nullptr)
+  if (started_as_rank(env) && !started_by_parent(env))
     words = {"mpirun", "--map-by", "socket", "-np", std::to_string(ranks)};
   words.insert(words.end(), invocation.command.begin(),
                invocation.command.end());

@@ -38,6 +38,10 @@
 
 namespace chexnet {
 
+bool started_by_parent(const Environment& env) {
+  return started_as_rank(env) && env(kParentVariable) != nullptr;
+}
+
 RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
                          const std::vector<HostSlots>& hosts) {
   RankLayout layout;

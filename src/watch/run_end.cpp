@@ -6,6 +6,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/watch/hard_exit.hpp"
 #include "chexnet/watch/postmortem.hpp"
@@ -43,7 +44,12 @@ class ProcessEnd final : public RunEnd {
     report.checkpoint = last_checkpoint(run_folder_);
     report.resume = resume_command_;
     report.views = views;
-    log_error("[watchdog] " + report.sentence());
+    // Our parent reads the file, and says the sentence last.
+    log_error("[watchdog] " +
+              (started_by_parent(process_environment())
+                   ? "the run ends; the last line and " +
+                         (run_folder_ / "postmortem.json").string() + " say why"
+                   : report.sentence()));
     write_postmortem(run_folder_, report);
   }
 

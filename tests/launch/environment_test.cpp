@@ -12,6 +12,12 @@ TEST_CASE("a rank knows its launcher") {
       made_up({{"SLURM_NTASKS", "4"}})));  // a batch script is no rank
   CHECK(started_as_rank(made_up({{"OMPI_COMM_WORLD_SIZE", "2"}})));
   CHECK(started_as_rank(made_up({{"PMIX_RANK", "0"}})));
+
+  // A process that starts ranks has set the variable for them, and is none.
+  CHECK(started_by_parent(
+      made_up({{"OMPI_COMM_WORLD_SIZE", "2"}, {"CHEXNET_PARENT", "1.5"}})));
+  CHECK_FALSE(started_by_parent(made_up({{"CHEXNET_PARENT", "1.5"}})));
+  CHECK_FALSE(started_by_parent(made_up({{"OMPI_COMM_WORLD_SIZE", "2"}})));
 }
 
 TEST_CASE("processes that do not know each other are told the right command") {

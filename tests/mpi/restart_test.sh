@@ -20,6 +20,7 @@ python3 -c "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN
 wait_for_step "$run" 10; kill_rank "$run" 1
 wait $job; rc=$?
 check "--resume=auto: the ranks start again and train to the end (exit $rc)" [ $rc = 0 ]
+check "the post-mortem's sentence is said once" [ "$(grep -c "^.*Rank 1 on .* last good checkpoint" "$run.log")" = 1 ]
 check "its post-mortem's command asks for --resume once" python3 -c "
 import json
 resume = json.load(open('$run/postmortem-1.json'))['resume']

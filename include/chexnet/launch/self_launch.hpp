@@ -10,9 +10,15 @@
 #include <vector>
 
 #include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/hosts.hpp"
 
 namespace chexnet {
+
+// True in a rank whose launcher is a child of `chexnet-train`: that parent has
+// the last word on the terminal.
+bool started_by_parent(const Environment& env);
+inline constexpr const char* kParentVariable = "CHEXNET_PARENT";
 
 // What the user and the batch system ask for; 0 = not said.
 struct RankRequest {

@@ -7,8 +7,8 @@ namespace {
 std::vector<ConfigOption> manifest_options() {
   return {
       {MEMBER(data.manifest.format),
-       .help = "nih: ChestX-ray14's Data_Entry table (both releases, .gz too); "
-               "chexpert: train.csv/valid.csv; csv: any table, see "
+       .help = "nih: ChestX-ray14's Data_Entry table (both releases, .gz "
+               "too); chexpert: train.csv/valid.csv; csv: any table, see "
                "data.manifest.columns"},
       {MEMBER(data.manifest.path),
        .help = "the table of images and labels (required)", .is_path = true,
@@ -19,8 +19,8 @@ std::vector<ConfigOption> manifest_options() {
        .help = "csv: column with the patient id; empty = every image is a "
                "patient of its own"},
       {MEMBER(data.manifest.columns.findings),
-       .help = "csv: columns with 1/0/-1/blank, one per finding; empty = every "
-               "column not named here"},
+       .help = "csv: columns with 1/0/-1/blank, one per finding; empty = "
+               "every column not named here"},
       {MEMBER(data.manifest.columns.age),
        .help = "csv: column with the age in years"},
       {MEMBER(data.manifest.columns.sex), .help = "csv: column with the sex"},
@@ -60,12 +60,14 @@ std::vector<ConfigOption> manifest_options() {
 // Findings, and what labels count as that are neither 1 nor 0.
 std::vector<ConfigOption> label_options() {
   return {
-      {MEMBER(data.findings), .help = "findings to learn, by name and in this "
-                                      "order; empty = all of the manifest"},
+      {MEMBER(data.findings), .help = "findings to learn, by name and in "
+                                      "this order; empty = all of the "
+                                      "manifest"},
       {MEMBER(data.blank),
-       .help = "what a blank label counts as in training: ignore (not labeled, "
-               "no loss), zero or one; auto: zero for chexpert, whose authors "
-               "count what a report does not mention as absent, else ignore"},
+       .help = "what a blank label counts as in training: ignore (not "
+               "labeled, no loss), zero or one; auto: zero for chexpert, "
+               "whose authors count what a report does not mention as "
+               "absent, else ignore"},
       {MEMBER(data.uncertain),
        .help = "what an uncertain label (-1) counts as in training"},
       {MEMBER(data.uncertain_by_finding),
@@ -90,8 +92,8 @@ std::vector<ConfigOption> image_options() {
            "center, at the place where torchvision's center_crop takes it",
        .limits = {{8, 4096}}},
       {MEMBER(data.resize_kind),
-       .help = "antialias: torchvision's bilinear antialias kernel for uint8, "
-               "bit for bit; area: exact box mean"},
+       .help = "antialias: torchvision's bilinear antialias kernel for "
+               "uint8, bit for bit; area: exact box mean"},
       {MEMBER(data.jpeg_scale),
        .help = "auto: a JPEG much larger than data.resize is decoded at 1/2, "
                "1/4 or 1/8 of its size; off: always at full size, as other "
@@ -110,8 +112,8 @@ std::vector<ConfigOption> image_options() {
        .help = "training flips left and right with probability 1/2, as the "
                "CheXNet paper does (the heart is then on the other side)"},
       {MEMBER(data.rotate_deg),
-       .help = "training rotates by a random angle of up to this many degrees "
-               "either way",
+       .help = "training rotates by a random angle of up to this many "
+               "degrees either way",
        .limits = {{0, 45}}},
       {MEMBER(data.scale_jitter),
        .help =
@@ -139,24 +141,25 @@ std::vector<ConfigOption> loading_options() {
                "waits for data, up to the rank's cores",
        .limits = {{0, 256}}, .may_change_on_resume = true},
       {MEMBER(data.prefetch),
-       .help = "batches decoded ahead; auto: 3 to 8, as many as training uses "
-               "up while the slowest recent batch was made",
+       .help = "batches decoded ahead; auto: 3 to 8, as many as training "
+               "uses up while the slowest recent batch was made",
        .limits = {{0, 64}}, .may_change_on_resume = true},
       {MEMBER(data.readers),
        .help = "reads in flight per rank, ahead of the loader threads; 0 = "
-               "loader threads read for themselves; auto: 32 for s3://, else 0",
+               "loader threads read for themselves; auto: 32 for s3://, else "
+               "0",
        .limits = {{0, 1024}}, .may_change_on_resume = true},
       {MEMBER(data.stage),
        .help = "copy packs, shards and archives to a local disk, once per "
                "node: off, auto or a folder; auto: only from network file "
-               "systems and s3://, to the first of $SLURM_TMPDIR, $TMPDIR and "
-               "/tmp that has room",
+               "systems and s3://, to the first of $SLURM_TMPDIR, $TMPDIR "
+               "and /tmp that has room",
        .is_path = true, .may_change_on_resume = true},
       {MEMBER(data.pipeline),
        .help = "order of training images: global (one permutation of all "
-               "images per epoch, the same on any number of ranks); new or old "
-               "(the pipelines of Dell's article, over TFRecord shards; old "
-               "decodes every image on every rank)"},
+               "images per epoch, the same on any number of ranks); new or "
+               "old (the pipelines of Dell's article, over TFRecord shards; "
+               "old decodes every image on every rank)"},
       {MEMBER(data.cycle_length),
        .help = "data.pipeline new: files that a rank reads in turn",
        .limits = {{1, 1e6}}},
@@ -174,21 +177,21 @@ std::vector<ConfigOption> loading_options() {
 std::vector<ConfigOption> s3_options() {
   return {
       {MEMBER(data.s3.endpoint),
-       .help = "URL of an S3-compatible server (buckets are part of the path); "
-               "empty = AWS_ENDPOINT_URL, else AWS",
+       .help = "URL of an S3-compatible server (buckets are part of the "
+               "path); empty = AWS_ENDPOINT_URL, else AWS",
        .may_change_on_resume = true},
       {MEMBER(data.s3.region),
-       .help = "region that requests are signed for; empty = AWS_REGION, else "
-               "the profile's, else us-east-1",
+       .help = "region that requests are signed for; empty = AWS_REGION, "
+               "else the profile's, else us-east-1",
        .may_change_on_resume = true},
       {MEMBER(data.s3.profile),
        .help = "profile of ~/.aws/credentials; empty = AWS_ACCESS_KEY_ID and "
-               "AWS_SECRET_ACCESS_KEY, else AWS_PROFILE, else default; secret "
-               "keys never appear in a config",
+               "AWS_SECRET_ACCESS_KEY, else AWS_PROFILE, else default; "
+               "secret keys never appear in a config",
        .may_change_on_resume = true},
       {MEMBER(data.s3.instance_metadata),
-       .help = "ask the cloud machine's metadata service for credentials when "
-               "there are no others",
+       .help = "ask the cloud machine's metadata service for credentials "
+               "when there are no others",
        .may_change_on_resume = true},
       {MEMBER(data.s3.attempts),
        .help = "attempts per request when the failure may pass (5xx, 429, "
@@ -217,13 +220,13 @@ std::vector<ConfigOption> fault_options() {
        .limits = {{0, 1}}, .may_change_on_resume = true},
       {MEMBER(data.retry_s),
        .help = "seconds for which a failed read is tried again when the "
-               "failure may pass (EIO, a stale handle, a lost mount); then the "
-               "run ends with exit code 9. Less than launch.timeout_s. For "
-               "s3:// see data.s3.attempts",
+               "failure may pass (EIO, a stale handle, a lost mount); then "
+               "the run ends with exit code 9. Less than launch.timeout_s. "
+               "For s3:// see data.s3.attempts",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
       {MEMBER(data.max_pixels),
-       .help = "largest width x height accepted; checked on an image's header "
-               "before memory is taken",
+       .help = "largest width x height accepted; checked on an image's "
+               "header before memory is taken",
        .limits = {{1, 1e10}}, .may_change_on_resume = true},
   };
 }

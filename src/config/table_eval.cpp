@@ -11,13 +11,12 @@ std::vector<ConfigOption> eval_table() {
        .limits = {{1, 1e5}}, .may_change_on_resume = true},
       {MEMBER(eval.threads),
        .help = "compute threads per rank in evaluation: with a fixed number, "
-               "scores are equal to "
-               "the last bit on any number of ranks; 0 = as in training",
+               "scores are equal to the last bit on any number of ranks; 0 = "
+               "as in training",
        .limits = {{0, 1024}}, .may_change_on_resume = true},
       {MEMBER(eval.every_epochs),
        .help = "epochs between two evaluations of the validation split, each "
-               "after a checkpoint; "
-               "0 = only at the end",
+               "after a checkpoint; 0 = only at the end",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
       {MEMBER(eval.splits), .help = "splits scored at the end of training",
        .may_change_on_resume = true},
@@ -25,8 +24,8 @@ std::vector<ConfigOption> eval_table() {
        .help = "findings to score; empty = all that the network knows",
        .may_change_on_resume = true},
       {MEMBER(eval.blank),
-       .help = "what a blank label counts as in scoring: ignore, zero or one; "
-               "auto: as data.blank",
+       .help = "what a blank label counts as in scoring: ignore, zero or "
+               "one; auto: as data.blank",
        .may_change_on_resume = true},
       {MEMBER(eval.uncertain),
        .help = "what an uncertain label (-1) counts as in scoring",
@@ -42,8 +41,8 @@ std::vector<ConfigOption> eval_table() {
        .help = "newest checkpoints that are kept, besides the best one",
        .limits = {{1, 1e6}}, .may_change_on_resume = true},
       {MEMBER(checkpoint.best),
-       .help = "what makes a checkpoint the best: its AUROC or its loss on the "
-               "validation split"},
+       .help = "what makes a checkpoint the best: its AUROC or its loss on "
+               "the validation split"},
   };
 }
 

@@ -10,8 +10,9 @@ std::vector<ConfigOption> model_options() {
        .choices = {"densenet121", "densenet169", "densenet201", "resnet50",
                    "resnet101"}},
       {MEMBER(model.weights),
-       .help = "initial weights (required: no silent default): a .safetensors "
-               "file with torchvision's names, or none for a random start",
+       .help = "initial weights (required: no silent default): a "
+               ".safetensors file with torchvision's names, or none for a "
+               "random start",
        .is_path = true},
       {MEMBER(model.sync_batchnorm),
        .help = "take batch statistics over all ranks, so that a config means "
@@ -25,10 +26,10 @@ std::vector<ConfigOption> model_options() {
 std::vector<ConfigOption> length_options() {
   return {
       {MEMBER(train.batch),
-       .help = "images per optimizer step, all ranks together; auto: the most "
-               "whose memory plan fits the memory that is free, so another "
-               "machine or day gets another batch (own engine only; a resume "
-               "keeps the run's)",
+       .help = "images per optimizer step, all ranks together; auto: the "
+               "most whose memory plan fits the memory that is free, so "
+               "another machine or day gets another batch (own engine only; "
+               "a resume keeps the run's)",
        .limits = {{1, 1e7}}},
       {MEMBER(train.epochs), .help = "passes over the training images",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
@@ -55,13 +56,13 @@ std::vector<ConfigOption> optimizer_options() {
        .help = "batch that train.lr is meant for, images",
        .limits = {{1, 1e7}}},
       {MEMBER(train.warmup_epochs),
-       .help = "epochs of linear warm-up: the rate of a step is the full one x "
-               "(images seen at its end / images of the warm-up)",
+       .help = "epochs of linear warm-up: the rate of a step is the full one "
+               "x (images seen at its end / images of the warm-up)",
        .limits = {{0, 1e6}}},
       {MEMBER(train.schedule),
        .help = "the rate after warm-up, counted from its end: constant; "
-               "plateau (x train.plateau_factor when the validation loss stops "
-               "falling); cosine (to 0 at train.epochs); step (x "
+               "plateau (x train.plateau_factor when the validation loss "
+               "stops falling); cosine (to 0 at train.epochs); step (x "
                "train.step_factor every train.step_epochs)"},
       {MEMBER(train.plateau_factor), .help = "factor on the rate at a plateau",
        .limits = {{0, 1}}},
@@ -70,8 +71,8 @@ std::vector<ConfigOption> optimizer_options() {
                "plateau; PyTorch's ReduceLROnPlateau counts one more",
        .limits = {{1, 1e6}}},
       {MEMBER(train.step_epochs),
-       .help = "train.schedule step: epochs between two steps of the rate; the "
-               "first comes this long after the warm-up",
+       .help = "train.schedule step: epochs between two steps of the rate; "
+               "the first comes this long after the warm-up",
        .limits = {{1e-9, 1e6}}},
       {MEMBER(train.step_factor),
        .help = "train.schedule step: factor on the rate", .limits = {{0, 1}}},
@@ -99,15 +100,16 @@ std::vector<ConfigOption> step_options() {
        .help = "micro-batches per rank and step, whose gradients are added up",
        .limits = {{1, 1e5}}},
       {MEMBER(train.precision),
-       .help = "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on older "
-               "ones, fp32 on CPU"},
+       .help = "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
+               "older ones, fp32 on CPU"},
       {MEMBER(train.engine),
        .help = "auto: our own engine on CPU, ATen's operators (LibTorch) on "
                "GPUs and for fp16; aten: ATen's operators everywhere"},
       {MEMBER(train.convolutions),
-       .help = "3x3 convolutions of our own engine: auto (Winograd's algorithm "
-               "where it is faster) or direct (the plain sum, which rounds "
-               "less). Either gives the same bits for any number of threads"},
+       .help = "3x3 convolutions of our own engine: auto (Winograd's "
+               "algorithm where it is faster) or direct (the plain sum, "
+               "which rounds less). Either gives the same bits for any "
+               "number of threads"},
       {MEMBER(train.loss_weights),
        .help =
            "none (as for CheXNet's 14 findings); pos_weight: positives x "
@@ -126,7 +128,8 @@ std::vector<ConfigOption> step_options() {
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
       {MEMBER(train.order_file),
        .help = "train on exactly these images in this order, one name per "
-               "line, over and over, without augmentation (for parity checks)",
+               "line, over and over, without augmentation (for parity "
+               "checks)",
        .is_path = true},
   };
 }

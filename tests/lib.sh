@@ -1,6 +1,6 @@
 # Sourced by the tests that run the program. CHEXNET_BUILD is the build folder (default: build/release). Works in a scratch folder of its own.
 set -u
-CHEXNET_BUILD=${CHEXNET_BUILD:-$PWD/build/release}
+CHEXNET_BUILD=$(realpath -m "${CHEXNET_BUILD:-build/release}")
 program=${CHEXNET_PROGRAM:-$CHEXNET_BUILD/chexnet-train}
 source_folder=$PWD
 scratch=$(mktemp -d)

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/data/phantom.hpp"
 #include "support/fixtures.hpp"
+#include "support/phantom_set.hpp"
 
 namespace chexnet {
 
@@ -15,12 +15,7 @@ struct PhantomRun {
   Config config;
 
   explicit PhantomRun(int images = 16) {
-    PhantomOptions options;
-    options.out = folder / "set";
-    options.images = images;
-    options.size = 48;
-    options.threads = 2;
-    write_phantom_set(options, [](int) {});
+    draw_phantom_set(folder / "set", images, 48);
     DataConfig& data = config.data;
     data.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
     data.images = {(folder / "set/images").string()};

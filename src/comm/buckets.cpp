@@ -20,10 +20,10 @@ std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
   constexpr std::size_t kLastShare = 8;
   std::vector<Bucket> buckets;
   bool begins = true;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (begins) buckets.push_back({parameters[p].begin, 0, false});
+  for (const Extent& parameter : parameters) {
+    if (begins) buckets.push_back({parameter.begin, 0, false});
     Bucket& bucket = buckets.back();
-    bucket.end = parameters[p].end;
+    bucket.end = parameter.end;
 
     const bool full =
         (bucket.end - bucket.begin) * element_size >= bucket_bytes;

@@ -52,7 +52,7 @@ std::vector<std::string> groups_of(const Manifest& m, std::uint32_t row) {
   std::vector<std::string> groups;
   if (!m.sexes[row].empty()) groups.push_back("sex " + m.sexes[row]);
   if (!m.views[row].empty()) groups.push_back("view " + m.views[row]);
-  if (!std::isnan(m.ages[row])) groups.push_back(age_group(m.ages[row]));
+  if (!std::isnan(m.ages[row])) groups.emplace_back(age_group(m.ages[row]));
   return groups;
 }
 
@@ -131,11 +131,11 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
   std::size_t pneumonia = 0;
   for (std::uint32_t row = 0; row < m.size(); ++row)
     pneumonia += positive(m, row, 6) ? 1 : 0;
-  audit.known.push_back(release_of(pneumonia));
+  audit.known.emplace_back(release_of(pneumonia));
   audit.known_differs =
       pneumonia != kPneumonia2020 && pneumonia != kPneumonia2017;
   if (splits.test.rows.size() != kTest.images) {
-    audit.known.push_back("the test list is not the official one");
+    audit.known.emplace_back("the test list is not the official one");
     return;
   }
   auto train_val = splits.train.rows;
@@ -143,7 +143,7 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
                    splits.val.rows.end());
   compare(m, train_val, kTrainVal, audit);
   compare(m, splits.test.rows, kTest, audit);
-  if (!audit.known_differs) audit.known.push_back("all counts as published");
+  if (!audit.known_differs) audit.known.emplace_back("all counts as published");
 }
 
 }  // namespace chexnet

@@ -38,7 +38,8 @@ constexpr double kWaitFractionForMore =
 // One is with the consumer, the others are ahead of it.
 std::size_t slots_for(const Loader::Options& options) {
   if (options.workers == 0) return 1;
-  return static_cast<std::size_t>(options.prefetch.value_or(kMostPrefetch) + 1);
+  return std::size_t{1} +
+         static_cast<std::size_t>(options.prefetch.value_or(kMostPrefetch));
 }
 
 std::uint64_t first_depth(const Loader::Options& options) {

@@ -23,9 +23,8 @@
 namespace chexnet {
 namespace {
 
-constexpr int kSide = 32;        // pixels the frequencies are taken of
-constexpr int kFrequencies = 9;  // lowest of each direction
-constexpr int kSigns = 64;
+constexpr int kSide = 32;               // pixels the frequencies are taken of
+constexpr int kFrequencies = 9;         // lowest of each direction
 constexpr int kMostSigns = 5;           // that differ
 constexpr int kParts = kMostSigns + 1;  // of the signs: one has no difference
 constexpr int kMostLevels = 2;          // gray levels of the mean difference

@@ -102,7 +102,7 @@ std::vector<std::uint32_t> shuffle_in_buffer(
   return out;
 }
 
-PipelineSampler::PipelineSampler(Shards shards, PipelineOptions options,
+PipelineSampler::PipelineSampler(const Shards& shards, PipelineOptions options,
                                  const StreamPart& part)
     : options_(options),
       seed_(part.seed),

@@ -238,8 +238,8 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
       int summed = 0;  // output rows whose weight gradient is done
       for (int y = 0; y < height; ++y) {
         for (int x = 0; x < shape_.stride; ++x) {
-          const Class& c = classes_[static_cast<std::size_t>(
-              y % shape_.stride * shape_.stride + x)];
+          const int phase = y % shape_.stride * shape_.stride + x;
+          const Class& c = classes_[static_cast<std::size_t>(phase)];
           run.kernels.conv3_row_back(
               task.by_channels.units +
                   shape_.padded_output.at(i, y / shape_.stride, 0) * kBlock,

@@ -75,7 +75,8 @@ void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks,
                        std::int64_t panel_rows, const PaddedImage& shape, int y,
                        int x) {
   for (int block = 0; block < blocks; ++block)
-    offsets.push_back((block * panel_rows + y * shape.pitch() + x) * kBlock);
+    offsets.push_back(
+        (block * panel_rows + std::int64_t{y} * shape.pitch() + x) * kBlock);
 }
 
 template struct Conv3Shape<float>;

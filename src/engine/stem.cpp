@@ -103,7 +103,7 @@ void Stem<S>::pad(const std::uint8_t* image, A* to) const {
     A* row = to + (y + kBorder) * row_ + 2 * kBorder;
     const std::uint8_t* from =
         image + static_cast<std::int64_t>(y) * input_.width;
-    for (int x = 0; x < input_.width; ++x) {
+    for (std::int64_t x = 0; x < input_.width; ++x) {
       row[2 * x] = static_cast<A>(from[x]);
       row[2 * x + 1] = 1;
     }
@@ -153,7 +153,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
       pad(images + i * input_.height * input_.width, padded);
       for (int y = 0; y < conv_.height; ++y)
         run.kernels.stem_row(
-            padded + 2 * y * row_, row_, conv_.width, space.packed, kChannels,
+            padded + row_ * 2 * y, row_, conv_.width, space.packed, kChannels,
             raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) *
                       kChannels,
             moments);
@@ -233,7 +233,7 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
       for (int y = 0; y < conv_.height; ++y) {
         run.kernels.stem_gradient_row(panel, scatter(i, y, panel), a, b, c,
                                       conv_.width);
-        run.kernels.stem_weight_gradient_row(panel, padded + 2 * y * row_, row_,
+        run.kernels.stem_weight_gradient_row(panel, padded + row_ * 2 * y, row_,
                                              conv_.width, kChannels, weights);
       }
     }

@@ -46,7 +46,7 @@ using Lanes = A[kOutputs];
 // G times a column: a, (a + b + c) / 2, (a - b + c) / 2, c.
 template <class A>
 void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c,
-                      Lanes<A>* out, int step) {
+                      Lanes<A>* out, std::ptrdiff_t step) {
   constexpr A kHalf = A(0.5);
   for (int o = 0; o < kOutputs; ++o) {
     out[0][o] = a[o];

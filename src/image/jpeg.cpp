@@ -35,7 +35,7 @@ bool huffman_coded(std::span<const std::byte> bytes) {
 
 // A Huffman code has at least one bit, and a component at least a block for
 // every 4 x 4 blocks of 8 x 8 pixels (sampling factors end at 4).
-constexpr std::int64_t kMostPixelsOfByte = 8 * 64 * 16;
+constexpr std::int64_t kMostPixelsOfByte = std::int64_t{8} * 64 * 16;
 
 // The bytes of a TIFF header as EXIF has it, in its own byte order. What lies
 // behind the file's end reads as 0.

@@ -213,7 +213,7 @@ Overlaps area_overlaps(int in, int out) {
 void area_of_whole_boxes(const GrayImage& source, Region r, int size,
                          std::uint8_t* into) {
   const int across = r.width / size, by = r.height / size;
-  const std::uint32_t total = static_cast<std::uint32_t>(across * by);
+  const auto total = static_cast<std::uint32_t>(across * by);
   thread_local std::vector<std::uint32_t> columns;
   columns.resize(static_cast<std::size_t>(r.width));
   for (int y = 0; y < size; ++y) {

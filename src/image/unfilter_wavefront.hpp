@@ -25,11 +25,11 @@ inline void transpose(typename L::V* block) {
   for (int g = 0; g < L::kLanes; g += 16) {
     typename L::V* r = block + g;
     for (int round = 0; round < 2; ++round) {
-      for (int i = 0; i < 8; ++i) {
+      for (std::ptrdiff_t i = 0; i < 8; ++i) {
         t[2 * i] = L::unpack_low(r[i], r[i + 8]);
         t[2 * i + 1] = L::unpack_high(r[i], r[i + 8]);
       }
-      for (int i = 0; i < 8; ++i) {
+      for (std::ptrdiff_t i = 0; i < 8; ++i) {
         r[2 * i] = L::unpack_low(t[i], t[i + 8]);
         r[2 * i + 1] = L::unpack_high(t[i], t[i + 8]);
       }

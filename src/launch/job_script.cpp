@@ -55,8 +55,8 @@ std::vector<std::string> slurm_options(const JobRequest& request) {
     options.push_back("--partition=" + request.partition);
   if (!request.points.empty())
     options.push_back("--array=0-" + std::to_string(request.points.size() - 1));
-  options.push_back(request.points.empty() ? "--output=%x-%j.out"
-                                           : "--output=%x-%A_%a.out");
+  options.emplace_back(request.points.empty() ? "--output=%x-%j.out"
+                                              : "--output=%x-%A_%a.out");
   // Append: a requeued job goes on in the same file.
   options.insert(options.end(),
                  {"--requeue", "--open-mode=append",

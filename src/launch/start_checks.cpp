@@ -51,7 +51,7 @@ std::string answer_of(const std::vector<std::string>& command) {
 std::string in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   for (const auto& folder : split(path == nullptr ? "" : path, ':')) {
-    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    std::string file = (folder.empty() ? "." : folder) + "/" + program;
     if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
   }
   return "";

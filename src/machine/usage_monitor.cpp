@@ -114,15 +114,15 @@ Usage UsageSums::usage() const {
   return usage;
 }
 
-UsageMonitor::UsageMonitor(std::string gpu_uuid)
+UsageMonitor::UsageMonitor(const std::string& gpu_uuid)
     : UsageMonitor(gpu_uuid, sampler_of_host(!gpu_uuid.empty()), kEvery) {}
 
 UsageMonitor::UsageMonitor(std::string gpu_uuid, Sampler sampler,
                            std::chrono::milliseconds every)
     : uuid_(std::move(gpu_uuid)), sampler_(std::move(sampler)) {
   assert(sampler_ && every.count() > 0);
-  thread_ =
-      std::jthread([this, every](std::stop_token stop) { run(stop, every); });
+  thread_ = std::jthread(
+      [this, every](const std::stop_token& stop) { run(stop, every); });
 }
 
 void UsageMonitor::run(const std::stop_token& stop,
@@ -142,7 +142,7 @@ void UsageMonitor::run(const std::stop_token& stop,
 
 Usage UsageMonitor::take() {
   const std::lock_guard guard(mutex_);
-  const Usage usage = recent_.usage();
+  Usage usage = recent_.usage();
   recent_ = {};
   return usage;
 }

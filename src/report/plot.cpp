@@ -170,18 +170,19 @@ class Drawing {
   std::string legend(std::size_t c) const {
     const Curve& curve = plot_.curves[c];
     const double x = kLeft + 190 * static_cast<double>(c % kCurvesPerRow);
-    const double y =
-        floor_ + 50 + kRow * static_cast<double>(c / kCurvesPerRow);
+    const std::size_t row = c / kCurvesPerRow;
+    const double y = floor_ + 50 + kRow * static_cast<double>(row);
     return text_element(fixed(x, 0), y, "start", "\u2014 " + curve.name,
                         " fill=\"" + curve.color + "\"");
   }
 
   const Plot& plot_;
   Extent extent_;
-  const double legend_rows_ = static_cast<double>(
-      (plot_.curves.size() + kCurvesPerRow - 1) / kCurvesPerRow);
-  const double height_ = 240 + kRow * legend_rows_;
-  const double floor_ = height_ - kBottom - kRow * legend_rows_;
+  const std::size_t legend_rows_ =
+      (plot_.curves.size() + kCurvesPerRow - 1) / kCurvesPerRow;
+  const double legend_height_ = kRow * static_cast<double>(legend_rows_);
+  const double height_ = 240 + legend_height_;
+  const double floor_ = height_ - kBottom - legend_height_;
 };
 
 }  // namespace

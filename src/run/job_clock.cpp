@@ -48,7 +48,8 @@ JobClock::JobClock(const LaunchConfig& config)
   }
   const BatchJob job = batch_job(process_environment());
   if (job.kind == BatchJob::Kind::kNone) return;
-  thread_ = std::jthread([this, job](std::stop_token stop) { ask(stop, job); });
+  thread_ = std::jthread(
+      [this, job](const std::stop_token& stop) { ask(stop, job); });
 }
 
 void JobClock::ask(const std::stop_token& stop, const BatchJob& job) {

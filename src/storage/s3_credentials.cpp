@@ -82,8 +82,7 @@ std::string credentials_searched(const S3Options& options,
 std::string find_region(const S3Options& options, const Environment& env) {
   if (!options.region.empty()) return options.region;
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
-    if (const std::string region = text_of(env, name); !region.empty())
-      return region;
+    if (std::string region = text_of(env, name); !region.empty()) return region;
   const std::string profile = profile_name(options, env);
   const std::string region = ini_value(
       aws_file(env, "AWS_CONFIG_FILE", "config"),

@@ -185,7 +185,7 @@ class S3Store final : public Store {
     for (int attempt = 1;; ++attempt) {
       HttpRequest wanted = request(where, query, range, max_bytes);
       wanted.stop = stop;
-      const HttpResponse response = world_.exchange(wanted, body);
+      HttpResponse response = world_.exchange(wanted, body);
       // It would be as long the next time.
       const bool came = response.status != 0 && response.status < 300;
       if (response.too_long || (came && body.size() > max_bytes))

@@ -77,7 +77,7 @@ class Watchdog::Thread {
     start_parts(timeouts_of(options.timeout_s));
     // Heartbeats begin on all ranks before anyone looks at them.
     comm.barrier();
-    thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
   ~Thread() { thread_ = {}; }
   Thread(const Thread&) = delete;
@@ -178,7 +178,8 @@ class Watchdog::Thread {
   std::jthread thread_;
 };
 
-Watchdog::Watchdog(Communicator& comm, Profiler& profiler, Options options)
+Watchdog::Watchdog(Communicator& comm, Profiler& profiler,
+                   const Options& options)
     : profiler_(profiler) {
   if (comm.size() == 1) return;
   thread_ = std::make_unique<Thread>(comm, options);

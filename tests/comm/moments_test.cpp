@@ -26,7 +26,8 @@ double deviations_of(const std::vector<double>& values) {
 
 }  // namespace
 
-TEST_CASE("moments of ranks with unequal counts are those of all their pixels") {
+TEST_CASE(
+    "moments of ranks with unequal counts are those of all their pixels") {
   // Far from zero, where a difference of large sums would lose digits.
   const std::vector<std::vector<double>> of_rank = {
       {1e6 + 1}, {1e6 - 2, 1e6 + 5, 1e6 + 6}, {1e6 + 9, 1e6 - 7}};

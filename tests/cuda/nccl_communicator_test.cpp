@@ -188,7 +188,7 @@ TEST_CASE("a kernel that never ends is a hung GPU, and its rank says so") {
         said = verdict(slots);
       });
     GpuRank::Values result;
-    const std::string end = outcome([&] { step(gpu, 1, result); });
+    std::string end = outcome([&] { step(gpu, 1, result); });
     if (watch.joinable()) watch.join();
     world.barrier();  // the slots are looked at until here
     gate.open();
@@ -224,7 +224,7 @@ TEST_CASE("an all-reduce that never ends is the network, on every rank") {
         said = verdict(slots);
       });
     GpuRank::Values result;
-    const std::string end = outcome([&] { step(gpu, 1, result); });
+    std::string end = outcome([&] { step(gpu, 1, result); });
     if (watch.joinable()) watch.join();
     world.barrier();
     cudaStreamSynchronize(gpu.compute());
@@ -322,7 +322,7 @@ TEST_CASE("an error of the GPU ends the wait for it") {
     GpuRank gpu(world, kCount);
     world.barrier();
     GpuRank::Values result;
-    const std::string end = outcome([&] {
+    std::string end = outcome([&] {
       if (world.rank() == 0)
         launch(gpu.compute(),
                [] { fake_cuda::break_device(cudaErrorIllegalAddress); });
@@ -344,7 +344,7 @@ TEST_CASE("an exception passes a communicator whose GPU hangs") {
   static Gate gate;  // the kernel may still leave it after the test
   const auto results = rank_results(2, [&](Communicator& world) {
     cudaStream_t compute = nullptr;
-    const std::string end = outcome([&] {
+    std::string end = outcome([&] {
       GpuRank gpu(world, kCount);
       compute = gpu.compute();
       cudaLaunchHostFunc(compute, &Gate::kernel, &gate);

@@ -49,8 +49,8 @@ struct Set {
     manifest.images.push_back(name(static_cast<int>(row)));
     manifest.rows.emplace(manifest.images.back(), row);
     manifest.patients.push_back(patient);
-    manifest.sexes.push_back("F");
-    manifest.views.push_back("PA");
+    manifest.sexes.emplace_back("F");
+    manifest.views.emplace_back("PA");
     manifest.ages.push_back(20);
     manifest.labels.insert(manifest.labels.end(), labels.begin(), labels.end());
   }
@@ -61,9 +61,8 @@ struct Set {
   }
   Audit look() {
     std::size_t done = 0;
-    const Audit found =
-        audit(config, manifest, splits, stores, 2,
-              [&](std::size_t now, std::size_t) { done = now; });
+    Audit found = audit(config, manifest, splits, stores, 2,
+                        [&](std::size_t now, std::size_t) { done = now; });
     CHECK(done + found.missing.size() == 4);
     return found;
   }

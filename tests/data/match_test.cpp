@@ -49,7 +49,7 @@ std::string refusal(const Table& table, const std::string& source) {
 }
 
 std::string tar_of(const ScratchFolder& folder, const std::string& members) {
-  const std::string path = (folder / "x.tar").string();
+  std::string path = (folder / "x.tar").string();
   REQUIRE(std::system(("cd '" + (folder / "in").string() + "' && tar cf '" +
                        path + "' " + members)
                           .c_str()) == 0);

@@ -70,7 +70,7 @@ TEST_CASE("causes of a slow rank, and one alarm until it recovers") {
   CHECK(cause({0.0009, 0, 1, 0}).empty());
 
   StragglerWatch watch({});
-  const auto alarms_after = [&](std::vector<double> ratios) {
+  const auto alarms_after = [&](const std::vector<double>& ratios) {
     std::size_t alarms = 0;
     for (const double ratio : ratios)
       alarms += watch.add({{0.1}, {0.1 * ratio}}).size();

@@ -15,7 +15,7 @@ namespace chexnet {
 
 // What is kept of a picture: 264 bytes, so 30 MB for ChestX-ray14.
 struct PictureSketch {
-  static constexpr int kSide = 16;
+  static constexpr std::size_t kSide = 16;
   std::uint64_t hash = 0;  // signs of its 64 lowest frequencies
   std::array<std::uint8_t, kSide* kSide> tiny =
       {};  // the picture at 16 x 16 pixels

@@ -59,7 +59,7 @@ class PipelineSampler final : public Sampler {
  public:
   // ConfigError when there are fewer shards than ranks (new). The order has no
   // batches: of `part` they only say where the rank begins.
-  PipelineSampler(Shards shards, PipelineOptions options,
+  PipelineSampler(const Shards& shards, PipelineOptions options,
                   const StreamPart& part);
   Sample at(std::uint64_t ticket) const override;
   void discarded(std::uint64_t ticket,

@@ -66,7 +66,7 @@ class UsageMonitor {
  public:
   using Sampler = std::function<UsageSample()>;  // called by the thread alone
   // `gpu_uuid` empty: the host alone.
-  explicit UsageMonitor(std::string gpu_uuid);
+  explicit UsageMonitor(const std::string& gpu_uuid);
   // Looks by `sampler`, with pauses of `every`.
   UsageMonitor(std::string gpu_uuid, Sampler sampler,
                std::chrono::milliseconds every);

@@ -29,7 +29,7 @@ class Watchdog {
     std::string gpu;  // of this rank
   };
   // Collective. `profiler` must outlive it.
-  Watchdog(Communicator& comm, Profiler& profiler, Options options);
+  Watchdog(Communicator& comm, Profiler& profiler, const Options& options);
   // Says that this rank ended in order (also while an exception passes: its
   // message explains).
   ~Watchdog();

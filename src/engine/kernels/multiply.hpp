@@ -73,6 +73,7 @@ MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
 }
 
 // What the registers can do at most, for comparison.
+// NOLINTBEGIN(modernize-loop-convert): the compiler unrolls loops that count.
 template <class A, bool Pair>
 double fma_loop(int rounds) {
   constexpr int kSums = kTileRows * kTileVectors;
@@ -91,6 +92,7 @@ double fma_loop(int rounds) {
   for (int i = 0; i < kSums; ++i) asm volatile("" : : "v"(sums[i]));
   return 2.0 * kSums * kLanes<A> * (Pair ? 2 : 1) * rounds;
 }
+// NOLINTEND(modernize-loop-convert)
 
 // Any `rows` <= 14.
 template <class A, bool Pair, int Step = kBlock>

@@ -46,8 +46,8 @@ struct Winograd {
         Vec<A> d[16];
 #pragma GCC unroll 16
         for (int e = 0; e < 16; ++e)
-          d[e] = get_by_channels(image,
-                                 corner + (e / 4) * shape.pitch() + e % 4, c);
+          d[e] = get_by_channels(
+              image, corner + std::int64_t{e / 4} * shape.pitch() + e % 4, c);
 #pragma GCC unroll 4
         for (int e = 0; e < 4; ++e)
           transform(d[e], d[4 + e], d[8 + e], d[12 + e]);

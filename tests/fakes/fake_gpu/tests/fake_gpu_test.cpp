@@ -55,22 +55,22 @@ std::vector<at::Tensor> small_net(const Inputs& inputs, at::Device device) {
   };
   const at::Tensor x = draw({4, 16, 12, 12}), w = draw({32, 16, 3, 3});
   const at::Tensor gain = draw({32}), shift = draw({32});
-  const at::Tensor y = at::convolution(x, w, {}, {1, 1}, {1, 1}, {1, 1}, false,
-                                       {0, 0}, 1);
+  const at::Tensor y =
+      at::convolution(x, w, {}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1);
   const at::Tensor mean = at::zeros({32}, gain.options());
   const at::Tensor var = at::zeros_like(mean);
-  const auto [z, batch_mean, deviation] = at::native_batch_norm(
-      y, gain, shift, mean, var, true, 1.0, 1e-5);
+  const auto [z, batch_mean, deviation] =
+      at::native_batch_norm(y, gain, shift, mean, var, true, 1.0, 1e-5);
   const auto [pooled, places] =
       at::max_pool2d_with_indices(z.relu(), {3, 3}, {2, 2}, {1, 1});
   const at::Tensor joined = at::cat({z.narrow(1, 0, 4), z.narrow(1, 8, 8)}, 1);
   const at::Tensor dz = at::threshold_backward(at::ones_like(z), z, 0);
-  const auto [dy, dgain, dshift] = at::native_batch_norm_backward(
-      dz, y, gain, mean, var, batch_mean, deviation, true, 1e-5,
-      {true, true, true});
-  const auto [dx, dw, none] = at::convolution_backward(
-      dy, x, w, c10::nullopt, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1,
-      {true, true, false});
+  const auto [dy, dgain, dshift] =
+      at::native_batch_norm_backward(dz, y, gain, mean, var, batch_mean,
+                                     deviation, true, 1e-5, {true, true, true});
+  const auto [dx, dw, none] =
+      at::convolution_backward(dy, x, w, c10::nullopt, {1, 1}, {1, 1}, {1, 1},
+                               false, {0, 0}, 1, {true, true, false});
   at::Tensor value = w.clone();
   at::Tensor first = at::zeros_like(w), second = at::zeros_like(w);
   const at::Tensor steps = at::full({}, 1.0, w.options().dtype(at::kFloat));
@@ -78,11 +78,26 @@ std::vector<at::Tensor> small_net(const Inputs& inputs, at::Device device) {
                    0.999, 0.01, 1e-8, false, false);
   std::vector<at::Tensor> copies = {at::empty_like(dw)};
   at::_foreach_copy_(copies, {dw});
-  return {y,  mean, var,   pooled, places, joined,   dgain, dshift, dx,
-          dw, z,    value, first,  second, copies[0],
-          at::linalg_vector_norm(dw), (z.sum() * 2).unsqueeze(0),
+  return {y,
+          mean,
+          var,
+          pooled,
+          places,
+          joined,
+          dgain,
+          dshift,
+          dx,
+          dw,
+          z,
+          value,
+          first,
+          second,
+          copies[0],
+          at::linalg_vector_norm(dw),
+          (z.sum() * 2).unsqueeze(0),
           joined.narrow(1, 1, 5).contiguous(inputs.format),
-          at::isnan(dgain).logical_not(), gain.to(at::kDouble)};
+          at::isnan(dgain).logical_not(),
+          gain.to(at::kDouble)};
 }
 
 TEST_CASE("the fake GPU computes what the CPU computes, to the last bit") {
@@ -110,8 +125,7 @@ TEST_CASE("tensors change shape, memory and type") {
   CHECK(at::equal(other.cpu(), at::arange(2, 6).view({2, 2})));
   CHECK(at::equal(other.t().cpu(), other.cpu().t()));
   CHECK(at::equal(other.to(at::kHalf).cpu(), other.cpu().to(at::kHalf)));
-  CHECK_THROWS_WITH(other + at::ones({2, 2}),
-                    Catch::Contains("same device"));
+  CHECK_THROWS_WITH(other + at::ones({2, 2}), Catch::Contains("same device"));
 }
 
 TEST_CASE("what nobody wrote is not a number") {
@@ -205,10 +219,9 @@ TEST_CASE("the host writes under a copy", "[.]") {
 
 TEST_CASE("more than the device's memory is an error of its own") {
   gpu();
-  CHECK_THROWS_AS(
-      at::empty({static_cast<std::int64_t>(memory_bytes())},
-                at::TensorOptions().device(gpu())),
-      c10::OutOfMemoryError);
+  CHECK_THROWS_AS(at::empty({static_cast<std::int64_t>(memory_bytes())},
+                            at::TensorOptions().device(gpu())),
+                  c10::OutOfMemoryError);
 }
 
 }  // namespace

@@ -57,9 +57,12 @@ Memory& memory() {
   return *memory;
 }
 
+std::size_t index_of(const c10::Stream& stream) {
+  return static_cast<unsigned char>(stream.device_index());
+}
+
 Heap& present_heap_locked() {
-  return memory().heaps.at(
-      static_cast<std::size_t>(current_stream().device_index()));
+  return memory().heaps.at(index_of(current_stream()));
 }
 
 void collect_locked(Memory& m) {
@@ -79,7 +82,7 @@ void collect_locked(Memory& m) {
 
 std::unique_ptr<Block> take(std::size_t bytes) {
   const c10::Stream stream = current_stream();
-  const auto device = static_cast<std::size_t>(stream.device_index());
+  const auto device = index_of(stream);
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   collect_locked(m);
@@ -106,8 +109,7 @@ void give_back(void* context) {
   std::unique_ptr<Block> block(static_cast<Block*>(context));
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
-  m.heaps.at(static_cast<std::size_t>(block->stream.device_index())).in_use -=
-      block->bytes;
+  m.heaps.at(index_of(block->stream)).in_use -= block->bytes;
   if (block->other_streams.empty()) {
     m.free[{block->stream, block->bytes}].push_back(std::move(block));
     return;
@@ -147,15 +149,64 @@ struct DeviceAllocator final : c10::Allocator {
   }
 };
 
-void free_pinned(void* memory) { cudaFreeHost(memory); }
+// Pinned memory is kept for reuse too, as freeing it would wait for the device.
+// A piece waits until the copies that use it are done.
+struct PinnedPiece {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  std::map<cudaStream_t, cudaEvent_t> copies;  // the last of each stream
+};
+struct PinnedMemory {
+  std::mutex mutex;  // guards what follows
+  std::map<const void*, PinnedPiece> used;
+  std::vector<PinnedPiece> free;
+};
+PinnedMemory& pinned() {
+  static auto* const pinned = new PinnedMemory;
+  return *pinned;
+}
+
+bool is_idle(PinnedPiece& piece) {
+  for (const auto& [stream, copy] : piece.copies)
+    if (cudaEventQuery(copy) != cudaSuccess) {
+      cudaGetLastError();  // "not ready" is no error here
+      return false;
+    }
+  for (const auto& [stream, copy] : piece.copies) cudaEventDestroy(copy);
+  piece.copies.clear();
+  return true;
+}
+
+void free_pinned(void* memory) {
+  const std::lock_guard lock(pinned().mutex);
+  pinned().free.push_back(std::move(pinned().used.extract(memory).mapped()));
+}
+
+void* take_pinned(std::size_t bytes) {
+  const std::lock_guard lock(pinned().mutex);
+  PinnedPiece piece{nullptr, bytes, {}};
+  auto& free = pinned().free;
+  const auto fitting = std::ranges::find_if(free, [&](PinnedPiece& other) {
+    return other.bytes == bytes && is_idle(other);
+  });
+  if (fitting != free.end()) {
+    piece = std::move(*fitting);
+    free.erase(fitting);
+  } else {
+    check(cudaHostAlloc(&piece.memory, bytes, cudaHostAllocDefault));
+  }
+  void* memory = piece.memory;
+  pinned().used.emplace(memory, std::move(piece));
+  return memory;
+}
 
 struct PinnedAllocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    if (bytes > 0) cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
-    return {memory, memory, free_pinned, c10::Device(c10::kCPU)};
+    void* memory = bytes > 0 ? take_pinned(bytes) : nullptr;
+    return {memory, memory, memory != nullptr ? free_pinned : nullptr,
+            c10::Device(c10::kCPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return free_pinned; }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     std::memcpy(to, from, bytes);
   }
@@ -177,6 +228,20 @@ bool is_pinned(const void* address) {
   cudaPointerAttributes attributes{};
   cudaPointerGetAttributes(&attributes, address);
   return attributes.type == cudaMemoryTypeHost;
+}
+
+void copied_now(const void* address) {
+  const std::lock_guard lock(pinned().mutex);
+  auto piece = pinned().used.upper_bound(address);
+  if (piece == pinned().used.begin()) return;
+  --piece;
+  const auto* begin = static_cast<const std::byte*>(piece->first);
+  if (address >= begin + piece->second.bytes) return;
+  cudaStream_t stream = handle_of(current_stream());
+  cudaEvent_t& copy = piece->second.copies[stream];
+  if (copy == nullptr)
+    check(cudaEventCreateWithFlags(&copy, cudaEventDisableTiming));
+  check(cudaEventRecord(copy, stream));
 }
 
 void used_on(const c10::DataPtr& data, const c10::Stream& stream) {

@@ -16,6 +16,9 @@ namespace fake_gpu {
 c10::Allocator* device_allocator();
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* address);
+// A copy from or to this pinned memory has just been launched on the current
+// stream: the memory is not reused before it is done.
+void copied_now(const void* address);
 
 // The memory is not reused before what `stream` has to do now is done.
 void used_on(const c10::DataPtr& data, const c10::Stream& stream);

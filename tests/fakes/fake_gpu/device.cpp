@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_cudart/stream.hpp"
@@ -24,10 +26,6 @@ namespace fake_gpu {
 namespace {
 
 constexpr auto kKind = c10::DeviceType::PrivateUse1;
-
-void check(cudaError_t error) {
-  TORCH_CHECK(error == cudaSuccess, "fake GPU: ", cudaGetErrorString(error));
-}
 
 // The first thing that a kernel threw.
 struct Failure {
@@ -80,6 +78,16 @@ cudaStream_t from_pool(int device, int priority) {
     return stream;
   }
   return streams[pool().next++ % kPoolSize];
+}
+
+// Planted faults: FAKE_GPU_HANG_AT=n, the n-th launch never ends;
+// FAKE_GPU_READ_AT=n, at the n-th launch the host reads what the kernel is
+// given. Of every device, or of FAKE_GPU_FAULTY alone.
+std::int64_t planted(const char* name) {
+  const char* number = std::getenv(name);
+  const char* device = std::getenv("FAKE_GPU_FAULTY");
+  const bool here = device == nullptr || std::atoi(device) == present_device();
+  return number != nullptr && here ? std::atoll(number) : -1;
 }
 
 // A kernel is computed as LibTorch computes on a CPU with one thread.
@@ -227,6 +235,10 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 }  // namespace
 
+void check(cudaError_t error) {
+  TORCH_CHECK(error == cudaSuccess, "fake GPU: ", cudaGetErrorString(error));
+}
+
 c10::Stream stream_of(c10::DeviceIndex device, cudaStream_t handle) {
   return c10::Stream(c10::Stream::UNSAFE, c10::Device(kKind, device),
                      std::bit_cast<c10::StreamId>(handle));
@@ -244,7 +256,11 @@ void launch(const std::string& what,
             const std::vector<RaceDetector::Range>& ranges,
             std::function<void()> kernel) {
   throw_if_failed();
-  ++launches;
+  const std::int64_t number = launches++;
+  if (number == planted("FAKE_GPU_READ_AT") && !ranges.empty())
+    (void)*static_cast<const volatile char*>(ranges.front().begin);
+  if (number == planted("FAKE_GPU_HANG_AT"))
+    kernel = [] { std::this_thread::sleep_for(std::chrono::hours(1)); };
   cudaStream_t stream = fake_cuda::real_stream(handle_of(current_stream()));
   fake_cuda::uses(stream, what, ranges);
   fake_cuda::enqueue(stream, [what, kernel = std::move(kernel)] {

@@ -17,6 +17,9 @@ namespace fake_gpu {
 using fake_cuda::RaceDetector;
 using fake_cuda::Use;
 
+// A CUDA error as LibTorch's.
+void check(cudaError_t error);
+
 // A stream's handle is its id; id 0 is the default stream.
 c10::Stream stream_of(c10::DeviceIndex device, cudaStream_t handle);
 cudaStream_t handle_of(const c10::Stream& stream);

@@ -5,27 +5,27 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 #include "chexnet/comm/cuda_library.hpp"
-#include "cuda/check_cuda.hpp"
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_gpu/allocator.hpp"
+#include "fakes/fake_gpu/communication.hpp"
 #include "fakes/fake_gpu/device.hpp"
 #include "fakes/fake_gpu/memory.hpp"
 
 namespace fake_gpu {
 namespace {
 
-using chexnet::check_cuda;
-
 class PinnedMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t) override {
     void* memory = nullptr;
-    check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
     return memory;
   }
   void do_deallocate(void* memory, std::size_t, std::size_t) override {
-    cudaFreeHost(memory);
+    // Freeing waits for the GPU: not where an error is on its way.
+    if (std::uncaught_exceptions() == 0) cudaFreeHost(memory);
   }
   bool do_is_equal(const memory_resource& other) const noexcept override {
     return this == &other;
@@ -43,28 +43,28 @@ class Library final : public chexnet::CudaLibrary {
   chexnet::GpuProblem problem() const override { return {}; }
   int device_count() const override {
     int count = 0;
-    check_cuda(cudaGetDeviceCount(&count));
+    check(cudaGetDeviceCount(&count));
     return count;
   }
   chexnet::GpuInfo info(int device) const override {
     cudaDeviceProp properties{};
-    check_cuda(cudaGetDeviceProperties(&properties, device));
+    check(cudaGetDeviceProperties(&properties, device));
     return {properties.name, "GPU-fake-" + std::to_string(device),
             properties.major, properties.minor, memory_bytes()};
   }
-  void select(int device) override { check_cuda(cudaSetDevice(device)); }
+  void select(int device) override { check(cudaSetDevice(device)); }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   void mark_ranges(chexnet::Profiler&) override {}
-  void synchronize() override { check_cuda(cudaDeviceSynchronize()); }
+  void synchronize() override { check(cudaDeviceSynchronize()); }
   std::size_t free_bytes() const override { return fake_gpu::free_bytes(); }
   std::size_t peak_bytes() const override { return fake_gpu::peak_bytes(); }
   void restart_peak() override { fake_gpu::restart_peak(); }
-  std::string versions() const override {
-    return "no driver, memory of the host";
-  }
+  std::string versions() const override { return "a GPU that is made up"; }
   std::unique_ptr<chexnet::Communicator> make_nccl(
-      std::unique_ptr<chexnet::Communicator> host, int, double) override {
-    return host;
+      std::unique_ptr<chexnet::Communicator> host, int device,
+      double timeout_s) override {
+    return chexnet::make_nccl_communicator(std::move(host), device, timeout_s,
+                                           device_functions());
   }
 
  private:

@@ -105,6 +105,7 @@ void copy_to_device(const at::Tensor& from, const at::Tensor& to,
          [target, view, hash = hash_of(from)] {
            copy_pinned(target, view, hash);
          });
+  copied_now(view.data);
   if (!non_blocking && !fake_cuda::forgets_host_wait())
     wait_for_current_stream();
 }
@@ -117,6 +118,7 @@ void copy_to_host(const at::Tensor& from, const at::Tensor& to,
   if (pinned) ranges.push_back(target.range(Use::kWrite));
   launch("a copy to the host", ranges,
          [source, target] { target.for_kernel().copy_(source.for_kernel()); });
+  if (pinned) copied_now(target.data);
   if (!pinned || !non_blocking) wait_for_current_stream();
 }
 

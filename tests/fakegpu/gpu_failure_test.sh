@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# A kernel that never ends, an all-reduce that never ends and a rank that is gone are three different diagnoses; no process stays.
+source tests/fakegpu/lib.sh
+T=6
+quick=("${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=100000 --set launch.bucket_mb=8 --set launch.timeout_s=$T)
+no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }
+fails() {  # fails NAME CODE TEXT [VARIABLE=VALUE...]: a run of 4 ranks ends with CODE and says TEXT
+  local name=$1 code=$2 text=$3 rc=0; shift 3
+  env "$@" mpirun --map-by socket --oversubscribe "${root[@]}" -np 4 "$program" train "$small" "${quick[@]}" --out "$scratch/$name" >"$scratch/log" 2>&1 || rc=$?
+  check "$name: exit $rc" [ $rc = "$code" ]
+  check "$name: $text" grep -qE -- "$text" "$scratch/log"
+  check "$name: no process is left" no_process "$scratch/$name"
+  [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
+}
+fails kernel 7 "Rank 2 on .* the GPU has been computing step .* and does not finish, while others wait for its gradients" FAKE_GPU_FAULTY=2 FAKE_GPU_HANG_AT=30000
+fails collective 7 "waited .* for gradients of other ranks.*the network between them does not pass data" FAKE_NCCL_FAULTS=rank=1,never_completes_at=12
+fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=12
+
+run=$scratch/lost
+mpi 4 train "$small" "${quick[@]}" --out "$run" >"$scratch/log" 2>&1 & job=$!
+for _ in $(seq 1200); do grep -q '"step":3,' "$run/metrics.jsonl" 2>/dev/null && break; sleep 0.05; done
+pkill -9 -f -n -- "chexnet-train-fake train .*--out $run"
+wait $job; rc=$?
+check "a rank that is gone ends the run (exit $rc)" [ $rc -ne 0 ]
+check "no process is left" no_process "$run"
+finish

@@ -1,0 +1,10 @@
+// What the real communicator asks of the fake GPU's kernels.
+#pragma once
+
+#include "cuda/nccl_communicator.hpp"
+
+namespace fake_gpu {
+
+chexnet::DeviceFunctions device_functions();
+
+}  // namespace fake_gpu

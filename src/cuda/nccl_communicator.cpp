@@ -134,7 +134,8 @@ void NcclCommunicator::leave() {
            ncclCommFinalize(comm) == ncclSuccess &&
            ncclCommDestroy(comm) == ncclSuccess;
   });
-  if (!left) stream_.release();  // the thread still looks at it
+  if (!left)  // the thread still looks at it
+    static_cast<void>(stream_.release());
   if (left && staging_ != nullptr) gpu_.release(staging_);
 }
 

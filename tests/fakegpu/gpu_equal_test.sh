@@ -29,4 +29,5 @@ check "the communicator is NCCL's" grep -q "NCCL .* for gradients" "$scratch/log
 train 2 fake-wire "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1 --set launch.gradient_compression=bf16
 train 2 fake-exact "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1
 check "gradients over bf16 are near the exact ones" python3 tests/compare_runs.py "$scratch/fake-exact" "$scratch/fake-wire" 1e-6 3e-3
+program=$CHEXNET_BUILD/chexnet-train refused 2 "'launch.device' = 'fake' is not known" train "$small" "${fake[@]}"
 finish

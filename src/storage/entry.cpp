@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/user_cache.hpp"
 #include "chexnet/storage/index_text.hpp"
 #include "chexnet/storage/tar.hpp"
 #include "chexnet/storage/tfrecord.hpp"
@@ -31,31 +31,9 @@ std::string index_path(const std::string& container) {
   return container + ".index";
 }
 
-// The user's own folder for what can be made again; empty where no variable
-// names one.
-fs::path user_cache() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return cache;
-  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache";
-  return {};
-}
-
-fs::path index_folder() {
-  if (!user_cache().empty()) return user_cache() / "chexnet-train" / "index";
-  return fs::temp_directory_path() /
-         ("chexnet-index-" + std::to_string(::geteuid()));
-}
-
-void make_index_folder() {
-  if (user_cache().empty())
-    make_private_folder(index_folder());  // among folders of others
-  else
-    fs::create_directories(index_folder());
-}
-
 fs::path cached_index_path(const std::string& container) {
-  return index_folder() / (sha256_hex(container).substr(0, 32) + ".index");
+  return user_cache_folder("index") /
+         (sha256_hex(container).substr(0, 32) + ".index");
 }
 
 class Descriptor {
@@ -172,7 +150,7 @@ bool write_beside(const StoredFile& file, const std::string& text) {
 void write_index(const StoredFile& file, const std::string& text) {
   if (write_beside(file, text)) return;
   try {
-    make_index_folder();
+    make_user_cache_folder("index");
     write_atomically(cached_index_path(file.path), text, 0600);
   } catch (const std::exception& e) {
     log_warning("the index of " + file.path +

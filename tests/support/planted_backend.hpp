@@ -1,0 +1,85 @@
+// ATen's back end with one fault on purpose, as a GPU's library might have it.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chexnet/model/backend.hpp"
+
+namespace chexnet {
+
+// Nothing named: no fault.
+struct PlantedFault {
+  std::string scaled_weight{};    // forward and backward see `factor` times it
+  std::string scaled_gradient{};  // `factor` times what is right
+  double factor = 1;
+};
+
+class PlantedBackend final : public Backend {
+ public:
+  PlantedBackend(std::unique_ptr<Backend> inner, Parameters& parameters,
+                 PlantedFault fault)
+      : inner_(std::move(inner)),
+        parameters_(parameters),
+        fault_(std::move(fault)) {}
+
+  at::Tensor forward(const at::Tensor& images, Mode mode,
+                     const MicroBatch& micro_batch) override {
+    if (mode == Mode::kTraining && !fault_.scaled_weight.empty()) {
+      at::Tensor weight =
+          parameters_.compute(parameters_.id_of(fault_.scaled_weight));
+      right_ = weight.clone();
+      weight.mul_(fault_.factor);
+    }
+    return inner_->forward(images, mode, micro_batch);
+  }
+  void backward(const at::Tensor& dlogits,
+                const MicroBatch& micro_batch) override {
+    inner_->backward(dlogits, micro_batch);
+    if (right_.defined())
+      parameters_.compute(parameters_.id_of(fault_.scaled_weight))
+          .copy_(std::exchange(right_, {}));
+    for (const auto& p : parameters_.list())
+      if (p.name == fault_.scaled_gradient)
+        parameters_.flat_gradients_and_statistics()
+            .narrow(0, p.begin, p.end - p.begin)
+            .mul_(fault_.factor);
+  }
+  std::optional<std::size_t> planned_bytes(std::int64_t batch,
+                                           std::int64_t size) override {
+    return inner_->planned_bytes(batch, size);
+  }
+  std::string description(std::int64_t, std::int64_t) override {
+    return "faulty on purpose";
+  }
+  bool depends_on_threads() const override {
+    return inner_->depends_on_threads();
+  }
+  void attach(const Attachments& attachments) override {
+    inner_->attach(attachments);
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  Parameters& parameters_;
+  PlantedFault fault_;
+  at::Tensor right_;  // the weight while it is scaled
+};
+
+// The only back end of a network: the last of the default ones, with `fault`.
+inline std::vector<BackendEntry> planted(const PlantedFault& fault) {
+  const BackendEntry aten = default_backends().back();
+  return {{[](const BackendContext&, std::int64_t, std::int64_t) {
+             return std::string();
+           },
+           [aten, fault](const BackendContext& context) {
+             return std::make_unique<PlantedBackend>(aten.make(context),
+                                                     context.parameters, fault);
+           }}};
+}
+
+}  // namespace chexnet

@@ -7,6 +7,7 @@
 //   ranks          each one's cores and GPU, on all hosts
 //   hosts          GPUs, limits, disks: one rank of each host looks
 //   clock, pace    differences between hosts, and between ranks at equal work
+//   self-test      a step on each GPU against the CPU engine
 //   links          MPI, all-reduce, NCCL's transports
 //
 // Where ranks cannot be started the rest is still looked at, by this process
@@ -42,6 +43,7 @@
 #include "chexnet/train/gradient_communicator.hpp"
 #include "health_table.hpp"
 #include "link_rows.hpp"
+#include "self_test_rows.hpp"
 #include "start_rows.hpp"
 
 namespace chexnet {
@@ -232,6 +234,7 @@ int run(const Options& options, Invocation& invocation) {
   add({check_clock_skew(clock_skew(*comm),
                         static_cast<int>(hosts.names.size()))});
   add({check_pace(paces(*comm, device))});
+  add(of_self_test(*comm, device));
   add(of_links(*comm, device));
   add(of_nccl(*comm, device, nccl_log.string()));
   std::error_code error;

@@ -1,0 +1,32 @@
+// The self-test at the first run on a GPU: once for each GPU model, driver and
+// build, for each user.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/self_test.hpp"
+
+namespace chexnet {
+
+// A rank's device as it is told from others.
+struct Contact {
+  at::Device where = at::kCPU;
+  std::string place;  // for people: model, UUID and host
+  // All that its results depend on: model, driver, libraries and this program.
+  std::string identity;
+};
+Contact contact_of(const Device& device);  // device.cuda is not null
+
+// Collective, before training. Where any rank's device has not passed for this
+// user: the self-test on all ranks. DeviceError on every rank when any device
+// disagrees; the text of that one names device, layer and difference.
+void check_first_contact(
+    const SelfTestSubject& subject, const Contact& contact, Communicator& comm,
+    const std::vector<BackendEntry>& backends = default_backends());
+
+}  // namespace chexnet

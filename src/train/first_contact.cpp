@@ -1,0 +1,75 @@
+// What has passed is remembered by all that a result depends on. So another
+// driver, another GPU or a new build is tested anew, and an unchanged one costs
+// two checksums of files.
+#include "chexnet/train/first_contact.hpp"
+
+#include <dlfcn.h>
+#include <torch/headeronly/version.h>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/run/remembered_check.hpp"
+
+namespace chexnet {
+namespace {
+
+std::string file_of(const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 ? info.dli_fname : "";
+}
+
+// The program, and the library behind `cuda`: by the address of what its
+// virtual functions are found by.
+std::string build_identity(const CudaLibrary& cuda) {
+  const void* of_library = *reinterpret_cast<const void* const*>(&cuda);
+  return sha256_file("/proc/self/exe") + " " + sha256_file(file_of(of_library));
+}
+
+std::string subject_text(const SelfTestSubject& subject, const Contact& contact,
+                         int ranks) {
+  return contact.identity + "\n" + subject.arch + " " +
+         choice_name(subject.precision) + "\nall-reduce of " +
+         (ranks > 1 ? "several ranks" : "one rank") + ", " +
+         choice_name(subject.compression);
+}
+
+}  // namespace
+
+Contact contact_of(const Device& device) {
+  const GpuInfo& gpu = device.gpu;
+  return {device.where, gpu.name + " " + gpu.uuid + " of " + host_name(),
+          gpu.name + " sm_" + std::to_string(gpu.major) +
+              std::to_string(gpu.minor) + "\n" + device.cuda->versions() +
+              "\ntorch " TORCH_VERSION "\nbuild " +
+              build_identity(*device.cuda)};
+}
+
+void check_first_contact(const SelfTestSubject& subject, const Contact& contact,
+                         Communicator& comm,
+                         const std::vector<BackendEntry>& backends) {
+  const RememberedCheck check("self-test",
+                              subject_text(subject, contact, comm.size()));
+  if (!any_rank(comm, !check.passed())) return;
+  if (comm.rank() == 0)
+    log_info("[self-test] first run on " + contact.place +
+             " with this driver and build: one step against the CPU engine");
+  const SelfTestResult result =
+      self_test(subject, contact.where, comm, backends);
+  const std::string problem = result.problem();
+  if (any_rank(comm, !problem.empty()))
+    throw DeviceError(
+        "[self-test] " +
+        (problem.empty()
+             ? std::string("the device of another rank computes wrongly; see "
+                           "its message")
+             : contact.place + " computes wrongly. " + subject.arch + ", " +
+                   problem) +
+        ". Hint: chexnet-train doctor shows all layers; another driver or "
+        "variant (scripts/setup --cuda), or launch.device=cpu");
+  check.remember(result.summary());
+  if (comm.rank() == 0) log_info("[self-test] passed: " + result.summary());
+}
+
+}  // namespace chexnet

@@ -1,0 +1,122 @@
+#include "chexnet/train/self_test.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cstdlib>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/train/first_contact.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+#include "support/planted_backend.hpp"
+#include "support/thread_world.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+const SelfTestSubject kSubject{.arch = "densenet121",
+                               .precision = Precision::kBf16};
+
+// Adds to one element of the second gradient buffer that travels.
+class WrongSum final : public Communicator {
+ public:
+  explicit WrongSum(Communicator& inner) : inner_(inner) {}
+  const World& world() const override { return inner_.world(); }
+  void start(const GradientBuffer& buffer) override {
+    if (started_++ == 1) static_cast<float*>(buffer.data)[5] += 0.25f;
+    inner_.start(buffer);
+  }
+  void poll() override { inner_.poll(); }
+  void finish() override { inner_.finish(); }
+  void set_compression(GradientCompression compression) override {
+    inner_.set_compression(compression);
+  }
+  void all_reduce(std::span<double> values, ReduceOp op) override {
+    inner_.all_reduce(values, op);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    inner_.broadcast(bytes, root);
+  }
+  std::vector<std::vector<std::byte>> all_gather(
+      std::span<const std::byte> bytes) override {
+    return inner_.all_gather(bytes);
+  }
+  void barrier() override { inner_.barrier(); }
+  std::string description() const override { return "wrong on purpose"; }
+
+ private:
+  Communicator& inner_;
+  int started_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the self-test passes where the layers are right, in both types") {
+  const auto solo = solo_communicator();
+  const SelfTestResult result = self_test(kSubject, at::kCPU, *solo);
+  INFO(result.problem());
+  CHECK(result.problem().empty());
+  REQUIRE(result.steps.size() == 2);
+  CHECK(result.steps[0].precision == Precision::kFp32);
+  CHECK(result.steps[1].precision == Precision::kBf16);
+  CHECK(result.reduction.difference == 0);
+  CHECK(result.summary().starts_with("fp32 worst "));
+}
+
+TEST_CASE("the self-test names the layer that is wrong") {
+  const auto solo = solo_communicator();
+  SelfTestSubject subject = kSubject;
+  subject.precision = Precision::kFp32;
+  const SelfTestResult result = self_test(
+      subject, at::kCPU, *solo,
+      planted({.scaled_gradient = "features.norm5.weight", .factor = 1.5}));
+  CHECK(result.problem().starts_with(
+      "fp32: gradients of features.norm5 differ by "));
+}
+
+TEST_CASE("the self-test holds the all-reduce to its definition") {
+  const auto reduced = [](bool wrong) {
+    ReductionCheck of_rank_0;
+    ThreadWorld(3).run([&](Communicator& comm) {
+      WrongSum wrong_sum(comm);
+      Communicator& used = wrong ? wrong_sum : comm;
+      const auto check =
+          check_reduction(GradientCompression::kNone, at::kCPU, used);
+      if (comm.rank() == 0) of_rank_0 = check;
+    });
+    return of_rank_0;
+  };
+  CHECK(reduced(false).difference <= reduced(false).allowed);
+  CHECK(reduced(true).difference == Approx(0.25 / 15));
+  CHECK(reduced(true).difference > reduced(true).allowed);
+}
+
+TEST_CASE("a device is tested at first contact and not again") {
+  const ScratchFolder folder;
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const auto solo = solo_communicator();
+  const SelfTestSubject subject{.arch = "densenet121"};
+  const Contact contact{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
+  int made = 0;
+  const auto counted = [&](double factor) {
+    auto backends =
+        planted({.scaled_gradient = "features.conv0.weight", .factor = factor});
+    const auto make = backends[0].make;
+    backends[0].make = [&made, make](const BackendContext& context) {
+      ++made;
+      return make(context);
+    };
+    return backends;
+  };
+  const std::string text = error_of<DeviceError>(
+      [&] { check_first_contact(subject, contact, *solo, counted(2)); });
+  CHECK(
+      text.starts_with("[self-test] GPU A of node1 computes wrongly. "
+                       "densenet121, fp32: gradients of features.conv0 "));
+  check_first_contact(subject, contact, *solo, counted(1));
+  CHECK(made == 2);  // what failed was not remembered
+  check_first_contact(subject, contact, *solo, counted(2));
+  CHECK(made == 2);
+  unsetenv("XDG_CACHE_HOME");
+}

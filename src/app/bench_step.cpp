@@ -30,9 +30,9 @@ struct StepOptions {
               engine = "auto";
   std::string convolutions = "auto", compression = "none";
   std::int64_t batch = 16, size = 224, threads = 0;
-  int steps = 10, ranks = 1;
+  int steps = 10, ranks = 1, at_once = 1;
   double bucket_mb = 4;
-  bool json = false;
+  bool resident = false, json = false;
 };
 
 nlohmann::ordered_json layers_json(const LayerReport& report) {
@@ -64,6 +64,7 @@ std::string right(const std::string& text, std::size_t width) {
 std::string layer_table(const LayerReport& report) {
   const auto of_ceiling = [](double value, double ceiling) {
     if (value == 0) return std::string("-");
+    if (ceiling == 0) return fixed(value, 1);
     return fixed(value, 1) + " (" + fixed(100 * value / ceiling, 0) + " %)";
   };
   const Ceilings& ceilings = report.ceilings;
@@ -75,9 +76,10 @@ std::string layer_table(const LayerReport& report) {
         right(fixed(row.ms_per_step, 1), 9) +
             right(of_ceiling(row.gflop_per_s, ceilings.gflops), 24) +
             right(of_ceiling(row.gb_per_s, ceilings.gb_per_s), 17));
-  rows.emplace_back("measured ceilings",
-                    "FMA " + fixed(ceilings.gflops, 0) + " GFLOP/s, copy " +
-                        fixed(ceilings.gb_per_s, 1) + " GB/s");
+  if (ceilings.gflops > 0)
+    rows.emplace_back("measured ceilings",
+                      "FMA " + fixed(ceilings.gflops, 0) + " GFLOP/s, copy " +
+                          fixed(ceilings.gb_per_s, 1) + " GB/s");
   return aligned(rows) + "\n";
 }
 
@@ -125,8 +127,9 @@ nlohmann::ordered_json json_of(const StepOptions& options,
   const LayerReport& layers = measured.layers;
   if (layers.rows.empty()) return json;
   json["layers"] = layers_json(layers);
-  json["ceilings"] = {{"fma_gflop_per_s", layers.ceilings.gflops},
-                      {"copy_gb_per_s", layers.ceilings.gb_per_s}};
+  if (layers.ceilings.gflops > 0)
+    json["ceilings"] = {{"fma_gflop_per_s", layers.ceilings.gflops},
+                        {"copy_gb_per_s", layers.ceilings.gb_per_s}};
   return json;
 }
 
@@ -180,6 +183,8 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
       {.batch = options.batch,
        .size = options.size,
        .steps = options.steps,
+       .at_once = options.at_once,
+       .resident = options.resident,
        .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
   Measured measured{bench.run(),
                     {},
@@ -242,6 +247,13 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  step_command
+      ->add_option("--at-once", step->at_once,
+                   "steps between two looks at the clock, which wait for the "
+                   "device")
+      ->check(CLI::Range(1, 100000));
+  step_command->add_flag("--resident", step->resident,
+                         "images are on the device before the first step");
   step_command->add_option("--ranks", step->ranks, "ranks to start")
       ->check(CLI::Range(1, 100000));
   step_command

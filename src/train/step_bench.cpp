@@ -12,6 +12,7 @@
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/process_usage.hpp"
+#include "chexnet/model/operator_times.hpp"
 
 namespace chexnet {
 namespace {
@@ -59,12 +60,19 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
       options_(options),
       step_(network, comm, options.step),
       silent_(network, comm, without_others(options.step)) {
-  assert(options.batch > 0 && options.steps > 0);
+  assert(options.batch > 0 && options.steps > 0 && options.at_once > 0);
   Random random(1, Purpose::kTest, static_cast<std::uint64_t>(comm.rank()));
   images_ = random_images(options, random);
   const auto findings =
       static_cast<std::int64_t>(options.step.weights.positive.size());
   labels_ = random_labels(options.batch, findings, random);
+  if (!options.resident) return;
+  images_ = images_.to(device.where);
+  labels_ = labels_.to(device.where);
+}
+
+void StepBench::wait_for_device() {
+  if (device_.cuda != nullptr) device_.cuda->synchronize();
 }
 
 TrainStep::Result StepBench::compute(TrainStep& step) {
@@ -79,9 +87,10 @@ std::vector<std::vector<double>> StepBench::time_in_turn(
     for (std::size_t i = 0; i < actions.size(); ++i) {
       comm_.barrier();
       const double start = now_s();
-      actions[i]();
-      if (device_.cuda != nullptr) device_.cuda->synchronize();
-      if (round >= 0) times[i].push_back(1e3 * (now_s() - start));
+      for (int k = 0; k < options_.at_once; ++k) actions[i]();
+      wait_for_device();
+      if (round >= 0)
+        times[i].push_back(1e3 * (now_s() - start) / options_.at_once);
     }
   }
   return times;
@@ -113,7 +122,8 @@ StepBenchTimes StepBench::run() {
     out.silent_ms = std::move(times[1]);
     out.allreduce_ms = std::move(times[2]);
   }
-  out.cpu_s_per_step = cpu / (options_.steps + StepBenchTimes::kWarmUp);
+  out.cpu_s_per_step =
+      cpu / ((options_.steps + StepBenchTimes::kWarmUp) * options_.at_once);
   return out;
 }
 
@@ -122,6 +132,17 @@ OperatorCounts StepBench::operators() {
   const OperatorAudit audit;
   compute(silent_);
   return audit.counts();
+}
+
+std::vector<LayerRow> StepBench::operator_rows() {
+  const OperatorTimes times([this] { wait_for_device(); });
+  compute(silent_);
+  std::vector<LayerRow> rows;
+  for (const auto& row : times.rows())
+    rows.push_back({row.name + " x " + std::to_string(row.calls),
+                    1e3 * row.seconds, 0,
+                    1e-9 * static_cast<double>(row.bytes) / row.seconds});
+  return rows;
 }
 
 LayerReport StepBench::layers() {
@@ -144,7 +165,10 @@ LayerReport StepBench::layers() {
                            1e-9 * entry.flops / entry.seconds,
                            1e-9 * entry.bytes / entry.seconds});
   }
-  if (report.rows.empty()) return report;
+  if (report.rows.empty()) {
+    report.rows = operator_rows();
+    return report;
+  }
   report.rows.push_back(
       {"loss, statistics, optimizer", 1e3 * (seconds - known) / kSteps, 0, 0});
   ThreadPool thread_pool(device_.threads);

@@ -2,6 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <functional>
+#include <string>
+
 #include "chexnet/engine/network_spec.hpp"
 #include "support/catch.hpp"
 #include "support/parity_run.hpp"
@@ -95,11 +99,41 @@ TEST_CASE(
   CHECK(report.ceilings.gb_per_s > 0);
 }
 
-TEST_CASE("where LibTorch's operators compute nobody tells of layers") {
+TEST_CASE("time by operator is told where LibTorch's operators compute") {
   const auto solo = solo_communicator();
   const Device device;
   Network network(network_spec("densenet121"), kParityFindings,
                   {.own_engine = false});
   network.parameters().initialize(1);
-  CHECK(StepBench(network, *solo, device, small_bench()).layers().rows.empty());
+  const LayerReport report =
+      StepBench(network, *solo, device, small_bench()).layers();
+  REQUIRE(report.rows.size() > 5);
+  const auto row = [&](const std::string& text) {
+    return std::ranges::count(report.rows, text, &LayerRow::layers);
+  };
+  CHECK(row("aten::convolution x 120") == 1);
+  CHECK(row("aten::convolution_backward x 120") == 1);
+  CHECK(std::ranges::is_sorted(report.rows, std::greater<>(),
+                               &LayerRow::ms_per_step));
+  CHECK(report.rows.front().gb_per_s > 0);
+}
+
+TEST_CASE("several steps may be timed at once, on images that lie there") {
+  const auto solo = solo_communicator();
+  const Device device;
+  Network network(network_spec("densenet121"), kParityFindings, {});
+  network.parameters().initialize(1);
+  static int steps;
+  steps = 0;
+  StepBenchOptions options = small_bench();
+  options.at_once = 3;
+  options.resident = true;
+  Profiler profiler;
+  profiler.set_markers(
+      [](const char* name) { steps += name == std::string("optimizer"); },
+      [] {});
+  options.step.profiler = &profiler;
+  const StepBenchTimes times = StepBench(network, *solo, device, options).run();
+  CHECK(times.step_ms.size() == static_cast<std::size_t>(options.steps));
+  CHECK(steps == 3 * (options.steps + StepBenchTimes::kWarmUp));
 }

@@ -20,6 +20,10 @@ namespace chexnet {
 struct StepBenchOptions {
   std::int64_t batch = 16, size = 224;  // images of a rank; pixels
   int steps = 10;
+  // Steps between two looks at the clock, each of which waits for device and
+  // ranks; above 1 a time is the mean of so many steps.
+  int at_once = 1;
+  bool resident = false;  // images and labels on the device before the first
   TrainStep::Options step;
 };
 
@@ -48,8 +52,9 @@ struct LayerRow {
   double ms_per_step = 0, gflop_per_s = 0, gb_per_s = 0;
 };
 struct LayerReport {
-  std::vector<LayerRow> rows;  // empty where ATen computes
-  Ceilings ceilings;           // what the machine can do
+  // By kind of layer; where ATen computes, by operator, each timed alone.
+  std::vector<LayerRow> rows;
+  Ceilings ceilings;  // what the machine can do; 0 where ATen computes
 };
 
 // The references must outlive it. `network` is trained.
@@ -58,13 +63,15 @@ class StepBench {
   StepBench(Network& network, Communicator& comm, const Device& device,
             const StepBenchOptions& options);
   StepBenchTimes run();  // collective
-  // Time by kind of layer, over some further steps of this rank alone.
+  // Over some further steps of this rank alone.
   LayerReport layers();
   // What a further step of this rank alone asks of ATen.
   OperatorCounts operators();
 
  private:
   TrainStep::Result compute(TrainStep& step);
+  void wait_for_device();
+  std::vector<LayerRow> operator_rows();
   // Each of `actions` once a round, in turn: [action][round].
   std::vector<std::vector<double>> time_in_turn(
       const std::vector<std::function<void()>>& actions);

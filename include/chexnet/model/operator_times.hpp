@@ -1,0 +1,37 @@
+// Time and bytes of each of ATen's operators that our code calls in a scope, as
+// layers of the engine have in LayerTimes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+struct OperatorRow {
+  std::string name;  // "aten::convolution"
+  std::int64_t calls = 0;
+  double seconds = 0;
+  std::int64_t bytes = 0;  // of its tensors, read and written once
+};
+
+// Times from construction on, for the thread that made it. One at a time, and
+// none beside an OperatorAudit.
+class OperatorTimes {
+ public:
+  // `wait` returns when the device has done what it was asked.
+  explicit OperatorTimes(std::function<void()> wait);
+  ~OperatorTimes();
+  OperatorTimes(const OperatorTimes&) = delete;
+  OperatorTimes& operator=(const OperatorTimes&) = delete;
+  std::vector<OperatorRow> rows() const;  // longest first
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+  std::uint64_t handle_ = 0;
+};
+
+}  // namespace chexnet

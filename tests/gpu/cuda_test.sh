@@ -1,13 +1,35 @@
 #!/usr/bin/env bash
-# On a machine with a GPU: trains on CUDA in bf16 with one rank (through NCCL with two, where there are two GPUs), resumes bit for bit,
-# and times a step. Needs CHEXNET_PROGRAM or a build folder; the bundle carries this script.
+# On a machine with a GPU: trains in bf16 (where the GPU has it) and fp16, resumes bit for bit, evaluates, and trains on two GPUs
+# through NCCL where there are two. Needs CHEXNET_PROGRAM or a build folder; the bundle carries this script.
 [ -e /dev/nvidiactl ] || { echo "skipped: no GPU on this machine"; exit 77; }
 source "$(dirname "$0")/../lib.sh"
-gpu=(--set launch.device=cuda --set train.precision=bf16)
-check "a run on CUDA in bf16" "$program" train "$small" "${gpu[@]}" --ranks 1 --set checkpoint.every_steps=12 --set eval.every_epochs=0 --out "$scratch/gpu" --json
-check "its evaluation" "$program" evaluate "$scratch/gpu" --set train.precision=fp32 --json
-check "a run on CUDA in fp16 with loss scaling" "$program" train "$small" --set launch.device=cuda --set train.precision=fp16 --ranks 1 --out "$scratch/fp16"
+gpu=(--set launch.device=cuda --set eval.every_epochs=0 --set eval.splits=[])
+exact=("${gpu[@]}" --set train.precision=fp32)
+
+# doctor's self-test compares both networks with the CPU engine.
+"$program" doctor --folder "$scratch" --json >"$scratch/doctor.json" 2>"$scratch/err.txt"
+check "the GPU computes what the CPU engine computes" python3 -c "
+import json, sys
+rows = [r for r in json.load(open('$scratch/doctor.json'))['checks'] if r['name'].startswith('self-test')]
+for row in rows: print(' ', row['level'], row['name'], row['text'])
+sys.exit(not rows or any(row['level'] != 'PASS' for row in rows))"
+
+train() { "$program" train "$small" --ranks 1 --out "$@" 2>"$scratch/err.txt" || { tail -n 5 "$scratch/err.txt"; return 1; }; }
+check "a run without a stop" train "$scratch/whole" "${exact[@]}"
+check "a run that stops after half of its steps" train "$scratch/half" "${exact[@]}" --set train.max_steps=12
+cp "$(weights "$scratch/half")" "$scratch/at-half"
+check "its resume" train "$scratch/half" "${exact[@]}" --resume yes
+check "the same weights, bit for bit" cmp "$(weights "$scratch/whole")" "$(weights "$scratch/half")"
+check "the same optimizer" cmp "$scratch"/{whole,half}/checkpoints/last/optimizer.safetensors
+check "other weights than at half" bash -c "! cmp -s '$(weights "$scratch/whole")' '$scratch/at-half'"
+check "the precision that the GPU gets by itself" train "$scratch/auto" "${gpu[@]}"
+check "fp16 with loss scaling" train "$scratch/fp16" "${gpu[@]}" --set train.precision=fp16
+check "an evaluation" "$program" evaluate "$scratch/auto" --json
 gpus=$(nvidia-smi -L | wc -l)
-if [ "$gpus" -ge 2 ]; then check "two ranks through NCCL" mpi 2 train "$small" "${gpu[@]}" --out "$scratch/nccl"; else echo "skipped: NCCL between ranks needs two GPUs, here is $gpus"; fi
-check "a timed step" "$program" bench step --device cuda --precision bf16 --batch 64 --json
+if [ "$gpus" -ge 2 ]; then
+  check "two ranks through NCCL" mpi 2 train "$small" "${gpu[@]}" --out "$scratch/nccl"
+else
+  echo "skipped: NCCL between ranks needs two GPUs, here is $gpus"
+fi
+check "a timed step" "$program" bench step --device cuda --batch 64 --resident --at-once 10 --json
 finish

@@ -15,6 +15,7 @@
 #include <ATen/Version.h>
 #include <hwloc.h>
 #include <torch/headeronly/version.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -146,22 +147,46 @@ std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
   return checks;
 }
 
+// What keeps this host's GPUs from being used is a row, and the other rows are
+// found on CPUs. Collective.
+GpuProblem set_gpus_aside(LaunchConfig& config, Communicator& comm) {
+  if (config.device == DeviceKind::kCpu) return {};
+  const GpuProblem problem = CudaLibrary::access().problem;
+  if (any_rank(comm, !problem.empty())) config.device = DeviceKind::kCpu;
+  return problem;
+}
+
 struct HostChecks {
   std::set<std::string> names;
   std::vector<CheckResult> checks;
 };
 
+// Process ids of the ranks on this host. Collective.
+std::vector<unsigned> pids_here(Communicator& comm) {
+  const ordered_json mine = {{"host", host_name()},
+                             {"pid", static_cast<unsigned>(getpid())}};
+  std::vector<unsigned> pids;
+  for (const auto& rank : gather_json(comm, mine))
+    if (rank["host"] == host_name()) pids.push_back(rank["pid"]);
+  return pids;
+}
+
 // One rank of each host looks at it; everybody hears all.
 HostChecks of_hosts(const Options& options, Communicator& comm,
-                    const Device& device) {
+                    const Device& device, const GpuProblem& gpu_problem) {
   const World& world = comm.world();
+  const bool on_gpus = device.cuda != nullptr;
+  const std::vector<unsigned> pids = pids_here(comm);
   ordered_json mine;
   if (world.local_rank == 0) {
-    const auto checks = check_host({.folder = options.folder,
-                                    .variant = CHEXNET_CUDA_VARIANT,
-                                    .ranks_here = world.local_size,
-                                    .visible_gpus = CudaLibrary::visible_gpus(),
-                                    .pins_memory = device.cuda != nullptr});
+    const auto checks =
+        check_host({.folder = options.folder,
+                    .ranks_here = world.local_size,
+                    .visible_gpus = CudaLibrary::visible_gpus(),
+                    .build = CudaLibrary::build(),
+                    .gpu_problem = gpu_problem,
+                    .pins_memory = on_gpus,
+                    .pids_on_gpus = on_gpus ? pids : std::vector<unsigned>{}});
     mine = {{"host", host_name()}, {"checks", json_of(checks)}};
   }
   HostChecks hosts;
@@ -219,6 +244,7 @@ int run(const Options& options, Invocation& invocation) {
   Start start = look_at_start(options);
   RankWorld world = enter(start, options.links.launch.dry_run, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
+  const GpuProblem gpu_problem = set_gpus_aside(start.config, world.comm());
   const Device device = choose_device(start.config, world.comm());
   const auto comm =
       gradient_communicator(world.take_comm(), device, start.config);
@@ -229,7 +255,7 @@ int run(const Options& options, Invocation& invocation) {
   };
   add(start.checks);
   add(of_placements(device.placements));
-  const HostChecks hosts = of_hosts(options, *comm, device);
+  const HostChecks hosts = of_hosts(options, *comm, device, gpu_problem);
   add(hosts.checks);
   add({check_clock_skew(clock_skew(*comm),
                         static_cast<int>(hosts.names.size()))});

@@ -52,6 +52,7 @@ void print_json(const TrainOutcome& outcome) {
                          {"step", outcome.step},
                          {"images_per_s", figure(outcome.images_per_s)},
                          {"peak_bytes", figure(outcome.peak_bytes)},
+                         {"peak_bytes_of", outcome.on_gpus ? "gpu" : "host"},
                          {"train_s", figure(outcome.train_s)},
                          {"evaluate_s", figure(outcome.evaluate_s)},
                          {"complete", outcome.code == ExitCode::kDone}};
@@ -103,8 +104,8 @@ int run(const Options& options, Invocation& invocation) {
              "`evaluate` scores other splits");
   else if (outcome.train_s > 0)
     log_info("run folder " + outcome.run_folder + "  " +
-             fixed(outcome.images_per_s, 1) +
-             " images/s  peak memory of a rank " +
+             fixed(outcome.images_per_s, 1) + " images/s  peak " +
+             (outcome.on_gpus ? "GPU memory" : "memory") + " of a rank " +
              readable_bytes(static_cast<double>(outcome.peak_bytes)) +
              "  training " + readable_s(outcome.train_s) + ", evaluation " +
              readable_s(outcome.evaluate_s));

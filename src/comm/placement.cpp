@@ -25,18 +25,20 @@ namespace {
 using nlohmann::json;
 
 // Processes on this rank's GPU that are no ranks of ours on this host.
-std::vector<std::string> strangers(const std::vector<GpuState>& gpus,
+std::vector<std::string> strangers(std::vector<GpuState> gpus,
                                    const std::string& uuid,
-                                   const std::set<unsigned>& ours) {
+                                   const std::vector<unsigned>& ours) {
+  keep_strangers(gpus, ours);
   std::vector<std::string> found;
   for (const auto& gpu : gpus) {
-    if (gpu.uuid != uuid) continue;
+    if (!gpu.has_id(uuid)) continue;
     for (const auto& process : gpu.processes)
-      if (!ours.contains(process.pid))
-        found.push_back("process " + std::to_string(process.pid) +
-                        " also uses GPU " + gpu.uuid + " on " + host_name() +
-                        " (" + readable_bytes(process.bytes) +
-                        "): it takes time and memory from this run");
+      found.push_back("process " + std::to_string(process.pid) +
+                      " also uses GPU " + gpu.uuid + " on " + host_name() +
+                      (process.bytes < 0
+                           ? ""
+                           : " (" + readable_bytes(process.bytes) + ")") +
+                      ": it takes time and memory from this run");
   }
   return found;
 }
@@ -56,14 +58,14 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
                              {"gpu", gpu.uuid},
                              {"pid", static_cast<unsigned>(getpid())}});
   std::vector<RankAffinity> neighbors;
-  std::set<unsigned> pids;
+  std::vector<unsigned> pids;
   std::size_t me = 0;
   for (std::size_t r = 0; r < everyone.size(); ++r) {
     if (everyone[r]["host"] != host) continue;
     if (static_cast<int>(r) == comm.rank()) me = neighbors.size();
     neighbors.push_back(
         {everyone[r]["cpus"].get<std::vector<int>>(), everyone[r]["gpu"]});
-    pids.insert(everyone[r]["pid"].get<unsigned>());
+    pids.push_back(everyone[r]["pid"].get<unsigned>());
   }
   const BatchJob job = batch_job(process_environment());
   const bool whole_host =

@@ -60,8 +60,22 @@ CheckResult check_versions(const std::string& library, const std::string& built,
           "put the library of the build first (LD_LIBRARY_PATH, module order)"};
 }
 
-std::vector<CheckResult> check_gpu(const GpuState& gpu,
-                                   const std::vector<unsigned>& own_pids) {
+CheckResult check_gpu_access(const GpuProblem& problem, int visible,
+                             const GpuBuild& build) {
+  const std::string name = "CUDA";
+  if (!problem.empty())
+    return {Level::kFail, name, problem.what, problem.remedy};
+  std::string served;
+  for (const auto& word : build.architectures) served += " " + word;
+  const std::string has = build.cuda_major > 0
+                              ? "this build has code for" + served
+                              : "this build is for CPUs alone";
+  if (visible == 0) return skip(name, "no GPU here; " + has);
+  return pass(name, std::to_string(visible) +
+                        (visible == 1 ? " GPU" : " GPUs") + " usable; " + has);
+}
+
+std::vector<CheckResult> check_gpu(const GpuState& gpu) {
   std::vector<CheckResult> found;
   const std::string name = "GPU " + std::to_string(gpu.index);
   const auto trouble = [&](Level level, const std::string& text,
@@ -93,11 +107,12 @@ std::vector<CheckResult> check_gpu(const GpuState& gpu,
                 " MIG devices: no P2P between them, one for each rank",
             "train on whole GPUs where there are any");
   for (const auto& process : gpu.processes)
-    if (std::ranges::find(own_pids, process.pid) == own_pids.end())
-      trouble(Level::kWarn,
-              "process " + std::to_string(process.pid) + " uses it (" +
-                  readable_bytes(process.bytes) + ")",
-              "end it, or ask for exclusive hosts");
+    trouble(Level::kWarn,
+            "process " + std::to_string(process.pid) + " uses it (" +
+                (process.bytes < 0 ? "how much memory is not known"
+                                   : readable_bytes(process.bytes)) +
+                ")",
+            "end it, or ask for exclusive hosts");
   if (found.empty())
     found.push_back(pass(name, gpu.name + ", " +
                                    readable_bytes(gpu.memory_bytes) + ", " +

@@ -98,12 +98,14 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
   std::vector<CheckResult> found;
 
   const auto nvml = Nvml::open();
-  const auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
+  auto gpus = nvml ? nvml->gpus() : std::vector<GpuState>{};
+  keep_strangers(gpus, options.pids_on_gpus);
   found.push_back(
-      check_driver(options.variant, nvml ? nvml->driver_version() : ""));
+      check_driver(options.build.variant, nvml ? nvml->driver_version() : ""));
+  found.push_back(check_gpu_access(options.gpu_problem, options.visible_gpus,
+                                   options.build));
   for (const auto& gpu : gpus)
-    for (auto& result : check_gpu(gpu, {static_cast<unsigned>(getpid())}))
-      found.push_back(std::move(result));
+    for (auto& result : check_gpu(gpu)) found.push_back(std::move(result));
   found.push_back(check_visible_gpus(gpus.size(), options.visible_gpus, ranks));
 
   const Machine machine = read_machine(gpus);

@@ -6,9 +6,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdio>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -56,7 +58,43 @@ std::string linux_bus_id(const char* nvml) {
   return text.data();
 }
 
+// NVML's word for "not available" is all bits.
+double bytes_of(unsigned long long used) {
+  return used == std::numeric_limits<unsigned long long>::max()
+             ? -1
+             : static_cast<double>(used);
+}
+
 }  // namespace
+
+bool GpuState::has_id(const std::string& id) const {
+  return same_gpu(uuid, id) ||
+         std::ranges::any_of(mig_uuids, [&](const std::string& mig) {
+           return same_gpu(mig, id);
+         });
+}
+
+bool same_gpu(const std::string& a, const std::string& b) {
+  const auto number = [](const std::string& id) {
+    const bool worded = id.starts_with("GPU-") || id.starts_with("MIG-");
+    return std::string_view(id).substr(worded ? 4 : 0);
+  };
+  return number(a) == number(b);
+}
+
+void keep_strangers(std::vector<GpuState>& gpus,
+                    const std::vector<unsigned>& own) {
+  const auto is_own = [&](const GpuState::Process& process) {
+    return std::ranges::find(own, process.pid) != own.end();
+  };
+  const bool knows_own = std::ranges::any_of(gpus, [&](const GpuState& gpu) {
+    return std::ranges::any_of(gpu.processes, is_own);
+  });
+  for (auto& gpu : gpus) {
+    if (!own.empty() && !knows_own) gpu.processes.clear();
+    std::erase_if(gpu.processes, is_own);
+  }
+}
 
 std::string throttle_text(std::uint64_t reasons) {
   // nvmlClocksThrottleReasons; idle (1) and the applications' own clocks (2)
@@ -80,6 +118,7 @@ std::string throttle_text(std::uint64_t reasons) {
 struct Nvml::Calls {
   Lookup lookup;
   EventSet events = nullptr;
+  Device watched = nullptr;
 
   template <class F>
   F find(const char* name) const {
@@ -119,7 +158,7 @@ struct Nvml::Calls {
     if (call("nvmlDeviceGetPciInfo_v3", device, &pci))
       gpu.bus_id = linux_bus_id(pci.bus_id);
     read_load(device, gpu);
-    read_health(device, gpu);
+    read_errors(device, gpu);
     gpu.persistence =
         static_cast<int>(number("nvmlDeviceGetPersistenceMode", device));
     gpu.compute_mode =
@@ -144,15 +183,16 @@ struct Nvml::Calls {
       gpu.sm_clock_mhz = value;
     if (call("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value))
       gpu.temperature_c = value;
+    unsigned long long reasons = 0;
+    if (call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &reasons))
+      gpu.throttle_reasons = reasons;
   }
 
-  void read_health(Device device, GpuState& gpu) const {
+  void read_errors(Device device, GpuState& gpu) const {
     unsigned long long value = 0;
     if (call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected,
              kEccVolatile, &value))
       gpu.uncorrected_ecc = static_cast<std::int64_t>(value);
-    if (call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &value))
-      gpu.throttle_reasons = value;
   }
 
   void read_mig(Device device, GpuState& gpu) const {
@@ -175,16 +215,49 @@ struct Nvml::Calls {
       return;
     for (unsigned i = 0; i < count; ++i)
       gpu.processes.push_back(
-          {processes[i].pid, static_cast<double>(processes[i].used_bytes)});
+          {processes[i].pid, bytes_of(processes[i].used_bytes)});
+  }
+
+  // The GPU with this id, or the one that holds the MIG device with it. By
+  // CUDA's word for a MIG device NVML finds none, so its own list is the
+  // second way.
+  Device find_gpu(const std::string& uuid) const {
+    Device found = nullptr;
+    if (call("nvmlDeviceGetHandleByUUID", uuid.c_str(), &found)) {
+      Device whole = nullptr;
+      return call("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", found, &whole)
+                 ? whole
+                 : found;
+    }
+    for (Device device : devices()) {
+      GpuState gpu;
+      gpu.uuid = text("nvmlDeviceGetUUID", device);
+      read_mig(device, gpu);
+      if (gpu.has_id(uuid)) return device;
+    }
+    return nullptr;
   }
 };
 
-Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {
+Nvml::Nvml(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {}
+
+bool Nvml::watch(const std::string& uuid) {
+  assert(calls_->watched == nullptr);
+  calls_->watched = calls_->find_gpu(uuid);
+  if (calls_->watched == nullptr) return false;
   if (!calls_->call("nvmlEventSetCreate", &calls_->events))
     calls_->events = nullptr;
-  if (calls_->events == nullptr) return;
-  for (Device device : calls_->devices())
-    calls_->call("nvmlDeviceRegisterEvents", device, kEventXid, calls_->events);
+  if (calls_->events != nullptr)
+    calls_->call("nvmlDeviceRegisterEvents", calls_->watched, kEventXid,
+                 calls_->events);
+  return true;
+}
+
+GpuState Nvml::watched() const {
+  assert(calls_->watched != nullptr);
+  GpuState gpu;
+  calls_->read_load(calls_->watched, gpu);
+  return gpu;
 }
 
 std::unique_ptr<Nvml> Nvml::open() {

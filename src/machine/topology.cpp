@@ -92,7 +92,9 @@ int numa_of_bus(const std::string& bus_id) {
 
 const DeviceLocation* Machine::gpu_of(const std::string& uuid) const {
   for (const auto& gpu : gpus)
-    if (std::ranges::find(gpu.uuids, uuid) != gpu.uuids.end()) return &gpu;
+    if (std::ranges::any_of(gpu.uuids,
+                            [&](const auto& id) { return same_gpu(id, uuid); }))
+      return &gpu;
   return nullptr;
 }
 

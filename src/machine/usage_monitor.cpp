@@ -19,33 +19,6 @@ namespace {
 constexpr double kBusyPercent = 10, kFullPercent = 90;
 constexpr auto kEvery = std::chrono::seconds(1);
 
-// This host and its driver, by /proc/stat and NVML.
-UsageMonitor::Sampler sampler_of_host(bool with_gpus) {
-  struct State {
-    std::unique_ptr<Nvml> nvml;
-    CpuTicks ticks;
-  };
-  const auto ticks_now = [] {
-    std::ifstream file("/proc/stat");
-    return read_cpu_ticks(file);
-  };
-  const auto state = std::make_shared<State>();
-  state->ticks = ticks_now();
-  bool opened = false;
-  return [state, ticks_now, with_gpus, opened]() mutable {
-    // By the thread that uses it: opening the driver takes a while.
-    if (with_gpus && !std::exchange(opened, true)) state->nvml = Nvml::open();
-    UsageSample sample;
-    const CpuTicks now = ticks_now();
-    sample.host_cpu_percent =
-        busy_percent(std::exchange(state->ticks, now), now);
-    if (state->nvml == nullptr) return sample;
-    sample.gpus = state->nvml->gpus();
-    sample.xids = state->nvml->new_xids();
-    return sample;
-  };
-}
-
 }  // namespace
 
 CpuTicks read_cpu_ticks(std::istream& proc_stat) {
@@ -68,17 +41,40 @@ double busy_percent(const CpuTicks& before, const CpuTicks& now) {
   return 100 * (now.busy - before.busy) / (now.all - before.all);
 }
 
-void UsageSums::add(const UsageSample& sample, const std::string& gpu_uuid) {
+std::function<UsageSample()> sampler_of_host(const std::string& gpu_uuid) {
+  struct State {
+    std::unique_ptr<Nvml> nvml;
+    CpuTicks ticks;
+  };
+  const auto ticks_now = [] {
+    std::ifstream file("/proc/stat");
+    return read_cpu_ticks(file);
+  };
+  const auto state = std::make_shared<State>();
+  state->ticks = ticks_now();
+  bool opened = false;
+  return [state, ticks_now, gpu_uuid, opened]() mutable {
+    // By the thread that uses it: opening the driver takes a while.
+    if (!gpu_uuid.empty() && !std::exchange(opened, true)) {
+      state->nvml = Nvml::open();
+      if (state->nvml && !state->nvml->watch(gpu_uuid)) state->nvml.reset();
+    }
+    UsageSample sample;
+    const CpuTicks now = ticks_now();
+    sample.host_cpu_percent =
+        busy_percent(std::exchange(state->ticks, now), now);
+    if (state->nvml == nullptr) return sample;
+    sample.gpu = state->nvml->watched();
+    sample.xids = state->nvml->new_xids();
+    return sample;
+  };
+}
+
+void UsageSums::add(const UsageSample& sample) {
   ++samples_;
   host_ += sample.host_cpu_percent;
   xids_.insert(xids_.end(), sample.xids.begin(), sample.xids.end());
-  if (gpu_uuid.empty()) return;
-
-  for (const auto& gpu : sample.gpus) {
-    const bool holds_it =
-        std::ranges::find(gpu.mig_uuids, gpu_uuid) != gpu.mig_uuids.end();
-    if (gpu.uuid == gpu_uuid || holds_it) add_gpu(gpu);
-  }
+  if (sample.gpu) add_gpu(*sample.gpu);
 }
 
 void UsageSums::add_gpu(const GpuState& gpu) {
@@ -115,11 +111,10 @@ Usage UsageSums::usage() const {
 }
 
 UsageMonitor::UsageMonitor(const std::string& gpu_uuid)
-    : UsageMonitor(gpu_uuid, sampler_of_host(!gpu_uuid.empty()), kEvery) {}
+    : UsageMonitor(sampler_of_host(gpu_uuid), kEvery) {}
 
-UsageMonitor::UsageMonitor(std::string gpu_uuid, Sampler sampler,
-                           std::chrono::milliseconds every)
-    : uuid_(std::move(gpu_uuid)), sampler_(std::move(sampler)) {
+UsageMonitor::UsageMonitor(Sampler sampler, std::chrono::milliseconds every)
+    : sampler_(std::move(sampler)) {
   assert(sampler_ && every.count() > 0);
   thread_ = std::jthread(
       [this, every](const std::stop_token& stop) { run(stop, every); });
@@ -135,8 +130,8 @@ void UsageMonitor::run(const std::stop_token& stop,
     if (stop.stop_requested()) return;
     const UsageSample sample = sampler_();
     const std::lock_guard guard(mutex_);
-    recent_.add(sample, uuid_);
-    whole_.add(sample, uuid_);
+    recent_.add(sample);
+    whole_.add(sample);
   }
 }
 

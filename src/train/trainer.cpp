@@ -246,9 +246,10 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
                          settings);
 }
 
-// Of all ranks. Collective.
-std::uint64_t largest_peak_bytes(Communicator& comm) {
-  auto peak = static_cast<double>(peak_rss_bytes());
+// Of all ranks: of their GPUs' memory, or of the host's. Collective.
+std::uint64_t largest_peak_bytes(const Device& device, Communicator& comm) {
+  auto peak = static_cast<double>(
+      device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes());
   comm.all_reduce(std::span(&peak, 1), ReduceOp::kMax);
   return static_cast<std::uint64_t>(peak);
 }
@@ -293,7 +294,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   if (!has_trained) return outcome;
   if (!request.timeline.empty())
     write_timeline(*comm, profiler, clock_offset_s(*comm), request.timeline);
-  outcome.peak_bytes = largest_peak_bytes(*comm);
+  outcome.on_gpus = device.cuda != nullptr;
+  outcome.peak_bytes = largest_peak_bytes(device, *comm);
   return outcome;
 }
 

@@ -30,6 +30,18 @@ else
   echo "skipped: the CUDA runtime's own word needs the libraries of scripts/setup --gpu"
 fi
 
+# doctor finds the same before a job does, as a row among the others.
+export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$CHEXNET_BUILD/fakes/fake_nvml
+over "gpus=4 sm=37" FAKE_NVML="$source_folder/tests/machine/machines/v100x4.yaml" HWLOC_XMLFILE="$c4140" -- \
+  "$program" doctor --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt"
+rows() { check "doctor: $1" grep -qE "$1" "$scratch/doctor.txt"; }
+rows "^FAIL  CUDA .*is of architecture sm_37"
+rows "^WARN  GPU 0 .*process 100 uses it"
+rows "^WARN  GPU 1 .*clock is held down: hardware slowdown, hardware thermal"
+rows "^FAIL  GPU 2 .*3 uncorrected memory errors"
+rows "^WARN  GPU 3 .*process 4711 uses it"
+rows "^PASS  visible GPUs .*4 of 4"
+
 # A set-up without the libraries that a GPU run loads: as this build, but LibTorch's folder holds the -build wheels' alone.
 mkdir -p "$scratch/login/torch"
 cp "$CHEXNET_BUILD/chexnet-train" "$CHEXNET_BUILD/libchexnet_cuda.so" "$scratch/login/"

@@ -34,14 +34,12 @@ TEST_CASE("drivers and versions against the build") {
 TEST_CASE("troubles of a GPU are named one by one") {
   const auto levels = [](const GpuState& gpu) {
     std::string text;
-    for (const auto& f : check_gpu(gpu, {42})) text += level(f) + " ";
+    for (const auto& f : check_gpu(gpu)) text += level(f) + " ";
     return text;
   };
   CHECK(levels(sound()) == "PASS ");
   GpuState gpu = sound();
-  gpu.processes = {{42, 1e9}};
-  CHECK(levels(gpu) == "PASS ");
-  gpu.processes.push_back({43, 2e9});
+  gpu.processes = {{43, 2e9}};
   gpu.uncorrected_ecc = 3;
   gpu.throttle_reasons = 0x40;
   gpu.persistence = 0;
@@ -51,6 +49,33 @@ TEST_CASE("troubles of a GPU are named one by one") {
   gpu.compute_mode = 2;
   CHECK(levels(gpu) == "FAIL ");
   CHECK(throttle_text(0x44) == "power cap, hardware thermal");
+}
+
+TEST_CASE("processes of others are told from own ones, where they can be") {
+  const auto pids = [](std::vector<GpuState> gpus,
+                       const std::vector<unsigned>& own) {
+    keep_strangers(gpus, own);
+    std::vector<unsigned> left;
+    for (const auto& gpu : gpus)
+      for (const auto& process : gpu.processes) left.push_back(process.pid);
+    return left;
+  };
+  GpuState first = sound(), second = sound();
+  first.processes = {{42, 1e9}, {43, 1e9}};
+  second.processes = {{44, 1e9}};
+  using Pids = std::vector<unsigned>;
+  CHECK(pids({first, second}, {42, 44}) == Pids{43});
+  CHECK(pids({first, second}, {}) == Pids{42, 43, 44});  // nobody computes here
+  CHECK(pids({first, second}, {7}).empty());  // another container's numbers
+}
+
+TEST_CASE("whether this build serves the GPUs is a row of its own") {
+  const GpuBuild build{"cuda13", 13, {"sm_75", "sm_90"}};
+  CHECK(level(check_gpu_access({}, 0, build)) == "SKIP");
+  CHECK(check_gpu_access({}, 1, build).text ==
+        "1 GPU usable; this build has code for sm_75 sm_90");
+  const CheckResult bad = check_gpu_access({"no", "do"}, 1, build);
+  CHECK(level(bad) + bad.text + bad.advice == "FAILnodo");
 }
 
 TEST_CASE("limits, room and pace") {

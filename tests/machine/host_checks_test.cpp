@@ -21,11 +21,10 @@ const CheckResult* named(const std::vector<CheckResult>& checks,
 TEST_CASE(
     "a host's checks: each is there once, and the folder is left as it was") {
   const ScratchFolder folder;
-  const auto checks =
-      check_host({.folder = folder.path().string(), .variant = "cuda13"});
+  const auto checks = check_host({.folder = folder.path().string()});
   for (const char* name :
-       {"driver", "visible GPUs", "machine", "locked memory", "open files",
-        "/dev/shm", "room for runs", "file system"}) {
+       {"driver", "CUDA", "visible GPUs", "machine", "locked memory",
+        "open files", "/dev/shm", "room for runs", "file system"}) {
     CAPTURE(name);
     CHECK(std::ranges::count(checks, name, &CheckResult::name) == 1);
   }
@@ -38,8 +37,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a folder that is not there is a check that fails, and says what to do") {
-  const auto checks =
-      check_host({.folder = "/nowhere/at/all", .variant = "cuda13"});
+  const auto checks = check_host({.folder = "/nowhere/at/all"});
   const CheckResult* disk = named(checks, "file system");
   REQUIRE(disk != nullptr);
   CHECK(disk->level == Level::kFail);

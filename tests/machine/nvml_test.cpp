@@ -145,6 +145,7 @@ TEST_CASE("GPUs as the driver tells of them") {
 
 TEST_CASE("critical errors of GPUs are told once") {
   const auto nvml = open_with(library());
+  REQUIRE(nvml->watch("GPU-2"));
   xids_left = 2;
   CHECK(nvml->new_xids() ==
         std::vector<std::string>{"GPU-2 Xid 79", "GPU-2 Xid 79"});
@@ -152,7 +153,10 @@ TEST_CASE("critical errors of GPUs are told once") {
   auto old = library();
   old.erase("nvmlEventSetCreate");
   xids_left = 2;
-  CHECK(open_with(old)->new_xids().empty());
+  const auto without_events = open_with(old);
+  CHECK(without_events->watch("GPU-2"));
+  CHECK(without_events->new_xids().empty());
+  CHECK_FALSE(open_with(old)->watch("GPU-3"));
   xids_left = 0;
 }
 

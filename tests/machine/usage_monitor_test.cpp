@@ -9,9 +9,8 @@ using namespace chexnet;
 
 namespace {
 
-GpuState gpu_of(const std::string& uuid, double utilization) {
+GpuState gpu_at(double utilization) {
   GpuState gpu;
-  gpu.uuid = uuid;
   gpu.utilization_percent = utilization;
   gpu.memory_used_bytes = 4e9;
   gpu.power_w = 200;
@@ -50,39 +49,23 @@ TEST_CASE("sums give means, and nothing where nothing is known") {
 
   UsageSample sample;
   sample.host_cpu_percent = 40;
-  sums.add(sample, "");
+  sums.add(sample);
   sample.host_cpu_percent = 60;
-  sample.gpus = {gpu_of("GPU-a", 50)};
-  sums.add(sample, "");  // a rank without a GPU
+  sums.add(sample);  // a rank without a GPU
   CHECK(sums.usage().host_cpu_percent == 50);
   CHECK(sums.usage().gpu_percent == -1);
   CHECK(sums.usage().gpu_busy_fraction == -1);
-}
-
-TEST_CASE(
-    "a rank's own GPU counts, alone or as one that holds its MIG device") {
-  UsageSample sample;
-  sample.gpus = {gpu_of("GPU-a", 95), gpu_of("GPU-b", 5)};
-  sample.gpus[1].mig_uuids = {"MIG-1", "MIG-2"};
-  for (const auto& [uuid, percent] : {std::pair{"GPU-a", 95.0},
-                                      {"GPU-b", 5.0},
-                                      {"MIG-2", 5.0},
-                                      {"GPU-c", -1.0}}) {
-    UsageSums sums;
-    sums.add(sample, uuid);
-    CHECK(sums.usage().gpu_percent == percent);
-  }
 }
 
 TEST_CASE("busy, full and throttled are fractions of the samples") {
   UsageSums sums;
   for (const double percent : {-1.0, 5.0, 11.0, 91.0}) {
     UsageSample sample;
-    sample.gpus = {gpu_of("GPU-a", percent)};
-    if (percent > 90) sample.gpus[0].throttle_reasons = 0x40;
-    if (percent < 0) sample.gpus[0].throttle_reasons = 1;  // idle is no trouble
+    sample.gpu = gpu_at(percent);
+    if (percent > 90) sample.gpu->throttle_reasons = 0x40;
+    if (percent < 0) sample.gpu->throttle_reasons = 1;  // idle is no trouble
     if (percent > 10) sample.xids = {"GPU-a Xid 79"};
-    sums.add(sample, "GPU-a");
+    sums.add(sample);
   }
   const Usage usage = sums.usage();
   CHECK(usage.samples == 4);
@@ -100,7 +83,6 @@ TEST_CASE("busy, full and throttled are fractions of the samples") {
 TEST_CASE("the monitor gives each sample once to take(), and all to whole()") {
   std::atomic<int> looks = 0;
   UsageMonitor monitor(
-      "",
       [&] {
         UsageSample sample;
         sample.host_cpu_percent = ++looks;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/machine/gpu_access.hpp"
 #include "chexnet/machine/nvml.hpp"
 
 namespace chexnet {
@@ -23,10 +24,13 @@ CheckResult check_driver(const std::string& variant, const std::string& driver);
 // Two versions of a library that must agree.
 CheckResult check_versions(const std::string& library, const std::string& built,
                            const std::string& found);
-// One finding for each trouble of a GPU, or one PASS. `own_pids`: processes of
-// this job.
-std::vector<CheckResult> check_gpu(const GpuState& gpu,
-                                   const std::vector<unsigned>& own_pids);
+// One finding for each trouble of a GPU, or one PASS. Its processes are those
+// of others (keep_strangers).
+std::vector<CheckResult> check_gpu(const GpuState& gpu);
+// Whether this build can compute on the GPUs: what is against it, and how many
+// the driver shows.
+CheckResult check_gpu_access(const GpuProblem& problem, int visible,
+                             const GpuBuild& build);
 // GPUs of the host against those this process may use.
 CheckResult check_visible_gpus(std::size_t on_host, int visible,
                                int ranks_here);

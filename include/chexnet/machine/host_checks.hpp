@@ -10,12 +10,14 @@
 namespace chexnet {
 
 struct HostCheckOptions {
-  std::string folder;   // where runs will be stored; a file of 64 MiB is
-                        // written, read and removed
-  std::string variant;  // cuda13 or cuda12
+  std::string folder;  // where runs will be stored; a file of 64 MiB is
+                       // written, read and removed
   int ranks_here = 1;
-  int visible_gpus = 0;      // that the driver shows to this process
-  bool pins_memory = false;  // ranks compute on GPUs
+  int visible_gpus = 0;  // that the driver shows to this process
+  GpuBuild build;
+  GpuProblem gpu_problem;              // what is against computing on them
+  bool pins_memory = false;            // ranks compute on GPUs
+  std::vector<unsigned> pids_on_gpus;  // of the ranks here, if they do
 };
 
 // Throws nothing: what cannot be measured is a result that fails or is left

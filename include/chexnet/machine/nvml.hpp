@@ -26,12 +26,22 @@ struct GpuState {
   int persistence = -1;   // 1 on
   int compute_mode = -1;  // 0 shared, 2 prohibited, 3 exclusive process
   struct Process {
-    unsigned pid =
-        0;  // as the host counts; of another container it is unknown here
-    double bytes = 0;
+    unsigned pid = 0;  // as the host counts; a container may count for itself
+    double bytes = -1;
   };
   std::vector<Process> processes;
+  bool has_id(const std::string& id) const;  // its own, or a MIG device's
 };
+
+// Whether two ids name one GPU or one MIG device. CUDA and NVML put different
+// words before the same number: "GPU-…" and "MIG-…".
+bool same_gpu(const std::string& a, const std::string& b);
+
+// Leaves of the processes of all GPUs those that are none of `own`. NVML counts
+// as the host does; in a container that counts for itself no own process is
+// found, and then nothing can be said of any.
+void keep_strangers(std::vector<GpuState>& gpus,
+                    const std::vector<unsigned>& own);
 
 // Causes of low clocks worth reporting, of a throttle_reasons mask: "power cap,
 // hardware thermal";
@@ -51,7 +61,14 @@ class Nvml {
   ~Nvml();
   std::string driver_version() const;
   std::vector<GpuState> gpus() const;
-  // Critical Xid errors since this object was opened: "GPU-… Xid 79".
+
+  // From now on watches one GPU, or the GPU that holds the MIG device with this
+  // id. False where there is none with it.
+  bool watch(const std::string& uuid);
+  // Load, clock and memory of the watched GPU, and nothing else: cheap enough
+  // for every second.
+  GpuState watched() const;
+  // Critical Xid errors of the watched GPU since watch(): "GPU-… Xid 79".
   std::vector<std::string> new_xids();
 
  private:

@@ -7,6 +7,7 @@
 #include <functional>
 #include <istream>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -29,19 +30,17 @@ struct Usage {
   std::vector<std::string> xids;  // new ones
 };
 
-// One look at the host and its GPUs.
+// One look at the host and at a rank's GPU.
 struct UsageSample {
   double host_cpu_percent = 0;
-  std::vector<GpuState> gpus;
+  std::optional<GpuState> gpu;    // its load; nothing: no GPU, or no driver
   std::vector<std::string> xids;  // new ones
 };
 
 // Sums of looks, and the means they give.
 class UsageSums {
  public:
-  // `gpu_uuid`: the GPU, or the MIG device of one, whose figures count; empty:
-  // none.
-  void add(const UsageSample& sample, const std::string& gpu_uuid);
+  void add(const UsageSample& sample);
   Usage usage() const;
 
  private:
@@ -62,20 +61,22 @@ CpuTicks read_cpu_ticks(std::istream& proc_stat);
 // Of all cores between two looks; 0 when no tick has passed.
 double busy_percent(const CpuTicks& before, const CpuTicks& now);
 
+// The first line of /proc/stat, and NVML where `gpu_uuid` names a GPU.
+std::function<UsageSample()> sampler_of_host(const std::string& gpu_uuid);
+
 class UsageMonitor {
  public:
   using Sampler = std::function<UsageSample()>;  // called by the thread alone
-  // `gpu_uuid` empty: the host alone.
+  // Of a GPU, or of the one that holds the MIG device with this id; empty: the
+  // host alone.
   explicit UsageMonitor(const std::string& gpu_uuid);
   // Looks by `sampler`, with pauses of `every`.
-  UsageMonitor(std::string gpu_uuid, Sampler sampler,
-               std::chrono::milliseconds every);
+  UsageMonitor(Sampler sampler, std::chrono::milliseconds every);
   Usage take();         // since the last take()
   Usage whole() const;  // since the start
 
  private:
   void run(const std::stop_token& stop, std::chrono::milliseconds every);
-  std::string uuid_;
   Sampler sampler_;
   mutable std::mutex mutex_;  // guards recent_ and whole_
   UsageSums recent_, whole_;

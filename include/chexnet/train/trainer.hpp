@@ -23,8 +23,10 @@ struct TrainOutcome {
   ExitCode code = ExitCode::kDone;
   std::string run_folder;
   std::int64_t step = 0;
-  double images_per_s = 0;       // over the training loop
-  std::uint64_t peak_bytes = 0;  // largest resident set of any rank
+  double images_per_s = 0;  // over the training loop
+  bool on_gpus = false;
+  // The most of any rank: bytes of tensors on its GPU, else its resident set.
+  std::uint64_t peak_bytes = 0;
   std::vector<SplitScores>
       results;  // of eval.splits; empty when stopped or complete before
   double train_s = 0, evaluate_s = 0;

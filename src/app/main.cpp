@@ -19,6 +19,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/train/library_error.hpp"
 #include "spelling_hint.hpp"
 
 namespace {
@@ -96,6 +97,8 @@ int main(int argc, char** argv) {
     return code;
   } catch (const chexnet::Error& e) {
     fail(invocation, e.what(), e.code());
+  } catch (const c10::Error& e) {
+    fail(invocation, chexnet::library_error_text(e), ExitCode::kDevice);
   } catch (const std::bad_alloc&) {
     fail(invocation,
          "[memory] the machine has not enough memory. Hint: lower train.batch, "

@@ -24,6 +24,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/batch_tensors.hpp"
+#include "chexnet/train/library_error.hpp"
 
 namespace chexnet {
 namespace {
@@ -124,8 +125,15 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
                                   state_.position, images_, state_.plateau);
   const BatchTensors tensors = tensors_of(batch);
   const double start = now_s();
-  const TrainStep::Result result =
-      step_.run(tensors.images, tensors.labels, labeled, lr);
+  const TrainStep::Result result = [&] {
+    try {
+      return step_.run(tensors.images, tensors.labels, labeled, lr);
+    } catch (const c10::OutOfMemoryError& e) {
+      throw DeviceError(out_of_memory_text(e, parts_.config.train,
+                                           parts_.decisions.batch,
+                                           tensors.images.size(0)));
+    }
+  }();
   if (tuner_) tune_buckets(now_s() - start);
   count_skipped(result.applied);
   log_.add(result, labeled);

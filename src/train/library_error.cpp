@@ -1,0 +1,96 @@
+// LibTorch's errors differ in type only for memory and for the device; cuDNN's,
+// cuBLAS's and the CPU allocator's are told apart by their words.
+#include "chexnet/train/library_error.hpp"
+
+#include <array>
+#include <cassert>
+#include <string_view>
+
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+// The cause alone: without LibTorch's advice on its allocator and without the
+// places in its sources.
+std::string cause_of(const c10::Error& error) {
+  std::string text = error.what_without_backtrace();
+  text = text.substr(0, text.find('\n'));
+  for (const char* advice : {" Including non-PyTorch memory", " Process ",
+                             " Of the allocated memory", " If reserved"})
+    text = text.substr(0, text.find(advice));
+  while (!text.empty() && (text.back() == '.' || text.back() == ' '))
+    text.pop_back();
+  return text;
+}
+
+struct Remedy {
+  const char *part, *remedy;
+};
+// The first whose part is in the cause counts.
+constexpr std::array kRemedies = {
+    Remedy{"DefaultCPUAllocator",
+           "the host's memory is full: lower train.batch, data.prefetch or the "
+           "number of ranks"},
+    Remedy{"no kernel image",
+           "this LibTorch has no code for this GPU: scripts/setup --gpu --cuda "
+           "cuda12 for V100, a newer LibTorch for newer GPUs"},
+    Remedy{"CUDNN_STATUS_NOT_INITIALIZED",
+           "the GPU's memory is full, or cuDNN is of another version: lower "
+           "train.batch; LD_LIBRARY_PATH must not name another cuDNN"},
+    Remedy{"ALLOC_FAILED", "the GPU's memory is full: lower train.batch"},
+    Remedy{"cuDNN",
+           "LD_LIBRARY_PATH must not name another cuDNN; else a smaller "
+           "train.batch, or another GPU: dmesg shows Xid errors"},
+    Remedy{"CUBLAS",
+           "LD_LIBRARY_PATH must not name another cuBLAS; else dmesg shows Xid "
+           "errors of this GPU"},
+    Remedy{"CUDA error",
+           "dmesg shows Xid errors of this GPU; `doctor` looks at it; with "
+           "CUDA_LAUNCH_BLOCKING=1 the next error names its operator"}};
+
+std::string remedy_of(const std::string& cause) {
+  for (const auto& known : kRemedies)
+    if (cause.find(known.part) != std::string::npos) return known.remedy;
+  return "`doctor` compares LibTorch with the one of the build; "
+         "train.precision "
+         "and train.engine choose other operators";
+}
+
+}  // namespace
+
+std::string library_error_text(const c10::Error& error) {
+  const std::string cause = cause_of(error);
+  const bool memory =
+      dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+  return "[libtorch] " + host_name() + ": " + cause + ". Hint: " +
+         (memory ? "lower train.batch or eval.batch, or leave the GPU to this "
+                   "rank alone (nvidia-smi)"
+                 : remedy_of(cause));
+}
+
+std::string out_of_memory_text(const c10::OutOfMemoryError& error,
+                               const TrainConfig& config, std::int64_t batch,
+                               std::int64_t images) {
+  assert(images > 0 && config.accumulate > 0);
+  const std::int64_t at_once = images / config.accumulate;
+  std::string text =
+      "[memory] " + host_name() + ": the GPU has no room for a step of " +
+      std::to_string(at_once) + (at_once == 1 ? " image" : " images") +
+      " (train.batch=" + std::to_string(batch) +
+      ", train.accumulate=" + std::to_string(config.accumulate) +
+      "): " + cause_of(error) + ". Hint: ";
+  if (at_once % 2 == 0)
+    text += "train.accumulate=" + std::to_string(2 * config.accumulate) +
+            " computes the same batch in smaller parts; train.batch=auto finds "
+            "the largest that fits";
+  else if (at_once > 1)
+    text += "train.batch=auto finds the largest that fits";
+  else
+    text +=
+        "a smaller data.crop, or another process is on this GPU "
+        "(nvidia-smi)";
+  return text;
+}
+
+}  // namespace chexnet

@@ -106,7 +106,8 @@ int measure(const Options& options, Invocation& invocation) {
                          : auto_batch(config, network, *comm,
                                       {.images = static_cast<std::int64_t>(
                                            dataset.splits.train.rows.size()),
-                                       .host_bytes = available_memory_bytes()});
+                                       .host_bytes = available_memory_bytes(),
+                                       .cuda = device.cuda});
   const RunContext context{config, *comm, device, dataset, network, weights};
   Progress progress(comm->rank() == 0);
   StageRateOptions stages{

@@ -26,10 +26,10 @@ std::vector<ConfigOption> model_options() {
 std::vector<ConfigOption> length_options() {
   return {
       {MEMBER(train.batch),
-       .help = "images per optimizer step, all ranks together; auto: the "
-               "most whose memory plan fits the memory that is free, so "
-               "another machine or day gets another batch (own engine only; "
-               "a resume keeps the run's)",
+       .help = "images per optimizer step, all ranks together; auto: the most "
+               "that fit the memory that is free, by our own engine's plan or, "
+               "on GPUs, by measuring steps, so another machine or day gets "
+               "another batch (a resume keeps the run's)",
        .limits = {{1, 1e7}}},
       {MEMBER(train.epochs), .help = "passes over the training images",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},

@@ -1,11 +1,15 @@
-// The plan's bytes grow with the batch, so the largest that fits is found by
-// bisection. Ranks may have different memory: each finds its own answer and the
-// smallest counts (as the maximum of negative numbers, for ReduceOp has no
-// minimum).
+// On CPUs the plan's bytes grow with the batch, so the largest that fits is
+// found by bisection. On GPUs nobody plans what cuDNN takes, so steps are
+// tried. Ranks may have different memory: the smallest answer counts (as the
+// maximum of negative numbers, for ReduceOp has no minimum).
 #include "chexnet/train/auto_batch.hpp"
+
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,25 +18,45 @@
 
 namespace chexnet {
 
-std::int64_t auto_batch(const Config& config, const Network& network,
-                        Communicator& comm, const BatchLimits& limits) {
-  assert(limits.images > 0);
+namespace {
+
+constexpr double kShare = 0.9;  // the rest for libraries, files and the system
+constexpr double kOptimizerSlots = 2;
+
+double optimizer_bytes(const Network& network) {
+  return kOptimizerSlots *
+         static_cast<double>(network.parameters().flat_values().nbytes());
+}
+
+// The smallest of all ranks' values. Collective.
+std::int64_t agreed(Communicator& comm, std::int64_t mine) {
+  double smallest = -static_cast<double>(mine);
+  comm.all_reduce(std::span(&smallest, 1), ReduceOp::kMax);
+  return static_cast<std::int64_t>(-smallest);
+}
+
+void require_one_image(std::int64_t found, double budget,
+                       const std::string& remedy) {
+  if (found > 0) return;
+  throw ConfigError("[train] not even one image per rank fits into " +
+                    readable_bytes(std::max(budget, 0.0)) +
+                    ". Hint: " + remedy + ", or a smaller data.crop");
+}
+
+// Images that a rank computes at once, by the engine's plan.
+std::int64_t planned_images(const Config& config, const Network& network,
+                            Communicator& comm, const BatchLimits& limits,
+                            std::int64_t most) {
   const std::int64_t side = config.data.crop;
   if (!network.planned_bytes(1, side))
     throw ConfigError(
         "[train] train.batch: auto needs the memory plan of our own engine, "
         "which does not compute "
         "here. Hint: name a number");
-  constexpr double kShare =
-      0.9;  // the rest for libraries, files and the system
   constexpr double kRingBatches = 8;  // of bytes, in the loader
-  constexpr double kOptimizerSlots = 2;
-  const double budget =
-      kShare * static_cast<double>(limits.host_bytes) /
-          comm.world().local_size -
-      kOptimizerSlots *
-          static_cast<double>(network.parameters().flat_values().nbytes());
-  // Images a rank holds at once, and of a whole step.
+  const double budget = kShare * static_cast<double>(limits.host_bytes) /
+                            comm.world().local_size -
+                        optimizer_bytes(network);
   const auto fits = [&](std::int64_t micro_batch) {
     const auto ring =
         kRingBatches * static_cast<double>(
@@ -41,9 +65,7 @@ std::int64_t auto_batch(const Config& config, const Network& network,
                ring <=
            budget;
   };
-  const std::int64_t pieces = comm.size() * config.train.accumulate;
-  std::int64_t low = 0,
-               high = std::max<std::int64_t>(limits.images / pieces, 1);
+  std::int64_t low = 0, high = most;
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
     if (fits(middle))
@@ -51,15 +73,97 @@ std::int64_t auto_batch(const Config& config, const Network& network,
     else
       high = middle - 1;
   }
-  double smallest = -static_cast<double>(low);
+  const std::int64_t found = agreed(comm, low);
+  require_one_image(found, budget, "fewer ranks on this host");
+  return found;
+}
+
+// Of a forward and a backward pass beside what is allocated now.
+std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
+                                    std::int64_t images, std::int64_t side) {
+  cuda.restart_peak();
+  const std::size_t before = cuda.peak_bytes();
+  try {
+    const at::Tensor pixels = at::zeros(
+        {images, 1, side, side},
+        at::TensorOptions().dtype(at::kByte).device(network.options().device));
+    const at::Tensor logits = network.forward(pixels, Mode::kTraining);
+    network.backward(at::zeros_like(logits));
+    cuda.synchronize();
+    return static_cast<double>(cuda.peak_bytes() - before);
+  } catch (const c10::OutOfMemoryError&) {
+    return std::nullopt;
+  }
+}
+
+// Images that a rank computes at once, by measuring. Ranks measure together
+// and take the worst, because BatchNorm may be shared between them.
+std::int64_t measured_images(const Config& config, Network& network,
+                             Communicator& comm, CudaLibrary& cuda,
+                             std::int64_t most) {
+  cuda.restart_peak();
+  const double budget = kShare * static_cast<double>(cuda.free_bytes()) -
+                        optimizer_bytes(network);
+  constexpr double kTooMuch = std::numeric_limits<double>::max();
+  const auto share = [&](std::int64_t images) -> std::optional<double> {
+    double bytes = bytes_of_step(network, cuda, images, config.data.crop)
+                       .value_or(kTooMuch);
+    if (bytes > budget) bytes = kTooMuch;
+    comm.all_reduce(std::span(&bytes, 1), ReduceOp::kMax);
+    if (bytes == kTooMuch) return std::nullopt;
+    return bytes;
+  };
+  // One line through the worst rank's figures meets the smallest budget.
+  double smallest = -budget;
   comm.all_reduce(std::span(&smallest, 1), ReduceOp::kMax);
-  const auto agreed = static_cast<std::int64_t>(-smallest);
-  if (agreed == 0)
-    throw ConfigError(
-        "[train] not even one image per rank fits into " +
-        readable_bytes(std::max(budget, 0.0)) +
-        ". Hint: fewer ranks on this host, or a smaller data.crop");
-  return agreed * pieces;
+  const std::int64_t found = largest_step(share, -smallest, most);
+  cuda.restart_peak();
+  require_one_image(found, budget, "another process may be on the GPU");
+  return found;
+}
+
+}  // namespace
+
+std::int64_t largest_step(const MeasureStep& measure, double budget,
+                          std::int64_t most) {
+  assert(most > 0);
+  const auto fits = [&](std::int64_t images) {
+    const auto bytes = measure(images);
+    return bytes && *bytes <= budget;
+  };
+  constexpr std::int64_t kSmall = 4, kDouble = 2 * kSmall;
+  const auto small = measure(std::min(kSmall, most));
+  if (most <= kSmall || !small || *small > budget) {
+    for (std::int64_t images = std::min(kSmall, most); images > 0; --images)
+      if (fits(images)) return images;
+    return 0;
+  }
+  std::int64_t guess = kSmall;
+  const auto twice = measure(std::min(kDouble, most));
+  if (twice && *twice <= budget) {
+    const std::int64_t more = std::min(kDouble, most) - kSmall;
+    const double slope =
+        std::max(1.0, (*twice - *small) / static_cast<double>(more));
+    const double there = kSmall + (budget - *small) / slope;
+    guess = there < static_cast<double>(most) ? static_cast<std::int64_t>(there)
+                                              : most;
+  }
+  // Where a library takes more for a larger step than the line says.
+  for (std::int64_t images = guess; images > kSmall;
+       images -= std::max<std::int64_t>(1, images / 16))
+    if (fits(images)) return images;
+  return kSmall;
+}
+
+std::int64_t auto_batch(const Config& config, Network& network,
+                        Communicator& comm, const BatchLimits& limits) {
+  assert(limits.images > 0);
+  const std::int64_t pieces = comm.size() * config.train.accumulate;
+  const auto most = std::max<std::int64_t>(limits.images / pieces, 1);
+  return pieces *
+         (limits.cuda != nullptr
+              ? measured_images(config, network, comm, *limits.cuda, most)
+              : planned_images(config, network, comm, limits, most));
 }
 
 }  // namespace chexnet

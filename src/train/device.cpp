@@ -29,6 +29,18 @@ void refuse_on_all(Communicator& comm, const std::string& problem) {
   throw DeviceError("[device] " + host_name() + ": " + problem);
 }
 
+// Why ranks may have met on one of `count` GPUs, and what to do.
+std::string sharing_hint(int count) {
+  const char* variable = process_environment()("CUDA_VISIBLE_DEVICES");
+  const std::string visible = variable == nullptr ? "" : variable;
+  const bool mig_list =
+      visible.starts_with("MIG-") && visible.find(',') != std::string::npos;
+  if (mig_list)
+    return "CUDA shows a process the first MIG device of CUDA_VISIBLE_DEVICES "
+           "alone: give each rank its own (srun --gpus-per-task=1)";
+  return "start one rank per GPU: this host shows " + std::to_string(count);
+}
+
 // Every rank must come to the same decision, so each test below is of all ranks
 // (any_rank): a rank that threw alone would leave the others in the next
 // collective.
@@ -67,8 +79,7 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
   if (any_rank(comm, doubled))
     throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name +
                       " " + device.gpu.uuid + " on " + host_name() +
-                      "). Hint: start one rank per GPU: this host shows " +
-                      std::to_string(count));
+                      "). Hint: " + sharing_hint(count));
   const std::string idle =
       idle_gpus_problem(process_environment(), count, comm.world().local_size);
   if (config.ranks_per_node == 0 && any_rank(comm, !idle.empty()))

@@ -112,7 +112,7 @@ RunDecisions decide(const RunContext& run, const RunFolder& folder) {
   else
     decisions.batch =
         auto_batch(config, run.network, run.comm,
-                   {.images = images, .host_bytes = available_memory_bytes()});
+                   {images, available_memory_bytes(), run.device.cuda});
   check_batch(config.train, decisions.batch, run.comm.size());
   return decisions;
 }
@@ -247,9 +247,8 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
 }
 
 // Of all ranks: of their GPUs' memory, or of the host's. Collective.
-std::uint64_t largest_peak_bytes(const Device& device, Communicator& comm) {
-  auto peak = static_cast<double>(
-      device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes());
+std::uint64_t largest_peak_bytes(CudaLibrary* cuda, Communicator& comm) {
+  auto peak = static_cast<double>(cuda ? cuda->peak_bytes() : peak_rss_bytes());
   comm.all_reduce(std::span(&peak, 1), ReduceOp::kMax);
   return static_cast<std::uint64_t>(peak);
 }
@@ -290,12 +289,11 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
       train_on({config, *comm, device, dataset, network, weights}, folder,
                profiler, state);
   outcome.run_folder = folder.path().string();
-  const bool has_trained = outcome.train_s > 0;  // the same on all ranks
-  if (!has_trained) return outcome;
+  if (outcome.train_s <= 0) return outcome;  // the same on all ranks
   if (!request.timeline.empty())
     write_timeline(*comm, profiler, clock_offset_s(*comm), request.timeline);
   outcome.on_gpus = device.cuda != nullptr;
-  outcome.peak_bytes = largest_peak_bytes(device, *comm);
+  outcome.peak_bytes = largest_peak_bytes(device.cuda, *comm);
   return outcome;
 }
 

@@ -1,10 +1,93 @@
 #include "chexnet/train/auto_batch.hpp"
 
+#include <vector>
+
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/limited_memory.hpp"
 
 using namespace chexnet;
+
+namespace {
+
+// A step that takes `fixed` bytes, and `each` for an image; with a memory of
+// `all` bytes. Counts how often it is tried.
+struct MadeUpStep {
+  double fixed, each, all;
+  double jump = 0;  // more, from `from` images on: another algorithm
+  std::int64_t from = 0;
+  std::vector<std::int64_t> tried;
+  std::optional<double> operator()(std::int64_t images) {
+    tried.push_back(images);
+    const double bytes = fixed + each * static_cast<double>(images) +
+                         (images >= from ? jump : 0);
+    return bytes > all ? std::nullopt : std::optional(bytes);
+  }
+};
+
+std::int64_t largest(MadeUpStep& step, double budget,
+                     std::int64_t most = 10'000) {
+  return largest_step([&](std::int64_t images) { return step(images); }, budget,
+                      most);
+}
+
+}  // namespace
+
+TEST_CASE("the largest step is found by two small ones and a line") {
+  MadeUpStep step{100, 10, 1e9};
+  CHECK(largest(step, 1100) == 100);
+  CHECK(step.tried == std::vector<std::int64_t>{4, 8, 100});
+  CHECK(largest(step, 1100, 50) == 50);
+  CHECK(largest(step, 1100, 3) == 3);
+  CHECK(largest(step, 170) == 7);
+  CHECK(largest(step, 120) == 2);
+  CHECK(largest(step, 105) == 0);
+}
+
+TEST_CASE("where a library takes more than the line says, steps decide") {
+  MadeUpStep jumps{100, 10, 1000, 200, 60};
+  const std::int64_t found = largest(jumps, 1000);
+  CHECK(found > 60);
+  CHECK(found <= 70);
+  MadeUpStep full{100, 10, 139};  // four images do not fit
+  CHECK(largest(full, 1000) == 3);
+  MadeUpStep barely{100, 10, 145};  // eight do not
+  CHECK(largest(barely, 1000) == 4);
+}
+
+TEST_CASE("on a GPU the automatic batch is measured, within what is free") {
+  constexpr std::size_t kBytes = std::size_t{300} << 20;
+  LimitedMemory gpu(kBytes);
+  const auto solo = solo_communicator();
+  Network network(network_spec("densenet121"), 14, {.own_engine = false});
+  network.parameters().initialize(1);
+  Config config;
+  config.data.crop = 64;
+  const BatchLimits limits{.images = 1'000'000, .cuda = &gpu};
+  const std::int64_t batch = auto_batch(config, network, *solo, limits);
+  CHECK(batch > 4);
+  CHECK(gpu.most_allocated() <= kBytes);
+  CHECK(gpu.refused() == 0);  // nine tenths: nothing was tried beyond
+  gpu.restart_peak();
+  network.backward(at::zeros_like(network.forward(
+      at::zeros({batch, 1, 64, 64}, at::kByte), Mode::kTraining)));
+  CHECK(gpu.peak_bytes() > kBytes / 2);
+  config.train.accumulate = 2;
+  CHECK(auto_batch(config, network, *solo, limits) == 2 * batch);
+}
+
+TEST_CASE("a GPU without room for an image says so") {
+  const auto solo = solo_communicator();
+  Network network(network_spec("densenet121"), 14, {.own_engine = false});
+  network.parameters().initialize(1);
+  LimitedMemory gpu(std::size_t{4} << 20);
+  Config config;
+  config.data.crop = 64;
+  CHECK(error_of<ConfigError>([&] {
+          auto_batch(config, network, *solo, {.images = 100, .cuda = &gpu});
+        }).find("not even one image per rank fits") != std::string::npos);
+}
 
 TEST_CASE("the automatic batch is the largest whose memory plan fits") {
   const auto solo = solo_communicator();

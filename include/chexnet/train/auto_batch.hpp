@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
 
@@ -12,13 +15,25 @@ namespace chexnet {
 struct BatchLimits {
   std::int64_t images = 1;  // that there are to train on; the batch has no more
   std::uint64_t host_bytes = 0;  // of memory that are free on this rank's host
+  CudaLibrary* cuda = nullptr;   // of a rank that computes on a GPU
 };
 
-// The largest global batch whose memory plan fits every rank: activations by
-// the engine's plan, optimizer state and the loader's ring, in nine tenths of
-// the host's memory, which its ranks share. Collective. ConfigError: nobody
-// plans (ATen's operators), or not even one image per rank fits.
-std::int64_t auto_batch(const Config& config, const Network& network,
+// The largest global batch that fits every rank, in nine tenths of the memory
+// that is free. Collective. By our own engine's plan: activations, optimizer
+// state and the loader's ring, in the host's memory, which its ranks share. On
+// GPUs by measuring steps of the network, whose gradients and statistics are
+// overwritten. ConfigError: neither (ATen's operators on CPUs), or not even one
+// image per rank fits.
+std::int64_t auto_batch(const Config& config, Network& network,
                         Communicator& comm, const BatchLimits& limits);
+
+// Bytes that a step of so many images takes; nothing where it does not fit.
+using MeasureStep = std::function<std::optional<double>(std::int64_t images)>;
+
+// The most images, up to `most`, of which a step stays within `budget` bytes; 0
+// where one image does not. Two small steps give a line; where it meets the
+// budget, real steps decide. The last one measured is the answer.
+std::int64_t largest_step(const MeasureStep& measure, double budget,
+                          std::int64_t most);
 
 }  // namespace chexnet

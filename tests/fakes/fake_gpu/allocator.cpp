@@ -80,6 +80,28 @@ void collect_locked(Memory& m) {
   });
 }
 
+// Gives back what is free at the end of a device's heap, on which no stream
+// works any more.
+void trim_locked(Memory& m, c10::DeviceIndex device) {
+  Heap& heap = m.heaps.at(static_cast<std::size_t>(device));
+  std::map<std::size_t, std::size_t> begin_of;  // [end], from the heap's begin
+  const std::byte* heap_begin = device_memory(device);
+  for (const auto& [key, blocks] : m.free)
+    for (const auto& block : blocks)
+      if (key.first.device_index() == device) {
+        const auto begin = static_cast<std::size_t>(block->begin - heap_begin);
+        begin_of[begin + block->bytes] = begin;
+      }
+  const auto last_free = [&] { return begin_of.find(heap.end); };
+  for (auto last = last_free(); last != begin_of.end(); last = last_free())
+    heap.end = last->second;
+  for (auto& [key, blocks] : m.free)
+    std::erase_if(blocks, [&](const std::unique_ptr<Block>& block) {
+      return block->stream.device_index() == device &&
+             block->begin >= heap_begin + heap.end;
+    });
+}
+
 std::unique_ptr<Block> take(std::size_t bytes) {
   const c10::Stream stream = current_stream();
   const auto device = index_of(stream);
@@ -272,7 +294,10 @@ std::size_t free_bytes() {
 }
 
 void restart_peak() {
+  cudaDeviceSynchronize();
   const std::lock_guard lock(memory().mutex);
+  collect_locked(memory());
+  trim_locked(memory(), current_stream().device_index());
   present_heap_locked().peak = present_heap_locked().in_use;
 }
 

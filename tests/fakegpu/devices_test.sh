@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Two ranks that meet on one GPU are told why: too many ranks, or a list of MIG devices, of which CUDA shows a process the first.
+source tests/fakegpu/lib.sh
+export FAKE_CUDA_DEVICES=1
+ranks() { mpi 2 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/run" >/dev/null 2>"$scratch/err.txt"; }
+says() {
+  ranks && { echo "FAILED: two ranks ran on one GPU"; failures=$((failures + 1)); }
+  check "$1" grep -qF -- "$1" "$scratch/err.txt"
+}
+says "Hint: start one rank per GPU: this host shows 1"
+export CUDA_VISIBLE_DEVICES=MIG-11111111-2222-3333-4444-555555555555,MIG-11111111-2222-3333-4444-666666666666
+says "alone: give each rank its own (srun --gpus-per-task=1)"
+finish

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# A GPU's memory: a batch that does not fit is named with what computes the same, train.batch: auto finds one that does, and the run
+# says how much of it was used.
+source tests/fakegpu/lib.sh
+export FAKE_GPU_MEMORY_MB=1500
+run=("${fake[@]}" --set eval.splits=[test] --set train.max_steps=2 --set data.resize=64 --set data.crop=64)
+FAKE_GPU_MEMORY_MB=400 refused 5 "the GPU has no room for a step of 128 images (train.batch=128, train.accumulate=1)" \
+  train "$small" "${run[@]}" --set train.batch=128 --ranks 1 --out "$scratch/full"
+check "and what computes the same" grep -qF "Hint: train.accumulate=2 computes the same batch in smaller parts" "$scratch/err.txt"
+check "no fault of the program" bash -c '! grep -q "report it" "$1"' - "$scratch/err.txt"
+
+finds() { "$program" train "$small" "${run[@]}" --set train.batch=auto --ranks 1 --out "$scratch/auto" --json >"$scratch/json" 2>"$scratch/log"; }
+check "a batch that fits is found" finds
+check "it says which" grep -qE "auto chose [0-9]+ images" "$scratch/log"
+check "it is larger than one image" bash -c '[ "$(sed -nE "s/.*auto chose ([0-9]+) images.*/\1/p" "$1")" -gt 4 ]' - "$scratch/log"
+check "the memory of a run is its GPU's" grep -q "peak GPU memory of a rank" "$scratch/log"
+check "it is within what there is" python3 -c '
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert run["peak_bytes_of"] == "gpu" and 100e6 < run["peak_bytes"] <= 1500 * 2**20, run' "$scratch/json"
+finish

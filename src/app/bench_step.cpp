@@ -29,6 +29,7 @@ struct StepOptions {
   std::string model = "densenet121", precision = "auto", device = "auto",
               engine = "auto";
   std::string convolutions = "auto", compression = "none";
+  bool deterministic = false;
   std::int64_t batch = 16, size = 224, threads = 0;
   int steps = 10, ranks = 1, at_once = 1;
   double bucket_mb = 4;
@@ -162,16 +163,19 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   const Device device = choose_device(launch_config, world.comm());
   const auto comm =
       gradient_communicator(world.take_comm(), device, launch_config);
+  const Precision precision =
+      resolve_precision(find_choice<Precision>(options.precision), device);
+  check_precision(precision, device, *comm);
   constexpr std::int64_t kFindings = 14;
   Network network(
       network_spec(options.model), kFindings,
       {.device = device.where,
-       .precision =
-           resolve_precision(find_choice<Precision>(options.precision), device),
+       .precision = precision,
        .own_engine =
            find_choice<EngineKind>(options.engine) != EngineKind::kAten,
        .winograd = find_choice<ConvolutionKind>(options.convolutions) !=
-                   ConvolutionKind::kDirect});
+                   ConvolutionKind::kDirect,
+       .deterministic = options.deterministic});
   network.parameters().initialize(1);
   const LossWeights weights{std::vector<double>(kFindings, 1.0),
                             std::vector<double>(kFindings, 1.0)};
@@ -239,6 +243,8 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
                    "as train.convolutions")
       ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
       ->capture_default_str();
+  step_command->add_flag("--deterministic", step->deterministic,
+                         "as train.deterministic");
   step_command
       ->add_option("--threads", step->threads,
                    "compute threads per rank; 0 = its cores")

@@ -100,8 +100,19 @@ std::vector<ConfigOption> step_options() {
        .help = "micro-batches per rank and step, whose gradients are added up",
        .limits = {{1, 1e5}}},
       {MEMBER(train.precision),
-       .help = "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
-               "older ones, fp32 on CPU"},
+       .help =
+           "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
+           "older ones, fp32 on CPU. fp32 multiplies in fp32 everywhere; tf32 "
+           "lets GPUs from sm_80 round the factors to 10 bits, as PyTorch "
+           "does for convolutions unless told otherwise. bf16 needs sm_80 "
+           "on a GPU"},
+      {MEMBER(train.deterministic),
+       .help = "on GPUs, true takes only kernels that always add up in one "
+               "order: a run that is repeated or resumed on the same kind of "
+               "GPU is equal bit for bit. false measures in the first steps "
+               "which kernels are fastest, and takes them. On CPUs results "
+               "are always repeatable",
+       .may_change_on_resume = true},
       {MEMBER(train.engine),
        .help = "auto: our own engine on CPU, ATen's operators (LibTorch) on "
                "GPUs and for fp16; aten: ATen's operators everywhere"},

@@ -2,24 +2,52 @@
 // compute in it and get fp16, which needs one.
 #include "chexnet/train/network_options.hpp"
 
+#include "chexnet/core/error.hpp"
+#include "chexnet/launch/environment.hpp"
+
 namespace chexnet {
+namespace {
+
+constexpr int kFirstWithBf16 = 8;  // sm_80
+
+}  // namespace
 
 Precision resolve_precision(std::optional<Precision> asked,
                             const Device& device) {
   if (asked) return *asked;
-  if (device.cuda == nullptr) return Precision::kFp32;
-  return device.gpu.major >= 8 ? Precision::kBf16 : Precision::kFp16;
+  if (device.where.is_cpu()) return Precision::kFp32;
+  return device.gpu.major >= kFirstWithBf16 ? Precision::kBf16
+                                            : Precision::kFp16;
+}
+
+// Older GPUs would compute bf16 without tensor cores, by kernels that are
+// slower than fp32's.
+void check_precision(Precision precision, const Device& device,
+                     Communicator& comm) {
+  const bool cannot = precision == Precision::kBf16 && !device.where.is_cpu() &&
+                      device.gpu.major < kFirstWithBf16;
+  if (!any_rank(comm, cannot)) return;
+  throw DeviceError(
+      "[device] train.precision=bf16 needs a GPU from sm_80 on, and " +
+      (cannot ? host_name() + " has a " + device.gpu.name + " (sm_" +
+                    std::to_string(device.gpu.major) +
+                    std::to_string(device.gpu.minor) + ")"
+              : std::string("another rank has an older one")) +
+      ". Hint: train.precision=fp16, which scales the loss by itself");
 }
 
 NetworkOptions network_options(const Config& config, const Device& device,
                                Communicator& comm) {
+  const Precision precision = resolve_precision(config.train.precision, device);
+  check_precision(precision, device, comm);
   return {.device = device.where,
-          .precision = resolve_precision(config.train.precision, device),
+          .precision = precision,
           .sync_batchnorm =
               config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
           .own_engine = config.train.engine != EngineKind::kAten,
           .winograd = config.train.convolutions != ConvolutionKind::kDirect,
+          .deterministic = config.train.deterministic,
           .mean = config.data.mean,
           .std = config.data.std};
 }

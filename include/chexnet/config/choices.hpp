@@ -102,12 +102,15 @@ constexpr auto names_of(ScheduleKind) {
 }
 
 // Of activations and of the arithmetic on them; weights are double for kFp64,
-// else float.
-enum class Precision { kFp64, kFp32, kBf16, kFp16 };
+// else float. kTf32: kFp32, but a GPU may round factors to 10 bits.
+enum class Precision { kFp64, kFp32, kTf32, kBf16, kFp16 };
 constexpr auto names_of(Precision) {
   using enum Precision;
-  return std::to_array<NamedChoice<Precision>>(
-      {{kFp64, "fp64"}, {kFp32, "fp32"}, {kBf16, "bf16"}, {kFp16, "fp16"}});
+  return std::to_array<NamedChoice<Precision>>({{kFp64, "fp64"},
+                                                {kFp32, "fp32"},
+                                                {kTf32, "tf32"},
+                                                {kBf16, "bf16"},
+                                                {kFp16, "fp16"}});
 }
 
 // kAuto: our own engine wherever it can compute; kAten: LibTorch's operators

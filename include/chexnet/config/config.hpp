@@ -111,6 +111,7 @@ struct TrainConfig {
   std::int64_t accumulate = 1;
   std::optional<Precision> precision;  // auto: by the device
   EngineKind engine = EngineKind::kAuto;
+  bool deterministic = false;
   ConvolutionKind convolutions = ConvolutionKind::kAuto;
   LossWeighting loss_weights = LossWeighting::kNone;
   OnNonFinite nan_policy = OnNonFinite::kFail;

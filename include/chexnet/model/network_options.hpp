@@ -25,6 +25,7 @@ struct NetworkOptions {
       false;  // backbone in inference mode, only the classifier gets gradients
   bool own_engine = true;  // false: ATen operators also where the engine could
   bool winograd = true;
+  bool deterministic = false;  // GPUs: the same bits each time
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
 };
 

@@ -14,9 +14,12 @@ namespace chexnet {
 // CPU.
 Precision resolve_precision(std::optional<Precision> asked,
                             const Device& device);
+// DeviceError on every rank where one of them cannot compute in it. Collective.
+void check_precision(Precision precision, const Device& device,
+                     Communicator& comm);
 
 // The network a run of this config computes with: back end, precision,
-// statistics shared by `comm`.
+// statistics shared by `comm`. Collective; errors of check_precision.
 NetworkOptions network_options(const Config& config, const Device& device,
                                Communicator& comm);
 

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "backbone.hpp"
+#include "math_mode.hpp"
 
 namespace chexnet {
 namespace {
@@ -26,7 +27,9 @@ class AtenBackend final : public Backend {
         backbone_(make_backbone(layers_, context.spec)),
         classifier_(layers_, context.spec.head.name),
         mean_(per_channel(options_.mean)),
-        std_(per_channel(options_.std)) {}
+        std_(per_channel(options_.std)) {
+    set_math_mode(options_);
+  }
 
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {
@@ -56,7 +59,9 @@ class AtenBackend final : public Backend {
     return std::nullopt;
   }
   std::string description(std::int64_t, std::int64_t) override {
-    return "ATen's operators";
+    if (options_.device.is_cpu()) return "ATen's operators";
+    return options_.deterministic ? "ATen's operators, deterministic kernels"
+                                  : "ATen's operators, fastest kernels";
   }
   bool depends_on_threads() const override { return true; }
   // No operator calls back, so there is no tick and no time by layer.

@@ -165,8 +165,11 @@ std::int64_t Parameters::head_end() const {
   return end;
 }
 
-void Parameters::update_running(double momentum) {
-  flat_running_.mul_(1.0 - momentum).add_(batch_statistics(), momentum);
+// A choice, and no factor of 0: 0 times NaN is NaN.
+void Parameters::update_running(const at::Tensor& not_finite, double momentum) {
+  const at::Tensor next =
+      flat_running_.mul(1.0 - momentum).add_(batch_statistics(), momentum);
+  flat_running_.copy_(at::where(not_finite.gt(0), flat_running_, next));
 }
 
 void Parameters::refresh_compute_copies() {

@@ -1,6 +1,7 @@
 #include "chexnet/train/device.hpp"
 
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstdlib>
 
@@ -12,6 +13,13 @@
 
 namespace chexnet {
 namespace {
+
+// Work on the default stream waits for all other streams, and cannot be
+// captured.
+void compute_on_own_stream(at::Device device) {
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  streams.exchangeStream(streams.getStreamFromGlobalPool(device));
+}
 
 int shared_by(const std::vector<std::string>& of_ranks,
               const std::string& mine) {
@@ -73,6 +81,7 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
   device.cuda->select(index);
   device.where =
       at::Device(device.cuda->device_kind() + ":" + std::to_string(index));
+  compute_on_own_stream(device.where);
   device.gpu = device.cuda->info(index);
   const std::string place = host_name() + " " + device.gpu.uuid;
   const bool doubled = shared_by(gather_text(comm, place), place) > 1;

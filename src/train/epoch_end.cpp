@@ -124,6 +124,8 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
 void TrainingLoop::checkpoint() {
   const Profiler::Span span(&parts_.profiler, Phase::kCheckpoint);
   const double start = now_s();
+  finish_steps();
+  state_.loss_scale = step_.loss_scale();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
                           // does not have
   if (parts_.comm.rank() == 0) {

@@ -3,20 +3,35 @@
 #include <ATen/ATen.h>
 
 namespace chexnet {
+namespace {
+
+struct Run {
+  std::int64_t begin, end;
+  bool decays;
+};
+
+std::vector<Run> runs_of(const Parameters& parameters,
+                         std::int64_t trainable_end, bool with_decay) {
+  std::vector<Run> runs;
+  for (const auto& p : parameters.list()) {
+    if (p.end > trainable_end) break;
+    const bool decays = p.is_weight && with_decay;
+    if (!runs.empty() && runs.back().decays == decays)
+      runs.back().end = p.end;
+    else
+      runs.push_back({p.begin, p.end, decays});
+  }
+  return runs;
+}
+
+}  // namespace
 
 Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters,
                      std::int64_t trainable_end)
-    : config_(config), parameters_(parameters) {
-  for (const auto& p : parameters.list()) {
-    if (p.end > trainable_end) break;
-    const bool decays = p.is_weight && config.weight_decay > 0;
-    if (!runs_.empty() && runs_.back().decays == decays)
-      runs_.back().end = p.end;
-    else
-      runs_.push_back({p.begin, p.end, decays});
-  }
+    : config_(config) {
+  const at::Tensor& values = parameters.flat_values();
   const auto slot = [&](const char* name) {
-    slots_.emplace_back(name, at::zeros_like(parameters.flat_values()));
+    slots_.emplace_back(name, at::zeros_like(values));
   };
   if (config.optimizer == OptimizerKind::kSgd) {
     slot("momentum");
@@ -24,46 +39,61 @@ Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters,
     slot("exp_avg");
     slot("exp_avg_sq");
   }
-}
+  steps_ = at::zeros({}, values.options().dtype(at::kFloat));
 
-std::vector<at::Tensor> Optimizer::views(const at::Tensor& flat,
-                                         bool decays) const {
-  std::vector<at::Tensor> out;
-  for (const auto& run : runs_)
-    if (run.decays == decays)
-      out.push_back(flat.narrow(0, run.begin, run.end - run.begin));
-  return out;
-}
-
-void Optimizer::step(double lr) {
-  ++steps_;
+  const auto runs = runs_of(parameters, trainable_end, config.weight_decay > 0);
   for (const bool decays : {false, true}) {
-    std::vector<at::Tensor> values = views(parameters_.flat_values(), decays);
-    if (values.empty()) continue;
-    const std::vector<at::Tensor> gradients =
-        views(parameters_.flat_gradients(), decays);
-    std::vector<at::Tensor> first = views(slots_[0].second, decays);
-    const double decay = decays ? config_.weight_decay : 0.0;
-    if (config_.optimizer == OptimizerKind::kSgd) {
-      if (config_.momentum == 0)
-        first.clear();  // the operator wants no buffers then
-      at::_fused_sgd_(values, gradients, first, decay, config_.momentum, lr,
-                      0.0, false, false, steps_ == 1);
-      continue;
+    Group group;
+    group.weight_decay = decays ? config.weight_decay : 0.0;
+    for (const auto& run : runs) {
+      if (run.decays != decays) continue;
+      const auto part = [&](const at::Tensor& flat) {
+        return flat.narrow(0, run.begin, run.end - run.begin);
+      };
+      group.values.push_back(part(values));
+      group.gradients.push_back(part(parameters.flat_gradients()));
+      group.first.push_back(part(slots_.front().second));
+      group.second.push_back(part(slots_.back().second));
+      group.steps.push_back(steps_);
     }
-    std::vector<at::Tensor> second = views(slots_[1].second, decays);
-    const std::vector<at::Tensor> counts(
-        values.size(), at::full({}, static_cast<double>(steps_),
-                                values[0].options().dtype(at::kFloat)));
-    if (config_.optimizer == OptimizerKind::kAdamW)
-      at::_fused_adamw_(values, gradients, first, second, {}, counts, lr,
-                        config_.beta1, config_.beta2, decay, config_.eps, false,
-                        false);
-    else
-      at::_fused_adam_(values, gradients, first, second, {}, counts, lr,
-                       config_.beta1, config_.beta2, decay, config_.eps, false,
-                       false);
+    if (!group.values.empty()) groups_.push_back(std::move(group));
   }
 }
+
+void Optimizer::step(double lr, const std::optional<at::Tensor>& not_finite) {
+  steps_.add_(1);
+  for (Group& group : groups_) update(group, lr, not_finite);
+  if (not_finite) steps_.sub_(*not_finite);
+}
+
+void Optimizer::update(Group& group, double lr,
+                       const std::optional<at::Tensor>& not_finite) const {
+  if (config_.optimizer == OptimizerKind::kSgd) {
+    // Momentum starts at 0, so the first step needs no rule of its own. Without
+    // momentum the operator wants no buffers.
+    const bool has_momentum = config_.momentum != 0;
+    at::_fused_sgd_(group.values, group.gradients,
+                    has_momentum ? group.first : std::vector<at::Tensor>(),
+                    group.weight_decay, config_.momentum, lr, 0.0, false, false,
+                    false, {}, not_finite);
+    return;
+  }
+  if (config_.optimizer == OptimizerKind::kAdamW)
+    at::_fused_adamw_(group.values, group.gradients, group.first, group.second,
+                      {}, group.steps, lr, config_.beta1, config_.beta2,
+                      group.weight_decay, config_.eps, false, false, {},
+                      not_finite);
+  else
+    at::_fused_adam_(group.values, group.gradients, group.first, group.second,
+                     {}, group.steps, lr, config_.beta1, config_.beta2,
+                     group.weight_decay, config_.eps, false, false, {},
+                     not_finite);
+}
+
+std::int64_t Optimizer::steps() const {
+  return static_cast<std::int64_t>(steps_.item<double>());
+}
+
+void Optimizer::set_steps(std::int64_t steps) { steps_.fill_(steps); }
 
 }  // namespace chexnet

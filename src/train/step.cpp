@@ -1,12 +1,9 @@
 #include "chexnet/train/step.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
-#include <array>
 #include <cassert>
-#include <cmath>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -17,33 +14,6 @@ std::int64_t trainable_end(const Network& network) {
   const Parameters& parameters = network.parameters();
   return network.options().freeze_backbone ? parameters.head_end()
                                            : parameters.size();
-}
-
-// On the CPU summed over fixed pieces in double, so that it does not depend on
-// threads.
-double norm_of(const at::Tensor& flat) {
-  if (!flat.is_cpu()) return at::linalg_vector_norm(flat).item<double>();
-  constexpr std::int64_t kPiece = 1 << 15;
-  const std::int64_t pieces = (flat.numel() + kPiece - 1) / kPiece;
-  std::vector<double> sums(static_cast<std::size_t>(pieces));
-  const auto sum = [&](const auto* values) {
-    at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p) {
-        std::array<double, 8> part{};
-        const std::int64_t last = std::min(flat.numel(), (p + 1) * kPiece);
-        for (std::int64_t i = p * kPiece; i < last; ++i)
-          part[static_cast<std::size_t>(i % 8)] +=
-              static_cast<double>(values[i]) * static_cast<double>(values[i]);
-        sums[static_cast<std::size_t>(p)] =
-            std::accumulate(part.begin(), part.end(), 0.0);
-      }
-    });
-  };
-  if (flat.scalar_type() == at::kDouble)
-    sum(flat.const_data_ptr<double>());
-  else
-    sum(flat.const_data_ptr<float>());
-  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 // fp64 gradients travel as they are.
@@ -89,18 +59,29 @@ class BucketsInFlight {
   BucketsInFlight(const BucketsInFlight&) = delete;
   BucketsInFlight& operator=(const BucketsInFlight&) = delete;
 
-  // Returns the seconds it waited for what was still under way.
-  double finish() {
+  void finish() {
     tick_.reset();
     reducer_.finish();
-    reducer_.wait_until_finished();
-    return reducer_.wait_s();
   }
 
  private:
   BucketedReducer& reducer_;
   std::optional<Network::TickGuard> tick_;
 };
+
+// fp16 on the wire loses what is below 6e-8 of a mean gradient. Where the
+// network does not scale its loss anyway, it is scaled by so much that this
+// becomes 6e-11, and 64 still fits. A power of two changes no other bit.
+constexpr double kWireScale = 1024;
+
+LossScale loss_scale_for(const Network& network,
+                         const TrainStep::Options& options) {
+  if (network.options().precision == Precision::kFp16)
+    return LossScale::for_fp16();
+  const bool narrow = compression_for(network.parameters(), options) ==
+                      GradientCompression::kFp16;
+  return {.value = narrow ? kWireScale : 1.0};
+}
 
 }  // namespace
 
@@ -111,9 +92,13 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       loss_(options_.weights, network.parameters().flat_values().options()),
       optimizer_(options_.train, network.parameters(), trainable_end(network)),
       reducer_(make_reducer(network, comm, options_)),
-      scale_(network.options().precision == Precision::kFp16
-                 ? LossScale::for_fp16()
-                 : LossScale{}) {}
+      control_(network.parameters().flat_values(), options_.train.clip_norm,
+               loss_scale_for(network, options_)),
+      outcomes_(network.parameters().layout().device, options_.profiler) {}
+
+void TrainStep::set_loss_scale(const LossScale& scale) {
+  if (control_.is_dynamic()) control_.set_loss_scale(scale);
+}
 
 void TrainStep::set_bucket_mb(double bucket_mb) {
   options_.bucket_mb = bucket_mb;
@@ -124,19 +109,42 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
 // MicroBatch::written, which calls the function below (the only call on this
 // way whose target is found at run time), which calls
 // BucketedReducer::written_to, which starts every bucket that is complete.
-TrainStep::Result TrainStep::run(const at::Tensor& images,
-                                 const at::Tensor& labels, double labeled,
-                                 double lr) {
-  const Parameters& p = network_.parameters();
+std::optional<StepResult> TrainStep::run(const at::Tensor& images,
+                                         const at::Tensor& labels,
+                                         double labeled, double lr) {
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  const at::Tensor loss_sum = compute_gradients(images, labels, labeled);
+  apply(lr);
+  outcomes_.send({.labeled = labeled}, loss_sum, control_.norm(),
+                 control_.not_finite());
+  const std::size_t behind = loss_sum.is_cpu() ? 0 : 1;
+  if (outcomes_.under_way() <= behind) return std::nullopt;
+  return take();
+}
+
+// First what has a deadline and knows whom it waits for, then the device.
+StepResult TrainStep::take() {
+  if (options_.communicate) reducer_.wait_until_finished();
+  StepResult result = outcomes_.take();
+  if (options_.communicate) result.allreduce_wait_s = reducer_.wait_s();
+  return result;
+}
+
+std::optional<StepResult> TrainStep::finish() {
+  if (outcomes_.under_way() == 0) return std::nullopt;
+  return take();
+}
+
+at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
+                                        const at::Tensor& labels,
+                                        double labeled) {
+  const at::Tensor& values = network_.parameters().flat_values();
   const auto parts = static_cast<int>(options_.train.accumulate);
   assert(parts > 0 && images.size(0) % parts == 0 &&
          labels.size(0) == images.size(0));
   const std::int64_t part_size = images.size(0) / parts;
-  // The mean over ranks follows, so each rank's part of the global mean is
-  // scaled up by the world size. (Why a mean: communicator.hpp.)
-  const double gradient_scale = scale_.value * comm_.size();
 
-  Result result;
+  at::Tensor loss_sum;
   std::optional<BucketsInFlight> buckets;
   MicroBatch part{0, parts};
   if (options_.communicate)
@@ -146,9 +154,8 @@ TrainStep::Result TrainStep::run(const at::Tensor& images,
   for (; part.index < parts; ++part.index) {
     const std::int64_t first = part.index * part_size;
     const at::Tensor x = images.narrow(0, first, part_size);
-    const at::Tensor y =
-        labels.narrow(0, first, part_size)
-            .to(p.flat_values().device(), p.flat_values().scalar_type());
+    const at::Tensor y = labels.narrow(0, first, part_size)
+                             .to(values.device(), values.scalar_type());
     if (part.last() && options_.communicate)
       buckets.emplace(network_, reducer_, comm_);
 
@@ -158,37 +165,26 @@ TrainStep::Result TrainStep::run(const at::Tensor& images,
       logits = network_.forward(x, Mode::kTraining, part);
     }
     const Profiler::Span span(options_.profiler, Phase::kBackward);
+    // The mean over ranks follows, so each rank's part of the global mean is
+    // scaled up by the world size. (Why a mean: communicator.hpp.)
     const LossResult loss =
-        loss_(logits, y, gradient_scale, std::max(labeled, 1.0));
-    network_.backward(loss.dlogits, part);
-    result.loss_sum = part.first() ? loss.sum : result.loss_sum + loss.sum;
+        loss_(logits, y, comm_.size(), std::max(labeled, 1.0));
+    network_.backward(control_.scaled(loss.dlogits), part);
+    loss_sum = part.first() ? loss.sum : loss_sum + loss.sum;
   }
-  if (buckets) result.allreduce_wait_s = buckets->finish();
-
-  apply(result, lr);
-  return result;
+  if (buckets) buckets->finish();
+  return loss_sum;
 }
 
-// Equal on all ranks, because the reduced buffer is: no further agreement is
-// needed.
-void TrainStep::apply(Result& result, double lr) {
+// Whether something may change is for the device to know: the host has gone on
+// by then.
+void TrainStep::apply(double lr) {
   Parameters& p = network_.parameters();
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
-  at::Tensor gradients = p.flat_gradients();
-  if (scale_.value != 1) gradients.mul_(1.0 / scale_.value);
-  result.gradient_norm = norm_of(gradients);
-  if (!std::isfinite(result.gradient_norm)) {
-    result.applied = false;
-    if (scale_.dynamic) scale_.overflowed();
-    return;
-  }
-  scale_.succeeded();
-
-  const double clip = options_.train.clip_norm;
-  if (clip > 0 && result.gradient_norm > clip)
-    gradients.mul_(clip / result.gradient_norm);
-  optimizer_.step(lr);
-  if (!network_.options().freeze_backbone) p.update_running();
+  control_.look_at(p.flat_gradients());
+  optimizer_.step(lr, control_.not_finite());
+  if (!network_.options().freeze_backbone)
+    p.update_running(control_.not_finite());
   p.refresh_compute_copies();
 }
 

@@ -75,9 +75,11 @@ void StepBench::wait_for_device() {
   if (device_.cuda != nullptr) device_.cuda->synchronize();
 }
 
-TrainStep::Result StepBench::compute(TrainStep& step) {
+std::optional<StepResult> StepBench::compute(TrainStep& step) {
   const auto entries = static_cast<double>(labels_.numel() * comm_.size());
-  return step.run(images_, labels_, entries, kRate);
+  // Copied in each step where they are not resident.
+  return step.run(images_.to(device_.where), labels_.to(device_.where), entries,
+                  kRate);
 }
 
 std::vector<std::vector<double>> StepBench::time_in_turn(
@@ -101,10 +103,10 @@ StepBenchTimes StepBench::run() {
   double cpu = 0;
   std::vector<std::function<void()>> actions = {[&] {
     const double before = cpu_s();
-    const TrainStep::Result result = compute(step_);
+    const auto result = compute(step_);
     cpu += cpu_s() - before;
     if (out.first_step_s == 0) out.first_step_s = process_age_s();
-    double least_wait = -1e3 * result.allreduce_wait_s;
+    double least_wait = result ? -1e3 * result->allreduce_wait_s : 0;
     comm_.all_reduce(std::span(&least_wait, 1), ReduceOp::kMax);
     if (comm_.size() > 1) out.exposed_ms.push_back(-least_wait);
   }};

@@ -1,10 +1,6 @@
-// Losses are added up as tensors: reading one would make the host wait for the
-// GPU in each step. The sum is read once per line. A line's rate counts from
-// the line before or from skip(), so evaluations and checkpoints are in no
-// rate.
+// A line's rate counts from the line before or from skip(), so evaluations and
+// checkpoints are in no rate.
 #include "chexnet/train/train_log.hpp"
-
-#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <array>
@@ -26,10 +22,9 @@ void TrainLog::begin(std::int64_t step, std::int64_t total_steps) {
   total_steps_ = total_steps;
 }
 
-void TrainLog::add(const TrainStep::Result& result, double labeled) {
-  const at::Tensor loss = result.loss_sum.detach().to(at::kDouble);
-  interval_.loss = interval_.loss.defined() ? interval_.loss + loss : loss;
-  interval_.labeled += labeled;
+void TrainLog::add(const StepResult& result) {
+  interval_.loss += result.loss_sum;
+  interval_.labeled += result.labeled;
   interval_.allreduce_wait_s += result.allreduce_wait_s;
   interval_.gradient_norm = result.gradient_norm;
   ++interval_.steps;
@@ -38,7 +33,7 @@ void TrainLog::add(const TrainStep::Result& result, double labeled) {
 void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
                      std::optional<double> job_left_s) {
   const double elapsed = std::max(now_s() - interval_.start_s, 1e-9);
-  double loss = interval_.loss.item<double>();
+  double loss = interval_.loss;
   comm_.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
   loss /= std::max(interval_.labeled, 1.0);
   const Loader::Stats data = loader.stats();

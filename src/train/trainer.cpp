@@ -142,7 +142,7 @@ std::string take_state(const TrainingContext& run, TrainStep& step,
       run.network.description(own_batch, config.data.crop);
   const bool threads_matter = run.network.depends_on_threads(config.data.crop);
   const std::string computed_by =
-      run.device.cuda != nullptr ? run.device.gpu.name : engine;
+      run.device.cuda != nullptr ? run.device.gpu.name + ", " + engine : engine;
   set_summation_order(
       state, run,
       {.ranks = run.comm.size(),
@@ -150,7 +150,7 @@ std::string take_state(const TrainingContext& run, TrainStep& step,
        .gradient_compression = choice_name(config.launch.gradient_compression),
        .versions = std::string("torch ") + TORCH_VERSION + ", " + computed_by,
        .bucket_mb = config.launch.bucket_mb.value_or(0)});
-  if (state.step > 0) step.loss_scale() = state.loss_scale;
+  if (state.step > 0) step.set_loss_scale(state.loss_scale);
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
   return engine;
 }

@@ -4,10 +4,12 @@
 //   agree        one sum over all ranks: labels, damaged images, who was asked
 //                to stop
 //   step_on      forward, backward, all-reduce, optimizer (train/step.cpp);
-//                position moves on
+//                position moves on. On a GPU they are launched, and what became
+//                of the step before is heard of
 //   after_step   a metrics line, at an epoch's end a checkpoint and the
 //                evaluation of its weights (epoch_end.cpp)
 //
+// So a GPU computes step k while the host takes in and agrees about step k+1.
 // Whatever decides about the way on comes out of agree() or out of reduced
 // gradients, so all ranks take the same branch without asking again.
 #include "chexnet/train/training_loop.hpp"
@@ -79,12 +81,14 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
     : parts_(parts),
       step_(step),
       state_(std::move(state)),
+      upload_(parts.device.where),
       log_(parts.comm, parts.metrics, parts.decisions.batch),
-      watch_(parts.comm, parts.profiler, parts.metrics,
-             {.placements = parts.device.placements,
-              .gpu_uuid = parts.device.gpu.uuid,
-              .threads =
-                  parts.device.cuda == nullptr ? parts.device.threads : 0}) {
+      watch_(
+          parts.comm, parts.profiler, parts.metrics,
+          {.placements = parts.device.placements,
+           .gpu_uuid = parts.device.gpu.uuid,
+           .threads = parts.device.cuda == nullptr ? parts.device.threads : 0}),
+      steps_known_(state_.step) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());
@@ -123,9 +127,9 @@ ExitCode TrainingLoop::run() {
 double TrainingLoop::step_on(const Batch& batch, double labeled) {
   const double lr = learning_rate(parts_.config.train, parts_.decisions.batch,
                                   state_.position, images_, state_.plateau);
-  const BatchTensors tensors = tensors_of(batch);
+  const BatchTensors tensors = upload_.upload(tensors_of(batch));
   const double start = now_s();
-  const TrainStep::Result result = [&] {
+  const auto result = [&] {
     try {
       return step_.run(tensors.images, tensors.labels, labeled, lr);
     } catch (const c10::OutOfMemoryError& e) {
@@ -135,14 +139,21 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
     }
   }();
   if (tuner_) tune_buckets(now_s() - start);
-  count_skipped(result.applied);
-  log_.add(result, labeled);
-
   ++state_.step;
   state_.position += static_cast<std::uint64_t>(parts_.decisions.batch);
-  state_.loss_scale = step_.loss_scale();
+  if (result) take(*result);
   watch_.step_done(state_.step);
   return lr;
+}
+
+void TrainingLoop::take(const StepResult& result) {
+  ++steps_known_;
+  count_skipped(result.applied);
+  log_.add(result);
+}
+
+void TrainingLoop::finish_steps() {
+  while (const auto result = step_.finish()) take(*result);
 }
 
 bool TrainingLoop::after_step(const Loader& loader, double lr) {
@@ -152,8 +163,10 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   state_.epoch = epochs_complete(state_.step, parts_.decisions.batch, images_);
   const bool epoch_ends = state_.epoch > epoch_before;
 
-  if (last || epoch_ends || state_.step % config.run.log_every == 0)
+  if (last || epoch_ends || state_.step % config.run.log_every == 0) {
+    finish_steps();
     log_.write(loader, state_, lr, parts_.stop.job_left_s());
+  }
   if (epoch_ends || last) {
     if (!end_of_epoch(epoch_before)) return false;
     log_.skip(loader);
@@ -178,6 +191,7 @@ void TrainingLoop::say_how_it_ended() {
 }
 
 const Batch& TrainingLoop::next_batch(Loader& loader) {
+  upload_.wait();  // the loader fills the last batch's memory anew
   const Profiler::Span span(&parts_.profiler, Phase::kDataWait);
   return loader.next();
 }
@@ -232,10 +246,10 @@ void TrainingLoop::count_skipped(bool applied) {
     return;
   }
   // Under fp16 a few overflows in a row are how the loss scale is found.
-  const bool scaling = step_.loss_scale().dynamic;
+  const bool scaling = step_.scales_dynamically();
   const int most =
       scaling ? kSkippedWhileScaling : most_skipped(parts_.config.train);
-  const std::string what = "[train] step " + std::to_string(state_.step + 1) +
+  const std::string what = "[train] step " + std::to_string(steps_known_) +
                            ": the gradient is not finite";
   if (++skipped_in_a_row_ >= most)
     throw NumericError(what +

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/half.hpp"
 #include "chexnet/core/error.hpp"
 
 namespace chexnet {
@@ -97,6 +98,8 @@ class ThreadWorld {
     void poll() override {}
     void finish() override {
       for (const auto& buffer : pending_) {
+        if (in_fp16_ && !buffer.exact && buffer.type == ElementType::kF32)
+          round(static_cast<float*>(buffer.data), buffer.count);
         if (buffer.type == ElementType::kF64)
           mean(static_cast<double*>(buffer.data), buffer.count);
         else
@@ -104,7 +107,10 @@ class ThreadWorld {
       }
       pending_.clear();
     }
-    void set_compression(GradientCompression) override {}
+    // Rounds as a 16-bit journey does. bf16 has the range of fp32.
+    void set_compression(GradientCompression compression) override {
+      in_fp16_ = compression == GradientCompression::kFp16;
+    }
     void all_reduce(std::span<double> values, ReduceOp op) override {
       const auto all = shared_.exchange(world_.rank, std::as_bytes(values));
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -131,6 +137,11 @@ class ThreadWorld {
     std::string description() const override { return "threads"; }
 
    private:
+    void round(float* values, std::size_t count) const {
+      const auto ranks = static_cast<float>(world_.size);
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = from_fp16(to_fp16(values[i] / ranks)) * ranks;
+    }
     template <class T>
     void mean(T* values, std::size_t count) {
       const auto all = shared_.exchange(
@@ -148,6 +159,7 @@ class ThreadWorld {
     ThreadWorld& shared_;
     World world_;
     std::vector<GradientBuffer> pending_;
+    bool in_fp16_ = false;
   };
 
   int size_;

@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 #include "support/parity_run.hpp"
+#include "support/thread_world.hpp"
 
 using namespace chexnet;
 
@@ -19,7 +20,8 @@ TEST_CASE("a gradient that is not finite changes nothing and says so") {
   const at::Tensor before = network.parameters().flat_values().clone(),
                    running = network.parameters().flat_running().clone();
   const auto result = step.run(parity_images(0), labels, 84, 1e-3);
-  CHECK_FALSE(result.applied);
+  REQUIRE(result);
+  CHECK_FALSE(result->applied);
   CHECK(at::equal(network.parameters().flat_values(), before));
   CHECK(at::equal(network.parameters().flat_running(), running));
 }
@@ -36,7 +38,45 @@ TEST_CASE("clipping bounds the update's gradient") {
   TrainStep step(network, *comm, {c, equal_weights()});
   const at::Tensor before = network.parameters().flat_values().clone();
   const auto result = step.run(parity_images(0), parity_labels(0), 84, 1.0);
-  CHECK(result.gradient_norm > 1e-3);
+  CHECK(result->gradient_norm > 1e-3);
   CHECK(at::linalg_vector_norm(network.parameters().flat_values() - before)
             .item<double>() == Approx(1e-3).epsilon(1e-6));
+}
+
+TEST_CASE("after a gradient that was not finite, clipped steps go on") {
+  TrainConfig c;
+  c.clip_norm = 1e-3;
+  Network network(network_spec("densenet121"), 14, {});
+  network.parameters().initialize(1);
+  const auto comm = solo_communicator();
+  TrainStep step(network, *comm, {c, equal_weights()});
+  at::Tensor labels = parity_labels(0);
+  labels[0][0] = INFINITY;
+  CHECK_FALSE(step.run(parity_images(0), labels, 84, 1e-3)->applied);
+  CHECK(step.optimizer().steps() == 0);
+  CHECK(step.run(parity_images(0), parity_labels(0), 84, 1e-3)->applied);
+  CHECK(step.optimizer().steps() == 1);
+}
+
+// Of ten million times as many labels the mean gradient is below what fp16 can
+// hold.
+TEST_CASE("small gradients survive a journey in fp16") {
+  std::vector<at::Tensor> gradients(2);
+  for (const bool narrow : {false, true})
+    ThreadWorld(2).run([&](Communicator& comm) {
+      Network network(network_spec("densenet121"), 14,
+                      {.freeze_backbone = true});
+      network.parameters().initialize(1);
+      TrainStep::Options options{TrainConfig{}, equal_weights()};
+      if (narrow) options.compression = GradientCompression::kFp16;
+      TrainStep step(network, comm, options);
+      step.run(parity_images(0), parity_labels(0), 84e7, 0);
+      if (comm.rank() == 0)
+        gradients[narrow ? 1 : 0] =
+            network.parameters().flat_gradients().clone();
+    });
+  const at::Tensor &exact = gradients[0], &travelled = gradients[1];
+  CHECK(exact.abs().max().item<double>() < 1e-7);
+  CHECK((travelled - exact).norm().item<double>() <
+        0.1 * exact.norm().item<double>());
 }

@@ -1,7 +1,5 @@
 #include "chexnet/train/train_log.hpp"
 
-#include <ATen/ATen.h>
-
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
@@ -27,9 +25,10 @@ struct Source {
   Loader loader{dataset.manifest, reader, sampler, {.batch = 2, .workers = 0}};
 };
 
-TrainStep::Result step_with(double loss_sum, double gradient_norm) {
-  TrainStep::Result result;
-  result.loss_sum = at::tensor(loss_sum, at::kFloat);
+StepResult step_with(double loss_sum, double gradient_norm, double labeled) {
+  StepResult result;
+  result.loss_sum = loss_sum;
+  result.labeled = labeled;
   result.gradient_norm = gradient_norm;
   result.allreduce_wait_s = 0.25;
   return result;
@@ -55,12 +54,12 @@ TEST_CASE(
     MetricsLog metrics(folder.path(), {});
     TrainLog log(*source.solo, &metrics, 2);
     log.begin(0, 10);
-    log.add(step_with(6, 0.5), 3);
-    log.add(step_with(4, 0.75), 2);
+    log.add(step_with(6, 0.5, 3));
+    log.add(step_with(4, 0.75, 2));
     state.step = 2;
     state.position = 4;
     log.write(source.loader, state, 1e-3, std::nullopt);
-    log.add(step_with(7, 0.1), 7);
+    log.add(step_with(7, 0.1, 7));
     state.step = 3;
     log.write(source.loader, state, 1e-3, 120.0);
   }
@@ -88,9 +87,9 @@ TEST_CASE(
     Source source;
     TrainLog log(comm, comm.rank() == 0 ? &metrics : nullptr, 4);
     log.begin(0, 10);
-    TrainStep::Result result = step_with(comm.rank() == 0 ? 2 : 10, 1);
+    StepResult result = step_with(comm.rank() == 0 ? 2 : 10, 1, 4);
     result.allreduce_wait_s = comm.rank() == 0 ? 0.1 : 0.3;
-    log.add(result, 4);
+    log.add(result);
     TrainState state;
     state.step = 1;
     log.write(source.loader, state, 1e-3, std::nullopt);
@@ -111,7 +110,7 @@ TEST_CASE(
     MetricsLog metrics(folder.path(), {});
     TrainLog log(*source.solo, &metrics, 2);
     log.begin(0, 10);
-    log.add(step_with(0, 0), 0);
+    log.add(step_with(0, 0, 0));
     log.write(source.loader, {}, 1e-3, std::nullopt);
   }
   CHECK(train_lines(folder).front()["loss"] == 0.0);

@@ -90,8 +90,9 @@ class Parameters {
   const at::Tensor& batch_var(int id) const { return batch_.vars[at(id)]; }
 
   // running = (1 - momentum) * running + momentum * batch (PyTorch's rule),
-  // after the batch statistics were averaged over ranks.
-  void update_running(double momentum = 0.1);
+  // after the batch statistics were averaged over ranks. `not_finite`, a scalar
+  // of the device: 1 = nothing changes.
+  void update_running(const at::Tensor& not_finite, double momentum = 0.1);
   void refresh_compute_copies();
 
   // --- the flat buffers

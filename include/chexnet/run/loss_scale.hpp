@@ -3,7 +3,6 @@
 // good steps.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace chexnet {
@@ -14,15 +13,6 @@ struct LossScale {
   bool dynamic = false;
 
   static LossScale for_fp16() { return {65536, 0, true}; }
-  void overflowed() {
-    value = std::max(value / 2, 1.0);
-    good = 0;
-  }
-  void succeeded() {
-    if (!dynamic || ++good < 2000) return;
-    value *= 2;
-    good = 0;
-  }
 };
 
 }  // namespace chexnet

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,27 +21,30 @@ class Optimizer {
   // Parameters at and past `trainable_end` of the flat buffer are frozen.
   Optimizer(const TrainConfig& config, Parameters& parameters,
             std::int64_t trainable_end);
-  void step(double lr);
+  // `not_finite`, of the gradients (gradient_control.hpp): 1 = nothing changes.
+  // The host does not wait for it.
+  void step(double lr, const std::optional<at::Tensor>& not_finite = {});
 
   // Flat state by slot name ("exp_avg", …), for checkpoints; and the count of
   // steps taken.
   std::vector<std::pair<std::string, at::Tensor>> slots() const {
     return slots_;
   }
-  std::int64_t steps() const { return steps_; }
-  void set_steps(std::int64_t steps) { steps_ = steps; }
+  std::int64_t steps() const;  // the host waits for it
+  void set_steps(std::int64_t steps);
 
  private:
-  struct Run {
-    std::int64_t begin, end;
-    bool decays;
+  // Runs of one kind: views of the flat buffers, [run].
+  struct Group {
+    double weight_decay = 0;
+    std::vector<at::Tensor> values, gradients, first, second, steps;
   };
-  std::vector<at::Tensor> views(const at::Tensor& flat, bool decays) const;
+  void update(Group& group, double lr,
+              const std::optional<at::Tensor>& not_finite) const;
   TrainConfig config_;
-  Parameters& parameters_;
-  std::vector<Run> runs_;
   std::vector<std::pair<std::string, at::Tensor>> slots_;
-  std::int64_t steps_ = 0;
+  at::Tensor steps_;  // fp32 scalar, as the operators want it: exact to 2^24
+  std::vector<Group> groups_;
 };
 
 }  // namespace chexnet

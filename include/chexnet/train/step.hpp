@@ -5,13 +5,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "chexnet/comm/buckets.hpp"
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/run/loss_scale.hpp"
+#include "chexnet/train/gradient_control.hpp"
 #include "chexnet/train/optimizer.hpp"
+#include "chexnet/train/step_outcomes.hpp"
 
 namespace chexnet {
 
@@ -25,39 +29,48 @@ class TrainStep {
     bool communicate = true;  // off only to measure what communication costs
     Profiler* profiler = nullptr;
   };
-  struct Result {
-    at::Tensor
-        loss_sum;  // scalar: this rank's loss summed over its labeled entries
-    double gradient_norm = 0;  // of the mean gradient, before clipping
-    bool applied = true;  // false: the gradient was not finite, nothing changed
-    double allreduce_wait_s = 0;  // for gradients; see BucketedReducer::wait_s
-  };
   TrainStep(Network& network, Communicator& comm, Options options);
 
-  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), both on the
-  // host; `labeled` entries in the global batch of all ranks. n is a multiple
+  // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), on host or
+  // device; `labeled` entries in the global batch of all ranks. n is a multiple
   // of train.accumulate. Where it throws nothing was applied and nothing stays
   // set: the next step is as if this one had never begun.
-  Result run(const at::Tensor& images, const at::Tensor& labels, double labeled,
-             double lr);
+  //
+  // A CPU returns what became of this step. On a device it is launched, and
+  // returned is what became of the step before; nothing after the first.
+  std::optional<StepResult> run(const at::Tensor& images,
+                                const at::Tensor& labels, double labeled,
+                                double lr);
+  // What became of a step that was launched, in the order of steps; nothing
+  // when all are known. Waits for the device.
+  std::optional<StepResult> finish();
 
   // Other gradient buckets from the next step on; every rank alike.
   void set_bucket_mb(double bucket_mb);
 
   Optimizer& optimizer() { return optimizer_; }
-  LossScale& loss_scale() { return scale_; }
+  bool scales_dynamically() const { return control_.is_dynamic(); }
+  // Waits for the device.
+  LossScale loss_scale() const { return control_.loss_scale(); }
+  // Of a checkpoint. Nothing where the scale is fixed.
+  void set_loss_scale(const LossScale& scale);
   BucketedReducer& reducer() { return reducer_; }
 
  private:
+  // Returns the loss, summed. The flat gradients are those of all ranks then.
+  at::Tensor compute_gradients(const at::Tensor& images,
+                               const at::Tensor& labels, double labeled);
+  StepResult take();
   // Scales, checks and clips the reduced gradients, and moves the parameters.
-  void apply(Result& result, double lr);
+  void apply(double lr);
   Network& network_;
   Communicator& comm_;
   Options options_;
   BinaryCrossEntropy loss_;
   Optimizer optimizer_;
   BucketedReducer reducer_;
-  LossScale scale_;
+  GradientControl control_;
+  StepOutcomes outcomes_;
 };
 
 // As the config says; buckets that are to be tuned start with the size of the

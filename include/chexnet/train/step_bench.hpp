@@ -1,6 +1,6 @@
-// How fast a training step is, on made-up images: whole, and with ranks what
-// communication costs of it. Times are of this rank, in milliseconds, one for
-// each step after the warm-up.
+// How fast a training step is, on made-up images that lie where it computes:
+// whole, and with ranks what communication costs of it. Times are of this rank,
+// in milliseconds, one for each step after the warm-up.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ class StepBench {
   OperatorCounts operators();
 
  private:
-  TrainStep::Result compute(TrainStep& step);
+  std::optional<StepResult> compute(TrainStep& step);
   void wait_for_device();
   std::vector<LayerRow> operator_rows();
   // Each of `actions` once a round, in turn: [action][round].

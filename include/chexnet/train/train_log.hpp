@@ -2,8 +2,6 @@
 // the progress line.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,7 +11,7 @@
 #include "chexnet/data/loader.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/run/train_state.hpp"
-#include "chexnet/train/step.hpp"
+#include "chexnet/train/step_outcomes.hpp"
 
 namespace chexnet {
 
@@ -22,8 +20,8 @@ class TrainLog {
   // `metrics` is null but on rank 0. `batch`: images of all ranks.
   TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch);
   void begin(std::int64_t step, std::int64_t total_steps);
-  // After each step; `labeled` entries of the global batch.
-  void add(const TrainStep::Result& result, double labeled);
+  // Of each step.
+  void add(const StepResult& result);
   // Collective. `job_left_s` of rank 0.
   void write(const Loader& loader, const TrainState& state, double lr,
              std::optional<double> job_left_s);
@@ -37,8 +35,7 @@ class TrainLog {
  private:
   // Sums since the last line.
   struct Interval {
-    at::Tensor loss;
-    double labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0,
+    double loss = 0, labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0,
            start_s = 0, gradient_norm = 0;
     std::int64_t steps = 0;
     std::uint64_t stalls_before = 0;

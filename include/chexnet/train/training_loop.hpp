@@ -23,6 +23,7 @@
 #include "chexnet/run/run_watch.hpp"
 #include "chexnet/run/stop_request.hpp"
 #include "chexnet/run/train_state.hpp"
+#include "chexnet/train/batch_upload.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/step.hpp"
@@ -58,6 +59,10 @@ class TrainingLoop {
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
   void tune_buckets(double step_s);
+  // What became of the oldest step that was not known.
+  void take(const StepResult& result);
+  // Waits until every step that was launched is known.
+  void finish_steps();
   void count_skipped(bool applied);
   // False: a stop was asked for, and the evaluation is still due.
   bool end_of_epoch(std::int64_t epoch_before);
@@ -73,11 +78,13 @@ class TrainingLoop {
   std::int64_t total_steps_ = 0;
   std::uint64_t images_ = 0;  // of an epoch; once run() knows the rows
   std::optional<DamageCounter> damage_;  // the same
+  BatchUpload upload_;
   TrainLog log_;
   RunWatch watch_;
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
   double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
+  std::int64_t steps_known_ = 0;  // up to state_.step: the others are launched
 };
 
 }  // namespace chexnet

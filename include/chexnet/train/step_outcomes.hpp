@@ -1,0 +1,51 @@
+// What became of steps, on its way from the device to the host. A device is
+// still computing when the host has launched a step, so its figures are copied
+// behind it and read a step later. On the CPU they are there at once.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "chexnet/core/profiler.hpp"
+
+namespace chexnet {
+
+struct StepResult {
+  double loss_sum = 0;       // this rank's loss summed over its labeled entries
+  double gradient_norm = 0;  // of the mean gradient, before clipping
+  bool applied = true;  // false: the gradient was not finite, nothing changed
+  double labeled = 0;   // entries of the global batch
+  double allreduce_wait_s = 0;  // for gradients; see BucketedReducer::wait_s
+};
+
+// One thread.
+class StepOutcomes {
+ public:
+  // Computes on `device`; `profiler` may be null.
+  StepOutcomes(at::Device device, Profiler* profiler)
+      : device_(device), profiler_(profiler) {}
+  // Scalars of the device, in the order of StepResult; `result` holds what the
+  // host knows.
+  void send(const StepResult& result, const at::Tensor& loss_sum,
+            const at::Tensor& gradient_norm, const at::Tensor& not_finite);
+  // How many were sent and not taken.
+  std::size_t under_way() const { return under_way_.size(); }
+  // Of the oldest; waits for the device.
+  StepResult take();
+
+ private:
+  struct UnderWay {
+    StepResult result;
+    at::Tensor figures;  // 3 doubles of the host
+    std::optional<c10::Event> copied;
+  };
+  at::Device device_;
+  Profiler* profiler_;
+  std::deque<UnderWay> under_way_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,67 @@
+// A buffer is written again two uploads later. By then the step that read it is
+// launched, but maybe not computed: `computed` is recorded at the upload
+// between the two, behind that step, and the copy waits for it on the device.
+#include "chexnet/train/batch_upload.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace chexnet {
+namespace {
+
+void record(std::optional<c10::Event>& event, const c10::Stream& stream) {
+  if (!event) event.emplace(stream.device_type());
+  event->record(stream);
+}
+
+}  // namespace
+
+BatchUpload::BatchUpload(at::Device device) : device_(device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  copies_ = streams.getStreamFromGlobalPool(device);
+}
+
+void BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {
+  const auto fits = [](const at::Tensor& t, const at::Tensor& like) {
+    return t.defined() && t.sizes() == like.sizes();
+  };
+  if (fits(buffer.images, host.images) && fits(buffer.labels, host.labels))
+    return;
+  buffer.images = at::empty_like(host.images, at::device(device_));
+  buffer.labels = at::empty_like(host.labels, at::device(device_));
+  buffer.host_labels =
+      at::empty(host.labels.sizes(), host.labels.options().pinned_memory(true));
+}
+
+BatchTensors BatchUpload::upload(const BatchTensors& host) {
+  if (!copies_) return host;
+  const c10::impl::VirtualGuardImpl streams(device_.type());
+  const c10::Stream compute = streams.getStream(device_);
+  Buffer& buffer = buffers_[next_];
+  Buffer& other = buffers_[1 - next_];
+  next_ = 1 - next_;
+  fit(buffer, host);
+  // Its last copy is long over; this is for a caller that does not wait().
+  if (buffer.copied) buffer.copied->synchronize();
+  buffer.host_labels.copy_(host.labels);
+  // All that reads the other buffer is launched.
+  if (other.copied) record(other.computed, compute);
+  if (buffer.computed) buffer.computed->block(*copies_);
+  {
+    const c10::StreamGuard guard(*copies_);
+    buffer.images.copy_(host.images, true);
+    buffer.labels.copy_(buffer.host_labels, true);
+  }
+  record(buffer.copied, *copies_);
+  buffer.copied->block(compute);
+  return {buffer.images, buffer.labels};
+}
+
+void BatchUpload::wait() {
+  const Buffer& last = buffers_[1 - next_];
+  if (last.copied) last.copied->synchronize();
+}
+
+}  // namespace chexnet

@@ -167,7 +167,7 @@ StepRecord record_made_up_step(Network& network) {
                     row_major(on_host(p.flat_gradients_and_statistics()), p),
                     {}};
   record.gradients.narrow(0, 0, p.size()).div_(scale);
-  p.update_running(1.0);
+  p.update_running(at::zeros({}, p.flat_values().options()), 1.0);
   record.evaluation = on_host(network.forward(images, Mode::kInference));
   return record;
 }

@@ -23,16 +23,17 @@ BatchUpload::BatchUpload(at::Device device) : device_(device) {
   copies_ = streams.getStreamFromGlobalPool(device);
 }
 
-void BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {
+bool BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {
   const auto fits = [](const at::Tensor& t, const at::Tensor& like) {
     return t.defined() && t.sizes() == like.sizes();
   };
   if (fits(buffer.images, host.images) && fits(buffer.labels, host.labels))
-    return;
+    return false;
   buffer.images = at::empty_like(host.images, at::device(device_));
   buffer.labels = at::empty_like(host.labels, at::device(device_));
   buffer.host_labels =
       at::empty(host.labels.sizes(), host.labels.options().pinned_memory(true));
+  return true;
 }
 
 BatchTensors BatchUpload::upload(const BatchTensors& host) {
@@ -42,9 +43,11 @@ BatchTensors BatchUpload::upload(const BatchTensors& host) {
   Buffer& buffer = buffers_[next_];
   Buffer& other = buffers_[1 - next_];
   next_ = 1 - next_;
-  fit(buffer, host);
   // Its last copy is long over; this is for a caller that does not wait().
   if (buffer.copied) buffer.copied->synchronize();
+  // New memory is the compute stream's: kernels launched there before may
+  // still use what it was.
+  if (fit(buffer, host)) record(buffer.computed, compute);
   buffer.host_labels.copy_(host.labels);
   // All that reads the other buffer is launched.
   if (other.copied) record(other.computed, compute);

@@ -36,7 +36,8 @@ class BatchUpload {
     at::Tensor host_labels;     // pinned
     std::optional<c10::Event> copied, computed;
   };
-  void fit(Buffer& buffer, const BatchTensors& host) const;
+  // True where the buffer's memory is new.
+  bool fit(Buffer& buffer, const BatchTensors& host) const;
   at::Device device_;
   std::optional<c10::Stream> copies_;
   std::array<Buffer, 2> buffers_;

@@ -138,7 +138,7 @@ std::int64_t largest_step(const MeasureStep& measure, double budget,
       if (fits(images)) return images;
     return 0;
   }
-  std::int64_t guess = kSmall;
+  std::int64_t guess = std::min(kDouble, most) - 1;
   const auto twice = measure(std::min(kDouble, most));
   if (twice && *twice <= budget) {
     const std::int64_t more = std::min(kDouble, most) - kSmall;

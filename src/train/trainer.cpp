@@ -32,6 +32,7 @@
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/final_evaluation.hpp"
+#include "chexnet/train/first_contact.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/network_state.hpp"
@@ -266,7 +267,13 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   Profiler profiler;
   if (!request.timeline.empty())
     profiler.start_timeline(timeline_events(comm->size()));
-  if (device.cuda != nullptr) device.cuda->mark_ranges(profiler);
+  if (device.cuda != nullptr) {
+    device.cuda->mark_ranges(profiler);
+    check_first_contact(
+        {config.model.arch, resolve_precision(config.train.precision, device),
+         config.launch.gradient_compression},
+        contact_of(device), *comm);
+  }
   const RecordedBy recorded(*comm, profiler);
 
   RunFolder folder(config, request.resume, *comm);

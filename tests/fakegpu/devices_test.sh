@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two ranks that meet on one GPU are told why: too many ranks, or a list of MIG devices, of which CUDA shows a process the first.
+# Two ranks that meet on one GPU are told why: too many ranks, or a list of MIG devices, of which CUDA shows a process the
+# first. And the self-test of a first contact.
 source tests/fakegpu/lib.sh
 export FAKE_CUDA_DEVICES=1
 ranks() { mpi 2 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/run" >/dev/null 2>"$scratch/err.txt"; }
@@ -10,4 +11,13 @@ says() {
 says "Hint: start one rank per GPU: this host shows 1"
 export CUDA_VISIBLE_DEVICES=MIG-11111111-2222-3333-4444-555555555555,MIG-11111111-2222-3333-4444-666666666666
 says "alone: give each rank its own (srun --gpus-per-task=1)"
+unset CUDA_VISIBLE_DEVICES
+
+# A GPU that this user has not trained on yet is compared with the CPU engine first, and not again.
+export XDG_CACHE_HOME=$scratch/cache
+first() { mpi 1 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/first-$1" 2>"$scratch/err.txt"; }
+first 1
+check "the first run makes the self-test" grep -q '\[self-test\] passed: ' "$scratch/err.txt"
+first 2
+check "the second one does not" bash -c "! grep -q self-test '$scratch/err.txt'"
 finish

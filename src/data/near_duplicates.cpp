@@ -30,7 +30,7 @@ constexpr int kParts = kMostSigns + 1;  // of the signs: one has no difference
 constexpr int kMostLevels = 2;          // gray levels of the mean difference
 constexpr std::size_t kWindow = 4096;
 
-using Pixels = std::array<std::uint8_t, kSide * kSide>;
+using Pixels = std::array<std::uint8_t, std::size_t{kSide} * kSide>;
 using Cosines = std::array<std::array<double, kSide>, kFrequencies>;
 
 Cosines make_cosines() {

@@ -14,6 +14,9 @@ constexpr int kFirstWithBf16 = 8;  // sm_80
 
 Precision resolve_precision(std::optional<Precision> asked,
                             const Device& device) {
+  // A CPU has no TF32: what it computes is fp32, and is called so.
+  if (asked == Precision::kTf32 && device.where.is_cpu())
+    return Precision::kFp32;
   if (asked) return *asked;
   if (device.where.is_cpu()) return Precision::kFp32;
   return device.gpu.major >= kFirstWithBf16 ? Precision::kBf16

@@ -139,8 +139,7 @@ std::string take_state(const TrainingContext& run, TrainStep& step,
   const std::int64_t own_batch =
       run.decisions.batch /
       (std::int64_t{run.comm.size()} * config.train.accumulate);
-  const std::string engine =
-      run.network.description(own_batch, config.data.crop);
+  std::string engine = run.network.description(own_batch, config.data.crop);
   const bool threads_matter = run.network.depends_on_threads(config.data.crop);
   const std::string computed_by =
       run.device.cuda != nullptr ? run.device.gpu.name + ", " + engine : engine;

@@ -19,7 +19,7 @@ namespace {
 CudaDriver ask(const char* words) {
   REQUIRE(dlopen(CHEXNET_FAKE_DRIVER, RTLD_NOW) != nullptr);
   setenv("FAKE_DRIVER", words, 1);
-  const CudaDriver driver = ask_cuda_driver();
+  CudaDriver driver = ask_cuda_driver();
   unsetenv("FAKE_DRIVER");
   return driver;
 }

@@ -73,7 +73,7 @@ MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
 }
 
 // What the registers can do at most, for comparison.
-// NOLINTBEGIN(modernize-loop-convert): the compiler unrolls loops that count.
+// The compiler unrolls loops that count.
 template <class A, bool Pair>
 double fma_loop(int rounds) {
   constexpr int kSums = kTileRows * kTileVectors;
@@ -81,18 +81,20 @@ double fma_loop(int rounds) {
   // Hides that the values are known and equal, of which the compiler would
   // otherwise make use.
 #pragma GCC unroll 28
+  // NOLINTNEXTLINE(modernize-loop-convert)
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+v"(sums[i]));
   for (int r = 0; r < rounds; ++r) {
     asm volatile("" : "+v"(factors[0]), "+v"(factors[1]));
 #pragma GCC unroll 28
+    // NOLINTNEXTLINE(modernize-loop-convert)
     for (int i = 0; i < kSums; ++i)
       sums[i] = multiply_add<Pair>(sums[i], factors[0], factors[1]);
   }
 #pragma GCC unroll 28
+  // NOLINTNEXTLINE(modernize-loop-convert)
   for (int i = 0; i < kSums; ++i) asm volatile("" : : "v"(sums[i]));
   return 2.0 * kSums * kLanes<A> * (Pair ? 2 : 1) * rounds;
 }
-// NOLINTEND(modernize-loop-convert)
 
 // Any `rows` <= 14.
 template <class A, bool Pair, int Step = kBlock>

@@ -43,7 +43,7 @@ class ScratchFolder {
 // The folder of real X-rays, or empty with a note that the test skipped.
 inline std::filesystem::path xray_folder() {
   const char* named = std::getenv("CHEXNET_XRAY_DIR");
-  const std::filesystem::path path =
+  std::filesystem::path path =
       named ? std::filesystem::path(named)
             : std::filesystem::path(CHEXNET_SOURCE_DIR) / "../shared/xray";
   if (std::filesystem::exists(path / "nih352")) return path;

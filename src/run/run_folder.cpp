@@ -97,15 +97,27 @@ bool has_same_places(const DataConfig& a, const DataConfig& b) {
 
 }  // namespace
 
-// Of a folder without a run, while its lock is held. What others put there
-// stays, and so does all of it where a post-mortem says what happened.
+// What stood in a folder before a start made anything in it.
+struct RunFolder::Before {
+  explicit Before(const fs::path& folder)
+      : existed(fs::exists(folder)),
+        had_logs(fs::exists(folder / "log") ||
+                 fs::exists(folder / "checkpoints")) {}
+  bool existed, had_logs;
+};
+
+// What a start makes in a folder without a run, while its lock is held. What
+// was there before stays, logs of an older start above all, and so does all of
+// it where a post-mortem says what happened.
 class RunFolder::Unclaimed {
  public:
-  Unclaimed(fs::path folder, bool is_new)
-      : folder_(std::move(folder)), is_new_(is_new) {}
+  Unclaimed(fs::path folder, const Before& before)
+      : folder_(std::move(folder)), before_(before) {}
   ~Unclaimed() {
     std::error_code ignored;
-    if (claimed_ || fs::exists(folder_ / "postmortem.json", ignored)) return;
+    if (claimed_ || before_.had_logs ||
+        fs::exists(folder_ / "postmortem.json", ignored))
+      return;
     close_log();
     for (int rank = 0; fs::remove(log_path(folder_, rank), ignored);) ++rank;
     // Without their contents: those of links, and what is not ours.
@@ -113,7 +125,7 @@ class RunFolder::Unclaimed {
       if (!fs::is_symlink(folder_ / inner, ignored))
         fs::remove(folder_ / inner, ignored);
     fs::remove(folder_ / ".lock", ignored);
-    if (is_new_) fs::remove(folder_, ignored);
+    if (!before_.existed) fs::remove(folder_, ignored);
   }
   Unclaimed(const Unclaimed&) = delete;
   Unclaimed& operator=(const Unclaimed&) = delete;
@@ -121,7 +133,7 @@ class RunFolder::Unclaimed {
 
  private:
   fs::path folder_;
-  bool is_new_;
+  Before before_;
   bool claimed_ = false;
 };
 
@@ -141,7 +153,7 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
 RunFolder::~RunFolder() = default;
 
 void RunFolder::prepare(const Config& config, Resume resume) {
-  const bool is_new = !fs::exists(path_);
+  const Before before_us(path_);
   create(path_, path_);
   require_trusted_folder(path_);
   for (const char* inner : {"log", "checkpoints"})
@@ -152,7 +164,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   constexpr double kTimeout_s = 30;
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   const bool used = fs::exists(path_ / "config.yaml");
-  if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, is_new);
+  if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);
   if (used && resume == Resume::kNo)
     throw CheckpointError("[run] " + path_.string() +
                           ": holds a run already. Hint: --resume auto "

@@ -80,12 +80,15 @@ std::string out_of_memory_text(const c10::OutOfMemoryError& error,
       " (train.batch=" + std::to_string(batch) +
       ", train.accumulate=" + std::to_string(config.accumulate) +
       "): " + cause_of(error) + ". Hint: ";
+  const std::string smaller =
+      config.batch ? "train.batch=auto finds the largest that fits"
+                   : "auto came too close to the limit: name a smaller "
+                     "train.batch";
   if (at_once % 2 == 0)
     text += "train.accumulate=" + std::to_string(2 * config.accumulate) +
-            " computes the same batch in smaller parts; train.batch=auto finds "
-            "the largest that fits";
+            " computes the same batch in smaller parts; " + smaller;
   else if (at_once > 1)
-    text += "train.batch=auto finds the largest that fits";
+    text += smaller;
   else
     text +=
         "a smaller data.crop, or another process is on this GPU "

@@ -148,7 +148,7 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
 
 void TrainingLoop::take(const StepResult& result) {
   ++steps_known_;
-  count_skipped(result.applied);
+  count_skipped(result);
   log_.add(result);
 }
 
@@ -240,8 +240,8 @@ void TrainingLoop::tune_buckets(double step_s) {
   tuner_.reset();
 }
 
-void TrainingLoop::count_skipped(bool applied) {
-  if (applied) {
+void TrainingLoop::count_skipped(const StepResult& result) {
+  if (result.applied) {
     skipped_in_a_row_ = 0;
     return;
   }
@@ -256,7 +256,14 @@ void TrainingLoop::count_skipped(bool applied) {
                        ". Hint: lower train.lr, set train.clip_norm, or look "
                        "at the data; the last "
                        "checkpoint is untouched");
-  if (parts_.comm.rank() == 0 && !scaling) log_warning(what + ", step skipped");
+  if (parts_.comm.rank() != 0) return;
+  if (!scaling)
+    log_warning(what + ", step skipped");
+  else if (!std::isfinite(result.loss_sum))
+    log_warning("[train] step " + std::to_string(steps_known_) +
+                ": the loss is not finite, which no loss scale mends; step "
+                "skipped. Hint: train.precision=bf16 or fp32, or look at the "
+                "weights and the data");
 }
 
 bool TrainingLoop::out_of_patience() const {

@@ -83,6 +83,9 @@ TEST_CASE("a start that failed leaves what it did not make") {
     place.scratch.write("run/postmortem.json", "{}");
   }
   CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
+  fail();  // puts the post-mortem aside
+  CHECK(fs::exists(place.scratch / "run/postmortem-1.json"));
+  CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
 
   place.run_to(7);
   CHECK(has(place.refusal(Resume::kNo), "holds a run already"));

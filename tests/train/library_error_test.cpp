@@ -70,5 +70,7 @@ TEST_CASE("a step without room names its batch and what computes the same") {
   config.accumulate = 1;
   CHECK(has(out_of_memory_text(kFull, config, 1, 1), "a step of 1 image ("));
   CHECK(has(out_of_memory_text(kFull, config, 1, 1), "a smaller data.crop"));
+  config.batch.reset();
+  CHECK(has(out_of_memory_text(kFull, config, 12, 12), "auto came too close"));
   CHECK(has(library_error_text(kFull), "is free. Hint: lower train.batch"));
 }

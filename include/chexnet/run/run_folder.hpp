@@ -56,6 +56,7 @@ class RunFolder {
 
  private:
   // What a start that claims nothing takes away again.
+  struct Before;
   class Unclaimed;
 
   void prepare(const Config& config, Resume resume);

@@ -63,7 +63,7 @@ class TrainingLoop {
   void take(const StepResult& result);
   // Waits until every step that was launched is known.
   void finish_steps();
-  void count_skipped(bool applied);
+  void count_skipped(const StepResult& result);
   // False: a stop was asked for, and the evaluation is still due.
   bool end_of_epoch(std::int64_t epoch_before);
   bool evaluate();

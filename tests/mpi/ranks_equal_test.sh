@@ -25,12 +25,11 @@ a, b = (json.load(open(p)) for p in sys.argv[1:3])
 assert a["images"] > 20 and len(a["auroc"]) == 14 and a["split"]["name"] == "test" and len(a["split"]["sha256"]) == 64
 assert a["auroc"] == b["auroc"] and a["mean_auroc"] == b["mean_auroc"]
 PY
-# Gradients of 16 bits stay near the exact ones.
+# Gradients of 16 bits stay near the exact ones: by plain SGD at rate 1, where parameters move by the gradient itself.
+wire=(--set train.max_steps=1 --set train.optimizer=sgd --set train.lr=1 --set eval.splits=[] --set data.val_fraction=0)
+mpi 2 train "$small" "${wire[@]}" --out "$scratch/exact" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 for format in fp16 bf16; do
-  mpi 2 train "$small" --set train.max_steps=1 --set launch.gradient_compression=$format --set eval.splits=[] --set data.val_fraction=0 --out "$scratch/$format" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-done
-mpi 2 train "$small" --set train.max_steps=1 --set eval.splits=[] --set data.val_fraction=0 --out "$scratch/exact" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-for format in fp16 bf16; do
-  check "gradients over $format are near the exact ones, running statistics equal" python3 tests/compare_runs.py "$scratch/exact" "$scratch/$format" 1e-6 3e-3 --statistics-equal
+  mpi 2 train "$small" "${wire[@]}" --set launch.gradient_compression=$format --out "$scratch/$format" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+  check "gradients over $format are near the exact ones, running statistics equal" python3 tests/compare_runs.py "$scratch/exact" "$scratch/$format" 1e-6 1e-2 --statistics-equal
 done
 finish

@@ -49,6 +49,8 @@ lut = struct.pack('<256H', *[(255 - i) * 4 for i in range(256)])
 item = element(0x28, 0x3002, 'US', struct.pack('<3H', 256, 0, 10)) + element(0x28, 0x3006, 'OW', lut)
 write('h_voi_lut.dcm', [i * 17 for i in range(16)], 8, x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
 write('i_sigmoid.dcm', ramp, 12, x00281050=('DS', '2048'), x00281051=('DS', '1000'), x00281056=('CS', 'SIGMOID'))
+item = element(0x28, 0x3002, 'SS', struct.pack('<HhH', 256, -128, 10)) + element(0x28, 0x3006, 'OW', lut)
+write('j_signed_lut.dcm', [i * 17 - 128 for i in range(16)], 16, sign=1, x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
 write('s_lateral.dcm', ramp, 12, x00185101=('CS', 'LL'))
 write('t_frames.dcm', ramp, 12, x00280008=('IS', '3'))
 write('u_burned.dcm', ramp, 12, x00280301=('CS', 'YES'))
@@ -93,6 +95,7 @@ wanted = [
     [half_up(255 * linear(i * 200 - 1600, 0, 2001)) for i in range(16)],
     [255 - i * 17 for i in range(16)],
     [half_up(255 / (1 + math.exp(-4 * (x - 2048) / 1000))) for x in ramp],
+    [255 - i * 17 for i in range(16)],
 ]
 bad = 0
 for i, values in enumerate(wanted):

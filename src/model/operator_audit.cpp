@@ -1,16 +1,14 @@
-// Two hooks of LibTorch: RecordFunction, which the dispatcher calls around each
-// operator, and the profiler's report of memory, which allocators call. An
-// operator may call others, so both ends of a call move a depth; what our code
-// asks for has depth 0.
+// Two sources of LibTorch: the dispatcher's calls (operator_hook.hpp), and the
+// profiler's report of memory, which allocators call.
 #include "chexnet/model/operator_audit.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/function_schema.h>
-#include <ATen/record_function.h>
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
-#include <cassert>
+
+#include "operator_hook.hpp"
 
 namespace chexnet {
 namespace {
@@ -29,8 +27,8 @@ bool is_view(const c10::FunctionSchema& schema) {
 // The host reads a scalar, or waits for a copy to or from a device. Operators
 // on the CPU may read scalars of their own, which would lie on a device there:
 // of these only our own calls count.
-bool waits_for_device(const std::string& name,
-                      c10::ArrayRef<const c10::IValue> inputs, bool ours) {
+bool waits_for_device(const std::string& name, OperatorValues inputs,
+                      bool ours) {
   if (name == "aten::item" || name == "aten::_local_scalar_dense" ||
       name == "aten::is_nonzero" || name == "aten::equal")
     return ours;
@@ -48,7 +46,8 @@ bool is_dense(const at::Tensor& t) {
 
 }  // namespace
 
-struct OperatorAudit::State : c10::MemoryReportingInfoBase {
+struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
+                                    OperatorListener {
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
                          c10::Device) override {
     if (bytes <= 0) return;  // given back
@@ -57,19 +56,19 @@ struct OperatorAudit::State : c10::MemoryReportingInfoBase {
   }
   bool memoryProfilingEnabled() const override { return true; }
 
-  void began(const at::RecordFunction& call) {
-    const bool ours = depth++ == 0;
+  void began(const at::RecordFunction& call, OperatorValues inputs,
+             bool ours) override {
     const std::string name = call.name();
     ++counts.dispatched;
-    if (waits_for_device(name, call.inputs(), ours)) ++counts.host_reads;
+    if (waits_for_device(name, inputs, ours)) ++counts.host_reads;
     if (name == "aten::convolution" || name == "aten::convolution_backward")
-      look_at_operands(call.inputs());
+      look_at_operands(inputs);
     if (!ours) return;
     ++counts.operators;
     const auto schema = call.operator_schema();
     if (schema && is_view(*schema)) ++counts.views;
   }
-  void look_at_operands(c10::ArrayRef<const c10::IValue> inputs) {
+  void look_at_operands(OperatorValues inputs) {
     for (const auto& input : inputs) {
       if (!input.isTensor() || !input.toTensor().defined()) continue;
       const at::Tensor& operand = input.toTensor();
@@ -82,38 +81,14 @@ struct OperatorAudit::State : c10::MemoryReportingInfoBase {
   }
 
   OperatorCounts counts;
-  std::int64_t depth = 0;
 };
 
-namespace {
-
-// The hooks are plain functions, which get no argument of ours.
-thread_local OperatorAudit::State* current = nullptr;
-
-std::unique_ptr<at::ObserverContext> call_began(const at::RecordFunction& f) {
-  current->began(f);
-  return nullptr;
-}
-void call_ended(const at::RecordFunction&, at::ObserverContext*) {
-  --current->depth;
-}
-
-}  // namespace
-
 OperatorAudit::OperatorAudit()
-    : state_(std::make_shared<State>()), guard_(kMemoryReports, state_) {
-  assert(current == nullptr);
-  current = state_.get();
-  handle_ = at::addThreadLocalCallback(
-      at::RecordFunctionCallback(call_began, call_ended)
-          .needsInputs(true)
-          .scopes({at::RecordScope::FUNCTION}));
-}
+    : state_(std::make_shared<State>()),
+      guard_(kMemoryReports, state_),
+      hook_(std::make_unique<OperatorHook>(*state_)) {}
 
-OperatorAudit::~OperatorAudit() {
-  at::removeCallback(handle_);
-  current = nullptr;
-}
+OperatorAudit::~OperatorAudit() = default;
 
 const OperatorCounts& OperatorAudit::counts() const { return state_->counts; }
 

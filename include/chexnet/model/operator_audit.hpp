@@ -11,6 +11,8 @@
 
 namespace chexnet {
 
+class OperatorHook;
+
 struct OperatorCounts {
   std::int64_t operators = 0;   // that our code calls
   std::int64_t views = 0;       // of these, other shapes of the same values
@@ -31,12 +33,12 @@ class OperatorAudit {
   OperatorAudit(const OperatorAudit&) = delete;
   OperatorAudit& operator=(const OperatorAudit&) = delete;
   const OperatorCounts& counts() const;
-  struct State;
 
  private:
+  struct State;
   std::shared_ptr<State> state_;
   c10::DebugInfoGuard guard_;
-  std::uint64_t handle_ = 0;
+  std::unique_ptr<OperatorHook> hook_;
 };
 
 }  // namespace chexnet

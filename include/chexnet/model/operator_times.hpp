@@ -10,6 +10,8 @@
 
 namespace chexnet {
 
+class OperatorHook;
+
 struct OperatorRow {
   std::string name;  // "aten::convolution"
   std::int64_t calls = 0;
@@ -27,11 +29,11 @@ class OperatorTimes {
   OperatorTimes(const OperatorTimes&) = delete;
   OperatorTimes& operator=(const OperatorTimes&) = delete;
   std::vector<OperatorRow> rows() const;  // longest first
-  struct State;
 
  private:
+  struct State;
   std::unique_ptr<State> state_;
-  std::uint64_t handle_ = 0;
+  std::unique_ptr<OperatorHook> hook_;
 };
 
 }  // namespace chexnet

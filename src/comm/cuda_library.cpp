@@ -11,7 +11,7 @@ namespace {
 std::string missing_libraries_hint() {
   return "a set-up on a machine without a GPU leaves out what a GPU run loads: "
          "scripts/setup --gpu --cuda " +
-         CudaLibrary::build().variant + "; launch.device=cpu trains on the CPU";
+         CudaLibrary::build().variant + kOrOnCpu;
 }
 
 GpuAccess open_library() {

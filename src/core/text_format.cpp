@@ -36,4 +36,8 @@ std::string readable_s(double seconds) {
   return text.data();
 }
 
+std::string counted(std::int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 }  // namespace chexnet

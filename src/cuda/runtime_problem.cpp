@@ -9,11 +9,6 @@
 namespace chexnet {
 namespace {
 
-std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." +
-         std::to_string(version % 1000 / 10);
-}
-
 std::string remedy(cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:
@@ -39,11 +34,11 @@ GpuProblem runtime_problem() {
   int runtime = 0, driver = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
-  return {"the CUDA runtime " + version_text(runtime) +
+  return {"the CUDA runtime " + cuda_version_text(runtime) +
               " cannot use the driver's GPUs: " + cudaGetErrorString(error) +
               " (" + cudaGetErrorName(error) + ", the driver serves CUDA " +
-              version_text(driver) + ")",
-          remedy(error) + "; launch.device=cpu trains on the CPU"};
+              cuda_version_text(driver) + ")",
+          remedy(error) + kOrOnCpu};
 }
 
 }  // namespace chexnet

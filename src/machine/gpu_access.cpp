@@ -7,10 +7,10 @@
 #include <array>
 #include <cstdlib>
 
+#include "chexnet/core/text_format.hpp"
+
 namespace chexnet {
 namespace {
-
-constexpr const char* kOnCpu = "; launch.device=cpu trains on the CPU";
 
 struct DriverError {
   int code;
@@ -34,15 +34,6 @@ constexpr std::array kDriverErrors = {
                 "GPU does not take",
                 "take the folder compat out of LD_LIBRARY_PATH"}};
 
-std::string counted(int count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." +
-         std::to_string(version % 1000 / 10);
-}
-
 GpuProblem driver_error(const CudaDriver& driver) {
   const auto known =
       std::ranges::find(kDriverErrors, driver.error, &DriverError::code);
@@ -52,9 +43,9 @@ GpuProblem driver_error(const CudaDriver& driver) {
   if (known != kDriverErrors.end())
     return {"the CUDA driver does not start: " + std::string(known->what) +
                 " (" + code + ")",
-            known->remedy + std::string(kOnCpu)};
+            known->remedy + std::string(kOrOnCpu)};
   return {"the CUDA driver does not start (" + code + ")",
-          std::string("nvidia-smi and dmesg tell why") + kOnCpu};
+          std::string("nvidia-smi and dmesg tell why") + kOrOnCpu};
 }
 
 GpuProblem hidden_gpus(const GpuFacts& facts) {
@@ -81,7 +72,7 @@ GpuProblem hidden_gpus(const GpuFacts& facts) {
         "ask the batch system for GPUs (submit --gpus-per-node); is "
         "/dev/nvidia0 there and readable?";
   }
-  problem.remedy += kOnCpu;
+  problem.remedy += kOrOnCpu;
   return problem;
 }
 
@@ -105,7 +96,7 @@ GpuProblem no_code_for(const DriverGpu& gpu, const GpuBuild& build) {
                          "cuda12, then scripts/build cuda12")
            : std::string("another LibTorch (scripts/setup --torch), or "
                          "hide this GPU by CUDA_VISIBLE_DEVICES")) +
-          kOnCpu};
+          kOrOnCpu};
 }
 
 struct Architecture {
@@ -141,13 +132,12 @@ GpuProblem gpu_problem(const GpuFacts& facts, const GpuBuild& build) {
   if (driver.error != 0) return driver_error(driver);
   if (driver.gpus.empty()) return hidden_gpus(facts);
   if (build.cuda_major == 0)
-    return {"this host shows " +
-                counted(static_cast<int>(driver.gpus.size()), "GPU") +
+    return {"this host shows " + counted(std::ssize(driver.gpus), "GPU") +
                 ", but this program was built without its CUDA side",
-            std::string("scripts/setup --gpu, then scripts/build") + kOnCpu};
+            std::string("scripts/setup --gpu, then scripts/build") + kOrOnCpu};
   if (driver.version < 1000 * build.cuda_major)
     return {"the NVIDIA driver is too old: it serves CUDA " +
-                version_text(driver.version) + ", and this build (" +
+                cuda_version_text(driver.version) + ", and this build (" +
                 build.variant + ") needs CUDA " +
                 std::to_string(build.cuda_major) + ".0",
             std::string(build.cuda_major > 12
@@ -155,7 +145,7 @@ GpuProblem gpu_problem(const GpuFacts& facts, const GpuBuild& build) {
                               "setup --gpu --cuda cuda12, then scripts/build "
                               "cuda12"
                             : "a newer driver") +
-                kOnCpu};
+                kOrOnCpu};
   for (const auto& gpu : driver.gpus)
     if (!has_code_for(build, gpu.major, gpu.minor))
       return no_code_for(gpu, build);

@@ -71,8 +71,7 @@ CheckResult check_gpu_access(const GpuProblem& problem, int visible,
                               ? "this build has code for" + served
                               : "this build is for CPUs alone";
   if (visible == 0) return skip(name, "no GPU here; " + has);
-  return pass(name, std::to_string(visible) +
-                        (visible == 1 ? " GPU" : " GPUs") + " usable; " + has);
+  return pass(name, counted(visible, "GPU") + " usable; " + has);
 }
 
 std::vector<CheckResult> check_gpu(const GpuState& gpu) {

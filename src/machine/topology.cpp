@@ -14,6 +14,7 @@
 #include <set>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -157,17 +158,14 @@ Machine read_machine(const std::vector<GpuState>& gpus) {
 std::string machine_text(const Machine& machine) {
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus) cores.insert({cpu.package, cpu.core});
-  const auto counted = [](std::size_t count, const std::string& what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-  };
-  std::string text =
-      counted(static_cast<std::size_t>(machine.packages), "socket") + ", " +
-      counted(static_cast<std::size_t>(machine.numa_nodes), "NUMA node") +
-      ", " + counted(cores.size(), "core");
+  std::string text = counted(machine.packages, "socket") + ", " +
+                     counted(machine.numa_nodes, "NUMA node") + ", " +
+                     counted(std::ssize(cores), "core");
   if (machine.cpus.size() != cores.size())
     text += " (" + std::to_string(machine.cpus.size()) + " hardware threads)";
-  text += ", " + (machine.gpus.empty() ? "no GPU"
-                                       : counted(machine.gpus.size(), "GPU"));
+  text +=
+      ", " + (machine.gpus.empty() ? "no GPU"
+                                   : counted(std::ssize(machine.gpus), "GPU"));
   for (const auto& hca : machine.hcas) text += ", " + hca.name;
   return text;
 }

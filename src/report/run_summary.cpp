@@ -224,8 +224,7 @@ std::string summary_text(const RunSummary& run) {
   if (run.state == "running" && run.job_seconds_left)
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
   rows.emplace_back("images/s", fixed(run.images_per_s, 1) + " on " +
-                                    std::to_string(run.ranks) +
-                                    (run.ranks == 1 ? " rank" : " ranks"));
+                                    counted(run.ranks, "rank"));
   rows.emplace_back("waiting for data", percent(run.data_wait_fraction));
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
@@ -251,8 +250,7 @@ std::string summary_text(const RunSummary& run) {
   rows.emplace_back(
       "started on",
       run.host + (run.job.empty() ? "" : ", job " + run.job) +
-          (run.restarts > 0 ? ", resumed " + std::to_string(run.restarts) +
-                                  (run.restarts == 1 ? " time" : " times")
+          (run.restarts > 0 ? ", resumed " + counted(run.restarts, "time")
                             : ""));
   for (const auto& text : run.stragglers) rows.emplace_back("straggler", text);
   if (!run.error.empty())

@@ -106,8 +106,8 @@ int compute_threads(const LaunchConfig& config, int cores) {
 
 std::string describe(const Device& device, const std::string& cpus) {
   if (device.cuda == nullptr)
-    return "CPU " + cpus + ", " + std::to_string(device.threads) +
-           (device.threads == 1 ? " thread" : " threads") + " per rank";
+    return "CPU " + cpus + ", " + counted(device.threads, "thread") +
+           " per rank";
   const GpuInfo& gpu = device.gpu;
   return gpu.name + " (sm_" + std::to_string(gpu.major) +
          std::to_string(gpu.minor) + ", " +

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <string_view>
 
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -76,8 +77,7 @@ std::string out_of_memory_text(const c10::OutOfMemoryError& error,
   const std::int64_t at_once = images / config.accumulate;
   std::string text =
       "[memory] " + host_name() + ": the GPU has no room for a step of " +
-      std::to_string(at_once) + (at_once == 1 ? " image" : " images") +
-      " (train.batch=" + std::to_string(batch) +
+      counted(at_once, "image") + " (train.batch=" + std::to_string(batch) +
       ", train.accumulate=" + std::to_string(config.accumulate) +
       "): " + cause_of(error) + ". Hint: ";
   const std::string smaller =

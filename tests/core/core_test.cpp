@@ -85,6 +85,9 @@ TEST_CASE("sizes and times are written for people") {
   CHECK(readable_s(3725) == "1h02m");
   CHECK(readable_s(187) == "3m07s");
   CHECK(readable_s(12.4) == "12s");
+  CHECK(counted(0, "rank") == "0 ranks");
+  CHECK(counted(1, "rank") == "1 rank");
+  CHECK(counted(2, "rank") == "2 ranks");
 }
 
 TEST_CASE("a pipe can be read to its end, and a folder is no file") {

@@ -1,6 +1,7 @@
 // Numbers as text for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace chexnet {
@@ -9,6 +10,8 @@ namespace chexnet {
 std::string readable_bytes(double bytes);
 // A time: "1h02m", "3m07s", "12s".
 std::string readable_s(double seconds);
+// "1 rank", "3 ranks"; `what` is one of them.
+std::string counted(std::int64_t count, const std::string& what);
 // `value` with `digits` after the point.
 std::string fixed(double value, int digits);
 

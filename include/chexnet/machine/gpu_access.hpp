@@ -32,6 +32,16 @@ struct GpuProblem {
   std::string text() const { return what + ". Hint: " + remedy; }
 };
 
+// Where a remedy may end.
+inline constexpr const char* kOrOnCpu = "; launch.device=cpu trains on the CPU";
+
+// 13020, as CUDA's libraries write it: "13.2". Inline, for the CUDA library
+// too.
+inline std::string cuda_version_text(int version) {
+  return std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10);
+}
+
 // Whether the build has code for a GPU of this compute capability: of its own
 // generation and not newer, or PTX, which the driver translates.
 bool has_code_for(const GpuBuild& build, int major, int minor);

@@ -162,8 +162,7 @@ int hand_over(const JobRequest& request, const std::string& text) {
 }
 
 // What train would find only once the job has its hosts.
-void check_job(const Config& config, JobRequest request) {
-  check_run(config);
+void check_job(const Config& config, JobRequest& request) {
   agree_on_ranks(config.launch, request);
   if (config.train.batch)  // else chosen by the ranks
     check_batch(config.train, *config.train.batch, total_ranks(request));
@@ -197,10 +196,7 @@ int run(const Options& options, Invocation& invocation) {
     throw ConfigError("[submit] --time " + request.time +
                       " is no time. Hint: 24:00:00");
   request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
-  if (!options.local) {
-    check_job(config, request);
-    agree_on_ranks(config.launch, request);
-  }
+  if (!options.local) check_job(config, request);
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
@@ -215,10 +211,8 @@ int run(const Options& options, Invocation& invocation) {
       set.insert(set.end(), point.assignments.begin(), point.assignments.end());
       const Config of_point =
           load_config({options.files.begin(), options.files.end()}, set);
-      if (options.local)
-        check_run(of_point);
-      else
-        check_job(of_point, request);
+      check_run(of_point);
+      if (!options.local) check_job(of_point, request);
     }
   } else if (options.local) {
     throw ConfigError(

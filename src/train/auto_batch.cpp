@@ -29,10 +29,10 @@ double optimizer_bytes(const Network& network) {
 }
 
 // The smallest of all ranks' values. Collective.
-std::int64_t agreed(Communicator& comm, std::int64_t mine) {
-  double smallest = -static_cast<double>(mine);
-  comm.all_reduce(std::span(&smallest, 1), ReduceOp::kMax);
-  return static_cast<std::int64_t>(-smallest);
+double smallest_of_all(Communicator& comm, double mine) {
+  double negative = -mine;
+  comm.all_reduce(std::span(&negative, 1), ReduceOp::kMax);
+  return -negative;
 }
 
 void require_one_image(std::int64_t found, double budget,
@@ -73,7 +73,8 @@ std::int64_t planned_images(const Config& config, const Network& network,
     else
       high = middle - 1;
   }
-  const std::int64_t found = agreed(comm, low);
+  const auto found = static_cast<std::int64_t>(
+      smallest_of_all(comm, static_cast<double>(low)));
   require_one_image(found, budget, "fewer ranks on this host");
   return found;
 }
@@ -114,9 +115,8 @@ std::int64_t measured_images(const Config& config, Network& network,
     return bytes;
   };
   // One line through the worst rank's figures meets the smallest budget.
-  double smallest = -budget;
-  comm.all_reduce(std::span(&smallest, 1), ReduceOp::kMax);
-  const std::int64_t found = largest_step(share, -smallest, most);
+  const std::int64_t found =
+      largest_step(share, smallest_of_all(comm, budget), most);
   cuda.restart_peak();
   require_one_image(found, budget, "another process may be on the GPU");
   return found;

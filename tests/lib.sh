@@ -57,4 +57,14 @@ refused() {  # refused CODE PART ARGUMENTS...: the program exits with CODE and s
   fi
 }
 weights() { echo "$1/checkpoints/last/model.safetensors"; }
+await_step() {  # await_step RUN STEP TRIES LOG...: until metrics.jsonl has the step, looking 20 times a second
+  local run=$1 step=$2 tries=$3; shift 3
+  for _ in $(seq "$tries"); do grep -q "\"step\":$step," "$run/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done
+  echo "FAILED: $run never reached step $step"; cat "$@"; exit 1
+}
+no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }  # no_process RUN
+ends_alike() {  # ends_alike TEXT RUN_A RUN_B: last checkpoints are equal, byte for byte
+  check "$1" cmp "$(weights "$2")" "$(weights "$3")"
+  check "$1: optimizer too" cmp "$2/checkpoints/last/optimizer.safetensors" "$3/checkpoints/last/optimizer.safetensors"
+}
 finish() { [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }; }

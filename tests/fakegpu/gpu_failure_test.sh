@@ -3,7 +3,6 @@
 source tests/fakegpu/lib.sh
 T=6
 quick=("${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=100000 --set launch.bucket_mb=8 --set launch.timeout_s=$T)
-no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }
 fails() {  # fails NAME CODE TEXT [VARIABLE=VALUE...]: a run of 4 ranks ends with CODE and says TEXT
   local name=$1 code=$2 text=$3 rc=0; shift 3
   env "$@" mpirun --map-by socket --oversubscribe "${root[@]}" -np 4 "$program" train "$small" "${quick[@]}" --out "$scratch/$name" >"$scratch/log" 2>&1 || rc=$?

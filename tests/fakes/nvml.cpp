@@ -1,6 +1,6 @@
 // A management library for tests: libnvidia-ml.so.1 over the YAML file that
 // FAKE_NVML names, read at each nvmlInit. What the file leaves out of a GPU is
-// "not supported", as old GPUs answer. Structs and numbers repeat nvml.h.
+// "not supported", as old GPUs answer. Numbers repeat nvml.h.
 //
 //   driver: 580.65.06
 //   gpus:
@@ -21,32 +21,14 @@
 #include <string>
 #include <vector>
 
+#include "support/nvml_types.hpp"
+
+using namespace nvml_types;
+
 namespace {
 
 constexpr int kOk = 0, kInvalid = 2, kNotSupported = 3, kNotFound = 6,
               kTimeout = 10, kUnknown = 999;
-
-struct PciInfo {
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-  char bus_id[32];
-};
-struct MemoryInfo {
-  unsigned long long total, free, used;
-};
-struct Utilization {
-  unsigned gpu, memory;
-};
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long used_bytes;
-  unsigned gpu_instance, compute_instance;
-};
-struct EventData {
-  void* device;
-  unsigned long long type, data;
-  unsigned gpu_instance, compute_instance;
-};
 
 // A GPU, or a MIG device of one.
 struct Part {

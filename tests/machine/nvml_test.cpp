@@ -6,27 +6,12 @@
 #include <map>
 
 #include "support/catch.hpp"
+#include "support/nvml_types.hpp"
 
 using namespace chexnet;
+using namespace nvml_types;
 
 namespace {
-
-// As nvml.h of R535 has them.
-struct PciInfo {
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-  char bus_id[32];
-};
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long used_bytes;
-  unsigned gpu_instance, compute_instance;
-};
-struct EventData {
-  void* device;
-  unsigned long long type, data;
-  unsigned gpu_instance, compute_instance;
-};
 
 // What the fake library does; NVML's functions carry no state of their own.
 int open_count = 0, xids_left = 0;

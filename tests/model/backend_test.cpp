@@ -11,6 +11,7 @@
 #include "chexnet/train/step.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/forwarding_backend.hpp"
 #include "support/parity_run.hpp"
 #include "support/thread_world.hpp"
 
@@ -28,41 +29,34 @@ struct Fault {
 
 // Another back end that fails on purpose: in forward, or as soon as the
 // gradient of a parameter is written.
-class FailingBackend final : public Backend {
+class FailingBackend final : public ForwardingBackend {
  public:
   FailingBackend(std::unique_ptr<Backend> inner, const Parameters& parameters,
                  Fault& fault)
-      : inner_(std::move(inner)), parameters_(parameters), fault_(fault) {}
+      : ForwardingBackend(std::move(inner)),
+        parameters_(parameters),
+        fault_(fault) {}
 
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {
-    at::Tensor logits = inner_->forward(images, mode, micro_batch);
+    at::Tensor logits = ForwardingBackend::forward(images, mode, micro_batch);
     if (fault_.in_forward) fail("forward");
     return logits;
   }
   void backward(const at::Tensor& dlogits,
                 const MicroBatch& micro_batch) override {
-    if (fault_.parameter.empty()) return inner_->backward(dlogits, micro_batch);
+    if (fault_.parameter.empty())
+      return ForwardingBackend::backward(dlogits, micro_batch);
     const std::int64_t begin = parameters_.begin_of(fault_.parameter);
     MicroBatch watched = micro_batch;
     watched.on_ready = [&](std::int64_t end) {
       if (end > begin) fail(fault_.parameter);
       micro_batch.written(end);
     };
-    inner_->backward(dlogits, watched);
-  }
-  std::optional<std::size_t> planned_bytes(std::int64_t batch,
-                                           std::int64_t size) override {
-    return inner_->planned_bytes(batch, size);
+    ForwardingBackend::backward(dlogits, watched);
   }
   std::string description(std::int64_t, std::int64_t) override {
     return "fails on purpose";
-  }
-  bool depends_on_threads() const override {
-    return inner_->depends_on_threads();
-  }
-  void attach(const Attachments& attachments) override {
-    inner_->attach(attachments);
   }
 
  private:
@@ -70,20 +64,16 @@ class FailingBackend final : public Backend {
     ++fault_.failures;
     throw std::runtime_error("failed on purpose at " + where);
   }
-  std::unique_ptr<Backend> inner_;
   const Parameters& parameters_;
   Fault& fault_;
 };
 
 // `inner` with the fault; refuses nothing.
 std::vector<BackendEntry> failing(const BackendEntry& inner, Fault& fault) {
-  return {{[](const BackendContext&, std::int64_t, std::int64_t) {
-             return std::string();
-           },
-           [inner, &fault](const BackendContext& context) {
-             return std::make_unique<FailingBackend>(inner.make(context),
-                                                     context.parameters, fault);
-           }}};
+  return only_backend([inner, &fault](const BackendContext& context) {
+    return std::make_unique<FailingBackend>(inner.make(context),
+                                            context.parameters, fault);
+  });
 }
 
 // Counts what it is asked; computes nothing.

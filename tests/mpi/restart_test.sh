@@ -3,7 +3,7 @@
 # between two starts is a stop. A host file with one other host is used.
 source tests/lib.sh
 quick=(--ranks 2 --set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=20 --set launch.restarts=3)
-wait_for_step() { for _ in $(seq 1200); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done; echo "FAILED: $1 never reached step $2"; cat "$1.log"; exit 1; }
+wait_for_step() { await_step "$1" "$2" 1200 "$1.log"; }
 kill_rank() {  # RUN RANK
   kill -9 "$(python3 -c "
 import os

@@ -3,12 +3,8 @@
 source tests/lib.sh
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
 start() { mpi 2 train "$small" "${quick[@]}" "$@" 2>>"$scratch/log"; }
-wait_for_step() {  # RUN STEP: until metrics.jsonl has it
-  for _ in $(seq 600); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done
-  echo "FAILED: $1 never reached step $2"; tail -n 5 "$scratch/log"; exit 1
-}
-no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }
-same() { check "$1" cmp "$(weights "$scratch/whole")" "$(weights "$2")"; check "$1: optimizer too" cmp "$scratch/whole/checkpoints/last/optimizer.safetensors" "$2/checkpoints/last/optimizer.safetensors"; }
+wait_for_step() { await_step "$1" "$2" 600 "$scratch/log"; }
+same() { ends_alike "$1" "$scratch/whole" "$2"; }
 
 start --out "$scratch/whole" || { cat "$scratch/log"; exit 1; }
 

@@ -58,7 +58,7 @@ check "and is submitted again with its counter" grep -q -- "-l select=2:ncpus=2:
 
 # Failures. T = 5 s; a post-mortem comes, and nothing may run on.
 endless=("${quick[@]}" --set train.batch=12 "${agent[@]}" --set train.max_steps=1000000 --set checkpoint.every_steps=10 --set launch.timeout_s=5 --hostfile three)
-wait_for_step() { for _ in $(seq 900); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done; echo "FAILED: $1 never reached step $2"; cat "$1.log"; exit 1; }
+wait_for_step() { await_step "$1" "$2" 900 "$1.log"; }
 no_process() { for _ in $(seq 80); do pgrep -f -- "--out $1|orted.*$1" >/dev/null || pgrep -x orted >/dev/null || return 0; sleep 0.1; done; pgrep -fa -- "--out $1"; pgrep -xa orted; return 1; }
 named_in_time() {  # RUN EVENT_NS TEXT
   local written; written=$(stat -c %Y.%N "$1/postmortem.json" 2>/dev/null) || { echo "no post-mortem"; tail -n 20 "$1.log"; return 1; }

@@ -11,12 +11,9 @@ trap '"$cluster/slurm_down.sh" -d "$scratch/slurm"; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
 submit() { "$program" submit --slurm "$small" "${quick[@]}" --ranks-per-node 2 "$@"; }
-wait_for_step() { for _ in $(seq 900); do grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done; echo "FAILED: $1 never reached step $2"; cat ./*.out; exit 1; }
+wait_for_step() { await_step "$1" "$2" 900 ./*.out; }
 wait_for_end() { for _ in $(seq 900); do [ -z "$(timeout 10 squeue -h -o %i)" ] && return; sleep 0.1; done; echo "FAILED: jobs do not end"; timeout 10 squeue; cat ./*.out; exit 1; }
-same() {
-  check "$1" cmp "$(weights whole)" "$(weights "$2")"
-  check "$1: optimizer too" cmp whole/checkpoints/last/optimizer.safetensors "$2/checkpoints/last/optimizer.safetensors"
-}
+same() { ends_alike "$1" whole "$2"; }
 "$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
 
 for launcher in mpirun srun; do

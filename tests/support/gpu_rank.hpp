@@ -11,39 +11,22 @@
 #include <vector>
 
 #include "chexnet/comm/half.hpp"
+#include "chexnet/core/error.hpp"
 #include "cuda/nccl_communicator.hpp"
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_cudart/watch.hpp"
+#include "support/forwarding_communicator.hpp"
 
 namespace chexnet {
 
 // A communicator that somebody else owns. Counts collectives as MPI's does.
-class Borrowed final : public Communicator {
+class Borrowed final : public ForwardingCommunicator {
  public:
-  explicit Borrowed(Communicator& comm) : comm_(comm) {}
-  const World& world() const override { return comm_.world(); }
-  void start(const GradientBuffer& buffer) override { comm_.start(buffer); }
-  void poll() override { comm_.poll(); }
-  void finish() override { comm_.finish(); }
-  void set_compression(GradientCompression c) override {
-    comm_.set_compression(c);
-  }
-  void all_reduce(std::span<double> values, ReduceOp op) override {
-    comm_.all_reduce(values, op);
-  }
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    comm_.broadcast(bytes, root);
-  }
-  std::vector<std::vector<std::byte>> all_gather(
-      std::span<const std::byte> bytes) override {
-    return comm_.all_gather(bytes);
-  }
-  void barrier() override { comm_.barrier(); }
+  using ForwardingCommunicator::ForwardingCommunicator;
   std::uint64_t next_sequence() override { return ++sequence_; }
   std::string description() const override { return "threads"; }
 
  private:
-  Communicator& comm_;
   std::uint64_t sequence_ = 0;
 };
 
@@ -107,10 +90,11 @@ class GpuRank {
  public:
   GpuRank(Communicator& world, std::size_t count, double timeout_s = 60)
       : count_(count) {
-    int devices = 1;
-    cudaGetDeviceCount(&devices);
-    const int device = world.rank() % devices;
-    cudaSetDevice(device);
+    // One of its own: to free memory waits for all streams of a device, and
+    // those of other ranks may wait for this one.
+    const int device = world.rank();
+    if (cudaSetDevice(device) != cudaSuccess)
+      throw DeviceError("more ranks than made-up GPUs");
     cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking);
     cudaMalloc(reinterpret_cast<void**>(&flat_), count * sizeof(float));
     comm_ = make_nccl_communicator(std::make_unique<Borrowed>(world), device,

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "chexnet/model/backend.hpp"
+#include "support/forwarding_backend.hpp"
 
 namespace chexnet {
 
@@ -19,11 +19,11 @@ struct PlantedFault {
   double factor = 1;
 };
 
-class PlantedBackend final : public Backend {
+class PlantedBackend final : public ForwardingBackend {
  public:
   PlantedBackend(std::unique_ptr<Backend> inner, Parameters& parameters,
                  PlantedFault fault)
-      : inner_(std::move(inner)),
+      : ForwardingBackend(std::move(inner)),
         parameters_(parameters),
         fault_(std::move(fault)) {}
 
@@ -35,11 +35,11 @@ class PlantedBackend final : public Backend {
       right_ = weight.clone();
       weight.mul_(fault_.factor);
     }
-    return inner_->forward(images, mode, micro_batch);
+    return ForwardingBackend::forward(images, mode, micro_batch);
   }
   void backward(const at::Tensor& dlogits,
                 const MicroBatch& micro_batch) override {
-    inner_->backward(dlogits, micro_batch);
+    ForwardingBackend::backward(dlogits, micro_batch);
     if (right_.defined())
       parameters_.compute(parameters_.id_of(fault_.scaled_weight))
           .copy_(std::exchange(right_, {}));
@@ -49,22 +49,11 @@ class PlantedBackend final : public Backend {
             .narrow(0, p.begin, p.end - p.begin)
             .mul_(fault_.factor);
   }
-  std::optional<std::size_t> planned_bytes(std::int64_t batch,
-                                           std::int64_t size) override {
-    return inner_->planned_bytes(batch, size);
-  }
   std::string description(std::int64_t, std::int64_t) override {
     return "faulty on purpose";
   }
-  bool depends_on_threads() const override {
-    return inner_->depends_on_threads();
-  }
-  void attach(const Attachments& attachments) override {
-    inner_->attach(attachments);
-  }
 
  private:
-  std::unique_ptr<Backend> inner_;
   Parameters& parameters_;
   PlantedFault fault_;
   at::Tensor right_;  // the weight while it is scaled
@@ -73,13 +62,10 @@ class PlantedBackend final : public Backend {
 // The only back end of a network: the last of the default ones, with `fault`.
 inline std::vector<BackendEntry> planted(const PlantedFault& fault) {
   const BackendEntry aten = default_backends().back();
-  return {{[](const BackendContext&, std::int64_t, std::int64_t) {
-             return std::string();
-           },
-           [aten, fault](const BackendContext& context) {
-             return std::make_unique<PlantedBackend>(aten.make(context),
-                                                     context.parameters, fault);
-           }}};
+  return only_backend([aten, fault](const BackendContext& context) {
+    return std::make_unique<PlantedBackend>(aten.make(context),
+                                            context.parameters, fault);
+  });
 }
 
 }  // namespace chexnet

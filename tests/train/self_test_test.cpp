@@ -8,6 +8,7 @@
 #include "chexnet/train/first_contact.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/forwarding_communicator.hpp"
 #include "support/planted_backend.hpp"
 #include "support/thread_world.hpp"
 
@@ -19,34 +20,15 @@ const SelfTestSubject kSubject{.arch = "densenet121",
                                .precision = Precision::kBf16};
 
 // Adds to one element of the second gradient buffer that travels.
-class WrongSum final : public Communicator {
+class WrongSum final : public ForwardingCommunicator {
  public:
-  explicit WrongSum(Communicator& inner) : inner_(inner) {}
-  const World& world() const override { return inner_.world(); }
+  using ForwardingCommunicator::ForwardingCommunicator;
   void start(const GradientBuffer& buffer) override {
     if (started_++ == 1) static_cast<float*>(buffer.data)[5] += 0.25f;
-    inner_.start(buffer);
+    ForwardingCommunicator::start(buffer);
   }
-  void poll() override { inner_.poll(); }
-  void finish() override { inner_.finish(); }
-  void set_compression(GradientCompression compression) override {
-    inner_.set_compression(compression);
-  }
-  void all_reduce(std::span<double> values, ReduceOp op) override {
-    inner_.all_reduce(values, op);
-  }
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    inner_.broadcast(bytes, root);
-  }
-  std::vector<std::vector<std::byte>> all_gather(
-      std::span<const std::byte> bytes) override {
-    return inner_.all_gather(bytes);
-  }
-  void barrier() override { inner_.barrier(); }
-  std::string description() const override { return "wrong on purpose"; }
 
  private:
-  Communicator& inner_;
   int started_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "support/catch.hpp"
+#include "support/forwarding_communicator.hpp"
 #include "support/thread_world.hpp"
 
 using namespace chexnet;
@@ -47,28 +48,16 @@ void run_and_kill(Action action) {
 
 // Alone in its world; says when it is in the first barrier, and does not come
 // back from there.
-class StuckInBarrier final : public Communicator {
+class StuckInBarrier final : public ForwardingCommunicator {
  public:
-  explicit StuckInBarrier(std::function<void()> say) : say_(std::move(say)) {}
-  const World& world() const override { return world_; }
-  void start(const GradientBuffer&) override {}
-  void poll() override {}
-  void finish() override {}
-  void set_compression(GradientCompression) override {}
-  void all_reduce(std::span<double>, ReduceOp) override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  std::vector<std::vector<std::byte>> all_gather(
-      std::span<const std::byte> bytes) override {
-    return {{bytes.begin(), bytes.end()}};
-  }
+  StuckInBarrier(Communicator& alone, std::function<void()> say)
+      : ForwardingCommunicator(alone), say_(std::move(say)) {}
   void barrier() override {
     say_();
     for (;;) pause();
   }
-  std::string description() const override { return "stuck"; }
 
  private:
-  World world_;
   std::function<void()> say_;
 };
 
@@ -158,7 +147,8 @@ TEST_CASE(
     "nothing is believed of a run that was killed while its ranks still met") {
   const auto before = shared_memories();
   run_and_kill([](auto ready) {
-    StuckInBarrier comm(ready);
+    const auto alone = solo_communicator();
+    StuckInBarrier comm(*alone, ready);
     const HeartbeatTable table(comm);
   });
   std::set<std::string> left;

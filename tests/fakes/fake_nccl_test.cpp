@@ -62,7 +62,7 @@ void check_threads(ncclDataType_t type, ncclRedOp_t op,
 }  // namespace
 
 TEST_CASE("the fake all-reduce among threads, in each type") {
-  fake_cuda::configure({3, 7, 100});
+  fake_cuda::configure({4, 7, 100});
   check_threads<float>(ncclFloat32, ncclAvg, {1, 2, 6}, 3);
   check_threads<double>(ncclFloat64, ncclSum, {1, 2, 6}, 9);
   using chexnet::to_bf16, chexnet::to_fp16;

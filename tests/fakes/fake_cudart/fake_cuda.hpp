@@ -19,7 +19,7 @@ namespace fake_cuda {
 // From the environment unless configure() is called before the first stream:
 // FAKE_CUDA_DEVICES, FAKE_CUDA_SEED, FAKE_CUDA_DELAY_US.
 struct Options {
-  int devices = 2;
+  int devices = 4;
   unsigned seed = 1;
   int delay_us = 200;  // the longest pause before a piece of work
 };

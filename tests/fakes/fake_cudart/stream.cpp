@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -23,12 +24,16 @@ int environment(const char* name, int otherwise) {
   return text != nullptr ? std::atoi(text) : otherwise;
 }
 
+// Ends when nobody looks at it any more: a rank that waits for its whole device
+// may still do so when another destroys the stream.
+using SharedStream = std::shared_ptr<CUstream_st>;
+
 // Never destroyed: threads of streams outlive main().
 struct State {
   std::mutex mutex;  // guards what follows
   std::optional<Options> options;
   unsigned made = 0;
-  std::vector<cudaStream_t> streams;   // but the default ones
+  std::vector<SharedStream> streams;   // but the default ones
   std::vector<cudaStream_t> defaults;  // [device]
   std::deque<Fence> fences;
 };
@@ -51,11 +56,11 @@ std::atomic<int> broken{cudaSuccess};
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
-std::vector<cudaStream_t> streams_of(int device) {
+std::vector<SharedStream> streams_of(int device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  std::vector<cudaStream_t> found;
-  for (cudaStream_t stream : s.streams)
+  std::vector<SharedStream> found;
+  for (const SharedStream& stream : s.streams)
     if (stream->device == device) found.push_back(stream);
   return found;
 }
@@ -145,8 +150,8 @@ cudaStream_t real_stream(cudaStream_t handle) {
 void enqueue(cudaStream_t stream, std::function<void()> work) {
   const bool is_default = default_stream(stream->device) == stream;
   if (is_default) {
-    for (cudaStream_t other : streams_of(stream->device))
-      if (other->flags != cudaStreamNonBlocking) order(other, stream);
+    for (const SharedStream& other : streams_of(stream->device))
+      if (other->flags != cudaStreamNonBlocking) order(other.get(), stream);
   } else if (stream->flags != cudaStreamNonBlocking) {
     order(default_stream(stream->device), stream);
   }
@@ -164,7 +169,7 @@ void wait_for(cudaStream_t stream) {
 }
 
 void wait_for_device(int device) {
-  for (cudaStream_t stream : streams_of(device)) wait_for(stream);
+  for (const SharedStream& stream : streams_of(device)) wait_for(stream.get());
   wait_for(default_stream(device));
 }
 
@@ -246,7 +251,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags,
   const std::lock_guard lock(s.mutex);
   *stream = new CUstream_st(current_device(), flags, priority,
                             options_locked(s).seed + 1000003U * ++s.made);
-  s.streams.push_back(*stream);
+  // What was enqueued is still done when it ends.
+  s.streams.emplace_back(*stream, [](cudaStream_t last) { last->push({}); });
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -257,13 +263,12 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   using namespace fake_cuda;
-  {
-    State& s = state();
-    const std::lock_guard lock(s.mutex);
-    if (std::erase(s.streams, stream) == 0)
-      return noted(cudaErrorInvalidResourceHandle);
-  }
-  stream->push({});  // what was enqueued is still done
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (std::erase_if(s.streams, [&](const SharedStream& one) {
+        return one.get() == stream;
+      }) == 0)
+    return noted(cudaErrorInvalidResourceHandle);
   return noted(device_error());
 }
 

@@ -59,6 +59,7 @@ cudaError_t give_back(void* piece, bool is_device) {
     if (is_device) device = found->second.device;
     memory().pieces.erase(found);
   }
+  count_wait_for_all();
   wait_for_device(device);
   std::free(piece);
   return noted(device_error());
@@ -141,7 +142,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes,
       std::memmove(for_kernel(to), kernel_view(from), bytes);
     });
   }
-  if (is_pageable(to)) wait_for(real);
+  if (is_pageable(to)) {
+    count_wait_for_all();
+    wait_for(real);
+  }
   return checked();
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes,

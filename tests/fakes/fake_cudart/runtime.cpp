@@ -11,12 +11,18 @@
 // An event is the fence of its last record.
 struct CUevent_st {
   bool has_time = true;
-  std::mutex mutex;  // guards fence; of the threads that call the runtime
+  std::mutex
+      mutex;  // guards what follows; of the threads that call the runtime
   fake_cuda::Fence* fence = nullptr;
+  std::int64_t launched_before = 0;  // its last record
 
   fake_cuda::Fence* present() {
     const std::lock_guard lock(mutex);
     return fence;
+  }
+  std::int64_t when() {
+    const std::lock_guard lock(mutex);
+    return launched_before;
   }
 };
 
@@ -57,11 +63,13 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  count_wait_for_all();
   wait_for_device(current_device());
   return checked();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  count_wait_for_all();
   wait_for(real_stream(stream));
   return checked();
 }
@@ -112,6 +120,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   {
     const std::lock_guard lock(event->mutex);
     event->fence = fence;
+    event->launched_before = launched();
   }
   cudaStream_t real = real_stream(stream);
   enqueue(real, [] {});
@@ -132,6 +141,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Fence* fence = event->present();
   if (fence == nullptr || forgets_host_wait()) return checked();
+  count_wait_for_event(event->when());
   fence->wait();
   saw_host_wait(event);
   return checked();

@@ -194,9 +194,9 @@ void CUstream_st::push(std::function<void()> work) {
   fake_cuda::wake_all(pushed_);
 }
 
-bool CUstream_st::is_idle() const {
-  return done_.load(std::memory_order_acquire) ==
-         pushed_.load(std::memory_order_relaxed);
+std::uint32_t CUstream_st::pending() const {
+  const std::uint32_t done = done_.load(std::memory_order_acquire);
+  return pushed_.load(std::memory_order_relaxed) - done;
 }
 
 void CUstream_st::run(unsigned seed) {

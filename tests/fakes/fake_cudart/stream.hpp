@@ -51,7 +51,9 @@ struct CUstream_st {
   CUstream_st(int device, unsigned flags, int priority, unsigned seed);
   // Work without a condition; the thread's end if empty, and the stream's.
   void push(std::function<void()> work);
-  bool is_idle() const;
+  bool is_idle() const { return pending() == 0; }
+  // Pieces of work that are not done.
+  std::uint32_t pending() const;
 
   const int device;
   const unsigned flags;

@@ -17,6 +17,12 @@ struct Watch {
 std::atomic<Watch*> watch{nullptr};
 std::atomic<void* (*)(const void*)> view{nullptr};
 
+// Relaxed: counting orders no threads.
+std::atomic<std::int64_t> launches{0}, waits_for_all{0}, waits_for_some{0};
+void add_one(std::atomic<std::int64_t>& count) {
+  count.fetch_add(1, std::memory_order_relaxed);
+}
+
 template <class Handle>
 std::uintptr_t id_of(Handle* handle) {
   return reinterpret_cast<std::uintptr_t>(handle);
@@ -51,6 +57,7 @@ void detect_races(std::function<void(const std::string&)> found) {
 
 void uses(cudaStream_t stream, const std::string& what,
           const std::vector<RaceDetector::Range>& ranges) {
+  add_one(launches);
   Watch* present = watch.load(std::memory_order_acquire);
   if (present == nullptr) return;
   const auto race = present->detector.work(id_of(stream), what, ranges);
@@ -73,6 +80,16 @@ void saw_host_wait(cudaEvent_t event) {
 }
 void saw_host_wait(cudaStream_t stream) {
   note([&](RaceDetector& d) { d.host_waited_for_stream(id_of(stream)); });
+}
+
+HostWaits host_waits() {
+  return {waits_for_all.load(std::memory_order_relaxed),
+          waits_for_some.load(std::memory_order_relaxed)};
+}
+std::int64_t launched() { return launches.load(std::memory_order_relaxed); }
+void count_wait_for_all() { add_one(waits_for_all); }
+void count_wait_for_event(std::int64_t launched_before) {
+  add_one(launched_before == launched() ? waits_for_all : waits_for_some);
 }
 
 void set_kernel_view(void* (*translate)(const void* address)) {

@@ -41,7 +41,7 @@ void throw_if_failed() {
   TORCH_CHECK(!failure().text, "fake GPU: a kernel failed: ", *failure().text);
 }
 
-std::atomic<std::int64_t> launches{0}, host_waits{0};
+std::atomic<std::int64_t> launches{0};
 
 int present_device() {
   int device = 0;
@@ -167,7 +167,6 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeEvent(void* event) const override {
     if (event == nullptr) return;
-    ++host_waits;
     check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
     throw_if_failed();
   }
@@ -175,12 +174,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return cudaStreamQuery(handle_of(stream)) == cudaSuccess;
   }
   void synchronizeStream(const c10::Stream& stream) const override {
-    ++host_waits;
     check(cudaStreamSynchronize(handle_of(stream)));
     throw_if_failed();
   }
   void synchronizeDevice(const c10::DeviceIndex) const override {
-    ++host_waits;
     check(cudaDeviceSynchronize());
     throw_if_failed();
   }
@@ -276,7 +273,6 @@ void launch(const std::string& what,
 }
 
 void wait_for_current_stream() {
-  ++host_waits;
   check(cudaStreamSynchronize(handle_of(current_stream())));
   throw_if_failed();
 }
@@ -286,7 +282,14 @@ void found(const std::string& what) {
   _exit(kFound);
 }
 
-Counters counters() { return {launches, host_waits}; }
+Counters counters() {
+  const fake_cuda::HostWaits waits = fake_cuda::host_waits();
+  return {launches, waits.for_all, waits.for_some};
+}
+
+std::int64_t pending_work() {
+  return fake_cuda::real_stream(handle_of(current_stream()))->pending();
+}
 
 void register_device() {
   static const bool done = [] {

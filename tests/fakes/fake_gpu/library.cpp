@@ -9,6 +9,7 @@
 
 #include "chexnet/comm/cuda_library.hpp"
 #include "fakes/fake_cudart/fake_cuda.hpp"
+#include "fakes/fake_gpu/agreement_log.hpp"
 #include "fakes/fake_gpu/allocator.hpp"
 #include "fakes/fake_gpu/communication.hpp"
 #include "fakes/fake_gpu/device.hpp"
@@ -63,6 +64,8 @@ class Library final : public chexnet::CudaLibrary {
   std::unique_ptr<chexnet::Communicator> make_nccl(
       std::unique_ptr<chexnet::Communicator> host, int device,
       double timeout_s) override {
+    if (const char* file = std::getenv("FAKE_GPU_STEP_LOG"))
+      host = log_agreements(std::move(host), file);
     return chexnet::make_nccl_communicator(std::move(host), device, timeout_s,
                                            device_functions());
   }

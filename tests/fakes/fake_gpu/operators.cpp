@@ -89,7 +89,9 @@ void copy_pinned(const TensorView& target, const TensorView& view,
 }
 
 // Pageable memory of the host is read before the call returns, as CUDA does;
-// pinned memory when the stream comes to it, unless the caller wants to wait.
+// pinned memory when the stream comes to it. The host waits where the caller
+// wants to, and for more pageable memory than the driver stages.
+constexpr std::int64_t kStaged = 64 << 10;
 void copy_to_device(const at::Tensor& from, const at::Tensor& to,
                     bool non_blocking) {
   const TensorView target(to);
@@ -97,6 +99,7 @@ void copy_to_device(const at::Tensor& from, const at::Tensor& to,
     const at::Tensor staged = from.clone();
     launch("a copy from pageable memory", {target.range(Use::kWrite)},
            [target, staged] { target.for_kernel().copy_(staged); });
+    if (!non_blocking || from.nbytes() > kStaged) wait_for_current_stream();
     return;
   }
   const TensorView view(from);

@@ -140,6 +140,35 @@ TEST_CASE("reading a value makes the host wait, and it is counted") {
   CHECK(counters().host_waits == before.host_waits + 1);
 }
 
+TEST_CASE("copies that block make the host wait, others do not") {
+  const at::Tensor target = at::zeros({4}, at::TensorOptions().device(gpu()));
+  at::Tensor source = at::ones({4}).pin_memory();
+  const auto waits_of = [](const auto& copy) {
+    const std::int64_t before = counters().host_waits;
+    copy();
+    return counters().host_waits - before;
+  };
+  CHECK(waits_of([&] { target.copy_(source, true); }) == 0);
+  CHECK(waits_of([&] { target.copy_(source); }) == 1);
+  CHECK(waits_of([&] { target.copy_(at::ones({4})); }) == 1);
+  CHECK(waits_of([&] { source.copy_(target, true); }) == 0);
+  CHECK(waits_of([&] { target.cpu(); }) == 1);
+}
+
+TEST_CASE("waiting for an event counts by what is launched behind it") {
+  at::Tensor values = at::zeros({4}, at::TensorOptions().device(gpu()));
+  const Counters before = counters();
+  c10::Event event(gpu().type());
+  event.record(current_stream());
+  event.synchronize();
+  CHECK(counters().host_waits == before.host_waits + 1);
+  event.record(current_stream());
+  values.fill_(1);
+  event.synchronize();
+  CHECK(counters().host_waits == before.host_waits + 1);
+  CHECK(counters().waits_behind == before.waits_behind + 1);
+}
+
 TEST_CASE("a kernel's error comes out at a later call") {
   CHECK(run_apart("a kernel that fails") == 0);
 }

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# In the steady state of training the host never waits until a GPU has nothing left to do, and the ranks agree about a step while
+# the GPU computes the one before. The fake GPU counts, step by step.
+source tests/fakegpu/lib.sh
+export FAKE_CUDA_DELAY_US=40  # a GPU that is slower than the host
+quick=("${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=7 --set launch.bucket_mb=4 --set run.log_every=1000)
+
+# What the host may wait for in a step, with work behind it: twice for a batch's copy, before its memory is filled anew, and for the
+# outcome of the step before.
+steady() {
+  python3 - "$@" <<'PY'
+import sys
+for name in sys.argv[1:]:
+    # At each agreement: launches, waits for all, waits for events, work before the GPU.
+    rows = [[int(word) for word in line.split()] for line in open(name)]
+    assert len(rows) == 7, rows
+    steps = [[b - a for a, b in zip(one, two)][:3] + two[3:] for one, two in zip(rows, rows[1:])]
+    print("  launches, waits for all, for events, work left:", steps)
+    for launches, for_all, for_events, _ in steps[2:]:
+        assert launches > 1000, launches
+        assert for_all == 0, f"the GPU had nothing to do {for_all} times"
+        assert for_events == 3, for_events
+    # One may be late where the machine is busy.
+    assert sum(left > launches / 2 for launches, _, _, left in steps) >= 5, "the ranks agreed when the GPU had done its step"
+PY
+}
+for ranks in 1 2; do
+  for precision in fp32 fp16; do
+    name=$precision-$ranks
+    FAKE_GPU_STEP_LOG=$scratch/$name mpi $ranks train "$small" "${quick[@]}" --set train.precision=$precision --out "$scratch/run-$name" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+    check "$name: no step waits for the GPU" steady "$scratch/$name".*
+  done
+done
+finish

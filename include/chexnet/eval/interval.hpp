@@ -1,0 +1,40 @@
+// Intervals that hold the true value in 95 of 100 experiments.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace chexnet {
+
+struct Interval {
+  double low = 0, high = 0;
+  bool operator==(const Interval&) const = default;
+};
+
+// 95 % of a standard normal variable lie in -kNormal95 .. kNormal95.
+inline constexpr double kNormal95 = 1.959963984540054;
+
+// A figure of fewer positives than this says so wherever it is shown: its
+// interval is wide, and its limits are themselves rough.
+inline constexpr std::size_t kFewPositives = 10;
+
+// 95 % of a share of independent cases (Wilson, "Probable inference", JASA
+// 1927). Several images of one patient are not independent: the interval is
+// then too narrow. Empty when there are no cases.
+std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases);
+
+// The 2.5th and the 97.5th percentile of a figure's resamples, between two
+// values in proportion (numpy's "linear"). NaN = not defined in a resample:
+// left out. Empty when none is defined.
+struct PercentileInterval {
+  Interval interval;
+  std::size_t left_out = 0;  // resamples
+};
+std::optional<PercentileInterval> percentile_interval(
+    std::span<const double> resamples);
+
+// The `share`-th quantile of ascending values, at least one; numpy's "linear".
+double quantile(std::span<const double> ascending, double share);
+
+}  // namespace chexnet

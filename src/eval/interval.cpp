@@ -1,0 +1,51 @@
+#include "chexnet/eval/interval.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+namespace chexnet {
+
+std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases) {
+  assert(hits <= cases);
+  if (cases == 0) return std::nullopt;
+  const double n = static_cast<double>(cases);
+  const double share = static_cast<double>(hits) / n;
+  const double z2 = kNormal95 * kNormal95;
+
+  const double center = (share + z2 / (2 * n)) / (1 + z2 / n);
+  const double half = kNormal95 / (1 + z2 / n) *
+                      std::sqrt(share * (1 - share) / n + z2 / (4 * n * n));
+  // Exact at the ends, where rounding would leave 1e-17.
+  return Interval{hits == 0 ? 0 : center - half,
+                  hits == cases ? 1 : center + half};
+}
+
+double quantile(std::span<const double> ascending, double share) {
+  assert(!ascending.empty() && share >= 0 && share <= 1);
+  const double place = share * static_cast<double>(ascending.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, ascending.size() - 1);
+  const double part = place - static_cast<double>(below);
+  const double step = ascending[above] - ascending[below];
+  // As numpy does it, to the last bit: from the nearer end.
+  return part < 0.5 ? ascending[below] + step * part
+                    : ascending[above] - step * (1 - part);
+}
+
+std::optional<PercentileInterval> percentile_interval(
+    std::span<const double> resamples) {
+  std::vector<double> defined;
+  defined.reserve(resamples.size());
+  std::ranges::copy_if(resamples, std::back_inserter(defined),
+                       [](double v) { return !std::isnan(v); });
+  if (defined.empty()) return std::nullopt;
+  std::ranges::sort(defined);
+  return PercentileInterval{
+      {quantile(defined, 0.025), quantile(defined, 0.975)},
+      resamples.size() - defined.size()};
+}
+
+}  // namespace chexnet

@@ -37,6 +37,7 @@ enum class Purpose : std::uint32_t {
   kSplit = 4,
   kPhantom = 5,
   kTest = 6,
+  kBootstrap = 7,
 };
 
 // The sequence of numbers that belongs to one (seed, purpose, position). Not

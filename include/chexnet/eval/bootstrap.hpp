@@ -1,0 +1,65 @@
+// Intervals by the bootstrap of patients (Efron 1979; whole clusters are drawn
+// as in Field and Welsh, "Bootstrapping clustered data", JRSS B 2007). A
+// patient's images resemble each other: drawing images would give intervals
+// that are too narrow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chexnet/eval/interval.hpp"
+#include "chexnet/eval/ranked_cases.hpp"
+
+namespace chexnet {
+
+// The patients of a list of cases, numbered in the order of their names: the
+// order of the cases does not matter.
+struct PatientNumbers {
+  std::vector<std::uint32_t> of_case;  // [N]
+  std::uint32_t count = 0;
+};
+PatientNumbers number_patients(std::span<const std::string> patients);
+// Each case is a patient of its own.
+PatientNumbers one_patient_per_case(std::size_t cases);
+
+struct BootstrapOptions {
+  std::size_t resamples = 10000;
+  std::uint64_t seed = 0;
+  int threads = 1;  // at least one; the figures do not depend on it
+};
+
+// One finding's figures in each resample; NaN where the resample has no
+// positive or no negative.
+struct Replicates {
+  std::vector<double> auroc, average_precision;  // [resamples]
+};
+
+// For each resample as many patients are drawn with replacement as there are,
+// and each brings all its cases. The patients of resample r depend on the seed,
+// r and the number of patients alone, so all `columns` (findings, models,
+// subgroups) of one call, or of calls with equal arguments, see the same ones:
+// differences and means of columns are taken resample by resample. Their cases
+// are indices into `patients.of_case`; at most 4 million. Equal to the last bit
+// on any number of threads and on any machine.
+std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
+                                  const PatientNumbers& patients,
+                                  const BootstrapOptions& options);
+
+// a - b, resample by resample.
+std::vector<double> difference(std::span<const double> a,
+                               std::span<const double> b);
+
+// The mean of the columns' values in each resample; NaN where one has none.
+std::vector<double> mean_of(std::span<const std::span<const double>> columns);
+
+// Two-sided p of "the difference is 0": twice the smaller share of resamples on
+// one side of 0, with one more on either side, so never 0 (Davison and Hinkley,
+// "Bootstrap Methods and their Application", 1997, section 4.2). Empty when no
+// resample is defined.
+std::optional<double> bootstrap_p(std::span<const double> differences);
+
+}  // namespace chexnet

@@ -1,0 +1,126 @@
+// Resamples are drawn and summed up kLanes at a time; a batch of lanes is what
+// a thread takes.
+#include "chexnet/eval/bootstrap.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "chexnet/core/parallel.hpp"
+#include "chexnet/core/philox.hpp"
+#include "resample_lanes.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kMostCases = 4'000'000;  // sums of 32 bits hold them
+
+void draw(std::uint32_t patients, std::uint64_t seed, std::size_t batch,
+          DrawCounts& counts) {
+  counts.assign(patients * kLanes, 0);
+  for (std::size_t l = 0; l < kLanes; ++l) {
+    Random random(seed, Purpose::kBootstrap, batch * kLanes + l);
+    for (std::uint32_t i = 0; i < patients; ++i)
+      ++counts[random.below(patients) * kLanes + l];
+  }
+}
+
+// The same steps over patients instead of cases.
+RankedCases by_patient(RankedCases column, const PatientNumbers& patients) {
+  for (auto& c : column.cases) c = patients.of_case[c];
+  return column;
+}
+
+}  // namespace
+
+PatientNumbers number_patients(std::span<const std::string> patients) {
+  std::vector<std::uint32_t> order(patients.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& {
+    return patients[i];
+  });
+  PatientNumbers numbers;
+  numbers.of_case.resize(patients.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || patients[order[i]] != patients[order[i - 1]]) ++numbers.count;
+    numbers.of_case[order[i]] = numbers.count - 1;
+  }
+  return numbers;
+}
+
+PatientNumbers one_patient_per_case(std::size_t cases) {
+  PatientNumbers numbers;
+  numbers.of_case.resize(cases);
+  std::iota(numbers.of_case.begin(), numbers.of_case.end(), 0u);
+  numbers.count = static_cast<std::uint32_t>(cases);
+  return numbers;
+}
+
+std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
+                                  const PatientNumbers& patients,
+                                  const BootstrapOptions& options) {
+  assert(patients.of_case.size() <= kMostCases);
+  std::vector<RankedCases> ranked;
+  for (const auto& column : columns)
+    ranked.push_back(by_patient(column, patients));
+  std::vector<Replicates> replicates(columns.size());
+  for (auto& r : replicates) {
+    r.auroc.resize(options.resamples);
+    r.average_precision.resize(options.resamples);
+  }
+  const auto batch = [&](std::size_t b, DrawCounts& counts) {
+    draw(patients.count, options.seed, b, counts);
+    const std::size_t first = b * kLanes;
+    const std::size_t lanes = std::min(kLanes, options.resamples - first);
+    for (std::size_t c = 0; c < ranked.size(); ++c) {
+      const LaneFigures f = figures_of_lanes(ranked[c], counts);
+      std::copy_n(f.auroc, lanes, &replicates[c].auroc[first]);
+      std::copy_n(f.average_precision, lanes,
+                  &replicates[c].average_precision[first]);
+    }
+  };
+  const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
+  if (options.threads > 1) {
+    parallel_for_with<DrawCounts>(batches, options.threads, batch);
+  } else {  // a caller may be one of many threads already
+    DrawCounts counts;
+    for (std::size_t b = 0; b < batches; ++b) batch(b, counts);
+  }
+  return replicates;
+}
+
+std::vector<double> difference(std::span<const double> a,
+                               std::span<const double> b) {
+  assert(a.size() == b.size());
+  std::vector<double> differences(a.size());
+  std::ranges::transform(a, b, differences.begin(), std::minus<>());
+  return differences;
+}
+
+std::vector<double> mean_of(std::span<const std::span<const double>> columns) {
+  assert(!columns.empty());
+  std::vector<double> means(columns.front().size());
+  for (std::size_t r = 0; r < means.size(); ++r) {
+    double sum = 0;
+    for (const auto& column : columns) sum += column[r];
+    means[r] = sum / static_cast<double>(columns.size());
+  }
+  return means;
+}
+
+std::optional<double> bootstrap_p(std::span<const double> differences) {
+  std::size_t defined = 0, low = 0, high = 0;
+  for (const double d : differences) {
+    if (std::isnan(d)) continue;
+    ++defined;
+    if (d <= 0) ++low;
+    if (d >= 0) ++high;
+  }
+  if (defined == 0) return std::nullopt;
+  const double tail = static_cast<double>(std::min(low, high) + 1);
+  return std::min(1.0, 2 * tail / static_cast<double>(defined + 1));
+}
+
+}  // namespace chexnet

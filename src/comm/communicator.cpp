@@ -2,6 +2,7 @@
 // that needs it: one rank runs on a machine that has no MPI.
 #include "chexnet/comm/communicator.hpp"
 
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 
@@ -65,6 +66,15 @@ void abort_mpi(int exit_code) {
 }
 
 // The length goes first: only the root knows it.
+void Communicator::gather(const double* own, double* all, std::size_t count) {
+  const auto parts = all_gather(std::as_bytes(std::span(own, count)));
+  for (const auto& part : parts) {
+    assert(part.size() == count * sizeof(double));
+    std::memcpy(all, part.data(), part.size());
+    all += count;
+  }
+}
+
 std::string broadcast_text(Communicator& comm, std::string text, int root) {
   text.resize(broadcast_value(comm, std::uint64_t{text.size()}, root));
   comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())),

@@ -8,7 +8,8 @@
 // wait but wait_until_finished(), which first waits for `computed` and then for
 // `reduced`. So what does not come tells who hangs: the own GPU, or the network
 // and the other ranks. By the device's clock the time between the two is what
-// communication costs.
+// communication costs. A gather() in the midst of computing has two such events
+// of its own.
 //
 // Once aborted_, comm_ is null and the destructor does nothing. What frees a
 // communicator on which something hangs may itself hang, so abort() leaves that
@@ -81,6 +82,7 @@ class NcclCommunicator final : public Communicator {
   void start(const GradientBuffer& buffer) override;
   void poll() override {}
   void finish() override;
+  void gather(const double* own, double* all, std::size_t count) override;
   std::optional<double> wait_until_finished() override;
   void abort() noexcept override;
 
@@ -99,13 +101,24 @@ class NcclCommunicator final : public Communicator {
 
  private:
   void leave();
-  // The marks that one finish() leaves on the two streams.
-  struct Marks {
-    GpuEvent computed, reduced;
+  // Between the two the compute stream waits for a collective.
+  struct Pause {
+    GpuEvent computed = make_event(cudaEventDefault),
+             arrived = make_event(cudaEventDefault);
   };
+  // What one step leaves on the two streams; kept for a later one.
+  struct Marks {
+    std::deque<Pause> gathers;
+    std::size_t gathered = 0;
+    Pause gradients;
+  };
+  Marks& marks_of_this_step();
+  // The compute stream goes on when the other has done what it has so far.
+  void wait_on_device(const Pause& pause);
   void all_reduce_packed(const GradientBuffer& buffer);
   void* staging(std::size_t bytes);
-  double wait_for_gradients(const Marks& marks);
+  // `computed`: what the device has done when it waits, and for what.
+  double wait_for(const Pause& pause, const std::string& computed);
   // `what` is the beginning of the HangError.
   void wait_for(const GpuEvent& event, const std::string& what,
                 const std::string& hint);
@@ -116,7 +129,7 @@ class NcclCommunicator final : public Communicator {
   GpuStream stream_;
   GpuEvent ready_;
   std::deque<Marks> waited_for_later_;  // finish() by finish()
-  std::vector<Marks> unused_;
+  std::vector<Marks> unused_;  // at its end that of this step, once begun
   ncclComm_t comm_ = nullptr;
   bool aborted_ = false;
   // Of 16-bit values on their way; used bucket after bucket, as the stream
@@ -179,18 +192,39 @@ void* NcclCommunicator::staging(std::size_t bytes) {
   return staging_;
 }
 
+NcclCommunicator::Marks& NcclCommunicator::marks_of_this_step() {
+  if (unused_.empty()) unused_.emplace_back();
+  return unused_.back();
+}
+
+void NcclCommunicator::wait_on_device(const Pause& pause) {
+  cudaStream_t compute = gpu_.compute_stream();
+  check_cuda(cudaEventRecord(pause.computed.get(), compute));
+  check_cuda(cudaEventRecord(pause.arrived.get(), stream_.get()));
+  check_cuda(cudaStreamWaitEvent(compute, pause.arrived.get(), 0));
+}
+
+// Behind the gradients that travel already: two collectives at once on two
+// streams could stand in each other's way.
+void NcclCommunicator::gather(const double* own, double* all,
+                              std::size_t count) {
+  assert(!aborted_ && size() > 1);
+  Marks& marks = marks_of_this_step();
+  if (marks.gathered == marks.gathers.size()) marks.gathers.emplace_back();
+  Pause& pause = marks.gathers[marks.gathered++];
+  check_cuda(cudaEventRecord(ready_.get(), gpu_.compute_stream()));
+  check_cuda(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0));
+  check_nccl(ncclAllGather(own, all, count, ncclFloat64, comm_, stream_.get()),
+             comm_, rank());
+  wait_on_device(pause);
+}
+
 void NcclCommunicator::finish() {
   assert(!aborted_);
-  if (unused_.empty())
-    unused_.push_back(
-        {make_event(cudaEventDefault), make_event(cudaEventDefault)});
-  Marks marks = std::move(unused_.back());
-  unused_.pop_back();
-  cudaStream_t compute = gpu_.compute_stream();
-  check_cuda(cudaEventRecord(marks.computed.get(), compute));
-  check_cuda(cudaEventRecord(marks.reduced.get(), stream_.get()));
-  check_cuda(cudaStreamWaitEvent(compute, marks.reduced.get(), 0));
+  Marks& marks = marks_of_this_step();
+  wait_on_device(marks.gradients);
   waited_for_later_.push_back(std::move(marks));
+  unused_.pop_back();
 }
 
 std::optional<double> NcclCommunicator::wait_until_finished() {
@@ -198,40 +232,46 @@ std::optional<double> NcclCommunicator::wait_until_finished() {
   if (waited_for_later_.empty()) return std::nullopt;
   Marks marks = std::move(waited_for_later_.front());
   waited_for_later_.pop_front();
+  double alone_s = 0;
+  for (std::size_t i = 0; i < std::exchange(marks.gathered, 0); ++i)
+    alone_s += wait_for(marks.gathers[i],
+                        "what comes before BatchNorm, "
+                        "but the all-gather of moments");
+  alone_s +=
+      wait_for(marks.gradients, "the step, but the all-reduce of gradients");
+  unused_.insert(unused_.begin(), std::move(marks));
+  return alone_s;
+}
+
+// The host looks at both marks from outside; what the time went into is what
+// the device noted. Returns the seconds between them.
+double NcclCommunicator::wait_for(const Pause& pause,
+                                  const std::string& computed) {
   {
     const Profiler::Span span(profiler_, Phase::kBackward,
                               "computing on the GPU");
-    wait_for(marks.computed,
+    wait_for(pause.computed,
              "[cuda] " + of_rank(rank()) +
                  "its GPU did not finish computing a step in ",
              "nvidia-smi shows whether the GPU still answers, dmesg shows Xid "
              "errors; a step that really takes as long needs a larger "
              "launch.timeout_s");
   }
-  double alone_s = 0;
-  if (size() > 1) alone_s = wait_for_gradients(marks);
-  unused_.push_back(std::move(marks));
-  return alone_s;
-}
-
-// The host looks at both marks from outside; what the time went into is what
-// the device noted.
-double NcclCommunicator::wait_for_gradients(const Marks& marks) {
+  if (size() == 1) return 0;
   const std::uint64_t sequence = next_sequence();
   const Profiler::Span span(profiler_, Phase::kAllReduceWait);
   if (profiler_ != nullptr) profiler_->entered_collective(sequence);
   const double start = now_s();
-  wait_for(marks.reduced,
-           "[nccl] " + of_rank(rank()) +
-               "its GPU has computed the step, but the all-reduce of gradients "
-               "(collective " +
-               std::to_string(sequence) + ") did not finish in ",
+  wait_for(pause.arrived,
+           "[nccl] " + of_rank(rank()) + "its GPU has computed " + computed +
+               " (collective " + std::to_string(sequence) +
+               ") did not finish in ",
            "another rank has stopped or a link is down; see the other ranks' "
            "logs");
   const double waited_s = now_s() - start;
   float ms = 0;
   check_cuda(
-      cudaEventElapsedTime(&ms, marks.computed.get(), marks.reduced.get()));
+      cudaEventElapsedTime(&ms, pause.computed.get(), pause.arrived.get()));
   const double alone_s = std::max(0.0, 1e-3 * static_cast<double>(ms));
   if (profiler_ != nullptr)
     profiler_->rebook(Phase::kBackward, Phase::kAllReduceWait,

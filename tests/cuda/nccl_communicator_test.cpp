@@ -6,9 +6,8 @@
 #include <thread>
 
 #include "chexnet/comm/buckets.hpp"
-#include "chexnet/watch/failure_detector.hpp"
-#include "fakes/fake_nccl/fake_nccl.hpp"
 #include "support/catch.hpp"
+#include "support/gpu_faults.hpp"
 #include "support/gpu_rank.hpp"
 #include "support/rank_results.hpp"
 
@@ -18,44 +17,6 @@ using fake_cuda::Gate;
 namespace {
 
 constexpr std::size_t kCount = 3000;
-constexpr double kShort_s = 1;  // launch.timeout_s of what hangs
-
-// For the time of one test.
-struct WithFaults {
-  explicit WithFaults(const fake_nccl::Faults& faults) {
-    fake_nccl::set_faults(faults);
-  }
-  ~WithFaults() { fake_nccl::set_faults({}); }
-};
-
-// Whether it comes true in the next seconds.
-template <class Condition>
-bool eventually(const Condition& condition) {
-  for (int i = 0; i < 5000 && !condition(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  return condition();
-}
-
-// Aborting is done by a thread of its own.
-bool all_communicators_are_gone() {
-  return eventually([] { return fake_nccl::communicators() == 0; });
-}
-
-// How a rank's step ended: "fine", or the exit code and the text.
-template <class Body>
-std::string outcome(const Body& body) {
-  try {
-    body();
-    return "fine";
-  } catch (const Error& e) {
-    return std::to_string(static_cast<int>(e.code())) + " " + e.what();
-  }
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // A step of two buckets whose gradients are `value`.
 void step(GpuRank& gpu, float value, GpuRank::Values& result) {
   BucketedReducer reducer(gpu.comm(), {{0, 2000, false}, {2000, kCount, false}},
@@ -70,31 +31,23 @@ void step(GpuRank& gpu, float value, GpuRank::Values& result) {
   reducer.wait_until_finished();
 }
 
-RankView view_of(int rank, const PhaseSlot& slot) {
-  RankView view;
-  view.rank = rank;
-  view.host = "node";
-  view.gpu = "Fake GPU";
-  view.phase = static_cast<Phase>(slot.phase.load());
-  view.sequence = slot.sequence;
-  view.phase_age_s = 1;
-  return view;
-}
-
-// What a watch whose patience is over would say of two ranks.
-std::string verdict(const std::vector<const PhaseSlot*>& slots) {
-  std::vector<RankView> views;
-  for (std::size_t r = 0; r < slots.size(); ++r)
-    views.push_back(view_of(static_cast<int>(r), *slots[r]));
-  const auto failure = detect_failure(views, {0.5, 60});
-  if (!failure) return "nobody";
-  std::string text = cause_name(failure->cause);
-  for (const int rank : failure->ranks) text += " " + std::to_string(rank);
-  return text;
-}
-
-void wait_for(const PhaseSlot& slot, Phase phase) {
-  eventually([&] { return slot.phase == static_cast<std::uint32_t>(phase); });
+// Five times on three ranks: kernels write, all gather, kernels read; what was
+// not everybody's.
+std::vector<std::string> wrong_gathers() {
+  return rank_results(3, [&](Communicator& world) {
+    std::string wrong;
+    GpuRank gpu(world, kCount);
+    for (int round = 1; round <= 5; ++round) {
+      const auto all = gpu.gather({10.0 * round, 1.0 + world.rank()});
+      gpu.comm().finish();
+      gpu.comm().wait_until_finished();
+      cudaStreamSynchronize(gpu.compute());
+      const double tens = 10.0 * round;
+      if (*all != std::vector<double>{tens, 1, tens, 2, tens, 3})
+        wrong += std::to_string(round) + " ";
+    }
+    return wrong;
+  });
 }
 
 // Five steps on three ranks; what was not the mean.
@@ -202,6 +155,33 @@ TEST_CASE("a kernel that never ends is a hung GPU, and its rank says so") {
   CHECK(contains(results[1],
                  "7 [cuda] rank 1: its GPU did not finish computing a step in "
                  "1 s. Hint: nvidia-smi"));
+  CHECK(all_communicators_are_gone());
+}
+
+TEST_CASE("moments of all ranks arrive in the midst of computing") {
+  CHECK(wrong_gathers() == std::vector<std::string>(3, ""));
+  CHECK(all_communicators_are_gone());
+}
+
+TEST_CASE("a gather that never ends is the network, though kernels wait too") {
+  // 0 is the start's own.
+  const WithFaults faults({.rank = 1, .never_completes_at = 1});
+  const auto results = rank_results(2, [&](Communicator& world) {
+    GpuRank gpu(world, kCount, kShort_s);
+    std::string end = outcome([&] {
+      gpu.gather({1, 2});
+      GpuRank::Values result;
+      step(gpu, 1, result);
+    });
+    world.barrier();
+    cudaStreamSynchronize(gpu.compute());
+    return end;
+  });
+  for (int r = 0; r < 2; ++r)
+    CHECK(contains(results[static_cast<std::size_t>(r)],
+                   "7 [nccl] rank " + std::to_string(r) +
+                       ": its GPU has computed what comes before BatchNorm, "
+                       "but the all-gather of moments (collective 1)"));
   CHECK(all_communicators_are_gone());
 }
 
@@ -381,5 +361,6 @@ TEST_CASE("events order every use of gradients on GPUs") {
   for (const auto compression :
        {GradientCompression::kNone, GradientCompression::kFp16})
     CHECK(wrong_means(compression) == std::vector<std::string>(3, ""));
+  CHECK(wrong_gathers() == std::vector<std::string>(3, ""));
   CHECK(races == "");
 }

@@ -24,6 +24,9 @@ for ranks in 2 4; do
 done
 same "2 ranks, fp64: within 1e-12" 2 1e-12
 same "4 ranks, fp64: within 1e-12" 4 1e-12
+train 2 fake-shared "${fake[@]}" "${quiet[@]}" --set model.sync_batchnorm=true
+train 1 cpu-shared "${cpu[@]}" "${quiet[@]}"
+same "2 ranks, fp64, synchronized BatchNorm: 1 rank's within 1e-10" shared 1e-10
 check "the communicator is NCCL's" grep -q "NCCL .* for gradients" "$scratch/log-fake-2"
 
 train 2 fake-wire "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1 --set launch.gradient_compression=bf16

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -126,6 +127,25 @@ class GpuRank {
     launch(compute_, [flat = flat_, begin, end, value] {
       for (std::size_t i = begin; i < end; ++i) flat[i] = value;
     });
+  }
+  // The compute stream writes `own`, gathers, and reads all ranks'.
+  std::shared_ptr<std::vector<double>> gather(std::vector<double> own) {
+    const std::size_t bytes = own.size() * sizeof(double);
+    const auto ranks = static_cast<std::size_t>(comm_->size());
+    double *sent = nullptr, *all = nullptr;
+    cudaMalloc(reinterpret_cast<void**>(&sent), bytes);
+    cudaMalloc(reinterpret_cast<void**>(&all), ranks * bytes);
+    fake_cuda::uses(compute_, "forward",
+                    {{sent, bytes, fake_cuda::Use::kWrite}});
+    launch(compute_, [own, sent] { std::ranges::copy(own, sent); });
+    comm_->gather(sent, all, own.size());
+    auto values = std::make_shared<std::vector<double>>(ranks * own.size());
+    fake_cuda::uses(compute_, "normalize",
+                    {{all, ranks * bytes, fake_cuda::Use::kRead}});
+    launch(compute_, [all, values] {
+      std::copy_n(all, values->size(), values->begin());
+    });
+    return values;
   }
   // "Optimizer": a copy of the buffer, complete after the compute stream. The
   // kernel, which may run long after a test has failed, shares it.

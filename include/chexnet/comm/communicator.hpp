@@ -54,12 +54,17 @@ class Communicator {
   virtual void start(const GradientBuffer& buffer) = 0;
   virtual void poll() = 0;
   virtual void finish() = 0;
+  // `count` numbers of each rank into `all`, of size() * count, in rank order.
+  // In device memory they are there for what the compute stream gets from now
+  // on, and the host does not wait; in host memory they are there on return.
+  virtual void gather(const double* own, double* all, std::size_t count);
   // Of device buffers: the host waits, with the deadline, for the device to do
   // what the earliest finish() that was not yet waited for stands behind; first
   // for the end of the computing (Phase::kBackward), then for the last
-  // all-reduce (Phase::kAllReduceWait). Returns the seconds in which the device
-  // had nothing but that all-reduce to do, by the device's clock. Nothing where
-  // there is nothing to wait for, as with host buffers always.
+  // all-reduce (Phase::kAllReduceWait), and so for each gather() before.
+  // Returns the seconds in which the device had nothing to do but these
+  // collectives, by the device's clock. Nothing where there is nothing to wait
+  // for, as with host buffers always.
   virtual std::optional<double> wait_until_finished() { return std::nullopt; }
   // Gives up what is under way and waits for nothing, neither here nor in the
   // destructor; no other member is called any more. For a process that is about

@@ -5,33 +5,24 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
 #include <cassert>
 #include <utility>
-
-#include "chexnet/comm/moments.hpp"
 
 namespace chexnet {
 namespace {
 
 constexpr double kEpsilon = 1e-5;  // of BatchNorm, torchvision's
-constexpr std::array<std::int64_t, 3> kBatchAndMap = {0, 2, 3};
 
-// Sums over all ranks of two per-channel tensors, in double.
-void reduce_pair(Communicator& comm, at::Tensor& a, at::Tensor& b) {
-  const at::Tensor sums =
-      at::stack({a, b}).to(at::kCPU, at::kDouble).contiguous();
-  comm.all_reduce(std::span(sums.data_ptr<double>(),
-                            static_cast<std::size_t>(sums.numel())),
-                  ReduceOp::kSum);
-  const at::Tensor back = sums.to(a.device());
-  a = back.select(0, 0);
-  b = back.select(0, 1);
+// [rank][value], on the device and without a wait of the host.
+at::Tensor of_all_ranks(Communicator& comm, const at::Tensor& own) {
+  assert(own.scalar_type() == at::kDouble && own.is_contiguous());
+  at::Tensor all = at::empty({comm.size(), own.numel()}, own.options());
+  comm.gather(own.data_ptr<double>(), all.data_ptr<double>(),
+              static_cast<std::size_t>(own.numel()));
+  return all;
 }
 
-at::Tensor per_channel(const at::Tensor& t, const at::Tensor& like) {
-  return t.to(like.scalar_type()).view({1, -1, 1, 1});
-}
+at::Tensor per_channel(const at::Tensor& t) { return t.view({1, -1, 1, 1}); }
 
 }  // namespace
 
@@ -116,37 +107,40 @@ at::Tensor BatchNorm::forward_own(const at::Tensor& x,
   return y;
 }
 
-// Mean first, then deviations from it, both in double: the difference of two
-// large sums would lose digits. Running variances take n / (n - 1), as
+// The moments of all ranks' pixels from each rank's, in rank order and in
+// double, as in comm/moments.hpp. Running variances take n / (n - 1), as
 // PyTorch's do.
 at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
                                            const MicroBatch& micro_batch) {
   const Parameters& p = context_.parameters;
-  const at::Tensor wide = x.to(at::kDouble);
-  at::Tensor mean = wide.mean(kBatchAndMap);
-  at::Tensor deviations =
-      at::sum((wide - mean.view({1, -1, 1, 1})).square(), kBatchAndMap);
-  count_ = static_cast<double>(x.numel() / x.size(1));
-  const at::Tensor host_mean = mean.cpu().contiguous(),
-                   host = deviations.cpu().contiguous();
-  const auto values = [](const at::Tensor& t) {
-    return std::span(t.mutable_data_ptr<double>(),
-                     static_cast<std::size_t>(t.numel()));
-  };
-  combine_moments(*context_.sync, values(host_mean), values(host), count_);
-  mean = host_mean.to(x.device());
-  deviations = host.to(x.device());
-  const at::Tensor var = deviations / count_;
-  mean_ = mean;
-  invstd_ = (var + kEpsilon).rsqrt();
-  const double weight = 1.0 / micro_batch.count;
-  p.batch_mean(statistics_).add_(mean, weight);
-  p.batch_var(statistics_)
-      .add_(var * (count_ / std::max(count_ - 1.0, 1.0)), weight);
   const auto type = p.value(weight_).scalar_type();
+  const std::int64_t channels = x.size(1);
+  at::Tensor sent_mean = p.batch_mean(statistics_),
+             sent_var = p.batch_var(statistics_);
+  // Momentum 0: the two stay as they are.
+  const auto [own_mean, own_var] =
+      at::batch_norm_update_stats(x, sent_mean, sent_var, 0);
+  const auto wide = sent_mean.options().dtype(at::kDouble);
+  const at::Tensor all = of_all_ranks(
+      *context_.sync,
+      at::cat(
+          {own_mean.to(at::kDouble), own_var.to(at::kDouble),
+           at::full({1}, static_cast<double>(x.numel() / channels), wide)}));
+  const at::Tensor means = all.narrow(1, 0, channels),
+                   vars = all.narrow(1, channels, channels),
+                   pixels = all.narrow(1, 2 * channels, 1);
+  pixels_ = pixels.sum();
+  const at::Tensor mean = (means * pixels).sum(0) / pixels_;
+  const at::Tensor var =
+      ((vars + (means - mean).square()) * pixels).sum(0) / pixels_;
+  const double weight = 1.0 / micro_batch.count;
+  sent_mean.add_(mean, weight);
+  sent_var.add_(var * (pixels_ / (pixels_ - 1).clamp_min(1)), weight);
+  mean_ = mean.to(type);
+  var_ = var.to(type);
+  invstd_ = (var + kEpsilon).rsqrt().to(type);
   return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
-                                           mean.to(type), var.to(type), false,
-                                           0.0, kEpsilon));
+                                           mean_, var_, false, 0.0, kEpsilon));
 }
 
 at::Tensor BatchNorm::backward(const at::Tensor& dy,
@@ -166,29 +160,35 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy,
   return dx;
 }
 
-// dx = w * invstd * (dy - mean(dy) - (x - mean) * invstd^2 * mean(dy * (x -
-// mean))), means over all ranks' pixels; the gradients of weight and bias are
-// this rank's, averaged later like all others (Ioffe and Szegedy, 2015).
+// With z = (x - mean) * invstd and means over all ranks' pixels,
+// dx = w * invstd * (dy - mean(dy) - z * mean(dy * z)); the gradients of weight
+// and bias are this rank's sums of dy * z and dy, averaged later like all
+// others (Ioffe and Szegedy, 2015). The operator gives them as in inference,
+// whose statistics are constants.
 at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
                                             const MicroBatch& micro_batch) {
   const Parameters& p = context_.parameters;
-  const at::Tensor x = std::exchange(x_, {});
-  const auto type = p.value(weight_).scalar_type();
-  const at::Tensor wide = dy.to(type);
-  const at::Tensor centered = x.to(type) - per_channel(mean_, p.value(weight_));
-  at::Tensor sum = at::sum(wide, kBatchAndMap, false, at::kDouble);
-  at::Tensor product =
-      at::sum(wide * centered, kBatchAndMap, false, at::kDouble);
-  context_.gradients.add(bias_, sum, micro_batch);
-  context_.gradients.add(weight_, product * invstd_, micro_batch);
-  reduce_pair(*context_.sync, sum, product);
-  const at::Tensor& like = p.value(weight_);
-  const at::Tensor scale =
-      per_channel(p.value(weight_).to(at::kDouble) * invstd_, like);
-  const at::Tensor slope =
-      per_channel(product / count_ * invstd_.square(), like);
-  return ((wide - per_channel(sum / count_, like) - centered * slope) * scale)
-      .to(dy.scalar_type());
+  const at::Tensor x = std::exchange(x_, {}), mean = std::exchange(mean_, {}),
+                   invstd = std::exchange(invstd_, {});
+  const at::Tensor& weight = p.value(weight_);
+  const auto [none, dw, db] = at::native_batch_norm_backward(
+      dy, x, weight, mean, std::exchange(var_, {}), mean, invstd, false,
+      kEpsilon, {false, true, true});
+  context_.gradients.add(bias_, db, micro_batch);
+  context_.gradients.add(weight_, dw, micro_batch);
+  const at::Tensor means =
+      of_all_ranks(*context_.sync, at::cat({db, dw}).to(at::kDouble)).sum(0) /
+      std::exchange(pixels_, {});
+  const std::int64_t channels = x.size(1);
+  const at::Tensor mean_dy = means.narrow(0, 0, channels).to(weight.dtype()),
+                   mean_dyz =
+                       means.narrow(0, channels, channels).to(weight.dtype());
+  const at::Tensor scale = weight * invstd;
+  at::Tensor dx = dy * per_channel(scale);
+  dx.sub_(per_channel(scale * mean_dy));
+  dx.addcmul_(x - per_channel(mean), per_channel(scale * invstd * mean_dyz),
+              -1);
+  return dx.to(dy.scalar_type());
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {

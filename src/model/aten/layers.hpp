@@ -73,9 +73,9 @@ class BatchNorm {
   const LayerContext& context_;
   bool relu_;
   int statistics_, weight_, bias_;
-  // `reserve`: what the operator's forward leaves for its backward.
-  at::Tensor x_, y_, mean_, invstd_, reserve_;
-  double count_ = 0;  // elements a channel's statistics were taken over
+  // `reserve`: what the operator's forward leaves for its backward. Of all
+  // ranks: `pixels`, a scalar, how many a channel's statistics are of.
+  at::Tensor x_, y_, mean_, invstd_, reserve_, var_, pixels_;
 };
 
 // 3x3, stride 2, padding 1.

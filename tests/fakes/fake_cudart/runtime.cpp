@@ -133,7 +133,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (device_error() != cudaSuccess) return checked();
   const Fence* fence = event->present();
-  if (fence == nullptr || forgets_host_wait()) return cudaSuccess;
+  if (fence == nullptr) return cudaSuccess;
   if (!fence->is_done()) return noted(cudaErrorNotReady);
   saw_host_wait(event);
   return cudaSuccess;

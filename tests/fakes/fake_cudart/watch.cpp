@@ -34,18 +34,12 @@ void note(const Note& note) {
     note(present->detector);
 }
 
-// The number from which on something is forgotten.
-class Forgetful {
- public:
-  explicit Forgetful(const char* variable) {
-    if (const char* text = std::getenv(variable)) from_ = std::atol(text);
-  }
-  bool now() { return seen_++ >= from_; }
-
- private:
-  std::int64_t from_ = std::numeric_limits<std::int64_t>::max();
-  std::atomic<std::int64_t> seen_{0};
-};
+// The number in an environment variable; one that is never reached without it.
+std::int64_t number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atol(text)
+                         : std::numeric_limits<std::int64_t>::max();
+}
 
 }  // namespace
 
@@ -102,13 +96,15 @@ void* kernel_view(const void* address) {
 }
 
 bool forgets_stream_wait() {
-  static Forgetful forgetful("FAKE_CUDA_FORGET_STREAM_WAITS");
-  return forgetful.now();
+  static const std::int64_t from = number_in("FAKE_CUDA_FORGET_STREAM_WAITS");
+  static std::atomic<std::int64_t> seen{0};
+  return seen++ >= from;
 }
 
 bool forgets_host_wait() {
-  static Forgetful forgetful("FAKE_CUDA_FORGET_HOST_WAITS");
-  return forgetful.now();
+  static const std::int64_t forgotten = number_in("FAKE_CUDA_FORGET_HOST_WAIT");
+  static std::atomic<std::int64_t> seen{0};
+  return seen++ == forgotten;
 }
 
 }  // namespace fake_cuda

@@ -50,9 +50,10 @@ T* for_kernel(T* address) {
   return static_cast<T*>(kernel_view(address));
 }
 
-// Planted faults: waits from the n-th on (counted from 0) that are forgotten,
-// of streams for events and of the host for events. From the environment:
-// FAKE_CUDA_FORGET_STREAM_WAITS=n, FAKE_CUDA_FORGET_HOST_WAITS=n.
+// Planted faults, from the environment, counted from 0:
+// FAKE_CUDA_FORGET_STREAM_WAITS=n, streams forget their waits for events from
+// the n-th on; FAKE_CUDA_FORGET_HOST_WAIT=n, the host forgets its n-th wait for
+// an event or a copy.
 bool forgets_stream_wait();
 bool forgets_host_wait();
 

@@ -10,6 +10,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/affinity.hpp"
+#include "chexnet/machine/gpu_access.hpp"
 
 namespace chexnet {
 namespace {
@@ -67,9 +68,11 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
   const bool some_have = any_rank(comm, device.cuda != nullptr);
   const bool some_lack = any_rank(comm, device.cuda == nullptr);
   if (config.device == DeviceKind::kCuda && some_lack)
-    throw DeviceError("[device] launch.device=cuda, but " + host_name() +
-                      " has no usable GPU or one of the ranks has none. Hint: "
-                      "nvidia-smi; is the driver loaded?");
+    throw DeviceError("[device] launch.device=cuda, but " +
+                      (device.cuda != nullptr ? "another rank" : host_name()) +
+                      " sees no GPU. Hint: `chexnet-train doctor` there shows "
+                      "what is missing" +
+                      kOrOnCpu);
   if (some_have && some_lack)
     throw DeviceError("[device] only some of the ranks see a GPU (" +
                       host_name() + (device.cuda ? " does" : " does not") +

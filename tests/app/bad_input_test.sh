@@ -118,7 +118,7 @@ fi
 # Processes that do not know each other.
 SLURM_STEP_NUM_TASKS=2 refused 5 "srun --mpi=pmix" "${T[@]}"
 WORLD_SIZE=2 LOCAL_RANK=0 refused 5 "torchrun" "${T[@]}"
-[ -e /dev/nvidiactl ] || refused 5 "no usable GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
+[ -e /dev/nvidiactl ] || refused 5 "sees no GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
 printf 'image,label:A,prob:A\nx,1,0.5\nx,0,0.2\n' >"$scratch/p.csv"
 refused 3 "p.csv:3: the image of this row appears twice, first on line 2" evaluate --predictions "$scratch/p.csv"
 refused 2 "launch.time_limit: 'soon' is no time" train "$small" --set launch.time_limit=soon --out "$scratch/limit"

@@ -5,8 +5,12 @@ import sys
 
 import numpy as np
 from MLstatkit import Delong_test
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from scipy.stats import binomtest, norm
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.calibration import calibration_curve
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import average_precision_score, brier_score_loss, f1_score, roc_auc_score, roc_curve
 
 
 def made_up_cases():
@@ -37,6 +41,29 @@ def clustered_variance(y, scores, patients):
             + 2 * i / (i - 1) * (tenth * first).sum() / (m * n))
 
 
+def bins_of(p, strategy, bins=10):
+    """The bin of each case as calibration_curve forms them."""
+    shares = np.linspace(0, 1, bins + 1)
+    edges = shares if strategy == "uniform" else np.percentile(p, shares * 100)
+    return np.searchsorted(edges[1:-1], p)
+
+
+def calibration_error(y, p, strategy, bins=10):
+    rate, mean = calibration_curve(y, p, n_bins=bins, strategy=strategy)
+    counts = np.bincount(bins_of(p, strategy, bins), minlength=bins)
+    return (np.abs(rate - mean) * counts[counts > 0]).sum() / len(y)
+
+
+def temperature(y, p):
+    z = logit(np.clip(p, 1e-15, 1 - 1e-15))
+    return 1 / brentq(lambda slope: ((expit(slope * z) - y) * z).sum(), 0.01, 100, xtol=1e-16, rtol=1e-15)
+
+
+def youden_threshold(y, s):
+    fpr, tpr, thresholds = roc_curve(y, s, drop_intermediate=False)
+    return thresholds[np.argmax(tpr - fpr)]
+
+
 def figures():
     y, a, b, patients = made_up_cases()
     for hits, cases in ((0, 10), (10, 10), (3, 7), (81, 263), (999, 1000)):
@@ -47,6 +74,18 @@ def figures():
     print("delong variance of a, of a - b, p:", *delong(y, a, b))
     print("by patient: variance of a", clustered_variance(y, [(1, a)], patients), "of a - b",
           clustered_variance(y, [(1, a), (-1, b)], patients))
+    for name, s in (("a", a), ("b", b)):
+        print("brier", name, brier_score_loss(y, s), "error in equal widths", calibration_error(y, s, "uniform"),
+              "in equal masses", calibration_error(y, s, "quantile"), "temperature", temperature(y, s))
+    print("bins", *calibration_curve(y, a, n_bins=10), np.bincount(bins_of(a, "uniform")))
+    isotonic = IsotonicRegression(out_of_bounds="clip").fit(a, y)
+    for p in (0.0, 0.2855, 0.4, 0.71, 0.7145, 0.72, 1.0):
+        print("isotonic", p, isotonic.predict([p])[0])
+    fpr, tpr, thresholds = roc_curve(y, a, drop_intermediate=False)
+    print("thresholds: youden", youden_threshold(y, a), "sensitivity 0.9", thresholds[np.argmax(tpr >= 0.9)],
+          "specificity 0.9, of positives", thresholds[(1 - fpr >= 0.9) & np.isin(thresholds, a[y == 1])][-1])
+    print("isotonic points", len(isotonic.X_thresholds_), isotonic.X_thresholds_, isotonic.y_thresholds_)
+    print("f1 at 0.5", f1_score(y, a >= 0.5), "counts", *np.bincount(2 * y + (a >= 0.5)))
 
 
 if __name__ == "__main__":

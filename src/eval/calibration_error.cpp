@@ -1,0 +1,101 @@
+#include "chexnet/eval/calibration_error.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "chexnet/eval/interval.hpp"
+
+namespace chexnet {
+namespace {
+
+struct Case {
+  double probability;
+  bool positive;
+};
+
+// Empty when one has no probability.
+std::vector<Case> labeled_cases(std::span<const double> probabilities,
+                                std::span<const float> labels) {
+  assert(probabilities.size() == labels.size());
+  std::vector<Case> cases;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (std::isnan(labels[i])) continue;
+    const double p = probabilities[i];
+    if (!(p >= 0 && p <= 1)) return {};
+    cases.push_back({p, labels[i] > 0.5f});
+  }
+  return cases;
+}
+
+// [bins + 1]. The shares are rounded as numpy.linspace and numpy.percentile
+// round them: a bit decides where a case on an edge belongs.
+std::vector<double> edges_of(const std::vector<Case>& cases, Binning binning,
+                             std::size_t bins) {
+  std::vector<double> sorted;
+  for (const Case& c : cases) sorted.push_back(c.probability);
+  std::ranges::sort(sorted);
+  std::vector<double> edges;
+  for (std::size_t b = 0; b <= bins; ++b) {
+    const double step = 1.0 / static_cast<double>(bins);
+    const double share = b == bins ? 1 : static_cast<double>(b) * step;
+    edges.push_back(binning == Binning::kEqualWidth
+                        ? share
+                        : quantile(sorted, share * 100 / 100));
+  }
+  return edges;
+}
+
+}  // namespace
+
+std::optional<double> brier_score(std::span<const double> probabilities,
+                                  std::span<const float> labels) {
+  const auto cases = labeled_cases(probabilities, labels);
+  if (cases.empty()) return std::nullopt;
+  double sum = 0;
+  for (const Case& c : cases) {
+    const double error = c.probability - (c.positive ? 1 : 0);
+    sum += error * error;
+  }
+  return sum / static_cast<double>(cases.size());
+}
+
+std::vector<ReliabilityBin> reliability_bins(
+    std::span<const double> probabilities, std::span<const float> labels,
+    Binning binning, std::size_t bins) {
+  assert(bins > 0);
+  const auto cases = labeled_cases(probabilities, labels);
+  if (cases.empty()) return {};
+  const std::vector<double> edges = edges_of(cases, binning, bins);
+  std::vector<ReliabilityBin> result(bins);
+  for (std::size_t b = 0; b < bins; ++b) {
+    result[b].low = edges[b];
+    result[b].high = edges[b + 1];
+  }
+  for (const Case& c : cases) {
+    // The number of inner edges below the probability.
+    const auto inner =
+        std::lower_bound(edges.begin() + 1, edges.end() - 1, c.probability);
+    ReliabilityBin& bin =
+        result[static_cast<std::size_t>(inner - edges.begin()) - 1];
+    ++bin.cases;
+    bin.positives += c.positive ? 1 : 0;
+    bin.mean_probability += c.probability;
+  }
+  for (auto& bin : result)
+    if (bin.cases > 0) bin.mean_probability /= static_cast<double>(bin.cases);
+  return result;
+}
+
+std::optional<double> calibration_error(std::span<const ReliabilityBin> bins) {
+  double sum = 0, cases = 0;
+  for (const auto& bin : bins) {
+    sum += static_cast<double>(bin.cases) *
+           std::abs(bin.mean_probability - bin.rate());
+    cases += static_cast<double>(bin.cases);
+  }
+  if (cases == 0) return std::nullopt;
+  return sum / cases;
+}
+
+}  // namespace chexnet

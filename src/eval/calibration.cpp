@@ -1,0 +1,128 @@
+#include "chexnet/eval/calibration.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace chexnet {
+namespace {
+
+struct Case {
+  double probability;
+  bool positive;
+};
+
+// Empty where nothing can be fitted.
+std::vector<Case> cases_to_fit(std::span<const double> probabilities,
+                               std::span<const float> labels) {
+  assert(probabilities.size() == labels.size());
+  std::vector<Case> cases;
+  std::size_t positives = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (std::isnan(labels[i])) continue;
+    if (!(probabilities[i] >= 0 && probabilities[i] <= 1)) return {};
+    cases.push_back({probabilities[i], labels[i] > 0.5f});
+    positives += labels[i] > 0.5f ? 1 : 0;
+  }
+  if (positives == 0 || positives == cases.size()) return {};
+  return cases;
+}
+
+double logit(double probability) {
+  constexpr double kLeast = 1e-15;
+  const double p = std::clamp(probability, kLeast, 1 - kLeast);
+  return std::log(p) - std::log1p(-p);
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// Cases of one probability, or of several that were pooled.
+struct Block {
+  double first, last;  // probabilities
+  std::uint64_t positives, cases;
+};
+
+// In integers, so that equal rates are seen as equal.
+bool rate_at_least(const Block& a, const Block& b) {
+  return a.positives * b.cases >= b.positives * a.cases;
+}
+
+}  // namespace
+
+double TemperatureScaling::operator()(double probability) const {
+  return sigmoid(logit(probability) / temperature);
+}
+
+// With slope = 1 / temperature the cross-entropy is convex, and its derivative
+// sum (sigmoid(slope * logit) - label) * logit rises: halving finds its zero.
+std::optional<TemperatureScaling> fit_temperature(
+    std::span<const double> probabilities, std::span<const float> labels) {
+  const auto cases = cases_to_fit(probabilities, labels);
+  if (cases.empty()) return std::nullopt;
+  std::vector<double> logits;
+  for (const Case& c : cases) logits.push_back(logit(c.probability));
+  const auto too_steep = [&](double slope) {
+    double derivative = 0;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const double label = cases[i].positive ? 1 : 0;
+      derivative += (sigmoid(slope * logits[i]) - label) * logits[i];
+    }
+    return derivative > 0;
+  };
+  double low = 1 / kMostTemperature, high = 1 / kLeastTemperature;
+  if (too_steep(low)) return TemperatureScaling{kMostTemperature};
+  if (!too_steep(high)) return TemperatureScaling{kLeastTemperature};
+  while (true) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) break;  // neighbors
+    (too_steep(middle) ? high : low) = middle;
+  }
+  return TemperatureScaling{1 / low};
+}
+
+double IsotonicMap::operator()(double probability) const {
+  const auto above = std::ranges::lower_bound(from, probability);
+  if (above == from.begin()) return to.front();
+  if (above == from.end()) return to.back();
+  const auto i = static_cast<std::size_t>(above - from.begin());
+  const double slope = (to[i] - to[i - 1]) / (from[i] - from[i - 1]);
+  return to[i - 1] + slope * (probability - from[i - 1]);
+}
+
+std::optional<IsotonicMap> fit_isotonic(std::span<const double> probabilities,
+                                        std::span<const float> labels) {
+  auto cases = cases_to_fit(probabilities, labels);
+  if (cases.empty()) return std::nullopt;
+  std::ranges::sort(cases, {}, &Case::probability);
+  std::vector<Block> blocks;
+  for (std::size_t first = 0; first < cases.size();) {
+    Block block{cases[first].probability, cases[first].probability, 0, 0};
+    for (; first < cases.size() && cases[first].probability == block.last;
+         ++first) {
+      ++block.cases;
+      block.positives += cases[first].positive ? 1 : 0;
+    }
+    while (!blocks.empty() && rate_at_least(blocks.back(), block)) {
+      block.first = blocks.back().first;
+      block.positives += blocks.back().positives;
+      block.cases += blocks.back().cases;
+      blocks.pop_back();
+    }
+    blocks.push_back(block);
+  }
+  IsotonicMap map;
+  for (const Block& block : blocks) {
+    const double rate =
+        static_cast<double>(block.positives) / static_cast<double>(block.cases);
+    map.from.push_back(block.first);
+    map.to.push_back(rate);
+    if (block.last == block.first) continue;
+    map.from.push_back(block.last);
+    map.to.push_back(rate);
+  }
+  return map;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,116 @@
+#include "chexnet/eval/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "chexnet/core/philox.hpp"
+#include "chexnet/eval/auroc.hpp"
+#include "chexnet/eval/calibration_error.hpp"
+#include "made_up_cases.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// Cases whose true probability is 1 / (1 + exp(-x)), x normal.
+struct KnownCases {
+  std::vector<double> logits;
+  std::vector<float> labels;
+  explicit KnownCases(std::uint64_t seed) {
+    Random random(seed, Purpose::kTest, 0);
+    for (int i = 0; i < 20000; ++i) {
+      logits.push_back(random.normal());
+      const double p = 1 / (1 + std::exp(-logits.back()));
+      labels.push_back(random.chance(p) ? 1.0f : 0.0f);
+    }
+  }
+  std::vector<double> probabilities(double temperature) const {
+    std::vector<double> p;
+    for (const double x : logits)
+      p.push_back(1 / (1 + std::exp(-x / temperature)));
+    return p;
+  }
+};
+
+template <class Map>
+std::vector<double> mapped(const Map& map, std::vector<double> values) {
+  std::ranges::transform(values, values.begin(), map);
+  return values;
+}
+
+}  // namespace
+
+// scripts/reference/statistics_reference.py figures
+TEST_CASE("the temperature is where SciPy finds the least cross-entropy") {
+  const MadeUpCases cases;
+  CHECK(fit_temperature(cases.a, cases.labels)->temperature ==
+        Approx(0.7596673057815806).epsilon(1e-12));
+  CHECK(fit_temperature(cases.b, cases.labels)->temperature ==
+        Approx(1.206975972811189).epsilon(1e-12));
+}
+
+TEST_CASE("an isotonic map is scikit-learn's") {
+  const MadeUpCases cases;
+  const auto map = fit_isotonic(cases.a, cases.labels);
+  REQUIRE(map);
+  CHECK((*map)(0) == 0);
+  CHECK((*map)(0.2855) == Approx(0.22793177966101644).epsilon(1e-12));
+  CHECK((*map)(0.4) == Approx(0.3093220338983051).epsilon(1e-12));
+  CHECK((*map)(0.71) == Approx(0.5274999999999979).epsilon(1e-12));
+  CHECK((*map)(0.7145) == Approx(0.6861249999999998).epsilon(1e-12));
+  CHECK((*map)(0.72) == Approx(0.8799999999999977).epsilon(1e-12));
+  CHECK((*map)(1) == 1);
+  CHECK(map->from.size() == 8);
+  CHECK(map->from.size() == map->to.size());
+  CHECK(std::ranges::is_sorted(map->from));
+  CHECK(std::ranges::is_sorted(map->to));
+}
+
+TEST_CASE("a temperature fitted on some images calibrates others") {
+  const KnownCases validation(1), test(2);
+  const auto sharp = validation.probabilities(0.4);
+  const auto scaling = fit_temperature(sharp, validation.labels);
+  REQUIRE(scaling);
+  CHECK(scaling->temperature == Approx(2.5).epsilon(0.05));
+  const auto before = test.probabilities(0.4);
+  const auto after = mapped(*scaling, before);
+  CHECK(*brier_score(after, test.labels) < *brier_score(before, test.labels));
+  CHECK(*auroc(after, test.labels) == *auroc(before, test.labels));
+}
+
+TEST_CASE("an isotonic map fitted on some images calibrates others") {
+  const KnownCases validation(1), test(2);
+  const auto map =
+      fit_isotonic(validation.probabilities(0.4), validation.labels);
+  REQUIRE(map);
+  const auto before = test.probabilities(0.4);
+  const auto after = mapped(*map, before);
+  const auto error = [&](const std::vector<double>& p) {
+    return *calibration_error(
+        reliability_bins(p, test.labels, Binning::kEqualWidth));
+  };
+  CHECK(error(before) > 0.05);
+  CHECK(error(after) < 0.02);
+}
+
+TEST_CASE("a temperature stays within its limits") {
+  const std::vector<float> labels = {0, 0, 1, 1};
+  CHECK(fit_temperature(std::vector<double>{0.1, 0.2, 0.8, 0.9}, labels)
+            ->temperature == kLeastTemperature);
+  CHECK(fit_temperature(std::vector<double>{0.9, 0.8, 0.2, 0.1}, labels)
+            ->temperature == kMostTemperature);
+  const TemperatureScaling two{2};
+  CHECK(two(0.5) == 0.5);
+  CHECK((two(0) > 0 && two(1) < 1));
+}
+
+TEST_CASE("nothing is fitted to one class, or to what is no probability") {
+  const std::vector<double> p = {0.1, 0.9};
+  CHECK_FALSE(fit_temperature(p, std::vector<float>{1, 1}));
+  CHECK_FALSE(fit_isotonic(p, std::vector<float>{0, NAN}));
+  CHECK_FALSE(
+      fit_isotonic(std::vector<double>{0.1, 3}, std::vector<float>{0, 1}));
+}

@@ -1,0 +1,143 @@
+// A group is a column of its own for the bootstrap, with all other labels
+// blanked, and so are all images outside it: one set of resamples gives the
+// interval of each AUROC and of each gap.
+#include "chexnet/eval/subgroups.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/eval/auroc.hpp"
+
+namespace chexnet {
+namespace {
+
+// The number that a value begins with; values without one come last.
+double leading_number(const std::string& value) {
+  double number = std::numeric_limits<double>::infinity();
+  std::from_chars(value.data(), value.data() + value.size(), number);
+  return number;
+}
+
+std::vector<std::string> distinct(std::span<const std::string> values) {
+  std::set<std::pair<double, std::string>> seen;
+  for (const auto& value : values) {
+    if (value.empty()) continue;
+    seen.emplace(leading_number(value), value);
+    if (seen.size() > kMostSubgroups)
+      throw DataError("[subgroups] the column has more than " +
+                      std::to_string(kMostSubgroups) +
+                      " values. Hint: a column with few values is needed; "
+                      "ages go by bands");
+  }
+  std::vector<std::string> names;
+  for (const auto& [number, value] : seen) names.push_back(value);
+  return names;
+}
+
+// The labels of one group's images, or of all others that have a value.
+enum class Side { kInside, kOutside };
+std::vector<float> labels_of(Side side, const std::string& group,
+                             std::span<const float> labels,
+                             std::span<const std::string> values) {
+  std::vector<float> result(labels.begin(), labels.end());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const bool inside = values[i] == group;
+    const bool kept = side == Side::kInside ? inside : !inside;
+    if (values[i].empty() || !kept)
+      result[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  return result;
+}
+
+Subgroup counts_of(const std::string& value, const std::vector<float>& labels,
+                   const PatientNumbers& patients) {
+  Subgroup group;
+  group.value = value;
+  std::set<std::uint32_t> seen;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (std::isnan(labels[i])) continue;
+    seen.insert(patients.of_case[i]);
+    ++group.images;
+    ++(labels[i] > 0.5f ? group.positives : group.negatives);
+  }
+  group.patients = seen.size();
+  return group;
+}
+
+std::optional<double> largest_gap(const std::vector<Subgroup>& groups) {
+  std::vector<double> aurocs;
+  for (const auto& group : groups)
+    if (group.auroc && !group.few_positives()) aurocs.push_back(*group.auroc);
+  if (aurocs.size() < 2) return std::nullopt;
+  const auto [least, most] = std::ranges::minmax(aurocs);
+  return most - least;
+}
+
+}  // namespace
+
+Subgroups subgroups_of(std::span<const double> scores,
+                       std::span<const float> labels,
+                       std::span<const std::string> values,
+                       const PatientNumbers& patients,
+                       const BootstrapOptions& options) {
+  assert(scores.size() == labels.size() && scores.size() == values.size());
+  Subgroups result;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i].empty() && !std::isnan(labels[i])) ++result.unknown;
+
+  std::vector<RankedCases> columns;  // inside, outside, inside, …
+  std::vector<std::optional<double>> outside;
+  for (const auto& name : distinct(values)) {
+    const auto own = labels_of(Side::kInside, name, labels, values);
+    const auto others = labels_of(Side::kOutside, name, labels, values);
+    result.groups.push_back(counts_of(name, own, patients));
+    result.groups.back().auroc = auroc(scores, own);
+    outside.push_back(auroc(scores, others));
+    // One that cannot be ranked has no positive, so no replicate.
+    columns.push_back(rank_cases(scores, own).value_or(RankedCases{}));
+    columns.push_back(rank_cases(scores, others).value_or(RankedCases{}));
+  }
+  const auto replicates = bootstrap(columns, patients, options);
+  for (std::size_t g = 0; g < result.groups.size(); ++g) {
+    Subgroup& group = result.groups[g];
+    if (!group.auroc) continue;
+    const auto& inside = replicates[2 * g].auroc;
+    group.interval = percentile_interval(inside);
+    if (!outside[g]) continue;
+    group.gap = *group.auroc - *outside[g];
+    group.gap_interval =
+        percentile_interval(difference(inside, replicates[2 * g + 1].auroc));
+  }
+  result.largest_gap = largest_gap(result.groups);
+  return result;
+}
+
+std::vector<std::string> age_bands(std::span<const float> ages,
+                                   std::span<const int> from) {
+  assert(!from.empty() && from.front() > 0 && std::ranges::is_sorted(from));
+  std::vector<std::string> names;
+  int first = 0;
+  for (const int next : from) {
+    names.push_back(std::to_string(first) + "-" + std::to_string(next - 1));
+    first = next;
+  }
+  names.push_back(std::to_string(first) + "+");
+
+  std::vector<std::string> bands;
+  for (const float age : ages) {
+    const auto above = std::ranges::upper_bound(
+        from, age, {}, [](int years) { return static_cast<float>(years); });
+    const bool known = age >= 0;  // NaN is not
+    bands.push_back(
+        known ? names[static_cast<std::size_t>(above - from.begin())] : "");
+  }
+  return bands;
+}
+
+}  // namespace chexnet

@@ -1,17 +1,15 @@
-// Findings are scored one by one over the images that have a score; what an
-// image says about "some disease" is the mean of its diseases' logits, which
-// one strong finding moves more than a mean of probabilities would.
+// Findings are scored one by one over the images that have a score.
 #include "chexnet/eval/predictions.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/any_finding.hpp"
 #include "chexnet/eval/auroc.hpp"
 
 namespace chexnet {
@@ -24,40 +22,6 @@ std::string number_text(Number value) {
   const auto result =
       std::to_chars(text.data(), text.data() + text.size(), value);
   return {text.data(), result.ptr};
-}
-
-double logit(double p) {
-  constexpr double kTiny = 1e-300;
-  return std::log(std::max(p, kTiny)) - std::log(std::max(1 - p, kTiny));
-}
-
-using Columns = std::vector<std::size_t>;
-
-// What an image shows about "some disease": 1, 0, or NaN when it is not known.
-float any_disease(const float* labels, const Columns& diseases) {
-  bool unknown = diseases.empty();
-  for (const auto k : diseases) {
-    if (labels[k] > 0.5f) return 1;
-    unknown = unknown || std::isnan(labels[k]);
-  }
-  return unknown ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
-}
-
-std::optional<double> any_finding_auroc(const Predictions& p,
-                                        const Columns& diseases) {
-  const std::size_t findings = p.findings.size(), images = p.images.size();
-  std::vector<double> means(images);
-  std::vector<float> labels(images);
-  for (std::size_t i = 0; i < images; ++i) {
-    double total = 0;
-    for (const auto k : diseases)
-      total += logit(p.probabilities[i * findings + k]);
-    means[i] = total / static_cast<double>(diseases.size());
-    labels[i] = std::isnan(means[i])
-                    ? std::numeric_limits<float>::quiet_NaN()  // not predicted
-                    : any_disease(&p.labels[i * findings], diseases);
-  }
-  return auroc(means, labels);
 }
 
 }  // namespace
@@ -77,7 +41,7 @@ Scores score(const Predictions& predictions,
   scores.findings = scored_findings(wanted, predictions.findings);
   std::vector<double> column(images);
   std::vector<float> labels(images);
-  Columns diseases;
+  std::vector<std::size_t> columns;
   for (const auto& name : scores.findings) {
     const auto k =
         static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
@@ -90,12 +54,13 @@ Scores score(const Predictions& predictions,
     scores.auroc.push_back(auroc(column, labels));
     scores.positives.push_back(
         static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
-    if (is_disease(name)) diseases.push_back(k);
+    columns.push_back(k);
   }
   scores.mean_auroc = mean_auroc_with(scores, 0);
-  if (scores.probabilities)
-    scores.any_finding_auroc_mean_logit =
-        any_finding_auroc(predictions, diseases);
+  if (scores.probabilities) {
+    const AnyFinding any = any_finding(predictions, columns);
+    scores.any_finding_auroc_mean_logit = auroc(any.scores, any.labels);
+  }
   return scores;
 }
 

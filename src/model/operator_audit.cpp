@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/function_schema.h>
 #include <c10/core/Allocator.h>
+#include <c10/util/Logging.h>
 
 #include <algorithm>
 
@@ -44,6 +45,21 @@ bool is_dense(const at::Tensor& t) {
          (t.scalar_type() == at::kDouble && t.is_contiguous());
 }
 
+// While memory is reported LibTorch would warn of each piece that it has not
+// seen begin.
+class QuietLibrary {
+ public:
+  QuietLibrary() : before_(FLAGS_caffe2_log_level) {
+    FLAGS_caffe2_log_level = std::max(before_, c10::GLOG_ERROR);
+  }
+  ~QuietLibrary() { FLAGS_caffe2_log_level = before_; }
+  QuietLibrary(const QuietLibrary&) = delete;
+  QuietLibrary& operator=(const QuietLibrary&) = delete;
+
+ private:
+  int before_;
+};
+
 }  // namespace
 
 struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
@@ -81,6 +97,7 @@ struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
   }
 
   OperatorCounts counts;
+  QuietLibrary quiet;
 };
 
 OperatorAudit::OperatorAudit()

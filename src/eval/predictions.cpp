@@ -11,6 +11,7 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/any_finding.hpp"
 #include "chexnet/eval/auroc.hpp"
+#include "chexnet/eval/scored_columns.hpp"
 
 namespace chexnet {
 namespace {
@@ -28,33 +29,20 @@ std::string number_text(Number value) {
 
 Scores score(const Predictions& predictions,
              const std::vector<std::string>& wanted) {
-  const std::size_t findings = predictions.findings.size();
-  std::vector<std::size_t> scored;
-  for (std::size_t i = 0; i < predictions.images.size(); ++i)
-    if (predictions.scored(i)) scored.push_back(i);
-  const std::size_t images = scored.size();
+  const ScoredColumns scored = scored_columns(predictions, wanted);
   Scores scores;
-  scores.images = images;
+  scores.images = scored.rows.size();
   scores.not_scored = static_cast<std::size_t>(
       std::ranges::count(predictions.reasons, kNotScored));
-  scores.damaged = predictions.images.size() - images - scores.not_scored;
-  scores.findings = scored_findings(wanted, predictions.findings);
-  std::vector<double> column(images);
-  std::vector<float> labels(images);
+  scores.damaged =
+      predictions.images.size() - scores.images - scores.not_scored;
+  scores.probabilities = scored.probabilities;
   std::vector<std::size_t> columns;
-  for (const auto& name : scores.findings) {
-    const auto k =
-        static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
-                                 predictions.findings.begin());
-    for (std::size_t i = 0; i < images; ++i) {
-      column[i] = predictions.probabilities[scored[i] * findings + k];
-      labels[i] = predictions.labels[scored[i] * findings + k];
-      if (column[i] < 0 || column[i] > 1) scores.probabilities = false;
-    }
-    scores.auroc.push_back(auroc(column, labels));
-    scores.positives.push_back(
-        static_cast<std::size_t>(std::ranges::count(labels, 1.0f)));
-    columns.push_back(k);
+  for (const auto& column : scored.columns) {
+    scores.findings.push_back(column.finding);
+    scores.auroc.push_back(auroc(column.scores, column.labels));
+    scores.positives.push_back(column.positives);
+    columns.push_back(column.index);
   }
   scores.mean_auroc = mean_auroc_with(scores, 0);
   if (scores.probabilities) {

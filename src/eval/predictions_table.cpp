@@ -175,6 +175,8 @@ class TableReader {
     if (row == manifest_->rows.end())
       fail("the image of this row is not in " + manifest_->path,
            "is it the right manifest?");
+    if (manifest_->knows_patients && !manifest_->patients.empty())
+      out_.patients.push_back(manifest_->patients[row->second]);
     const float* from = manifest_->scored_row(row->second);
     for (const std::size_t k : manifest_columns_)
       out_.labels.push_back(from[k]);

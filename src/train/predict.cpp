@@ -166,6 +166,7 @@ class Assembly {
     const Manifest& manifest = run_.dataset.manifest;
     Predictions& p = result_.predictions;
     p.images.push_back(manifest.images[row]);
+    if (manifest.knows_patients) p.patients.push_back(manifest.patients[row]);
     const float* labels = manifest.scored_row(row);
     p.labels.insert(p.labels.end(), labels, labels + findings());
     p.reasons.push_back(std::move(reason));

@@ -18,6 +18,8 @@ struct Predictions {
   std::vector<std::string> images;    // [N]
   std::vector<float> labels;          // [N,K], NaN = not labeled
   std::vector<double> probabilities;  // [N,K], NaN = not scored
+  // [N], or none at all where they are not known. Never written to a table.
+  std::vector<std::string> patients;
   // [N]: why an image was not scored, else empty; or none at all.
   std::vector<std::string> reasons;
   bool scored(std::size_t image) const {
@@ -65,10 +67,11 @@ std::string predictions_csv(const Predictions& predictions);
 // Our format, or any other table: an image column ("image", "Image Index" or
 // "Path", else the first) and one column per finding ("prob:<finding>" or
 // "<finding>"). Labels come from `manifest` when it is given, else from
-// "label:<finding>". A row whose probabilities are all blank was not scored.
-// Findings of the manifest that have no column are left out, names meet as in
-// findings.hpp. DataError: unknown image, no finding in common, one with two
-// columns, a value that is no number, no image with a score.
+// "label:<finding>", and patients from `manifest` alone. A row whose
+// probabilities are all blank was not scored. Findings of the manifest that
+// have no column are left out, names meet as in findings.hpp. DataError:
+// unknown image, no finding in common, one with two columns, a value that is no
+// number, no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 
 }  // namespace chexnet

@@ -1,0 +1,54 @@
+// The figures of a prediction with their uncertainty: what `evaluate` shows
+// beside the AUROCs of score().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/eval/bootstrap.hpp"
+#include "chexnet/eval/interval.hpp"
+#include "chexnet/eval/predictions.hpp"
+
+namespace chexnet {
+
+// A figure and 95 % of it by the bootstrap of patients.
+struct Estimate {
+  std::optional<double> value;
+  std::optional<PercentileInterval> interval;
+};
+
+// Of one finding, over the images where it is labeled.
+struct FindingFigures {
+  std::string finding;
+  std::size_t positives = 0, negatives = 0;
+  Estimate auroc, average_precision;
+  // 95 % of the AUROC without resampling, by patient (delong.hpp).
+  std::optional<Interval> delong;
+  // Empty where a score is no probability.
+  std::optional<double> brier;
+  // Expected calibration error, ten bins.
+  std::optional<double> error_in_equal_widths, error_in_equal_masses;
+  bool few_positives() const { return positives < kFewPositives; }
+};
+
+struct Figures {
+  std::vector<FindingFigures> findings;  // as Scores::findings
+  // Over the findings that have an AUROC, without "No Finding". A resample
+  // counts where all of them have one.
+  Estimate mean_auroc;
+  FindingFigures any_finding;  // by the mean logit, which is no probability
+  std::uint32_t patients = 0;  // of the scored images; 0 = not known
+  std::size_t resamples = 0;
+  std::uint64_t seed = 0;
+};
+
+// Of the images that were scored, for `findings` as in score(). 14 findings of
+// 22,433 images take about two CPU seconds.
+Figures figures_of(const Predictions& predictions,
+                   const std::vector<std::string>& findings,
+                   const BootstrapOptions& options);
+
+}  // namespace chexnet

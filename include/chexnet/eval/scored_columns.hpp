@@ -1,0 +1,35 @@
+// The images of a prediction that were scored, finding by finding.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "chexnet/eval/bootstrap.hpp"
+#include "chexnet/eval/predictions.hpp"
+
+namespace chexnet {
+
+struct ScoredColumns {
+  struct Column {
+    std::string finding;
+    std::size_t index = 0;       // in the prediction's findings
+    std::vector<double> scores;  // [N]
+    std::vector<float> labels;   // [N], NaN = not labeled
+    std::size_t positives = 0;
+  };
+  std::vector<std::size_t> rows;  // [N] of the prediction
+  std::vector<Column> columns;    // [K]
+  bool probabilities = true;      // all scores are in 0..1
+};
+
+// `findings` as in score(): those that are wanted, empty = all.
+ScoredColumns scored_columns(const Predictions& predictions,
+                             const std::vector<std::string>& findings);
+
+// Of the images in `rows`. Where the prediction knows no patients each image is
+// one of its own.
+PatientNumbers patients_of(const Predictions& predictions,
+                           const std::vector<std::size_t>& rows);
+
+}  // namespace chexnet

@@ -1,0 +1,40 @@
+#include "chexnet/eval/scored_columns.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace chexnet {
+
+ScoredColumns scored_columns(const Predictions& predictions,
+                             const std::vector<std::string>& findings) {
+  const std::size_t width = predictions.findings.size();
+  ScoredColumns result;
+  for (std::size_t i = 0; i < predictions.images.size(); ++i)
+    if (predictions.scored(i)) result.rows.push_back(i);
+  for (const auto& name : scored_findings(findings, predictions.findings)) {
+    const auto k =
+        static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
+                                 predictions.findings.begin());
+    ScoredColumns::Column column{name, k, {}, {}};
+    for (const auto i : result.rows) {
+      const double score = predictions.probabilities[i * width + k];
+      column.scores.push_back(score);
+      column.labels.push_back(predictions.labels[i * width + k]);
+      if (score < 0 || score > 1) result.probabilities = false;
+    }
+    column.positives =
+        static_cast<std::size_t>(std::ranges::count(column.labels, 1.0f));
+    result.columns.push_back(std::move(column));
+  }
+  return result;
+}
+
+PatientNumbers patients_of(const Predictions& predictions,
+                           const std::vector<std::size_t>& rows) {
+  if (predictions.patients.empty()) return one_patient_per_case(rows.size());
+  std::vector<std::string> patients;
+  for (const auto i : rows) patients.push_back(predictions.patients[i]);
+  return number_patients(patients);
+}
+
+}  // namespace chexnet

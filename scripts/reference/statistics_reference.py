@@ -1,7 +1,14 @@
 #!/usr/bin/env python3
 """What the tests of src/eval hold, computed by scikit-learn, SciPy and other published implementations.
-usage: statistics_reference.py figures      prints the values of tests/eval/*_test.cpp (needs scikit-learn, MLstatkit)"""
+usage: statistics_reference.py figures          prints the values of tests/eval/*_test.cpp
+       statistics_reference.py compare BINARY   evaluate --predictions on 22,433 x 14 scores with ties; bounds 1e-12, DeLong 1e-9
+needs: pip install scikit-learn scipy MLstatkit"""
+import json
+import os
+import subprocess
 import sys
+import tempfile
+import time
 
 import numpy as np
 from MLstatkit import Delong_test
@@ -88,5 +95,43 @@ def figures():
     print("f1 at 0.5", f1_score(y, a >= 0.5), "counts", *np.bincount(2 * y + (a >= 0.5)))
 
 
+def compare(binary):
+    rng = np.random.default_rng(1)
+    labels = (rng.random((22433, 14)) < np.linspace(0.002, 0.3, 14)).astype(int)
+    scores = np.round(expit(rng.normal(labels - 1.0, 1.5)), 3)
+    names = [f"finding {k}" for k in range(14)]
+    header = ["image"] + ["label:" + n for n in names] + ["prob:" + n for n in names]
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "p.csv")
+        with open(path, "w") as f:
+            f.write(",".join(header) + "\n")
+            for i, (l, s) in enumerate(zip(labels.tolist(), scores.tolist())):
+                f.write(",".join([f"i{i}", *map(str, l), *map(repr, s)]) + "\n")
+        start = time.time()
+        out = subprocess.run([binary, "evaluate", "--predictions", path, "--json"], check=True, stdout=subprocess.PIPE).stdout
+        seconds = time.time() - start
+    worst = {}
+
+    def differ(name, ours, theirs):
+        worst[name] = max(worst.get(name, 0), abs(ours - theirs))
+
+    for k, name in enumerate(names):
+        y, s, ours = labels[:, k], scores[:, k], json.loads(out)["findings"][name]
+        other = np.round(rng.random(len(s)), 3)
+        auc, half = roc_auc_score(y, s), norm.ppf(0.975) * np.sqrt(delong(y, s, other)[0])
+        differ("auroc", ours["auroc"], auc)
+        differ("average precision", ours["average_precision"], average_precision_score(y, s))
+        differ("brier", ours["brier"], brier_score_loss(y, s))
+        differ("calibration error", ours["calibration_error"]["equal_widths"], calibration_error(y, s, "uniform"))
+        differ("calibration error", ours["calibration_error"]["equal_masses"], calibration_error(y, s, "quantile"))
+        for end, sign in zip(ours["auroc_interval_delong"], (-1, 1)):
+            differ("delong", end, expit(logit(auc) + sign * half / (auc * (1 - auc))))
+    print(json.dumps({"worst": worst, "seconds": round(seconds, 2)}))
+    return all(v <= (1e-9 if k == "delong" else 1e-12) for k, v in worst.items())
+
+
 if __name__ == "__main__":
-    {"figures": figures}[sys.argv[1]]()
+    if sys.argv[1] == "figures":
+        figures()
+    else:
+        sys.exit(0 if compare(sys.argv[2]) else 1)

@@ -20,8 +20,10 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/machine/affinity.hpp"
 #include "chexnet/run/train_state.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
@@ -69,8 +71,12 @@ int evaluate_predictions(const Options& options) {
     predictions = read_predictions(options.predictions, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
   }
-  print({options.predictions, score(predictions, config.eval.findings)},
-        options.json);
+  SplitScores result{options.predictions,
+                     score(predictions, config.eval.findings)};
+  result.figures =
+      figures_of(predictions, config.eval.findings,
+                 {.threads = static_cast<int>(allowed_cpus().size())});
+  print(result, options.json);
   return 0;
 }
 
@@ -154,9 +160,13 @@ int evaluate_model(const Options& options, Invocation& invocation) {
     log_info("model " + file.string());
     if (!options.out.empty())
       write_atomically(options.out, predictions_csv(prediction->predictions));
-    Scores scores = score(prediction->predictions, set.scored);
-    scores.loss = prediction->loss;
-    print({set.split.name, std::move(scores), set.split.sha256}, options.json);
+    SplitScores result{set.split.name,
+                       score(prediction->predictions, set.scored),
+                       set.split.sha256};
+    result.scores.loss = prediction->loss;
+    result.figures = figures_of(prediction->predictions, set.scored,
+                                {.threads = device.cores});
+    print(result, options.json);
   }
   return 0;
 }

@@ -4,12 +4,14 @@
 #include "chexnet/app/scores_output.hpp"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "chexnet/core/json_text.hpp"
+#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
 
 namespace chexnet {
-
 namespace {
 
 // "the test split", but "valid.csv"
@@ -18,46 +20,120 @@ std::string place_of(const std::string& split) {
   return is_split ? "the " + split + " split" : split;
 }
 
+using Line = std::vector<std::string>;
+using Json = nlohmann::ordered_json;
+
+std::string figure_text(const std::optional<double>& value) {
+  return value ? fixed(*value, 4) : "-";
+}
+
+std::string interval_text(const std::optional<PercentileInterval>& found) {
+  if (!found) return "-";
+  return fixed(found->interval.low, 4) + " - " + fixed(found->interval.high, 4);
+}
+
+std::vector<Line> finding_lines(const SplitScores& result) {
+  const Figures& figures = result.figures;
+  const char* unit = figures.patients > 0 ? "95 % by patient" : "95 % by image";
+  std::vector<Line> lines = {
+      {"  finding", "AUROC", unit, "average precision", "Brier", "positives"}};
+  for (const auto& f : figures.findings)
+    lines.push_back({"  " + f.finding,
+                     f.auroc.value ? fixed(*f.auroc.value, 4) : "not defined",
+                     interval_text(f.auroc.interval),
+                     figure_text(f.average_precision.value),
+                     figure_text(f.brier), std::to_string(f.positives)});
+  return lines;
+}
+
+Rows summary_rows(const SplitScores& result) {
+  const auto with_interval = [](const Estimate& estimate) {
+    if (!estimate.value) return std::string("not defined");
+    return fixed(*estimate.value, 4) + "  (" +
+           interval_text(estimate.interval) + ")";
+  };
+  const Estimate& any = result.figures.any_finding.auroc;
+  std::string any_text = with_interval(any);
+  if (!any.value && !result.scores.probabilities)
+    any_text += ": scores outside 0..1 are no probabilities";
+  Rows rows = {{"mean AUROC", with_interval(result.figures.mean_auroc)},
+               {"any finding by mean logit", any_text}};
+  std::vector<std::string> few;
+  for (const auto& f : result.figures.findings)
+    if (f.few_positives()) few.push_back(f.finding);
+  if (!few.empty())
+    rows.emplace_back("rough: fewer than ten positives", listed(few));
+  return rows;
+}
+
+Json json_of(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json json_of(const std::optional<Interval>& interval) {
+  return interval ? Json({interval->low, interval->high}) : Json(nullptr);
+}
+Json json_of(const std::optional<PercentileInterval>& found) {
+  return found ? json_of(std::optional(found->interval)) : Json(nullptr);
+}
+
+Json json_of(const FindingFigures& f) {
+  Json json;
+  json["positives"] = f.positives;
+  json["negatives"] = f.negatives;
+  json["few_positives"] = f.few_positives();
+  json["auroc"] = json_of(f.auroc.value);
+  json["auroc_interval"] = json_of(f.auroc.interval);
+  json["auroc_interval_delong"] = json_of(f.delong);
+  json["average_precision"] = json_of(f.average_precision.value);
+  json["average_precision_interval"] = json_of(f.average_precision.interval);
+  json["resamples_left_out"] =
+      f.auroc.interval ? Json(f.auroc.interval->left_out) : Json(nullptr);
+  json["brier"] = json_of(f.brier);
+  json["calibration_error"] = {
+      {"equal_widths", json_of(f.error_in_equal_widths)},
+      {"equal_masses", json_of(f.error_in_equal_masses)}};
+  return json;
+}
+
 }  // namespace
 
 std::string scores_text(const SplitScores& result) {
-  Rows rows;
   const Scores& s = result.scores;
-  for (std::size_t k = 0; k < s.findings.size(); ++k)
-    rows.emplace_back(s.findings[k],
-                      (s.auroc[k] ? fixed(*s.auroc[k], 4) : "not defined") +
-                          std::string("  (") + std::to_string(s.positives[k]) +
-                          " positives)");
-  rows.emplace_back("mean AUROC",
-                    s.mean_auroc ? fixed(*s.mean_auroc, 4) : "not defined");
-  std::string any_finding = "not defined";
-  if (s.any_finding_auroc_mean_logit)
-    any_finding = fixed(*s.any_finding_auroc_mean_logit, 4);
-  else if (!s.probabilities)
-    any_finding += ": scores outside 0..1 are no probabilities";
-  rows.emplace_back("any finding by mean logit", any_finding);
-  return "AUROC on " + place_of(result.split) + ", " + images_text(s) +
-         " (research use, not a medical device)\n" + aligned(rows);
+  std::string images = images_text(s);
+  if (result.figures.patients > 0)
+    images += " of " + counted(result.figures.patients, "patient");
+  return "AUROC on " + place_of(result.split) + ", " + images +
+         " (research use, not a medical device)\n" +
+         columns(finding_lines(result)) + aligned(summary_rows(result));
 }
 
 std::string scores_json(const SplitScores& result) {
-  const auto value = [](const std::optional<double>& v) {
-    return v ? nlohmann::json(*v) : nlohmann::json(nullptr);
-  };
-  nlohmann::ordered_json json;
-  json["images"] = result.scores.images;
-  json["damaged"] = result.scores.damaged;
-  json["not_scored"] = result.scores.not_scored;
-  for (std::size_t k = 0; k < result.scores.findings.size(); ++k)
-    json["auroc"][result.scores.findings[k]] = value(result.scores.auroc[k]);
-  json["mean_auroc"] = value(result.scores.mean_auroc);
+  const Scores& s = result.scores;
+  const Figures& figures = result.figures;
+  Json json;
+  json["images"] = s.images;
+  json["damaged"] = s.damaged;
+  json["not_scored"] = s.not_scored;
+  for (std::size_t k = 0; k < s.findings.size(); ++k)
+    json["auroc"][s.findings[k]] = json_of(s.auroc[k]);
+  json["mean_auroc"] = json_of(s.mean_auroc);
+  json["mean_auroc_interval"] = json_of(figures.mean_auroc.interval);
   json["any_finding_auroc_mean_logit"] =
-      value(result.scores.any_finding_auroc_mean_logit);
-  json["loss"] = value(result.scores.loss);
+      json_of(s.any_finding_auroc_mean_logit);
+  json["any_finding_interval"] = json_of(figures.any_finding.auroc.interval);
+  json["loss"] = json_of(s.loss);
+  for (const auto& f : figures.findings)
+    json["findings"][f.finding] = json_of(f);
+  const bool by_patient = figures.patients > 0;
+  json["intervals"] = {
+      {"level", 0.95},
+      {"by", by_patient ? "patient" : "image"},
+      {"patients", by_patient ? Json(figures.patients) : Json(nullptr)},
+      {"resamples", figures.resamples},
+      {"seed", figures.seed}};
   json["split"] = {
       {"name", result.split},
-      {"sha256", result.sha256.empty() ? nlohmann::json(nullptr)
-                                       : nlohmann::json(result.sha256)}};
+      {"sha256", result.sha256.empty() ? Json(nullptr) : Json(result.sha256)}};
   return json_text(json);
 }
 

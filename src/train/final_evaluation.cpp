@@ -64,9 +64,13 @@ std::optional<std::vector<SplitScores>> final_evaluation(
     if (!prediction) return std::nullopt;
     Scores scores = score(prediction->predictions, parts.config.eval.findings);
     scores.loss = prediction->loss;
-    if (parts.metrics != nullptr)
-      write_scores(parts, state, best, name, prediction->predictions, scores);
     results.push_back({name, std::move(scores), split.sha256});
+    if (parts.metrics == nullptr) continue;  // not rank 0
+    write_scores(parts, state, best, name, prediction->predictions,
+                 results.back().scores);
+    results.back().figures =
+        figures_of(prediction->predictions, parts.config.eval.findings,
+                   {.threads = parts.device.cores});
   }
   return results;
 }

@@ -16,14 +16,17 @@ for n in 1 2 4; do
 done
 check "scores bitwise equal on 1 and 2 ranks" cmp "$scratch/p1.csv" "$scratch/p2.csv"
 check "scores bitwise equal on 1 and 4 ranks" cmp "$scratch/p1.csv" "$scratch/p4.csv"
-check "figures equal on 1 and 4 ranks" cmp "$scratch/e1.json" "$scratch/e4.json"
+check "figures and intervals equal on 1 and 2 ranks" cmp "$scratch/e1.json" "$scratch/e2.json"
+check "figures and intervals equal on 1 and 4 ranks" cmp "$scratch/e1.json" "$scratch/e4.json"
 check "the run's own predictions are the same" cmp "$scratch/p1.csv" "$scratch/run/predictions_test.csv"
 "$program" evaluate --predictions "$scratch/p1.csv" --manifest "$phantom/Data_Entry_2017.csv" --json >"$scratch/table.json"
 check "scores of the written table are those of the checkpoint" python3 - "$scratch/e1.json" "$scratch/table.json" <<'PY'
 import json, sys
 a, b = (json.load(open(p)) for p in sys.argv[1:3])
 assert a["images"] > 20 and len(a["auroc"]) == 14 and a["split"]["name"] == "test" and len(a["split"]["sha256"]) == 64
-assert a["auroc"] == b["auroc"] and a["mean_auroc"] == b["mean_auroc"]
+assert all(a[k] == b[k] for k in ("auroc", "mean_auroc", "findings", "mean_auroc_interval", "any_finding_interval", "intervals"))
+low, high = a["mean_auroc_interval"]
+assert low < a["mean_auroc"] < high and a["intervals"]["by"] == "patient" and a["intervals"]["resamples"] == 10000
 PY
 # Gradients of 16 bits stay near the exact ones: by plain SGD at rate 1, where parameters move by the gradient itself.
 wire=(--set train.max_steps=1 --set train.optimizer=sgd --set train.lr=1 --set eval.splits=[] --set data.val_fraction=0)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chexnet/core/table.hpp"
+#include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/predictions.hpp"
 
 namespace chexnet {
@@ -15,6 +16,7 @@ struct SplitScores {
   std::string split;
   Scores scores;
   std::string sha256 = {};  // of the split's images; empty for tables
+  Figures figures = {};     // on rank 0 alone
 };
 
 // Reads the curves from `folder`/metrics.jsonl and writes `folder`/report.html.

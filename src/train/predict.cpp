@@ -17,6 +17,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <limits>
 
@@ -27,6 +28,8 @@
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/train/batch_tensors.hpp"
+#include "chexnet/train/batch_upload.hpp"
+#include "chexnet/train/host_copy.hpp"
 
 namespace chexnet {
 namespace {
@@ -66,7 +69,22 @@ struct OwnPart {
   std::vector<std::string> damaged;  // messages, in its order
 };
 
-void add_lines(const Batch& batch, const at::Tensor& logits, OwnPart& own) {
+// A batch whose logits are computed: what stays of it when the loader has gone
+// on.
+struct UnderWay {
+  std::vector<Sample> samples;
+  std::vector<std::string> errors;
+  HostCopy logits;  // double [its images, K]
+
+  UnderWay(const Batch& batch, const at::Tensor& computed)
+      : samples(batch.samples),
+        errors(batch.errors),
+        logits(computed.to(at::kDouble)) {}
+};
+
+// Waits for the device.
+void add_lines(UnderWay& batch, OwnPart& own) {
+  const at::Tensor& logits = batch.logits.wait();
   const auto findings = static_cast<std::size_t>(logits.size(1));
   for (std::size_t i = 0; i < batch.samples.size(); ++i) {
     if (batch.samples[i].padding) continue;
@@ -81,7 +99,9 @@ void add_lines(const Batch& batch, const at::Tensor& logits, OwnPart& own) {
   }
 }
 
-// Nothing on all ranks when any of them wants to stop. Collective.
+// Nothing on all ranks when any of them wants to stop. Collective. While a GPU
+// computes a batch, the host takes in the next one; the logits are read when
+// that one is launched.
 std::optional<OwnPart> score_own_part(const RunContext& run, const Split& split,
                                       const std::function<bool()>& stop) {
   const auto ranks = static_cast<std::size_t>(run.comm.size());
@@ -99,22 +119,33 @@ std::optional<OwnPart> score_own_part(const RunContext& run, const Split& split,
                 run.device.batch_memory());
 
   Progress progress(run.comm.rank() == 0);
+  BatchUpload upload(run.device.where);
+  // A CPU's logits are read at once, before its memory is used again.
+  const std::size_t behind = run.device.where.is_cpu() ? 0 : 1;
+  std::deque<UnderWay> under_way;
   OwnPart own;
   const double start = now_s();
   for (std::size_t b = 0; b < batches; ++b) {
-    if (any_rank(run.comm, stop())) {
+    const bool stops = any_rank(run.comm, stop());
+    upload.wait();  // the loader fills the last batch's memory anew, or ends
+    if (stops) {
       progress.clear();
       return std::nullopt;
     }
     const Batch& next = loader.next();
-    const at::Tensor logits =
-        run.network.forward(tensors_of(next).images, Mode::kInference);
-    add_lines(next, logits.to(at::kCPU, at::kDouble).contiguous(), own);
+    const BatchTensors tensors = upload.upload(tensors_of(next));
+    under_way.emplace_back(
+        next, run.network.forward(tensors.images, Mode::kInference));
+    if (under_way.size() > behind) {
+      add_lines(under_way.front(), own);
+      under_way.pop_front();
+    }
     const double done =
         static_cast<double>(b + 1) / static_cast<double>(batches);
     progress.show("evaluating " + split.name + ": " +
                   percent_and_time_left(done, now_s() - start));
   }
+  for (UnderWay& last : under_way) add_lines(last, own);
   progress.clear();
   return own;
 }

@@ -16,18 +16,44 @@ same "fp32: losses and parameters within 1e-6" fp32 1e-6
 same "fp64: losses and parameters within 1e-12" fp64 1e-12
 check "fp64: the same scores" cmp "$scratch/cpu-fp64/predictions_test.csv" "$scratch/fake-fp64/predictions_test.csv"
 
-# NCCL and MPI add the four up in another order; what follows from it stays small where a BatchNorm has more than two values.
-quiet=(--set train.precision=fp64 --set train.optimizer=sgd --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)
+# The command, on all ranks' GPUs.
+scores() {  # scores RANKS NAME ARGUMENTS...: of fake-fp64's weights
+  mpi "$1" evaluate "$scratch/fake-fp64" --out "$scratch/$2.csv" "${@:3}" >/dev/null 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+}
+near() {  # near TABLE_A TABLE_B BOUND: the same images, and numbers within BOUND
+  python3 - "$@" <<'PY'
+import csv, sys
+a, b = (list(csv.reader(open(name))) for name in sys.argv[1:3])
+assert len(a) == len(b) > 40 and a[0] == b[0] and [row[0] for row in a] == [row[0] for row in b]
+pairs = [(x, y) for one, two in zip(a[1:], b[1:]) for x, y in zip(one[1:], two[1:])]
+assert all((x == "") == (y == "") for x, y in pairs)
+worst = max(abs(float(x) - float(y)) for x, y in pairs if x)
+print(f"  {len(pairs)} numbers, {worst:.1e} apart")
+sys.exit(worst > float(sys.argv[3]))
+PY
+}
+scores 1 scores-cpu "${cpu[@]}"
 for ranks in 2 4; do
-  train $ranks fake-$ranks "${fake[@]}" "${quiet[@]}"
-  train $ranks cpu-$ranks "${cpu[@]}" "${quiet[@]}"
+  scores $ranks scores-$ranks "${fake[@]}"
+  check "evaluate on $ranks GPUs, fp64: within 1e-12" near "$scratch/scores-cpu.csv" "$scratch/scores-$ranks.csv" 1e-12
 done
-same "2 ranks, fp64: within 1e-12" 2 1e-12
-same "4 ranks, fp64: within 1e-12" 4 1e-12
+
+# NCCL and MPI add the four up in another order; what follows from it stays small where a BatchNorm has more than two values.
+quiet=(--set train.optimizer=sgd --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)
+together() {  # together RANKS PRECISION STEPS BOUND
+  train "$1" "fake-$1-$2" "${fake[@]}" "${quiet[@]}" --set train.precision="$2" --set train.max_steps="$3"
+  train "$1" "cpu-$1-$2" "${cpu[@]}" "${quiet[@]}" --set train.precision="$2" --set train.max_steps="$3"
+  same "$1 ranks, $2, $3 steps: within $4" "$1-$2" "$4"
+}
+together 2 fp64 3 1e-12
+together 2 fp32 3 1e-6
+together 4 fp64 3 1e-12
+together 4 fp32 1 1e-6  # later steps carry on what fp32 rounded in another order, through each ReLU whose sign it turns
+quiet+=(--set train.precision=fp64)
 train 2 fake-shared "${fake[@]}" "${quiet[@]}" --set model.sync_batchnorm=true
 train 1 cpu-shared "${cpu[@]}" "${quiet[@]}"
 same "2 ranks, fp64, synchronized BatchNorm: 1 rank's within 1e-10" shared 1e-10
-check "the communicator is NCCL's" grep -q "NCCL .* for gradients" "$scratch/log-fake-2"
+check "the communicator is NCCL's" grep -q "NCCL .* for gradients" "$scratch/log-fake-2-fp32"
 
 train 2 fake-wire "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1 --set launch.gradient_compression=bf16
 train 2 fake-exact "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1

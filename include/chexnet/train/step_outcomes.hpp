@@ -4,13 +4,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
 
 #include <deque>
-#include <optional>
-#include <utility>
 
 #include "chexnet/core/profiler.hpp"
+#include "chexnet/train/host_copy.hpp"
 
 namespace chexnet {
 
@@ -40,8 +38,7 @@ class StepOutcomes {
  private:
   struct UnderWay {
     StepResult result;
-    at::Tensor figures;  // 3 doubles of the host
-    std::optional<c10::Event> copied;
+    HostCopy figures;  // 3 doubles
   };
   at::Device device_;
   Profiler* profiler_;

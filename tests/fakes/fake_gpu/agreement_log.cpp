@@ -15,8 +15,6 @@ namespace {
 using chexnet::Communicator;
 using chexnet::ReduceOp;
 
-constexpr std::size_t kVotes = 4;  // of TrainingLoop::agree()
-
 class AgreementLog final : public chexnet::ForwardingCommunicator {
  public:
   AgreementLog(std::unique_ptr<Communicator> inner, const std::string& file)
@@ -24,7 +22,9 @@ class AgreementLog final : public chexnet::ForwardingCommunicator {
     if (!log_) throw chexnet::DeviceError("cannot write " + file);
   }
   void all_reduce(std::span<double> values, ReduceOp op) override {
-    if (values.size() == kVotes && op == ReduceOp::kSum) add_line();
+    const Counters now = counters();
+    log_ << values.size() << ' ' << now.launches << ' ' << now.host_waits << ' '
+         << now.waits_behind << ' ' << pending_work() << std::endl;
     inner_->all_reduce(values, op);
   }
   void abort() noexcept override { inner_->abort(); }
@@ -34,11 +34,6 @@ class AgreementLog final : public chexnet::ForwardingCommunicator {
   std::uint64_t next_sequence() override { return inner_->next_sequence(); }
 
  private:
-  void add_line() {
-    const Counters now = counters();
-    log_ << now.launches << ' ' << now.host_waits << ' ' << now.waits_behind
-         << ' ' << pending_work() << std::endl;
-  }
   std::unique_ptr<Communicator> inner_;
   std::ofstream log_;
 };

@@ -1,8 +1,9 @@
 // Steps as the fake GPU sees them, for tests that count what a step asks of it.
-// One sum of four numbers over all ranks belongs to each step, before its work
-// is launched (train/training_loop.cpp). At each such sum a line of
-// FILE.<rank> gets the counters since the start, and how much work the compute
-// stream has before it.
+// A collective on the host belongs to each: a sum of four numbers to a step of
+// training (train/training_loop.cpp), a maximum of one to a batch of an
+// evaluation (train/predict.cpp), before its work is launched. At each
+// collective a line of FILE.<rank> gets how many numbers it has, the counters
+// since the start, and how much work the compute stream has before it.
 #pragma once
 
 #include <memory>

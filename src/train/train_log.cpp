@@ -28,6 +28,7 @@ void TrainLog::add(const StepResult& result) {
   interval_.allreduce_wait_s += result.allreduce_wait_s;
   interval_.gradient_norm = result.gradient_norm;
   ++interval_.steps;
+  if (!result.applied) ++interval_.skipped;
 }
 
 void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
@@ -50,6 +51,7 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
         {"epoch", state.epoch},
         {"images", static_cast<std::int64_t>(state.position)},
         {"steps", interval_.steps},
+        {"skipped", interval_.skipped},
         {"loss", loss},
         {"lr", lr},
         {"images_per_s", rate},

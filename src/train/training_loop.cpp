@@ -109,15 +109,18 @@ ExitCode TrainingLoop::run() {
   Stream stream(parts_, rows, state_.position);
 
   log_.begin(state_.step, total_steps_);
+  double lr = 0;
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
     const Batch& batch = next_batch(stream.loader);
     const Agreement agreed = agree(batch);
     if (agreed.stop) {
+      finish_steps();
+      if (log_.has_steps()) log(stream.loader, lr);
       checkpoint();
       return stopped();
     }
-    const double lr = step_on(batch, agreed.labeled);
+    lr = step_on(batch, agreed.labeled);
     if (!after_step(stream.loader, lr)) return stopped();
   }
   say_how_it_ended();
@@ -156,6 +159,10 @@ void TrainingLoop::finish_steps() {
   while (const auto result = step_.finish()) take(*result);
 }
 
+void TrainingLoop::log(const Loader& loader, double lr) {
+  log_.write(loader, state_, lr, parts_.stop.job_left_s());
+}
+
 bool TrainingLoop::after_step(const Loader& loader, double lr) {
   const Config& config = parts_.config;
   const bool last = state_.step == total_steps_;
@@ -165,7 +172,7 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
 
   if (last || epoch_ends || state_.step % config.run.log_every == 0) {
     finish_steps();
-    log_.write(loader, state_, lr, parts_.stop.job_left_s());
+    log(loader, lr);
   }
   if (epoch_ends || last) {
     if (!end_of_epoch(epoch_before)) return false;

@@ -28,11 +28,18 @@ start --out "$scratch/orphans" --resume auto || cat "$scratch/log"
 same "kill -9 of mpirun and resume" "$scratch/orphans"
 
 # SIGUSR1 to mpirun
-start --out "$scratch/usr1" & job=$!
-wait_for_step "$scratch/usr1" 8
+start --out "$scratch/usr1" --set run.log_every=5 & job=$!
+wait_for_step "$scratch/usr1" 5
 pkill -USR1 -f -- "mpirun .*--out $scratch/usr1"
 wait $job; rc=$?
 check "SIGUSR1 ends with 75 (exit $rc)" [ $rc = 75 ]
+check "the steps before the stop are all in metrics.jsonl" python3 - "$scratch/usr1/metrics.jsonl" <<'EOF'
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+logged = sum(e["steps"] for e in events if e["event"] == "train")
+last = [e["step"] for e in events if e["event"] == "checkpoint"][-1]
+assert logged == last, (logged, last)
+EOF
 start --out "$scratch/usr1" --resume yes || cat "$scratch/log"
 same "SIGUSR1 and resume" "$scratch/usr1"
 

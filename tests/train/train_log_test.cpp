@@ -55,7 +55,9 @@ TEST_CASE(
     TrainLog log(*source.solo, &metrics, 2);
     log.begin(0, 10);
     log.add(step_with(6, 0.5, 3));
-    log.add(step_with(4, 0.75, 2));
+    StepResult last = step_with(4, 0.75, 2);
+    last.applied = false;
+    log.add(last);
     state.step = 2;
     state.position = 4;
     log.write(source.loader, state, 1e-3, std::nullopt);
@@ -69,6 +71,7 @@ TEST_CASE(
   CHECK(lines[0]["step"] == 2);
   CHECK(lines[0]["images"] == 4);
   CHECK(lines[0]["steps"] == 2);
+  CHECK(lines[0]["skipped"] == 1);
   CHECK(lines[0]["loss"] == 2.0);
   CHECK(lines[0]["gradient_norm"] == 0.75);
   CHECK(lines[0]["allreduce_wait_s"] == 0.5);

@@ -22,6 +22,8 @@ class TrainLog {
   void begin(std::int64_t step, std::int64_t total_steps);
   // Of each step.
   void add(const StepResult& result);
+  // Whether there were any since the last line.
+  bool has_steps() const { return interval_.steps > 0; }
   // Collective. `job_left_s` of rank 0.
   void write(const Loader& loader, const TrainState& state, double lr,
              std::optional<double> job_left_s);
@@ -37,7 +39,7 @@ class TrainLog {
   struct Interval {
     double loss = 0, labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0,
            start_s = 0, gradient_norm = 0;
-    std::int64_t steps = 0;
+    std::int64_t steps = 0, skipped = 0;
     std::uint64_t stalls_before = 0;
   };
   std::string progress_text(const TrainState& state, double loss, double rate,

@@ -55,6 +55,7 @@ class TrainingLoop {
   double step_on(const Batch& batch, double labeled);
   // What follows a step: lines, evaluation, checkpoint. False as
   // end_of_epoch().
+  void log(const Loader& loader, double lr);
   bool after_step(const Loader& loader, double lr);
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);

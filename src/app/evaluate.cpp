@@ -6,21 +6,19 @@
 // elsewhere holds the config without places; what it needs to read images then
 // comes from --manifest, --images and --set.
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/app/scores_output.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/machine/affinity.hpp"
@@ -29,6 +27,7 @@
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
+#include "scoring_options.hpp"
 
 namespace chexnet {
 namespace {
@@ -37,15 +36,8 @@ struct Options {
   std::string model, split = "test", predictions, format, out;
   std::vector<std::string> manifests, images, set;
   int ranks = 0;
-  bool json = false;
+  ScoringOptions scoring;
 };
-
-void print(const SplitScores& result, bool json) {
-  if (json)
-    std::cout << scores_json(result) << std::endl;
-  else
-    std::cout << scores_text(result) << std::endl;
-}
 
 void say_what_has_no_scores(const Manifest& manifest,
                             const Predictions& predictions,
@@ -59,6 +51,8 @@ void say_what_has_no_scores(const Manifest& manifest,
 }
 
 int evaluate_predictions(const Options& options) {
+  check_output(options.scoring.figures);
+  const auto choose_on = read_choose_on(options.scoring);
   Predictions predictions;
   const Config config = load_config({}, options.set);
   if (options.manifests.empty()) {
@@ -71,12 +65,9 @@ int evaluate_predictions(const Options& options) {
     predictions = read_predictions(options.predictions, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
   }
-  SplitScores result{options.predictions,
-                     score(predictions, config.eval.findings)};
-  result.figures =
-      figures_of(predictions, config.eval.findings,
-                 {.threads = static_cast<int>(allowed_cpus().size())});
-  print(result, options.json);
+  print_scores({options.predictions, score(predictions, config.eval.findings)},
+               predictions, config.eval.findings, choose_on, options.scoring,
+               static_cast<int>(allowed_cpus().size()));
   return 0;
 }
 
@@ -122,6 +113,8 @@ void say_what_is_not_scored(const TestSet& set) {
 
 int evaluate_model(const Options& options, Invocation& invocation) {
   check_output(options.out);
+  check_output(options.scoring.figures);
+  const auto choose_on = read_choose_on(options.scoring);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
@@ -164,9 +157,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                        score(prediction->predictions, set.scored),
                        set.split.sha256};
     result.scores.loss = prediction->loss;
-    result.figures = figures_of(prediction->predictions, set.scored,
-                                {.threads = device.cores});
-    print(result, options.json);
+    print_scores(std::move(result), prediction->predictions, set.scored,
+                 choose_on, options.scoring, device.cores);
   }
   return 0;
 }
@@ -211,8 +203,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   add_set_option(*command, options->set, "the run's config");
   command->add_option("--ranks", options->ranks, "ranks to start")
       ->check(CLI::Range(1, 1000000));
-  command->add_flag("--json", options->json,
-                    "one JSON object on stdout (docs/json.md)");
+  add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options] {
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");

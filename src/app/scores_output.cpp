@@ -66,6 +66,47 @@ Rows summary_rows(const SplitScores& result) {
   return rows;
 }
 
+// "0.81 (0.70 - 0.88)"
+std::string share_text(const Share& share) {
+  const auto value = share.value();
+  if (!value) return "-";
+  const auto interval = share.interval();
+  return fixed(*value, 2) + " (" + fixed(interval->low, 2) + " - " +
+         fixed(interval->high, 2) + ")";
+}
+
+std::string two_digits(const std::optional<double>& value) {
+  return value ? fixed(*value, 2) : "-";
+}
+
+std::string points_text(const SplitScores& result) {
+  if (result.points.empty()) return "";
+  std::vector<Line> lines = {{"  finding", "rule", "threshold", "sensitivity",
+                              "specificity", "PPV", "NPV", "F1"}};
+  if (result.prevalence)
+    for (const char* figure : {"PPV at ", "NPV at "})
+      lines[0].push_back(figure + fixed(100 * *result.prevalence, 1) + " %");
+  bool few = false;
+  for (const auto& p : result.points) {
+    const Confusion& c = p.confusion;
+    few = few || p.few_positives();
+    lines.push_back({"  " + p.finding + (p.few_positives() ? " *" : ""), p.rule,
+                     figure_text(p.threshold), share_text(c.sensitivity()),
+                     share_text(c.specificity()), share_text(c.ppv()),
+                     share_text(c.npv()), two_digits(c.f1())});
+    if (!result.prevalence) continue;
+    lines.back().push_back(two_digits(c.ppv_at(*result.prevalence)));
+    lines.back().push_back(two_digits(c.npv_at(*result.prevalence)));
+  }
+  std::string text =
+      "\n\nOperating points, 95 % by image (Wilson)\n" + columns(lines);
+  if (few)
+    text +=
+        "  * rough: fewer than ten positives, here or where it was chosen\n";
+  text.pop_back();  // whoever prints ends the line
+  return text;
+}
+
 Json json_of(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -95,6 +136,36 @@ Json json_of(const FindingFigures& f) {
   return json;
 }
 
+Json json_of(const Share& share) {
+  return {{"value", json_of(share.value())},
+          {"interval", json_of(share.interval())}};
+}
+
+Json json_of(const OperatingPoint& p, const std::optional<double>& prevalence) {
+  const Confusion& c = p.confusion;
+  Json json;
+  json["finding"] = p.finding;
+  json["rule"] = p.rule;
+  json["threshold"] = json_of(p.threshold);
+  json["few_positives"] = p.few_positives();
+  json["chosen_on"] = {{"images", p.chosen_on_images},
+                       {"positives", p.chosen_on_positives}};
+  json["confusion"] = {{"true_positives", c.true_positives},
+                       {"false_positives", c.false_positives},
+                       {"true_negatives", c.true_negatives},
+                       {"false_negatives", c.false_negatives}};
+  json["sensitivity"] = json_of(c.sensitivity());
+  json["specificity"] = json_of(c.specificity());
+  json["ppv"] = json_of(c.ppv());
+  json["npv"] = json_of(c.npv());
+  json["f1"] = json_of(c.f1());
+  if (prevalence)
+    json["at_prevalence"] = {{"prevalence", *prevalence},
+                             {"ppv", json_of(c.ppv_at(*prevalence))},
+                             {"npv", json_of(c.npv_at(*prevalence))}};
+  return json;
+}
+
 }  // namespace
 
 std::string scores_text(const SplitScores& result) {
@@ -104,7 +175,8 @@ std::string scores_text(const SplitScores& result) {
     images += " of " + counted(result.figures.patients, "patient");
   return "AUROC on " + place_of(result.split) + ", " + images +
          " (research use, not a medical device)\n" +
-         columns(finding_lines(result)) + aligned(summary_rows(result));
+         columns(finding_lines(result)) + aligned(summary_rows(result)) +
+         points_text(result);
 }
 
 std::string scores_json(const SplitScores& result) {
@@ -124,6 +196,8 @@ std::string scores_json(const SplitScores& result) {
   json["loss"] = json_of(s.loss);
   for (const auto& f : figures.findings)
     json["findings"][f.finding] = json_of(f);
+  for (const auto& p : result.points)
+    json["operating_points"].push_back(json_of(p, result.prevalence));
   const bool by_patient = figures.patients > 0;
   json["intervals"] = {
       {"level", 0.95},

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "chexnet/core/table.hpp"
 #include "chexnet/eval/figures.hpp"
+#include "chexnet/eval/operating_table.hpp"
 #include "chexnet/eval/predictions.hpp"
 
 namespace chexnet {
@@ -17,6 +19,8 @@ struct SplitScores {
   Scores scores;
   std::string sha256 = {};  // of the split's images; empty for tables
   Figures figures = {};     // on rank 0 alone
+  std::vector<OperatingPoint> points = {};  // where thresholds were asked for
+  std::optional<double> prevalence = {};    // that PPV and NPV are also at
 };
 
 // Reads the curves from `folder`/metrics.jsonl and writes `folder`/report.html.

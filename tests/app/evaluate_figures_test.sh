@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Intervals, operating points and the table of figures that evaluate gives.
+source tests/lib.sh
+check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=2 --set eval.splits=[val,test] --set data.val_fraction=0.3 2>"$scratch/log"
+val=$scratch/run/predictions_val.csv
+evaluate() { "$program" evaluate "$scratch/run" "$@" 2>"$scratch/err"; }
+evaluate --choose-on "$val" --sensitivity 0.8 --threshold 0.4 --prevalence 0.01 --figures "$scratch/f.csv" --json >"$scratch/e.json"
+check "figures, intervals and points agree with each other" python3 - "$scratch/e.json" "$scratch/f.csv" "$val" "$scratch/run/predictions_test.csv" <<'PY'
+import csv, json, sys
+result = json.load(open(sys.argv[1]))
+lines = list(csv.DictReader(open(sys.argv[2])))
+of = {(l["finding"], l["figure"], l["rule"]): l for l in lines}
+assert len(of) == len(lines)
+for finding, f in result["findings"].items():
+    assert f["few_positives"] == (f["positives"] < 10)
+    line = of[finding, "auroc", ""]
+    assert (float(line["value"]) if line["value"] else None) == f["auroc"] == result["auroc"][finding]
+    if f["auroc"] is not None:
+        assert f["auroc_interval"] == [float(line["low"]), float(line["high"])]
+assert result["mean_auroc_interval"][0] < result["mean_auroc"] < result["mean_auroc_interval"][1]
+assert result["intervals"]["by"] == "patient" and result["intervals"]["resamples"] == 10000
+
+points = {(p["finding"], p["rule"]): p for p in result["operating_points"]}
+assert len(points) == 4 * 14
+def at(path, finding, threshold):
+    called, missed = 0, 0
+    for row in csv.DictReader(open(path)):
+        if row["label:" + finding] == "1":
+            if float(row["prob:" + finding]) >= threshold: called += 1
+            else: missed += 1
+    return called, missed
+seen = 0
+for (finding, rule), p in points.items():
+    if p["threshold"] is None:
+        continue
+    c = p["confusion"]
+    assert (c["true_positives"], c["false_negatives"]) == at(sys.argv[4], finding, p["threshold"])
+    if rule == "sensitivity 0.8":
+        called, missed = at(sys.argv[3], finding, p["threshold"])
+        assert called / (called + missed) >= 0.8
+        seen += 1
+    assert p["at_prevalence"]["prevalence"] == 0.01
+assert seen > 3
+PY
+evaluate --choose-on "$val" --prevalence 0.01 >"$scratch/text"
+check "the text has intervals" grep -q "95 % by patient" "$scratch/text"
+check "and points" grep -q "^Operating points" "$scratch/text"
+check "and says what is rough" grep -q "fewer than ten positives" "$scratch/text"
+check "without patients images are drawn" bash -c "'$program' evaluate --predictions '$val' | grep -q '95 % by image'"
+refused 3 "of the scored images are also in the table that thresholds are chosen on" evaluate --predictions "$val" --choose-on "$val"
+refused 4 "/nowhere/f.csv" evaluate "$scratch/run" --figures /nowhere/f.csv
+refused 2 "--choose-on" evaluate "$scratch/run" --sensitivity 0.8
+refused 2 "--prevalence" evaluate "$scratch/run" --prevalence 2
+finish

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# On a machine with a GPU: trains in bf16 (where the GPU has it) and fp16, resumes bit for bit, evaluates, and trains on two GPUs
+# On a machine with a GPU: trains in bf16 (where the GPU has it) and fp16, resumes fp32 bit for bit, evaluates, and trains on two GPUs
 # through NCCL where there are two. Needs CHEXNET_PROGRAM or a build folder; the bundle carries this script.
 [ -e /dev/nvidiactl ] || { echo "skipped: no GPU on this machine"; exit 77; }
 source "$(dirname "$0")/../lib.sh"
 gpu=(--set launch.device=cuda --set eval.every_epochs=0 --set eval.splits=[])
-exact=("${gpu[@]}" --set train.precision=fp32)
+exact=("${gpu[@]}" --set train.precision=fp32 --set train.deterministic=true)
 
 # doctor's self-test compares both networks with the CPU engine.
 "$program" doctor --folder "$scratch" --json >"$scratch/doctor.json" 2>"$scratch/err.txt"

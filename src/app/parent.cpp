@@ -16,6 +16,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
@@ -64,6 +65,12 @@ bool stop_file_exists(const ParentTask& task) {
   return std::filesystem::exists(task.run_folder / "STOP", error);
 }
 
+// The code is none of ours, and no rank wrote why.
+bool is_launchers_own(int code, const ParentTask& task) {
+  return find_exit_meaning(code) == nullptr &&
+         (task.run_folder.empty() || !read_postmortem(task.run_folder));
+}
+
 // Ranks that go on, and know that they do.
 void prepare_restart(SelfLaunch& launch, int restarts) {
   add_resume(launch.arguments);
@@ -95,8 +102,10 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
     const int code = run_as_parent(start_command(launch), signals, overdue);
     const bool stop_before = signals.asked_to_stop();
     // The first seconds of mpirun and the ranks are before anybody listens to a
-    // signal.
-    if (stop_before && code > kSignalBase && code < kSignalBase + 32) {
+    // signal; and mpirun calls its own end by the second request an error.
+    const bool by_signal = code > kSignalBase && code < kSignalBase + 32;
+    if ((stop_before && by_signal) ||
+        (signals.ends_at_once() && is_launchers_own(code, task))) {
       log_warning(
           "[launch] stopped on request while the ranks were starting or "
           "ending");

@@ -173,6 +173,7 @@ int ParentSignals::next(double seconds) {
       whole, static_cast<long>(1e9 * (seconds - static_cast<double>(whole)))};
   const int signal = sigtimedwait(&waited_for_, nullptr, &time);
   if (signal > 0 && signal != SIGCHLD) ++asked_;
+  if (signal == SIGTERM || signal == SIGINT) ++ends_;
   return std::max(signal, 0);
 }
 
@@ -256,16 +257,14 @@ int run_as_parent(const std::vector<std::string>& command,
   // mpirun drops a signal while it has no ranks yet, so the request to stop is
   // sent again for a while.
   constexpr int kTellings = 30;
-  int stops = 0, told = 0;
+  int told = 0;
   double looked_s = now_s();
   for (;;) {
     const int signal = signals.next(1);
     // Asked each time: a SIGCHLD may be lost among others, or never come.
     if (const auto code = ended(child)) return *code;
-    if (signal != 0 && signal != SIGCHLD) {
-      if (signal != SIGUSR1) ++stops;
-      pass_on(signal, child, stops == 1);
-    }
+    if (signal != 0 && signal != SIGCHLD)
+      pass_on(signal, child, !signals.ends_at_once());
     if (now_s() - looked_s < 1) continue;
     looked_s = now_s();
     if (signals.asked_to_stop() && told++ < kTellings) kill(child, SIGUSR1);

@@ -53,6 +53,16 @@ check "no process is left" no_process "$scratch/term"
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/term" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
 same "TERM and resume" "$scratch/term"
 
+# TERM twice, as some batch systems send it
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/twice" 2>"$scratch/log-twice" & job=$!
+wait_for_step "$scratch/twice" 8
+kill -TERM $job; sleep 0.1; kill -TERM $job
+wait $job; rc=$?
+check "TERM twice ends with 75 (exit $rc)" [ $rc = 75 ]
+check "and is no failure" bash -c "! grep -q 'no rank could say why' '$scratch/log-twice'"
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/twice" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
+same "TERM twice and resume" "$scratch/twice"
+
 # kill -9 of the self-launching parent
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/parent" 2>>"$scratch/log" & job=$!
 wait_for_step "$scratch/parent" 3

@@ -83,11 +83,14 @@ class ParentSignals {
   bool stop_within(double seconds);
   bool asked_to_stop() const { return asked_ > 0; }
   int asked() const { return asked_; }  // how often
+  // TERM or INT once more: the ranks are to end at once.
+  bool ends_at_once() const { return ends_ > 1; }
   const sigset_t& before() const { return before_; }
 
  private:
   sigset_t waited_for_, before_;
   int asked_ = 0;
+  int ends_ = 0;  // TERM and INT
 };
 
 // Runs a command to its end and returns its exit code. `once_a_second` is

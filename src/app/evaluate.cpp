@@ -52,21 +52,23 @@ void say_what_has_no_scores(const Manifest& manifest,
 
 int evaluate_predictions(const Options& options) {
   check_output(options.scoring.figures);
-  const auto choose_on = read_choose_on(options.scoring);
   Predictions predictions;
+  OtherTables others;
   const Config config = load_config({}, options.set);
   if (options.manifests.empty()) {
     predictions = read_predictions(options.predictions, nullptr);
+    others = read_other_tables(options.scoring, nullptr);
   } else {
     DataConfig data = config.data;
     if (const auto format = find_choice<ManifestFormat>(options.format))
       data.manifest.format = *format;
     const Manifest manifest = read_tables(data, options.manifests, config.eval);
     predictions = read_predictions(options.predictions, &manifest);
+    others = read_other_tables(options.scoring, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
   }
   print_scores({options.predictions, score(predictions, config.eval.findings)},
-               predictions, config.eval.findings, choose_on, options.scoring,
+               predictions, config.eval.findings, others, options.scoring,
                static_cast<int>(allowed_cpus().size()));
   return 0;
 }
@@ -114,7 +116,7 @@ void say_what_is_not_scored(const TestSet& set) {
 int evaluate_model(const Options& options, Invocation& invocation) {
   check_output(options.out);
   check_output(options.scoring.figures);
-  const auto choose_on = read_choose_on(options.scoring);
+  const OtherTables others = read_other_tables(options.scoring, nullptr);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
@@ -157,8 +159,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                        score(prediction->predictions, set.scored),
                        set.split.sha256};
     result.scores.loss = prediction->loss;
-    print_scores(std::move(result), prediction->predictions, set.scored,
-                 choose_on, options.scoring, device.cores);
+    print_scores(std::move(result), prediction->predictions, set.scored, others,
+                 options.scoring, device.cores);
   }
   return 0;
 }

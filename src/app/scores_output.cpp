@@ -10,6 +10,7 @@
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
+#include "comparison_output.hpp"
 
 namespace chexnet {
 namespace {
@@ -176,7 +177,10 @@ std::string scores_text(const SplitScores& result) {
   return "AUROC on " + place_of(result.split) + ", " + images +
          " (research use, not a medical device)\n" +
          columns(finding_lines(result)) + aligned(summary_rows(result)) +
-         points_text(result);
+         points_text(result) +
+         (result.comparison
+              ? comparison_text(*result.comparison, result.against)
+              : "");
 }
 
 std::string scores_json(const SplitScores& result) {
@@ -198,6 +202,8 @@ std::string scores_json(const SplitScores& result) {
     json["findings"][f.finding] = json_of(f);
   for (const auto& p : result.points)
     json["operating_points"].push_back(json_of(p, result.prevalence));
+  if (result.comparison)
+    json["comparison"] = comparison_json(*result.comparison, result.against);
   const bool by_patient = figures.patients > 0;
   json["intervals"] = {
       {"level", 0.95},

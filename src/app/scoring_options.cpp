@@ -35,6 +35,10 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
                   "PPV and NPV also where this share of images is positive")
       ->check(share);
   command
+      .add_option("--against", options.against,
+                  "compare with another network's CSV of the same images")
+      ->check(in_file_system());
+  command
       .add_option("--figures", options.figures,
                   "write all figures to this CSV, one on a line")
       ->check(in_file_system());
@@ -42,19 +46,29 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
                    "one JSON object on stdout (docs/json.md)");
 }
 
-std::optional<Predictions> read_choose_on(const ScoringOptions& options) {
-  if (options.choose_on.empty()) return std::nullopt;
-  return read_predictions(options.choose_on, nullptr);
+OtherTables read_other_tables(const ScoringOptions& options,
+                              const Manifest* manifest) {
+  OtherTables others;
+  if (!options.choose_on.empty())
+    others.choose_on = read_predictions(options.choose_on, nullptr);
+  if (!options.against.empty())
+    others.against = read_predictions(options.against, manifest);
+  return others;
 }
 
 void print_scores(SplitScores result, const Predictions& predictions,
                   const std::vector<std::string>& findings,
-                  const std::optional<Predictions>& choose_on,
-                  const ScoringOptions& options, int threads) {
-  result.figures = figures_of(predictions, findings, {.threads = threads});
+                  const OtherTables& others, const ScoringOptions& options,
+                  int threads) {
+  const BootstrapOptions draws{.threads = threads};
+  result.figures = figures_of(predictions, findings, draws);
   result.points = operating_points(
-      predictions, findings, choose_on ? &*choose_on : nullptr, options.rules);
+      predictions, findings, others.choose_on ? &*others.choose_on : nullptr,
+      options.rules);
   result.prevalence = options.prevalence;
+  result.against = options.against;
+  if (others.against)
+    result.comparison = compare(predictions, *others.against, findings, draws);
   if (!options.figures.empty())
     write_atomically(options.figures, figures_csv(result.figures, result.points,
                                                   result.prevalence));

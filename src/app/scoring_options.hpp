@@ -14,7 +14,7 @@
 namespace chexnet {
 
 struct ScoringOptions {
-  std::string choose_on, figures;  // paths, or empty
+  std::string choose_on, against, figures;  // paths, or empty
   OperatingRules rules;
   std::optional<double> prevalence;
   bool json = false;
@@ -22,15 +22,20 @@ struct ScoringOptions {
 
 void add_scoring_options(CLI::App& command, ScoringOptions& options);
 
-// The table of --choose-on, where there is one; before the work, as it may be
-// refused.
-std::optional<Predictions> read_choose_on(const ScoringOptions& options);
+// The tables of --choose-on and --against, where there are any; before the
+// work, as they may be refused. The other network's labels come from `manifest`
+// when there is one.
+struct OtherTables {
+  std::optional<Predictions> choose_on, against;
+};
+OtherTables read_other_tables(const ScoringOptions& options,
+                              const Manifest* manifest);
 
-// Completes `result`, which has the scores, by figures and operating points of
-// `findings`, writes --figures and prints all.
+// Completes `result`, which has the scores, by figures, operating points and
+// the comparison of `findings`, writes --figures and prints all.
 void print_scores(SplitScores result, const Predictions& predictions,
                   const std::vector<std::string>& findings,
-                  const std::optional<Predictions>& choose_on,
-                  const ScoringOptions& options, int threads);
+                  const OtherTables& others, const ScoringOptions& options,
+                  int threads);
 
 }  // namespace chexnet

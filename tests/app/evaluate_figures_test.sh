@@ -47,6 +47,22 @@ check "the text has intervals" grep -q "95 % by patient" "$scratch/text"
 check "and points" grep -q "^Operating points" "$scratch/text"
 check "and says what is rough" grep -q "fewer than ten positives" "$scratch/text"
 check "without patients images are drawn" bash -c "'$program' evaluate --predictions '$val' | grep -q '95 % by image'"
+test=$scratch/run/predictions_test.csv
+sed '2,$s/,0\.[0-9]/,0.5/g' "$test" >"$scratch/other.csv"
+"$program" evaluate --predictions "$test" --against "$scratch/other.csv" --manifest "$phantom/Data_Entry_2017.csv" --json >"$scratch/c.json"
+check "a comparison is between the two tables" python3 - "$scratch/c.json" <<'PY'
+import json, sys
+result = json.load(open(sys.argv[1]))
+c = result["comparison"]
+assert c["images"] == result["images"] and c["only_one"] == 0
+for finding, f in c["findings"].items():
+    assert f["auroc"] == result["auroc"][finding]
+    if f["auroc"] is not None:
+        assert f["difference"] == f["auroc"] - f["auroc_against"] and f["interval"][0] <= f["difference"] <= f["interval"][1]
+assert 0 < c["mean_p"] <= 1 and c["mean_interval"][0] <= c["mean_difference"] <= c["mean_interval"][1]
+PY
+check "of a run too, as text" bash -c "'$program' evaluate '$scratch/run' --against '$scratch/other.csv' 2>/dev/null | grep -q '^Against .*other.csv, .* images$'"
+refused 3 "no image is in both tables" evaluate "$scratch/run" --against "$val"
 refused 3 "of the scored images are also in the table that thresholds are chosen on" evaluate --predictions "$val" --choose-on "$val"
 refused 4 "/nowhere/f.csv" evaluate "$scratch/run" --figures /nowhere/f.csv
 refused 2 "--choose-on" evaluate "$scratch/run" --sensitivity 0.8

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chexnet/core/table.hpp"
+#include "chexnet/eval/comparison.hpp"
 #include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/operating_table.hpp"
 #include "chexnet/eval/predictions.hpp"
@@ -21,6 +22,8 @@ struct SplitScores {
   Figures figures = {};     // on rank 0 alone
   std::vector<OperatingPoint> points = {};  // where thresholds were asked for
   std::optional<double> prevalence = {};    // that PPV and NPV are also at
+  std::string against = {};  // the table of another network, where compared
+  std::optional<Comparison> comparison = {};
 };
 
 // Reads the curves from `folder`/metrics.jsonl and writes `folder`/report.html.

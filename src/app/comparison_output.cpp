@@ -1,0 +1,109 @@
+#include "comparison_output.hpp"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
+
+namespace chexnet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string figure_text(const std::optional<double>& value) {
+  return value ? fixed(*value, 4) : "-";
+}
+
+std::string interval_text(const Estimate& estimate) {
+  if (!estimate.interval) return "-";
+  const Interval& i = estimate.interval->interval;
+  return fixed(i.low, 4) + " .. " + fixed(i.high, 4);
+}
+
+// Small ones as "3e-11".
+std::string p_text(const std::optional<double>& p) {
+  if (!p || *p >= 0.0001) return figure_text(p);
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.0e", *p);
+  return text.data();
+}
+
+Json json_of(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_of(const Interval& interval) {
+  return Json::array({interval.low, interval.high});
+}
+
+Json interval_of(const Estimate& estimate) {
+  return estimate.interval ? json_of(estimate.interval->interval)
+                           : Json(nullptr);
+}
+
+Json json_of(const FindingComparison& f) {
+  Json json;
+  json["positives"] = f.positives;
+  json["negatives"] = f.negatives;
+  json["few_positives"] = f.few_positives();
+  json["auroc"] = json_of(f.auroc_a);
+  json["auroc_against"] = json_of(f.auroc_b);
+  json["difference"] = json_of(f.difference.value);
+  json["interval"] = interval_of(f.difference);
+  json["p"] = json_of(f.p);
+  json["interval_delong"] =
+      f.delong ? json_of(f.delong->interval) : Json(nullptr);
+  json["p_delong"] = f.delong ? json_of(f.delong->p) : Json(nullptr);
+  return json;
+}
+
+}  // namespace
+
+std::string comparison_text(const Comparison& comparison,
+                            const std::string& against) {
+  std::vector<std::vector<std::string>> lines = {
+      {"  finding", "AUROC", "against", "difference", "95 %", "p", "p, DeLong",
+       "positives"}};
+  bool few = false;
+  for (const auto& f : comparison.findings) {
+    few = few || f.few_positives();
+    lines.push_back({"  " + f.finding + (f.few_positives() ? " *" : ""),
+                     figure_text(f.auroc_a), figure_text(f.auroc_b),
+                     figure_text(f.difference.value),
+                     interval_text(f.difference), p_text(f.p),
+                     p_text(f.delong ? f.delong->p : std::nullopt),
+                     std::to_string(f.positives)});
+  }
+  lines.push_back({"  mean", "-", "-",
+                   figure_text(comparison.mean_difference.value),
+                   interval_text(comparison.mean_difference),
+                   p_text(comparison.mean_p), "-", "-"});
+  std::string text = "\n\nAgainst " + against + ", " +
+                     std::to_string(comparison.images) + " images";
+  if (comparison.only_one > 0)
+    text += " (" + std::to_string(comparison.only_one) +
+            " that only one of the two has scored are left out)";
+  text += "\n" + columns(lines);
+  if (few) text += "  * rough: fewer than ten positives\n";
+  text.pop_back();  // whoever prints ends the line
+  return text;
+}
+
+Json comparison_json(const Comparison& comparison, const std::string& against) {
+  Json json;
+  json["against"] = against;
+  json["images"] = comparison.images;
+  json["only_one"] = comparison.only_one;
+  for (const auto& f : comparison.findings)
+    json["findings"][f.finding] = json_of(f);
+  json["mean_difference"] = json_of(comparison.mean_difference.value);
+  json["mean_interval"] = interval_of(comparison.mean_difference);
+  json["mean_p"] = json_of(comparison.mean_p);
+  return json;
+}
+
+}  // namespace chexnet

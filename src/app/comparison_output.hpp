@@ -1,0 +1,18 @@
+// Two networks on the same images, for a terminal and for scripts.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "chexnet/eval/comparison.hpp"
+
+namespace chexnet {
+
+// A table by finding and the mean; `against` names the other one.
+std::string comparison_text(const Comparison& comparison,
+                            const std::string& against);
+// `comparison` of docs/json.md.
+nlohmann::ordered_json comparison_json(const Comparison& comparison,
+                                       const std::string& against);
+
+}  // namespace chexnet

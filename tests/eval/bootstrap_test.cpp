@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -182,4 +183,34 @@ TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times") {
   CHECK(patients >= 93);
   CHECK(patients <= 97);
   CHECK(images < 93);  // the simulation tells the two apart
+}
+
+// build/release/test_base "[.timing]"
+TEST_CASE("how long 10,000 resamples of 22,433 x 14 take", "[.timing]") {
+  constexpr std::size_t kImages = 22433;
+  Random random(1, Purpose::kTest, 0);
+  PatientNumbers patients{{}, 6000};
+  for (std::size_t i = 0; i < kImages; ++i)
+    patients.of_case.push_back(random.below(patients.count));
+  std::vector<RankedCases> columns;
+  // About the prevalences of ChestX-ray14.
+  for (const double prevalence : {.10, .025, .12, .18, .05, .056, .0125, .047,
+                                  .04, .02, .022, .015, .03, .002}) {
+    std::vector<double> scores;
+    std::vector<float> labels;
+    for (std::size_t i = 0; i < kImages; ++i) {
+      labels.push_back(random.chance(prevalence) ? 1.0f : 0.0f);
+      const double x = random.normal() + labels.back();
+      scores.push_back(std::round(1e4 / (1 + std::exp(-x))) / 1e4);
+    }
+    columns.push_back(*rank_cases(scores, labels));
+  }
+  for (const int threads : {1, 2}) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto replicates = bootstrap(columns, patients, {.threads = threads});
+    const std::chrono::duration<double> spent =
+        std::chrono::steady_clock::now() - start;
+    std::cout << threads << " threads: " << spent.count() << " s\n";
+    CHECK(percentile_interval(replicates[0].auroc));
+  }
 }

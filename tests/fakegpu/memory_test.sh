@@ -18,4 +18,9 @@ check "it is within what there is" python3 -c '
 import json, sys
 run = json.load(open(sys.argv[1]))
 assert run["peak_bytes_of"] == "gpu" and 100e6 < run["peak_bytes"] <= 1500 * 2**20, run' "$scratch/json"
+
+two() { mpi 2 train "$small" "${run[@]}" --set train.batch=auto --out "$scratch/two" 2>"$scratch/log"; }
+check "two ranks find one together" two
+check "and say which" grep -qE "auto chose [0-9]+ images" "$scratch/log"
+[ "$failures" = 0 ] || tail -n 30 "$scratch/log"
 finish

@@ -13,6 +13,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/help_config.hpp"
@@ -191,22 +192,6 @@ std::string text_for_help(const Kept& record, const Redaction& redaction) {
   return redaction.of_text(record.text);
 }
 
-struct TemporaryFolder {
-  std::string path =
-      (fs::temp_directory_path() / "chexnet-help-XXXXXX").string();
-  TemporaryFolder() {
-    if (mkdtemp(path.data()) == nullptr)
-      throw CheckpointError("[doctor] " + path +
-                            ": cannot be made. Hint: TMPDIR names a folder");
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
-
 }  // namespace
 
 fs::path collect_for_help(const fs::path& run_folder,
@@ -220,20 +205,19 @@ fs::path collect_for_help(const fs::path& run_folder,
   const auto records = records_of(folder);
   const Redaction redaction = names_of(folder, records, hosts);
 
-  const TemporaryFolder place;
+  const TemporaryFolder place("doctor", "chexnet-help");
   const std::string name = "chexnet-help";
-  const fs::path inside = fs::path(place.path) / name;
+  const fs::path inside = place.path() / name;
   fs::create_directories(inside / "log");
   write_atomically(inside / "doctor.txt", redaction.of_text(doctor_text));
   for (const Kept& record : records)
     write_atomically(inside / record.file, text_for_help(record, redaction));
 
-  const fs::path packed = fs::path(place.path) / "packed",
-                 archive = name + ".tar.gz";
+  const fs::path packed = place.path() / "packed", archive = name + ".tar.gz";
   // tar's own heads name user and group of each file.
   const auto tar = output_of(
-      {"tar", "-C", place.path, "--owner=0", "--group=0", "--numeric-owner",
-       "--sort=name", "-czf", packed.string(), name},
+      {"tar", "-C", place.path().string(), "--owner=0", "--group=0",
+       "--numeric-owner", "--sort=name", "-czf", packed.string(), name},
       60);
   if (tar.exit_code != 0)
     throw CheckpointError("[doctor] " + packed.string() +

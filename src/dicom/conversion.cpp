@@ -147,12 +147,17 @@ class Conversion {
       damaged_.push_back(
           {"damaged file " + std::to_string(number), path, e.what()});
       log_warning(e.what());
+      note_outcome(path, "", e.what());
       return;
     }
-    if (file.skip != Skip::kNone)
-      ++skipped_[skip_name(file.skip)];
-    else
-      keep(path, file);
+    if (file.skip == Skip::kNone) return keep(path, file);
+    const std::string reason = skip_name(file.skip);
+    ++skipped_[reason];
+    note_outcome(path, "", "[dicom] " + path + ": not converted: " + reason);
+  }
+
+  void write_outcomes(const fs::path& file) const {
+    write_atomically(file, "file,image,problem\n" + outcomes_, 0600);
   }
 
   void write_map(const fs::path& map) {
@@ -211,6 +216,12 @@ class Conversion {
   std::size_t images() const { return rows_.size(); }
 
  private:
+  void note_outcome(const std::string& path, const std::string& image,
+                    const std::string& problem) {
+    outcomes_ += csv_field(path) + "," + csv_field(image) + "," +
+                 csv_field(problem) + "\n";
+  }
+
   void keep(const std::string& path, const Converted& file) {
     assert(!file.png.empty());
     const Radiograph& picture = file.picture;
@@ -228,6 +239,7 @@ class Conversion {
                              "," + years(picture.age) + "," +
                              sex_code(picture.sex) + "\n";
     rows_.push_back({name, line, picture.rule});
+    note_outcome(path, name, "");
     secret_ += image_and_patient + "," + csv_field(picture.patient) + "," +
                csv_field(picture.study) + "," + csv_field(picture.instance) +
                "," + csv_field(path) + "\n";
@@ -240,6 +252,7 @@ class Conversion {
   std::map<std::string, std::size_t> skipped_;
   std::vector<Row> rows_;
   std::vector<Damaged> damaged_;
+  std::string outcomes_;  // lines of the file
   std::string secret_ =
       "image,pseudonym,patient_id,study_uid,instance_uid,file\n";
 };
@@ -253,6 +266,8 @@ int convert(const ConversionOptions& options) {
     throw CheckpointError("[dicom] " + options.out +
                           " holds a converted set. Hint: choose another --out");
   const PrivatePaths paths = private_paths(options);
+  if (!options.outcomes_file.empty())
+    require_outside(options.outcomes_file, out);
   make_output_folder(out);
   const std::string key =
       options.hides_ids() ? read_or_make_key(paths.key) : "";
@@ -269,6 +284,8 @@ int convert(const ConversionOptions& options) {
   }
   progress.clear();
   if (options.hides_ids()) conversion.write_map(paths.map);
+  if (!options.outcomes_file.empty())
+    conversion.write_outcomes(options.outcomes_file);
   conversion.write_set();
   conversion.report(paths.map);
   return conversion.images() > 0 ? 0 : static_cast<int>(ExitCode::kData);

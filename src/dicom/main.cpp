@@ -30,6 +30,9 @@ int main(int argc, char** argv) {
       "key of the pseudonyms (OUT.key); made when it does not exist");
   app.add_option("--map-file", options.map_file,
                  "private map of pseudonyms (OUT.map.csv)");
+  app.add_option("--outcomes-file", options.outcomes_file,
+                 "write what became of each file here: file, image, problem; "
+                 "private as the map");
   app.add_option("--max-pixels", options.limits.max_pixels,
                  "largest width x height")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))

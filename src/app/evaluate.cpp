@@ -1,10 +1,9 @@
 // evaluate: scores of a model on a split or on any table, or of somebody's
 // table of probabilities.
 //
-// A checkpoint inside a run folder is scored as that run would score it: its
-// state.json holds the whole config. A .safetensors file that was carried
-// elsewhere holds the config without places; what it needs to read images then
-// comes from --manifest, --images and --set.
+// A .safetensors file that was carried elsewhere knows no places
+// (model_file.cpp): what it needs to read images then comes from --manifest,
+// --images and --set.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -22,11 +21,10 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/machine/affinity.hpp"
-#include "chexnet/run/train_state.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
-#include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
+#include "model_file.hpp"
 #include "scoring_options.hpp"
 
 namespace chexnet {
@@ -73,24 +71,9 @@ int evaluate_predictions(const Options& options) {
   return 0;
 }
 
-// The config of the run that a model is in, else what the model file itself
-// says; then what the user overrides.
 Config config_of(const std::filesystem::path& file, const ModelCard& card,
                  const Options& options, Strings& variables) {
-  const auto kept = file.parent_path() / "state.json";
-  const bool in_run =
-      file.filename() == "model.safetensors" && std::filesystem::exists(kept);
-  Config config;
-  if (in_run) {
-    const auto text = CheckpointStore::read_state(file.parent_path());
-    const TrainState state = TrainState::from_json(text, kept.string());
-    config =
-        load_config_text(kept.string(), state.config, options.set, &variables);
-  } else {
-    const Config said = load_config_text(file.string(), card.config, {});
-    config = load_config_text(file.string(), config_yaml(without_places(said)),
-                              options.set, &variables);
-  }
+  Config config = model_config(file, card, options.set, &variables);
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   if (!options.images.empty()) config.data.images = options.images;
   if (const auto format = find_choice<ManifestFormat>(options.format))
@@ -134,13 +117,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
-  if (comm.rank() == 0) {
-    const Strings& asked =
-        config.data.findings.empty() ? card.findings : config.data.findings;
-    read_network(file, config, asked, network.parameters());
-    say_what_is_not_scored(set);
-  }
-  broadcast_from_rank_0(comm, network.parameters(), nullptr);
+  if (comm.rank() == 0) say_what_is_not_scored(set);
+  read_shared_network(file, config, card, comm, network);
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
   const LossWeights weights =

@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   app.footer("Exit codes: " + chexnet::exit_codes_line());
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);
+  chexnet::add_predict(app, invocation);
   chexnet::add_phantom(app, invocation);
   chexnet::add_pack(app, invocation);
   chexnet::add_diagnose(app, invocation);

@@ -5,6 +5,9 @@
 #include "chexnet/core/csv.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <utility>
 
 namespace chexnet {
@@ -74,6 +77,22 @@ std::string csv_field(std::string_view text) {
   }
   return quoted + '"';
 }
+
+namespace {
+
+template <class Number>
+std::string number_text(Number value) {
+  if (std::isnan(value)) return "";
+  std::array<char, 40> text{};
+  const auto result =
+      std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), result.ptr};
+}
+
+}  // namespace
+
+std::string csv_number(float value) { return number_text(value); }
+std::string csv_number(double value) { return number_text(value); }
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");

@@ -2,8 +2,6 @@
 #include "chexnet/eval/predictions.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include "chexnet/core/csv.hpp"
@@ -14,19 +12,6 @@
 #include "chexnet/eval/scored_columns.hpp"
 
 namespace chexnet {
-namespace {
-
-template <class Number>
-std::string number_text(Number value) {
-  if (std::isnan(value)) return "";
-  std::array<char, 40> text{};
-  const auto result =
-      std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), result.ptr};
-}
-
-}  // namespace
-
 Scores score(const Predictions& predictions,
              const std::vector<std::string>& wanted) {
   const ScoredColumns scored = scored_columns(predictions, wanted);
@@ -105,9 +90,9 @@ std::string predictions_csv(const Predictions& predictions) {
   for (std::size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
     for (std::size_t k = 0; k < findings; ++k)
-      text += "," + number_text(predictions.labels[i * findings + k]);
+      text += "," + csv_number(predictions.labels[i * findings + k]);
     for (std::size_t k = 0; k < findings; ++k)
-      text += "," + number_text(predictions.probabilities[i * findings + k]);
+      text += "," + csv_number(predictions.probabilities[i * findings + k]);
     text += "," +
             (predictions.scored(i) ? std::string()
                                    : csv_field(predictions.reasons[i])) +

@@ -28,6 +28,10 @@ class CsvReader {
 // Quotes a field when it holds a comma, quote or line break.
 std::string csv_field(std::string_view text);
 
+// The shortest text that reads back equal; NaN is empty.
+std::string csv_number(float value);
+std::string csv_number(double value);
+
 // Trims blanks and carriage returns on both sides.
 std::string_view trimmed(std::string_view text);
 

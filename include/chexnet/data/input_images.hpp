@@ -1,0 +1,46 @@
+// What a user names to be scored: image files, folders, archives, packs, s3://
+// places and lists of these, as images in the order of naming, without a table.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "chexnet/data/image_index.hpp"
+
+namespace chexnet {
+
+struct InputPlace {
+  std::string path;
+  bool listed = false;  // by a list: where it is absent, the others are scored
+};
+
+// `named`: paths; "@FILE" is a list, one path per line, and "-" the list on
+// stdin. AbsentError: no such list.
+std::vector<InputPlace> input_places(const std::vector<std::string>& named);
+
+struct InputImage {
+  // The file's path as it was named or below the folder that was named; of a
+  // part of a container CONTAINER/NAME. No two are equal: a further part of one
+  // name gets "#<number>".
+  std::string name;
+  std::string problem;  // why there is nothing to score; empty: it was found
+};
+
+struct InputImages {
+  std::vector<InputImage> images;  // in the order of naming, folders sorted
+  // Those without a problem, in the same order.
+  std::vector<FoundImage> found;
+  std::vector<Container> containers;
+  std::size_t absent = 0;    // images whose problem is that nothing is there
+  std::size_t left_out = 0;  // files in folders and archives that by their name
+                             // are no images: tables, text
+};
+
+// Each image once, however often it is named. AbsentError: a place that no list
+// names is not there, or no image is found at all.
+InputImages find_input_images(
+    const std::vector<InputPlace>& places, Stores& stores,
+    const Tick& tick = [] {});
+
+}  // namespace chexnet

@@ -1,0 +1,37 @@
+// A checkpoint inside a run folder is scored as that run would score it: its
+// state.json holds the whole config. A .safetensors file that was carried
+// elsewhere holds the config without places.
+#include "model_file.hpp"
+
+#include "chexnet/checkpoint/store.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/run/train_state.hpp"
+
+namespace chexnet {
+
+Config model_config(const std::filesystem::path& file, const ModelCard& card,
+                    const Strings& set, Strings* variables) {
+  const auto kept = file.parent_path() / "state.json";
+  const bool in_run =
+      file.filename() == "model.safetensors" && std::filesystem::exists(kept);
+  if (in_run) {
+    const auto text = CheckpointStore::read_state(file.parent_path());
+    const TrainState state = TrainState::from_json(text, kept.string());
+    return load_config_text(kept.string(), state.config, set, variables);
+  }
+  const Config said = load_config_text(file.string(), card.config, {});
+  return load_config_text(file.string(), config_yaml(without_places(said)), set,
+                          variables);
+}
+
+void read_shared_network(const std::filesystem::path& file,
+                         const Config& config, const ModelCard& card,
+                         Communicator& comm, Network& network) {
+  const Strings& findings =
+      config.data.findings.empty() ? card.findings : config.data.findings;
+  if (comm.rank() == 0)
+    read_network(file, config, findings, network.parameters());
+  broadcast_from_rank_0(comm, network.parameters(), nullptr);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,26 @@
+// What commands that score with a model share: its config, and its weights on
+// every rank.
+#pragma once
+
+#include <filesystem>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/network_state.hpp"
+
+namespace chexnet {
+
+// The config of the run that a model is in, else what the model file itself
+// says; then what `set` (key=value) overrides. ConfigError; `variables` as
+// load_config_text().
+Config model_config(const std::filesystem::path& file, const ModelCard& card,
+                    const Strings& set, Strings* variables);
+
+// Collective: rank 0 reads, all have the weights. CheckpointError on rank 0 as
+// read_network().
+void read_shared_network(const std::filesystem::path& file,
+                         const Config& config, const ModelCard& card,
+                         Communicator& comm, Network& network);
+
+}  // namespace chexnet

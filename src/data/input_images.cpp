@@ -1,0 +1,178 @@
+// Places are searched in runs of consecutive ones that are there, so that the
+// archives of a run are indexed side by side and an absent one keeps its place
+// in the order.
+#include "chexnet/data/input_images.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
+
+namespace chexnet {
+namespace {
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// What lies beside images in folders and archives. Whatever else is no image
+// is said to be none by the decoder, in a row of its own.
+bool is_named_like_no_image(std::string_view path) {
+  static constexpr std::array<std::string_view, 16> kEndings = {
+      ".csv", ".tsv",  ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml",
+      ".xml", ".html", ".htm", ".py", ".sh",   ".log",   ".pdf",  ".db"};
+  const auto name = file_name(path);
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return name.starts_with('.') || lower == "dicomdir" ||
+         std::ranges::any_of(kEndings,
+                             [&](auto end) { return lower.ends_with(end); });
+}
+
+std::string image_name(const FoundImage& image, const Container& container) {
+  if (container.kind == ContainerKind::kFile) return container.path;
+  std::string_view part = image.name;
+  while (part.starts_with("./")) part.remove_prefix(2);
+  return container.path + "/" + std::string(part);
+}
+
+// An object store's place may be an object or the prefix of some.
+bool is_there(const std::string& path, Stores& stores) {
+  Store& store = stores.of(path);
+  if (store.exists(path)) return true;
+  if (!is_s3(path)) return false;
+  try {
+    return !store.list(path).empty();
+  } catch (const AbsentError&) {
+    return false;
+  }
+}
+
+class Search {
+ public:
+  Search(Stores& stores, const Tick& tick) : stores_(stores), tick_(tick) {}
+
+  void add(const InputPlace& place) {
+    if (!place.listed || is_there(place.path, stores_)) {
+      run_.push_back(place.path);
+      return;
+    }
+    search_run();
+    ++result_.absent;
+    result_.images.push_back({place.path, "[images] " + printable(place.path) +
+                                              ": No such file or directory"});
+  }
+
+  InputImages finish() {
+    search_run();
+    result_.left_out = left_out_.size();
+    return std::move(result_);
+  }
+
+ private:
+  void search_run() {
+    if (run_.empty()) return;
+    std::vector<Container> containers;
+    auto found = find_images(run_, stores_, containers, tick_);
+    const std::set<std::string> named(run_.begin(), run_.end());
+    const auto first = static_cast<std::uint32_t>(result_.containers.size());
+    for (FoundImage& image : found) {
+      const Container& container = containers[image.location.container];
+      const bool is_part = container.kind != ContainerKind::kFile;
+      const bool is_named = !is_part && named.contains(container.path);
+      if (!is_named &&
+          is_named_like_no_image(is_part ? image.name : container.path))
+        left_out_.insert(image_name(image, container));
+      else
+        take(std::move(image), container, first);
+    }
+    std::ranges::move(containers, std::back_inserter(result_.containers));
+    run_.clear();
+  }
+
+  // `first`: the number of the run's first container among all.
+  void take(FoundImage image, const Container& container, std::uint32_t first) {
+    std::string name = image_name(image, container);
+    const Place place(container.path, image.location.number);
+    const auto [other, is_new] = places_.emplace(name, place);
+    if (!is_new && other->second == place) return;
+    if (!is_new) {
+      name += "#" + std::to_string(image.location.number);
+      if (!places_.emplace(name, place).second) return;
+    }
+    image.location.container += first;
+    result_.images.push_back({std::move(name), ""});
+    result_.found.push_back(std::move(image));
+  }
+
+  using Place = std::pair<std::string, std::uint64_t>;  // container, number
+  Stores& stores_;
+  const Tick& tick_;
+  std::vector<std::string> run_;         // places that are searched together
+  std::map<std::string, Place> places_;  // of each name
+  std::set<std::string> left_out_;       // names
+  InputImages result_;
+};
+
+void refuse_none(const InputImages& input,
+                 const std::vector<InputPlace>& places) {
+  const std::string first =
+      places.empty() ? "the list" : printable(places.front().path);
+  const std::string more =
+      places.size() > 1
+          ? " and " + counted(std::ssize(places) - 1, "other place")
+          : "";
+  if (input.images.empty())
+    throw AbsentError(
+        "[predict] " + first + more + ": no image is there" +
+        (input.left_out > 0
+             ? ", only " +
+                   counted(static_cast<std::int64_t>(input.left_out), "file") +
+                   " of other kinds"
+             : "") +
+        ". Hint: name PNG or JPEG files, folders, archives or packs of them; "
+        "@FILE or --list FILE for a list");
+  if (input.absent == input.images.size())
+    throw AbsentError("[predict] " + first + more +
+                      ": nothing that the list names is there. Hint: paths in "
+                      "a list are relative to the working folder");
+}
+
+}  // namespace
+
+std::vector<InputPlace> input_places(const std::vector<std::string>& named) {
+  std::vector<InputPlace> places;
+  for (const auto& text : named) {
+    const bool is_list = text == "-" || text.starts_with('@');
+    if (!is_list) {
+      places.push_back({text, false});
+      continue;
+    }
+    const std::string list = text == "-" ? "/dev/stdin" : text.substr(1);
+    for (auto& path : list_lines(read_text(list)))
+      places.push_back({std::move(path), true});
+  }
+  return places;
+}
+
+InputImages find_input_images(const std::vector<InputPlace>& places,
+                              Stores& stores, const Tick& tick) {
+  Search search(stores, tick);
+  for (const auto& place : places) search.add(place);
+  InputImages input = search.finish();
+  refuse_none(input, places);
+  return input;
+}
+
+}  // namespace chexnet

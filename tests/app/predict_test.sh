@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# predict: images without a table. The probabilities that evaluate writes, from files, folders, archives, packs, objects,
+# lists and stdin; what cannot be scored is a row; nothing that changes the network's input is taken.
+set -u
+source tests/lib.sh
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=2 --set data.val_fraction=0 --set eval.splits=[] 2>"$scratch/log"
+run=$scratch/run
+"$program" evaluate "$run" --out "$scratch/evaluate.csv" >/dev/null 2>&1
+mkdir -p "$scratch/set/a" "$scratch/set/b"
+mapfile -t names < <(sed 's/\r$//' "$phantom/test_list.txt")
+half=$((${#names[@]} / 2))
+for i in "${!names[@]}"; do cp "$phantom/images/${names[i]}" "$scratch/set/$([ "$i" -lt $half ] && echo a || echo b)/"; done
+cd "$scratch"
+find set -name '*.png' | sort >list.txt
+predict() { "$program" predict "$run" "$@" 2>"$scratch/log"; }
+
+# Where images are.
+check "a folder, in the order of its paths" predict set --out folder.csv
+same() {  # same TEXT CSV [PREFIX]: rows of evaluate.csv, bit for bit; names are list.txt's behind PREFIX
+  python3 - "$2" "${3-}" <<'PY' && echo "ok: $1" || fail "$1"
+import csv, os, sys
+truth = {r['image']: r for r in csv.DictReader(open('evaluate.csv'))}
+rows = list(csv.DictReader(open(sys.argv[1], newline='')))
+paths = [sys.argv[2] + line.strip() for line in open('list.txt')]
+assert [r['image'] for r in rows] == paths, ([r['image'] for r in rows][:3], paths[:3])
+columns = [c for c in rows[0] if c.startswith('prob:')]
+assert len(columns) == 14 and list(rows[0]) == ['image'] + columns + ['error']
+for row in rows:
+    assert row['error'] == '' and all(row[c] and row[c] == truth[os.path.basename(row['image'])][c] for c in columns), row
+PY
+}
+same "the probabilities that evaluate writes, bit for bit" folder.csv
+mapfile -t files <list.txt
+check "files" predict "${files[@]}" --out files.csv
+check "a list" predict @list.txt --out list.csv
+check "a list by --list" predict --list list.txt --out listed.csv
+check "a list on stdin" predict - --out stdin.csv <list.txt
+for way in files list listed stdin; do check "$way: the same bytes" cmp folder.csv $way.csv; done
+tac list.txt | predict - --out back.csv
+check "rows stand in the order of naming" [ "$(tail -n +2 back.csv | tac)" = "$(tail -n +2 folder.csv)" ]
+check "what is named twice is one row" predict set set/a @list.txt --out twice.csv
+check "and nothing else changes" cmp folder.csv twice.csv
+tar cf all.tar --sort=name ./set && tar czf all.tar.gz --sort=name set
+for archive in all.tar all.tar.gz; do
+  check "$archive" predict $archive --out archive.csv
+  same "the same from $archive, named after it" archive.csv $archive/
+done
+(cd "$source_folder" && "$program" pack "$small" --split test --out "$scratch/test.pack" >/dev/null 2>"$scratch/log") || (cd "$source_folder" && "$program" pack "$small" --out "$scratch/test.pack" >/dev/null 2>"$scratch/log")
+check "a pack" predict test.pack --out pack.csv
+check "with the same probabilities" python3 - <<'PY'
+import csv, os
+truth = {os.path.basename(r['image']): list(r.values())[1:] for r in csv.DictReader(open('folder.csv'))}
+rows = {os.path.basename(r['image']): list(r.values())[1:] for r in csv.DictReader(open('pack.csv'))}
+assert truth and all(rows[name] == values for name, values in truth.items())
+PY
+mkdir -p buckets/xrays && cp -r set buckets/xrays/
+python3 "$source_folder/tests/support/s3_server.py" buckets --port-file port --faults 0 --log s3log & server=$!
+trap 'kill $server; rm -rf "$scratch"' EXIT
+for _ in $(seq 100); do [ -e port ] && break; sleep 0.05; done
+export AWS_ENDPOINT_URL=http://127.0.0.1:$(cat port) AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs
+check "an object store" predict s3://xrays/set --out s3.csv
+same "the same from there" s3.csv s3://xrays/
+{ sed 's|^|s3://xrays/|' list.txt | head -n 2; echo s3://xrays/set/nothing.png; } | predict - --json >s3.json
+check "an object of a list that is absent is a row" grep -q '"image":"s3://xrays/set/nothing.png","error":".*No such file' s3.json
+
+# Ranks and threads.
+check "two ranks" predict set --ranks 2 --out ranks.csv
+check "write the same bytes" cmp folder.csv ranks.csv
+check "three loader threads" predict set --set data.workers=3 --set eval.batch=8 --out threads.csv
+check "too" cmp folder.csv threads.csv
+refused 2 "cannot reach ranks that this program starts itself. Hint: --list FILE" predict "$run" - --ranks 2
+cp "$run/checkpoints/last/model.safetensors" handed_on.safetensors
+check "a model file alone" "$program" predict handed_on.safetensors set --set launch.threads=1 --set eval.batch=8 --out alone.csv 2>log
+check "scores alike" cmp folder.csv alone.csv
+
+# What cannot be scored is a row.
+mkdir odd && cp "${files[0]}" $'odd/a,"b"\nc.png' && cp "${files[1]}" odd/sound.png && head -c 300 "${files[2]}" >odd/cut.png
+mkdir odd/x odd/y && cp "${files[3]}" odd/x/1.png && cp "${files[4]}" odd/y/1.png && echo '<html>' >odd/page.png && echo a,b >odd/table.csv && : >odd/empty.jpg
+predict odd nothing.png --out odd.csv; check "an absent input ends the program before any work" [ $? = 8 ]
+{ echo odd/nothing.png; echo odd; } | predict - --out odd.csv --json >odd.json
+check "damaged and absent ones of a list do not" [ $? = 0 ]
+python3 - "${files[@]:0:5}" <<'PY' && echo "ok: each is a row with its message, in its place" || fail "rows of what cannot be scored"
+import csv, json, sys
+a, b, _, c, d = sys.argv[1:]
+truth = {r['image']: r for r in csv.DictReader(open('folder.csv'))}
+rows = list(csv.DictReader(open('odd.csv', newline='')))
+lines = [json.loads(line) for line in open('odd.json')]
+names = ['odd/nothing.png', 'odd/a,"b"\nc.png', 'odd/cut.png', 'odd/empty.jpg', 'odd/page.png', 'odd/sound.png', 'odd/x/1.png', 'odd/y/1.png']
+assert [r['image'] for r in rows] == names == [l['image'] for l in lines[:-1]], rows
+wrong = {'odd/nothing.png': 'No such file', 'odd/cut.png': 'the file is cut off', 'odd/empty.jpg': 'the file is empty', 'odd/page.png': 'neither PNG nor JPEG'}
+same = {names[1]: a, 'odd/sound.png': b, 'odd/x/1.png': c, 'odd/y/1.png': d}
+columns = [k for k in rows[0] if k.startswith('prob:')]
+for row, line in zip(rows, lines):
+    name = row['image']
+    if name in wrong:
+        assert wrong[name] in row['error'] and row['error'] == line['error'] and not any(row[k] for k in columns), row
+        assert 'probabilities' not in line
+    else:
+        assert [row[k] for k in columns] == [truth[same[name]][k] for k in columns] and not row['error'], row
+        assert [float(row[k]) for k in columns] == [line['probabilities'][k[5:]] for k in columns] and 'error' not in line
+end = lines[-1]
+assert (end['images'], end['scored'], end['errors'], end['left_out']) == (8, 4, 4, 1) and end['images_per_s'] > 0, end
+PY
+predict odd >odd.txt
+check "the table shows what a terminal may see" grep -qF 'odd/a,"b"\x0ac.png' odd.txt
+check "three findings of a scored image" grep -Eq '^  odd/sound.png +([A-Z][A-Za-z_]+ 0\.[0-9]{3}( |$)+){3}$' odd.txt
+check "and the error of another" grep -Eq '^  odd/empty.jpg +error: .*the file is empty' odd.txt
+rc=0; predict odd/cut.png odd/empty.jpg --json >none.json || rc=$?
+check "without one scored image the program ends with 3" [ $rc = 3 ]
+check "says so" grep -q "no image could be scored" log
+check "and still gives every row" [ "$(wc -l <none.json)" = 3 ]
+rc=0; predict odd/cut.png --ranks 2 --out none.csv || rc=$?
+check "on two ranks too" [ $rc = 3 ]
+printf 'gone.png\nlost.png\n' >absent.txt
+refused 8 "nothing that the list names is there" predict "$run" @absent.txt
+mkdir empty && echo text >empty/notes.txt
+refused 8 "no image is there, only 1 file of other kinds" predict "$run" empty
+refused 8 "absent-list" predict "$run" @absent-list
+: >nothing.txt
+refused 8 "no image is there" predict "$run" @nothing.txt
+
+# The model's own input.
+for set in data.resize=40 data.crop=30 data.eval_resize=64 data.resize_kind=area data.jpeg_scale=off data.mean=[0] "data.findings=[Edema]" model.arch=resnet50; do
+  refused 2 "--set ${set%%=*}: the model was trained with" predict "$run" set "--set" "$set"
+done
+check "what says the same is taken" predict set --set data.crop=32 --out again.csv
+check "and changes nothing" cmp folder.csv again.csv
+refused 2 "an input or --list" predict "$run"
+refused 4 "no checkpoint here" predict "$scratch/set" set
+refused 4 "nowhere/x.csv" predict "$run" set --out nowhere/x.csv
+
+# Files as found in the wild.
+wild=${CHEXNET_XRAY_DIR:-$source_folder/../shared/xray}
+if [ -d "$wild/odd" ]; then
+  predict "$wild/odd" --json >wild.json; check "files found in the wild" [ $? = 0 ]
+  python3 - "$wild/odd" "$([ -x "$CHEXNET_BUILD/chexnet-dicom" ] && echo with || echo without)" <<'PY' && echo "ok: each as its README says" || fail "files in the wild"
+import json, os, sys
+lines = [json.loads(line) for line in open('wild.json')]
+files = sorted(f for f in os.listdir(sys.argv[1]) if f != 'FILES.csv')
+assert [os.path.basename(l['image']) for l in lines[:-1]] == files and len(files) == 18, files
+for line in lines[:-1]:
+    if line['image'].endswith('.dcm') and sys.argv[2] == 'without':
+        assert 'DICOM' in line['error'], line
+    else:
+        assert len(line['probabilities']) == 14, line
+PY
+  predict "$wild/odd_derived" --json >derived.json; check "and files made so" [ $? = 0 ]
+  python3 - <<'PY' && echo "ok: broken ones are rows that name the file" || fail "derived files"
+import json, os
+for line in [json.loads(l) for l in open('derived.json')][:-1]:
+    name = os.path.basename(line['image'])
+    if name.startswith(('truncated_', 'badcrc_', 'empty', 'html', 'webp_')):
+        assert name in line['error'], line
+    else:
+        assert len(line['probabilities']) == 14, line
+PY
+else
+  echo "skipped: no X-rays in $wild (set CHEXNET_XRAY_DIR)"
+fi
+
+# DICOM: as the PNG that chexnet-dicom writes.
+if [ -x "$CHEXNET_BUILD/chexnet-dicom" ] && [ -d "$wild/odd" ]; then
+  mkdir dicom && cp "$wild"/odd/*.dcm dicom/ && mv dicom/Fake_MONOHR1.dcm dicom/IM0001 && head -c 5000 dicom/IM0001 >dicom/cut.dcm
+  "$CHEXNET_BUILD/chexnet-dicom" dicom --out converted --ids keep 2>/dev/null
+  mkdir tmp; check "DICOM files" env TMPDIR="$scratch/tmp" "$program" predict "$run" dicom --out dicom.csv 2>log
+  predict converted/images --out pictures.csv
+  python3 - <<'PY' && echo "ok: have the probabilities of the converted pictures, and a damaged one its row" || fail "DICOM"
+import csv
+rows, pictures = (list(csv.DictReader(open(f))) for f in ('dicom.csv', 'pictures.csv'))
+values = lambda r: [v for k, v in r.items() if k.startswith('prob:')]
+good = [r for r in rows if not r['error']]
+assert len(rows) == 3 and len(good) == 2 and sorted(map(values, good)) == sorted(map(values, pictures)), rows
+bad, = (r for r in rows if r['error'])
+assert bad['image'] == 'dicom/cut.dcm' and '[dicom]' in bad['error'], bad
+PY
+  check "no picture of them stays" [ -z "$(ls tmp)" ]
+else
+  echo "skipped: no chexnet-dicom, or no DICOM files"
+fi
+finish

@@ -1,0 +1,96 @@
+#include "chexnet/data/input_images.hpp"
+
+#include <fstream>
+
+#include "chexnet/core/error.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+std::vector<std::string> names_of(const InputImages& input) {
+  std::vector<std::string> names;
+  for (const auto& image : input.images) names.push_back(image.name);
+  return names;
+}
+
+InputImages found_in(const std::vector<InputPlace>& places) {
+  Stores stores;
+  return find_input_images(places, stores);
+}
+
+}  // namespace
+
+TEST_CASE("places are what is named, and the lines of lists") {
+  const ScratchFolder folder;
+  const std::string list = folder.write("list.txt", "b.png\r\n\n  c d.png \n");
+  const auto places = input_places({"a.png", "@" + list});
+  REQUIRE(places.size() == 3);
+  CHECK(places[0].path == "a.png");
+  CHECK_FALSE(places[0].listed);
+  CHECK(places[1].path == "b.png");
+  CHECK(places[2].path == "c d.png");
+  CHECK(places[2].listed);
+  CHECK_THROWS_AS(input_places({"@" + list + ".absent"}), AbsentError);
+}
+
+TEST_CASE("images stand in the order of naming, each once") {
+  const ScratchFolder folder;
+  const std::string b = folder.write("set/b/1.png", "x");
+  const std::string a = folder.write("set/a/1.png", "x");
+  const std::string last = folder.write("last.png", "x");
+  folder.write("set/FILES.CSV", "x");
+  folder.write("set/DICOMDIR", "x");
+  const std::string set = (folder / "set").string();
+  const InputImages input =
+      found_in({{last, false}, {set, false}, {b, false}, {last, false}});
+  CHECK(names_of(input) == std::vector<std::string>{last, a, b});
+  CHECK(input.left_out == 2);
+  REQUIRE(input.found.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(input.containers[input.found[i].location.container].path ==
+          input.images[i].name);
+}
+
+TEST_CASE("a file that is named is taken whatever it is called") {
+  const ScratchFolder folder;
+  const std::string text = folder.write("a.txt", "x");
+  CHECK(names_of(found_in({{text, false}})) == std::vector<std::string>{text});
+}
+
+TEST_CASE("what a list names and is not there keeps its place") {
+  const ScratchFolder folder;
+  const std::string a = folder.write("a.png", "x"),
+                    b = folder.write("b.png", "x");
+  const std::string gone = (folder / "gone.png").string();
+  const InputImages input = found_in({{a, true}, {gone, true}, {b, true}});
+  CHECK(names_of(input) == std::vector<std::string>{a, gone, b});
+  CHECK(input.images[1].problem.find("No such file") != std::string::npos);
+  CHECK(input.absent == 1);
+  REQUIRE(input.found.size() == 2);
+  CHECK(input.containers[input.found[1].location.container].path == b);
+
+  CHECK_THROWS_AS(found_in({{gone, false}}), AbsentError);
+  CHECK_THROWS_AS(found_in({{gone, true}}), AbsentError);
+  CHECK_THROWS_AS(found_in({}), AbsentError);
+}
+
+TEST_CASE("parts of an archive are named after it, equal names by number") {
+  const ScratchFolder folder;
+  folder.write("set/1.png", "first");
+  folder.write("set/notes.txt", "x");
+  const std::string place = folder.path().string();
+  const std::string tar = place + "/a.tar";
+  REQUIRE(std::system(("cd " + place +
+                       " && tar cf a.tar ./set && echo other > "
+                       "set/1.png && tar rf a.tar ./set/1.png")
+                          .c_str()) == 0);
+  const InputImages input = found_in({{tar, false}, {tar, false}});
+  const auto names = names_of(input);
+  REQUIRE(names.size() == 2);
+  CHECK(names[0] == tar + "/set/1.png");
+  CHECK(names[1].starts_with(tar + "/set/1.png#"));
+  CHECK(input.left_out == 1);
+}

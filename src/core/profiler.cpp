@@ -3,6 +3,8 @@
 // since the start. A span keeps the phase it interrupts and goes back to it.
 #include "chexnet/core/profiler.hpp"
 
+#include <exception>
+
 #include "chexnet/core/clock.hpp"
 
 namespace chexnet {
@@ -26,12 +28,12 @@ const char* phase_name(Phase phase) {
 
 Profiler::Profiler() : since_s_(now_s()) {}
 
-double Profiler::change(Phase to, double now) {
+double Profiler::change(Phase to, double now, Shown shown) {
   if (now == 0) now = now_s();
   seconds_[static_cast<std::size_t>(phase_)] += now - since_s_;
   phase_ = to;
   since_s_ = now;
-  if (slot_ != nullptr) {
+  if (slot_ != nullptr && shown == Shown::kNow) {
     slot_->since_s.store(now, std::memory_order_relaxed);
     slot_->phase.store(static_cast<std::uint32_t>(to),
                        std::memory_order_release);
@@ -78,7 +80,7 @@ void Profiler::add(const TimelineEvent& event) {
 
 Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name,
                      std::int32_t number)
-    : profiler_(profiler) {
+    : profiler_(profiler), exceptions_(std::uncaught_exceptions()) {
   if (profiler_ == nullptr) return;
   event_.name = name != nullptr ? name : phase_name(phase);
   event_.number = number;
@@ -90,7 +92,9 @@ Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name,
 Profiler::Span::~Span() {
   if (profiler_ == nullptr) return;
   if (profiler_->pop_ != nullptr) profiler_->pop_();
-  event_.end_s = profiler_->change(before_, 0);
+  const bool fails = std::uncaught_exceptions() > exceptions_;
+  event_.end_s =
+      profiler_->change(before_, 0, fails ? Shown::kLater : Shown::kNow);
   profiler_->add(event_);
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;
@@ -63,4 +64,20 @@ TEST_CASE("rebooked seconds change their phase and not their sum") {
   };
   CHECK(of(Phase::kBackward) == -2);
   CHECK(of(Phase::kAllReduceWait) == 2);
+}
+
+TEST_CASE("observers see the phase in which a rank failed") {
+  Profiler profiler;
+  PhaseSlot slot;
+  profiler.set_slot(&slot);
+  const auto shown = [&] { return static_cast<Phase>(slot.phase.load()); };
+  try {
+    const Profiler::Span outer(&profiler, Phase::kForward);
+    const Profiler::Span inner(&profiler, Phase::kBackward);
+    throw DeviceError("its GPU hangs");
+  } catch (const DeviceError&) {
+    CHECK(shown() == Phase::kBackward);
+  }
+  { const Profiler::Span next(&profiler, Phase::kCheckpoint); }
+  CHECK(shown() == Phase::kOther);
 }

@@ -56,7 +56,8 @@ class Profiler {
   using Seconds = std::array<double, kPhases>;
 
   // Marks the phase from construction to destruction. An inner span's time is
-  // not counted for the outer one.
+  // not counted for the outer one. Observers see the phase that an exception
+  // ended until the next one begins: there the rank failed.
   class Span {
    public:
     Span(Profiler* profiler, Phase phase, const char* name = nullptr,
@@ -67,6 +68,7 @@ class Profiler {
 
    private:
     Profiler* profiler_;
+    int exceptions_;
     Phase before_ = Phase::kOther;
     TimelineEvent event_;
   };
@@ -100,7 +102,8 @@ class Profiler {
 
  private:
   // Ends the present phase's stretch of time. `now` 0 reads the clock.
-  double change(Phase to, double now);
+  enum class Shown { kNow, kLater };  // to observers
+  double change(Phase to, double now, Shown shown = Shown::kNow);
   Phase phase_ = Phase::kOther;
   double since_s_;
   Seconds seconds_{};

@@ -127,6 +127,9 @@ bool has_code_for(const GpuBuild& build, int major, int minor) {
   });
 }
 
+// What the other variant needs.
+constexpr int kCuda12 = 12000;
+
 GpuProblem gpu_problem(const GpuFacts& facts, const GpuBuild& build) {
   const CudaDriver& driver = facts.driver;
   if (driver.error != 0) return driver_error(driver);
@@ -140,7 +143,7 @@ GpuProblem gpu_problem(const GpuFacts& facts, const GpuBuild& build) {
                 cuda_version_text(driver.version) + ", and this build (" +
                 build.variant + ") needs CUDA " +
                 std::to_string(build.cuda_major) + ".0",
-            std::string(build.cuda_major > 12
+            std::string(build.cuda_major > 12 && driver.version >= kCuda12
                             ? "a newer driver, or variant cuda12: scripts/"
                               "setup --gpu --cuda cuda12, then scripts/build "
                               "cuda12"

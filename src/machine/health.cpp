@@ -37,7 +37,7 @@ const char* level_name(Level level) {
 CheckResult check_driver(const std::string& variant,
                          const std::string& driver) {
   const std::string name = "driver";
-  if (driver.empty()) return skip(name, "no NVIDIA driver here");
+  if (driver.empty()) return skip(name, "NVML shows no NVIDIA driver here");
   // NVIDIA's CUDA compatibility table: CUDA 13.0 and 12.x.
   const int least = variant == "cuda12" ? 525 : 580;
   if (std::atoi(driver.c_str()) >= least)

@@ -50,6 +50,7 @@ Tolerance tolerance_of(Precision precision) {
       return {1e-9, 1e-9};
     case Precision::kFp32:
       return {1e-4, 1e-2};
+    case Precision::kTf32:  // as many bits as fp16
     case Precision::kFp16:
       return {0.02, 0.3};
     case Precision::kBf16:

@@ -23,6 +23,8 @@ over gpus=0 HWLOC_XMLFILE="$c4140" -- check "launch.device=cpu goes round hidden
 over gpus=0 SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=2 -- refused 5 "the batch job was given 2 GPUs on this host, but" "${step[@]}"
 over init=803 -- refused 5 "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH). Hint: restart this host" "${step[@]}"
 over "gpus=4 version=11040" -- refused 5 "the NVIDIA driver is too old: it serves CUDA 11.4" "${step[@]}"
+over "gpus=4 version=11040" -- refused 5 "Hint: a newer driver; launch.device=cpu" "${step[@]}"  # cuda12 would refuse it too
+over "gpus=4 version=12080" -- refused 5 "Hint: a newer driver, or variant cuda12" "${step[@]}"
 over "gpus=4 sm=37" -- refused 5 "is of architecture sm_37, and this build" "${step[@]}"
 if [ -e "$CHEXNET_BUILD/torch/libcudnn.so.9" ]; then
   over gpus=4 -- refused 5 "cannot use the driver's GPUs: " "${step[@]}"

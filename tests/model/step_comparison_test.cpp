@@ -42,6 +42,7 @@ std::vector<LayerDifference> compared(const std::string& arch,
 TEST_CASE("ATen's operators agree with the engine's step within rounding") {
   for (const auto& [arch, precision] :
        {std::pair{"densenet121", Precision::kFp32},
+        {"densenet121", Precision::kTf32},
         {"densenet121", Precision::kBf16},
         {"resnet50", Precision::kFp16}}) {
     const auto layers = compared(arch, precision);

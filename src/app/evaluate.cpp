@@ -48,8 +48,20 @@ void say_what_has_no_scores(const Manifest& manifest,
              " has no such column: " + listed(absent));
 }
 
-int evaluate_predictions(const Options& options) {
+// Before the work: places to write to that are there, and none that is read.
+void check_outputs(const Options& options) {
+  check_output(options.out);
   check_output(options.scoring.figures);
+  Strings inputs = options.manifests;
+  inputs.insert(inputs.end(), {options.predictions, options.scoring.choose_on,
+                               options.scoring.against});
+  refuse_to_replace(options.out, inputs);
+  inputs.push_back(options.out);
+  refuse_to_replace(options.scoring.figures, inputs);
+}
+
+int evaluate_predictions(const Options& options) {
+  check_outputs(options);
   Predictions predictions;
   OtherTables others;
   const Config config = load_config({}, options.set);
@@ -97,8 +109,7 @@ void say_what_is_not_scored(const TestSet& set) {
 }
 
 int evaluate_model(const Options& options, Invocation& invocation) {
-  check_output(options.out);
-  check_output(options.scoring.figures);
+  check_outputs(options);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);

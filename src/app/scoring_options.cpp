@@ -1,16 +1,34 @@
 #include "scoring_options.hpp"
 
+#include <cmath>
+#include <filesystem>
 #include <iostream>
 
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/app/scores_output.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/eval/figures_csv.hpp"
 
 namespace chexnet {
 
 void add_scoring_options(CLI::App& command, ScoringOptions& options) {
-  const auto share = CLI::Range(0.0, 1.0);
+  const CLI::Validator share(
+      [](const std::string& text) {
+        double value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) &&
+                          value >= 0 && value <= 1;  // not NaN
+        return fits ? std::string() : text + " is not in 0 - 1";
+      },
+      "FLOAT in [0 - 1]");
+  const CLI::Validator finite(
+      [](const std::string& text) {
+        double value = 0;
+        const bool fits =
+            CLI::detail::lexical_cast(text, value) && std::isfinite(value);
+        return fits ? std::string() : text + " is not a finite number";
+      },
+      "FLOAT");
   auto* choose_on = command
                         .add_option("--choose-on", options.choose_on,
                                     "choose thresholds on this CSV of other "
@@ -28,8 +46,10 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
                   "(default 0.9)")
       ->needs(choose_on)
       ->check(share);
-  command.add_option("--threshold", options.rules.threshold,
-                     "figures of calling positive what scores at least this");
+  command
+      .add_option("--threshold", options.rules.threshold,
+                  "figures of calling positive what scores at least this")
+      ->check(finite);
   command
       .add_option("--prevalence", options.prevalence,
                   "PPV and NPV also where this share of images is positive")
@@ -44,6 +64,19 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
       ->check(in_file_system());
   command.add_flag("--json", options.json,
                    "one JSON object on stdout (docs/json.md)");
+}
+
+void refuse_to_replace(const std::string& output,
+                       const std::vector<std::string>& inputs) {
+  const auto place = [](const std::string& path) {
+    return std::filesystem::weakly_canonical(path);
+  };
+  if (output.empty()) return;
+  for (const auto& input : inputs)
+    if (!input.empty() && place(input) == place(output))
+      throw ConfigError("[evaluate] " + output +
+                        " is read by this command and would be replaced. "
+                        "Hint: another name for --out and --figures");
 }
 
 OtherTables read_other_tables(const ScoringOptions& options,

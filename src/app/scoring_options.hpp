@@ -22,6 +22,10 @@ struct ScoringOptions {
 
 void add_scoring_options(CLI::App& command, ScoringOptions& options);
 
+// ConfigError when the output is one of the inputs; empty names are none.
+void refuse_to_replace(const std::string& output,
+                       const std::vector<std::string>& inputs);
+
 // The tables of --choose-on and --against, where there are any; before the
 // work, as they may be refused. The other network's labels come from `manifest`
 // when there is one.

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "chexnet/core/parallel.hpp"
@@ -62,6 +63,11 @@ std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
                                   const PatientNumbers& patients,
                                   const BootstrapOptions& options) {
   assert(patients.of_case.size() <= kMostCases);
+  if (patients.count < 2) {  // drawn again and again it is the same one
+    const std::vector<double> none(options.resamples,
+                                   std::numeric_limits<double>::quiet_NaN());
+    return std::vector<Replicates>(columns.size(), {none, none});
+  }
   std::vector<RankedCases> ranked;
   for (const auto& column : columns)
     ranked.push_back(by_patient(column, patients));

@@ -183,11 +183,19 @@ class TableReader {
   }
 
   void add_labels_of_row() {
-    for (const std::size_t c : labels_) {
-      const bool unknown = trimmed(fields_[c]).empty();
-      out_.labels.push_back(unknown ? static_cast<float>(kNaN)
-                                    : static_cast<float>(number(fields_[c])));
-    }
+    for (const std::size_t c : labels_) out_.labels.push_back(label(c));
+  }
+
+  // Uncertain is not labeled here: policies are for a table of labels.
+  float label(std::size_t column) const {
+    const std::string_view cell = trimmed(fields_[column]);
+    const double value = cell.empty() ? kNaN : number(cell);
+    if (value == 1 || value == 0) return static_cast<float>(value);
+    if (!std::isnan(value) && value != -1)
+      fail("'" + std::string(cell) + "' in column " + header_[column] +
+               " is not 1, 0, -1 or blank",
+           "probabilities are in columns prob:FINDING");
+    return static_cast<float>(kNaN);
   }
 
   static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

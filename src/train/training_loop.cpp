@@ -254,8 +254,10 @@ void TrainingLoop::count_skipped(const StepResult& result) {
   }
   // Under fp16 a few overflows in a row are how the loss scale is found.
   const bool scaling = step_.scales_dynamically();
-  const int most =
-      scaling ? kSkippedWhileScaling : most_skipped(parts_.config.train);
+  // No loss scale mends a loss that is not finite.
+  const int most = scaling && std::isfinite(result.loss_sum)
+                       ? kSkippedWhileScaling
+                       : most_skipped(parts_.config.train);
   const std::string what = "[train] step " + std::to_string(steps_known_) +
                            ": the gradient is not finite";
   if (++skipped_in_a_row_ >= most)

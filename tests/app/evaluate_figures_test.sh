@@ -67,4 +67,21 @@ refused 3 "of the scored images are also in the table that thresholds are chosen
 refused 4 "/nowhere/f.csv" evaluate "$scratch/run" --figures /nowhere/f.csv
 refused 2 "--choose-on" evaluate "$scratch/run" --sensitivity 0.8
 refused 2 "--prevalence" evaluate "$scratch/run" --prevalence 2
+refused 2 "--threshold" evaluate --predictions "$val" --threshold nan
+refused 2 "--prevalence" evaluate --predictions "$val" --prevalence nan
+
+# What the command reads is not replaced by what it writes.
+cp "$val" "$scratch/kept.csv"
+refused 2 "would be replaced" evaluate --predictions "$scratch/kept.csv" --figures "$scratch/./kept.csv"
+refused 2 "would be replaced" evaluate --predictions "$test" --choose-on "$scratch/kept.csv" --figures "$scratch/kept.csv"
+refused 2 "would be replaced" evaluate "$scratch/run" --out "$scratch/both.csv" --figures "$scratch/both.csv"
+check "it is as it was" cmp "$val" "$scratch/kept.csv"
+
+# Labels in a table of predictions.
+printf 'image,label:Edema,prob:Edema\na,1,0.9\nb,-1,0.8\nc,0,0.1\nd,nan,0.95\n' >"$scratch/unsure.csv"
+check "uncertain is neither positive nor negative" bash -c "'$program' evaluate --predictions '$scratch/unsure.csv' --json | python3 -c '
+import json, sys
+assert json.load(sys.stdin)[\"auroc\"][\"Edema\"] == 1'"
+printf 'image,label:Edema,prob:Edema\na,1,0.9\nb,2,0.8\nc,0,0.1\n' >"$scratch/two.csv"
+refused 3 "'2' in column label:Edema is not 1, 0, -1 or blank" evaluate --predictions "$scratch/two.csv"
 finish

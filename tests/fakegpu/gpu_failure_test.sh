@@ -15,6 +15,9 @@ fails kernel 7 "Rank 2 on .* the GPU has been computing step .* and does not fin
 fails collective 7 "waited .* for gradients of other ranks.*the network between them does not pass data" FAKE_NCCL_FAULTS=rank=1,never_completes_at=12
 fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=12
 
+# A loss that no loss scale mends is not trained through, under fp16 neither.
+refused 6 "is not finite" train "$small" "${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.precision=fp16 --set train.lr=1000 --set train.max_steps=11 --ranks 1 --out "$scratch/diverged"
+
 run=$scratch/lost
 mpi 4 train "$small" "${quick[@]}" --out "$run" >"$scratch/log" 2>&1 & job=$!
 for _ in $(seq 1200); do grep -q '"step":3,' "$run/metrics.jsonl" 2>/dev/null && break; sleep 0.05; done

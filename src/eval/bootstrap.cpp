@@ -125,7 +125,7 @@ std::optional<double> bootstrap_p(std::span<const double> differences) {
     if (d >= 0) ++high;
   }
   if (defined == 0) return std::nullopt;
-  const double tail = static_cast<double>(std::min(low, high) + 1);
+  const auto tail = static_cast<double>(std::min(low, high) + 1);
   return std::min(1.0, 2 * tail / static_cast<double>(defined + 1));
 }
 

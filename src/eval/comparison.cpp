@@ -117,7 +117,7 @@ void add_mean(const std::vector<std::vector<double>>& differences,
     const FindingComparison& f = comparison.findings[k];
     if (!f.difference.value || is_no_finding(f.finding)) continue;
     sum += *f.difference.value;
-    columns.push_back(differences[k]);
+    columns.emplace_back(differences[k]);
   }
   if (columns.empty()) return;
   const std::vector<double> means = mean_of(columns);

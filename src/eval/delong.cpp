@@ -73,8 +73,8 @@ std::optional<Components> components(std::span<const double> scores,
   const auto among_all = midranks(all);
   const auto among_positives = midranks({all.begin(), split});
   const auto among_negatives = midranks({split, all.end()});
-  const double m = static_cast<double>(cases.positives);
-  const double n = static_cast<double>(cases.negatives());
+  const auto m = static_cast<double>(cases.positives);
+  const auto n = static_cast<double>(cases.negatives());
   Components result;
   double won = 0;  // exact: a sum of halves
   for (std::size_t i = 0; i < cases.positives; ++i) {
@@ -117,8 +117,8 @@ std::optional<double> variance_of(const Components& c, const Cases& cases,
     both += part.positive * part.negative;
   }
   if (with_positive < 2 || with_negative < 2) return std::nullopt;
-  const double m = static_cast<double>(cases.positives);
-  const double n = static_cast<double>(cases.negatives());
+  const auto m = static_cast<double>(cases.positives);
+  const auto n = static_cast<double>(cases.negatives());
   // The paper's S10 / m + S01 / n + 2 S11 / (m n).
   const double variance =
       with_positive / (with_positive - 1) * positive2 / (m * m) +

@@ -70,7 +70,7 @@ Estimate mean_auroc(const std::vector<FindingFigures>& findings,
     if (!findings[k].auroc.value || is_no_finding(findings[k].finding))
       continue;
     sum += *findings[k].auroc.value;
-    columns.push_back(replicates[k].auroc);
+    columns.emplace_back(replicates[k].auroc);
   }
   if (columns.empty()) return {};
   return {sum / static_cast<double>(columns.size()),

@@ -11,7 +11,7 @@ namespace chexnet {
 std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases) {
   assert(hits <= cases);
   if (cases == 0) return std::nullopt;
-  const double n = static_cast<double>(cases);
+  const auto n = static_cast<double>(cases);
   const double share = static_cast<double>(hits) / n;
   const double z2 = kNormal95 * kNormal95;
 

@@ -87,7 +87,7 @@ TEST_CASE("long runs of one patient's images do not overflow") {
   std::vector<float> labels;
   std::vector<std::string> names;
   for (int i = 0; i < 3000; ++i) {
-    scores.push_back(i / 10);
+    scores.push_back(std::floor(i / 10.0));
     labels.push_back(i < 2990 ? 0.0f : 1.0f);
     names.push_back(i < 2990 ? "all" : std::to_string(i));
   }

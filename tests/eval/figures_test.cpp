@@ -95,12 +95,12 @@ TEST_CASE("without patients each image is one, and the number is not known") {
 TEST_CASE("an image that was not scored is in no figure") {
   Predictions p = made_up();
   const Figures before = figures_of(p, {"A"}, kFew);
-  p.images.push_back("damaged");
-  p.patients.push_back("new");
+  p.images.emplace_back("damaged");
+  p.patients.emplace_back("new");
   p.labels.insert(p.labels.end(), 3, 1.0f);
   p.probabilities.insert(p.probabilities.end(), 3, NAN);
   p.reasons.resize(400);
-  p.reasons.push_back("damaged PNG");
+  p.reasons.emplace_back("damaged PNG");
   const Figures after = figures_of(p, {"A"}, kFew);
   CHECK(after.patients == before.patients);
   CHECK(after.findings[0].positives == before.findings[0].positives);

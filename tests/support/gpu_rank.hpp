@@ -129,7 +129,7 @@ class GpuRank {
     });
   }
   // The compute stream writes `own`, gathers, and reads all ranks'.
-  std::shared_ptr<std::vector<double>> gather(std::vector<double> own) {
+  std::shared_ptr<std::vector<double>> gather(const std::vector<double>& own) {
     const std::size_t bytes = own.size() * sizeof(double);
     const auto ranks = static_cast<std::size_t>(comm_->size());
     double *sent = nullptr, *all = nullptr;

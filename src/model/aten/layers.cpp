@@ -114,7 +114,7 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
                                            const MicroBatch& micro_batch) {
   const Parameters& p = context_.parameters;
   const auto type = p.value(weight_).scalar_type();
-  const std::int64_t channels = x.size(1);
+  const std::int64_t channels = x.size(1), own_pixels = x.numel() / channels;
   at::Tensor sent_mean = p.batch_mean(statistics_),
              sent_var = p.batch_var(statistics_);
   // Momentum 0: the two stay as they are.
@@ -123,9 +123,8 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
   const auto wide = sent_mean.options().dtype(at::kDouble);
   const at::Tensor all = of_all_ranks(
       *context_.sync,
-      at::cat(
-          {own_mean.to(at::kDouble), own_var.to(at::kDouble),
-           at::full({1}, static_cast<double>(x.numel() / channels), wide)}));
+      at::cat({own_mean.to(at::kDouble), own_var.to(at::kDouble),
+               at::full({1}, static_cast<double>(own_pixels), wide)}));
   const at::Tensor means = all.narrow(1, 0, channels),
                    vars = all.narrow(1, channels, channels),
                    pixels = all.narrow(1, 2 * channels, 1);

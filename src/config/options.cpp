@@ -1,10 +1,8 @@
 #include "chexnet/config/options.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cassert>
-#include <charconv>
 
+#include "chexnet/core/text_format.hpp"
 #include "overloaded.hpp"
 #include "table.hpp"
 
@@ -25,15 +23,6 @@ std::vector<ConfigOption> all_tables() {
       option.choices = list->names;
   }
   return all;
-}
-
-// The shortest text that is read back as the same double.
-std::string number_text(double value) {
-  std::array<char, 40> text{};
-  const auto result =
-      std::to_chars(text.data(), text.data() + text.size(), value);
-  assert(result.ec == std::errc());
-  return {text.data(), result.ptr};
 }
 
 // Text that YAML would read as something else stands in quotes.
@@ -140,7 +129,9 @@ std::string option_text(const ConfigOption& option, const Config& config) {
           },
           [](const std::string* v) { return quoted(*v); },
           [](const Strings* v) { return flow_list(*v, quoted); },
-          [](const Doubles* v) { return flow_list(*v, number_text); },
+          [](const Doubles* v) {
+            return flow_list(*v, [](double v) { return number_text(v); });
+          },
           [](const NamedValue& v) { return quoted(v.get()); },
           [](const NamedList& v) { return flow_list(v.get(), quoted); }},
       option.field(copy));

@@ -5,10 +5,10 @@
 #include "chexnet/core/csv.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 
@@ -78,21 +78,12 @@ std::string csv_field(std::string_view text) {
   return quoted + '"';
 }
 
-namespace {
-
-template <class Number>
-std::string number_text(Number value) {
-  if (std::isnan(value)) return "";
-  std::array<char, 40> text{};
-  const auto result =
-      std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), result.ptr};
+std::string csv_number(float value) {
+  return std::isnan(value) ? "" : number_text(value);
 }
-
-}  // namespace
-
-std::string csv_number(float value) { return number_text(value); }
-std::string csv_number(double value) { return number_text(value); }
+std::string csv_number(double value) {
+  return std::isnan(value) ? "" : number_text(value);
+}
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");

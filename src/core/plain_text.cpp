@@ -40,6 +40,13 @@ std::string printable(std::string_view text, std::string_view kept) {
   return shown;
 }
 
+std::string lowered(std::string_view text) {
+  std::string small(text);
+  for (char& c : small)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return small;
+}
+
 std::string escaped(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());

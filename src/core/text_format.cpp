@@ -3,7 +3,10 @@
 #include "chexnet/core/text_format.hpp"
 
 #include <array>
+#include <cassert>
+#include <charconv>
 #include <cstdio>
+#include <system_error>
 
 namespace chexnet {
 
@@ -35,6 +38,22 @@ std::string readable_s(double seconds) {
     std::snprintf(text.data(), text.size(), "%llds", s);
   return text.data();
 }
+
+namespace {
+
+template <class Number>
+std::string shortest(Number value) {
+  std::array<char, 40> text{};
+  const auto result =
+      std::to_chars(text.data(), text.data() + text.size(), value);
+  assert(result.ec == std::errc());
+  return {text.data(), result.ptr};
+}
+
+}  // namespace
+
+std::string number_text(float value) { return shortest(value); }
+std::string number_text(double value) { return shortest(value); }
 
 std::string counted(std::int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");

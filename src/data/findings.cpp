@@ -1,20 +1,18 @@
 #include "chexnet/data/findings.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
 
 // "Pleural_Thickening" -> "pleural thickening"
 std::string plain(const std::string& name) {
-  std::string text = name;
-  for (char& c : text) {
+  std::string text = lowered(name);
+  for (char& c : text)
     if (c == '_' || c == '-') c = ' ';
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
   return text;
 }
 

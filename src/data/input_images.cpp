@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -31,10 +30,7 @@ bool is_named_like_no_image(std::string_view path) {
       ".csv", ".tsv",  ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml",
       ".xml", ".html", ".htm", ".py", ".sh",   ".log",   ".pdf",  ".db"};
   const auto name = file_name(path);
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  const std::string lower = lowered(name);
   return name.starts_with('.') || lower == "dicomdir" ||
          std::ranges::any_of(kEndings,
                              [&](auto end) { return lower.ends_with(end); });

@@ -1,7 +1,5 @@
 #include "chexnet/eval/figures_csv.hpp"
 
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include "chexnet/core/csv.hpp"
@@ -10,10 +8,7 @@ namespace chexnet {
 namespace {
 
 std::string cell(const std::optional<double>& value) {
-  if (!value) return "";
-  std::array<char, 40> text{};
-  return {text.data(),
-          std::to_chars(text.data(), text.data() + text.size(), *value).ptr};
+  return value ? csv_number(*value) : "";
 }
 
 class Table {

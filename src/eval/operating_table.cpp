@@ -1,13 +1,12 @@
 #include "chexnet/eval/operating_table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/scored_columns.hpp"
 
@@ -29,21 +28,13 @@ void refuse_common_images(const Predictions& test,
                     "score test");
 }
 
-// "sensitivity 0.9"
-std::string rule_text(const char* name, double value) {
-  std::array<char, 40> text{};
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return std::string(name) + " " + std::string(text.data(), end);
-}
-
 using Chosen = std::pair<std::string, std::optional<double>>;
 
 std::vector<Chosen> choose(const Column& on, const OperatingRules& rules) {
   return {{"youden", youden_threshold(on.scores, on.labels)},
-          {rule_text("sensitivity", rules.sensitivity),
+          {"sensitivity " + number_text(rules.sensitivity),
            threshold_of_sensitivity(on.scores, on.labels, rules.sensitivity)},
-          {rule_text("specificity", rules.specificity),
+          {"specificity " + number_text(rules.specificity),
            threshold_of_specificity(on.scores, on.labels, rules.specificity)}};
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::array kTableEndings = {".yaml", ".yml", ".csv",    ".csv.gz",
 
 template <class Endings>
 bool ends_with_any(std::string_view chunk, const Endings& endings) {
-  const std::string small = lower(chunk);
+  const std::string small = lowered(chunk);
   return std::ranges::any_of(endings,
                              [&](const char* e) { return small.ends_with(e); });
 }
@@ -91,17 +92,10 @@ bool separates(char c) {
          std::string_view("'\"`,;()[]{}<>|=").find(c) != std::string_view::npos;
 }
 
-std::string lower(std::string_view text) {
-  std::string small(text);
-  for (char& c : small)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return small;
-}
-
 std::size_t end_of_image(std::string_view text, std::size_t at) {
   const auto line_end =
       std::min({text.find('\n', at), text.find(": ", at), text.size()});
-  const std::string line = lower(text.substr(at, line_end - at));
+  const std::string line = lowered(text.substr(at, line_end - at));
   std::size_t first = std::string::npos;
   const auto look_for = [&](std::string_view ending) {
     const auto end = line.find(ending);

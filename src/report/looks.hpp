@@ -10,8 +10,7 @@ namespace chexnet {
 
 // Letters, digits and '_'. Bytes from 128 on are parts of letters in UTF-8.
 bool in_word(char c);
-bool is_number(std::string_view text);     // digits only, and one at least
-std::string lower(std::string_view text);  // ASCII letters only
+bool is_number(std::string_view text);  // digits only, and one at least
 // Between chunks: what cannot be part of a path that is not quoted, a URL, an
 // address.
 bool separates(char c);

@@ -18,6 +18,7 @@
 #include <cassert>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/plain_text.hpp"
 #include "looks.hpp"
 
 namespace chexnet {
@@ -32,8 +33,8 @@ std::size_t end_of_run(std::string_view text, std::size_t at) {
 
 // "patient 17", "Patient ID: 17", "MRN=17": does such a word stand at the end?
 bool ends_with_patient(std::string_view text) {
-  const std::string small =
-      lower(text.substr(text.size() - std::min<std::size_t>(text.size(), 40)));
+  const std::string small = lowered(
+      text.substr(text.size() - std::min<std::size_t>(text.size(), 40)));
   std::string_view left = small;
   const auto cut_punctuation = [&] {
     while (!left.empty() && (!in_word(left.back()) || left.back() == '_'))

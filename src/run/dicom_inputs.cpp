@@ -3,13 +3,13 @@
 #include "chexnet/run/dicom_inputs.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/plugin.hpp"
 
@@ -26,10 +26,7 @@ using Outcomes = std::map<std::string, Outcome>;  // by file
 
 bool ends_like(const std::string& path,
                std::initializer_list<const char*> endings) {
-  std::string ending = fs::path(path).extension();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  const std::string ending = lowered(fs::path(path).extension().string());
   return std::ranges::find(endings, ending) != endings.end();
 }
 

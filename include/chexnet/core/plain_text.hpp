@@ -12,6 +12,9 @@ namespace chexnet {
 // the line ends of a table.
 std::string printable(std::string_view text, std::string_view kept = "");
 
+// ASCII's capitals as small letters.
+std::string lowered(std::string_view text);
+
 // Control characters and backslashes as \xHH, so that tabs and line ends can
 // separate fields; and back. unescaped() leaves what is no such sequence as it
 // is.

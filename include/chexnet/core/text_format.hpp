@@ -12,6 +12,9 @@ std::string readable_bytes(double bytes);
 std::string readable_s(double seconds);
 // "1 rank", "3 ranks"; `what` is one of them.
 std::string counted(std::int64_t count, const std::string& what);
+// The shortest text that reads back as the same number.
+std::string number_text(float value);
+std::string number_text(double value);
 // `value` with `digits` after the point.
 std::string fixed(double value, int digits);
 

@@ -1,32 +1,23 @@
 #include "chexnet/eval/calibration.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
+#include "labeled_probabilities.hpp"
+
 namespace chexnet {
 namespace {
 
-struct Case {
-  double probability;
-  bool positive;
-};
+using Case = LabeledProbability;
 
 // Empty where nothing can be fitted.
 std::vector<Case> cases_to_fit(std::span<const double> probabilities,
                                std::span<const float> labels) {
-  assert(probabilities.size() == labels.size());
-  std::vector<Case> cases;
-  std::size_t positives = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (std::isnan(labels[i])) continue;
-    if (!(probabilities[i] >= 0 && probabilities[i] <= 1)) return {};
-    cases.push_back({probabilities[i], labels[i] > 0.5f});
-    positives += labels[i] > 0.5f ? 1 : 0;
-  }
-  if (positives == 0 || positives == cases.size()) return {};
+  auto cases = labeled_probabilities(probabilities, labels);
+  const auto positives = std::ranges::count(cases, true, &Case::positive);
+  if (positives == 0 || positives == std::ssize(cases)) cases.clear();
   return cases;
 }
 

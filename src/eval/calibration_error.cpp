@@ -5,28 +5,12 @@
 #include <cmath>
 
 #include "chexnet/eval/interval.hpp"
+#include "labeled_probabilities.hpp"
 
 namespace chexnet {
 namespace {
 
-struct Case {
-  double probability;
-  bool positive;
-};
-
-// Empty when one has no probability.
-std::vector<Case> labeled_cases(std::span<const double> probabilities,
-                                std::span<const float> labels) {
-  assert(probabilities.size() == labels.size());
-  std::vector<Case> cases;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (std::isnan(labels[i])) continue;
-    const double p = probabilities[i];
-    if (!(p >= 0 && p <= 1)) return {};
-    cases.push_back({p, labels[i] > 0.5f});
-  }
-  return cases;
-}
+using Case = LabeledProbability;
 
 // [bins + 1]. The shares are rounded as numpy.linspace and numpy.percentile
 // round them: a bit decides where a case on an edge belongs.
@@ -50,7 +34,7 @@ std::vector<double> edges_of(const std::vector<Case>& cases, Binning binning,
 
 std::optional<double> brier_score(std::span<const double> probabilities,
                                   std::span<const float> labels) {
-  const auto cases = labeled_cases(probabilities, labels);
+  const auto cases = labeled_probabilities(probabilities, labels);
   if (cases.empty()) return std::nullopt;
   double sum = 0;
   for (const Case& c : cases) {
@@ -64,7 +48,7 @@ std::vector<ReliabilityBin> reliability_bins(
     std::span<const double> probabilities, std::span<const float> labels,
     Binning binning, std::size_t bins) {
   assert(bins > 0);
-  const auto cases = labeled_cases(probabilities, labels);
+  const auto cases = labeled_probabilities(probabilities, labels);
   if (cases.empty()) return {};
   const std::vector<double> edges = edges_of(cases, binning, bins);
   std::vector<ReliabilityBin> result(bins);

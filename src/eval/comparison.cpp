@@ -91,13 +91,13 @@ void refuse_other_labels(const Predictions& a, const Predictions& b) {
 
 FindingComparison compare_columns(const ScoredColumns::Column& a,
                                   const ScoredColumns::Column& b,
+                                  const RankedCases& ranked,
                                   const PatientNumbers& patients,
                                   std::span<const double> differences) {
   FindingComparison result;
   result.finding = a.finding;
-  for (const float label : a.labels)
-    if (!std::isnan(label))
-      ++(label > 0.5f ? result.positives : result.negatives);
+  result.positives = ranked.positives;
+  result.negatives = ranked.negatives;
   result.auroc_a = auroc(a.scores, a.labels);
   result.auroc_b = auroc(b.scores, b.labels);
   if (!result.auroc_a || !result.auroc_b) return result;
@@ -136,10 +136,10 @@ Comparison compare(const Predictions& a, const Predictions& b,
   const Predictions part_a = part_of(a, rows.a, names);
   const Predictions part_b = part_of(b, rows.b, names);
   refuse_other_labels(part_a, part_b);
-  const auto columns_a = scored_columns(part_a, {}).columns;
+  const ScoredColumns scored_a = scored_columns(part_a, {});
+  const auto& columns_a = scored_a.columns;
   const auto columns_b = scored_columns(part_b, {}).columns;
-  const PatientNumbers patients =
-      patients_of(part_a, scored_columns(part_a, {}).rows);
+  const PatientNumbers patients = patients_of(part_a, scored_a.rows);
 
   std::vector<RankedCases> ranked;  // a, b, a, b, …
   for (std::size_t k = 0; k < names.size(); ++k)
@@ -152,8 +152,9 @@ Comparison compare(const Predictions& a, const Predictions& b,
   for (std::size_t k = 0; k < names.size(); ++k) {
     differences.push_back(
         difference(replicates[2 * k].auroc, replicates[2 * k + 1].auroc));
-    comparison.findings.push_back(compare_columns(
-        columns_a[k], columns_b[k], patients, differences.back()));
+    comparison.findings.push_back(compare_columns(columns_a[k], columns_b[k],
+                                                  ranked[2 * k], patients,
+                                                  differences.back()));
   }
   add_mean(differences, comparison);
   return comparison;

@@ -2,21 +2,18 @@
 
 #include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "figure_output.hpp"
 
 namespace chexnet {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string figure_text(const std::optional<double>& value) {
-  return value ? fixed(*value, 4) : "-";
-}
+using Json = FigureJson;
+using chexnet::json_of;  // beside those below
 
 std::string interval_text(const Estimate& estimate) {
   if (!estimate.interval) return "-";
@@ -32,19 +29,6 @@ std::string p_text(const std::optional<double>& p) {
   return text.data();
 }
 
-Json json_of(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json json_of(const Interval& interval) {
-  return Json::array({interval.low, interval.high});
-}
-
-Json interval_of(const Estimate& estimate) {
-  return estimate.interval ? json_of(estimate.interval->interval)
-                           : Json(nullptr);
-}
-
 Json json_of(const FindingComparison& f) {
   Json json;
   json["positives"] = f.positives;
@@ -53,10 +37,10 @@ Json json_of(const FindingComparison& f) {
   json["auroc"] = json_of(f.auroc_a);
   json["auroc_against"] = json_of(f.auroc_b);
   json["difference"] = json_of(f.difference.value);
-  json["interval"] = interval_of(f.difference);
+  json["interval"] = json_of(f.difference.interval);
   json["p"] = json_of(f.p);
   json["interval_delong"] =
-      f.delong ? json_of(f.delong->interval) : Json(nullptr);
+      f.delong ? json_of(std::optional(f.delong->interval)) : Json(nullptr);
   json["p_delong"] = f.delong ? json_of(f.delong->p) : Json(nullptr);
   return json;
 }
@@ -101,7 +85,7 @@ Json comparison_json(const Comparison& comparison, const std::string& against) {
   for (const auto& f : comparison.findings)
     json["findings"][f.finding] = json_of(f);
   json["mean_difference"] = json_of(comparison.mean_difference.value);
-  json["mean_interval"] = interval_of(comparison.mean_difference);
+  json["mean_interval"] = json_of(comparison.mean_difference.interval);
   json["mean_p"] = json_of(comparison.mean_p);
   return json;
 }

@@ -198,8 +198,7 @@ void add_diagnose(CLI::App& app, Invocation& invocation) {
   command->add_option("--steps", options->steps, "steps of each measurement")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "ranks to start")
-      ->check(CLI::Range(1, 1000000));
+  add_ranks_option(*command, options->ranks);
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

@@ -192,8 +192,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       ->excludes(predictions)
       ->check(in_file_system());
   add_set_option(*command, options->set, "the run's config");
-  command->add_option("--ranks", options->ranks, "ranks to start")
-      ->check(CLI::Range(1, 1000000));
+  add_ranks_option(*command, options->ranks);
   add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options] {
     if (options->model.empty() == options->predictions.empty())

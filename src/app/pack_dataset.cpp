@@ -158,8 +158,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
                    "tfrecord: seed of the records' order; 0 = table order")
       ->capture_default_str();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--ranks", options->ranks, "ranks to start")
-      ->check(CLI::Range(1, 1000000));
+  add_ranks_option(*command, options->ranks);
   command
       ->add_option("--threads", options->threads,
                    "threads per rank; 0 = its cores, 32 for s3://")

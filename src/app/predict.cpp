@@ -186,8 +186,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                    "write image, probabilities and errors to this CSV")
       ->check(in_file_system());
   add_set_option(*command, options->set, "the run's config");
-  command->add_option("--ranks", options->ranks, "ranks to start")
-      ->check(CLI::Range(1, 1000000));
+  add_ranks_option(*command, options->ranks);
   command->add_flag("--json", options->json,
                     "one JSON object per image on stdout, and one of all "
                     "(docs/json.md)");

@@ -57,6 +57,11 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set,
   add_repeated_option(command, "--set", set, "key=value, overrides " + what);
 }
 
+void add_ranks_option(CLI::App& command, int& ranks) {
+  command.add_option("--ranks", ranks, "ranks to start")
+      ->check(CLI::Range(1, 1000000));
+}
+
 CLI::Validator in_file_system() {
   return {object_store_problem, "", "in a file system"};
 }

@@ -3,7 +3,6 @@
 // for a number would be wrong.
 #include "chexnet/app/scores_output.hpp"
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "chexnet/core/json_text.hpp"
@@ -11,6 +10,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "comparison_output.hpp"
+#include "figure_output.hpp"
 
 namespace chexnet {
 namespace {
@@ -22,11 +22,8 @@ std::string place_of(const std::string& split) {
 }
 
 using Line = std::vector<std::string>;
-using Json = nlohmann::ordered_json;
-
-std::string figure_text(const std::optional<double>& value) {
-  return value ? fixed(*value, 4) : "-";
-}
+using Json = FigureJson;
+using chexnet::json_of;  // beside those below
 
 std::string interval_text(const std::optional<PercentileInterval>& found) {
   if (!found) return "-";
@@ -106,16 +103,6 @@ std::string points_text(const SplitScores& result) {
         "  * rough: fewer than ten positives, here or where it was chosen\n";
   text.pop_back();  // whoever prints ends the line
   return text;
-}
-
-Json json_of(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-Json json_of(const std::optional<Interval>& interval) {
-  return interval ? Json({interval->low, interval->high}) : Json(nullptr);
-}
-Json json_of(const std::optional<PercentileInterval>& found) {
-  return found ? json_of(std::optional(found->interval)) : Json(nullptr);
 }
 
 Json json_of(const FindingFigures& f) {

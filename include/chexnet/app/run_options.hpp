@@ -24,6 +24,9 @@ CLI::Option* add_repeated_option(CLI::App& command, const std::string& name,
 void add_set_option(CLI::App& command, std::vector<std::string>& set,
                     const std::string& what);
 
+// --ranks N of commands that start ranks on this host; 0 where it is not given.
+void add_ranks_option(CLI::App& command, int& ranks);
+
 // For options that name a place to read tables from or to write to: no s3://.
 CLI::Validator in_file_system();
 // All that can be found wrong in a config before any rank exists: ConfigError.

@@ -1,0 +1,29 @@
+// Figures that may not be defined, as text and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/eval/interval.hpp"
+
+namespace chexnet {
+
+inline std::string figure_text(const std::optional<double>& value) {
+  return value ? fixed(*value, 4) : "-";
+}
+
+using FigureJson = nlohmann::ordered_json;
+inline FigureJson json_of(const std::optional<double>& value) {
+  return value ? FigureJson(*value) : FigureJson(nullptr);
+}
+inline FigureJson json_of(const std::optional<Interval>& interval) {
+  return interval ? FigureJson::array({interval->low, interval->high})
+                  : FigureJson(nullptr);
+}
+inline FigureJson json_of(const std::optional<PercentileInterval>& found) {
+  return found ? json_of(std::optional(found->interval)) : FigureJson(nullptr);
+}
+
+}  // namespace chexnet

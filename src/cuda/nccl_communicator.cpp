@@ -113,7 +113,9 @@ class NcclCommunicator final : public Communicator {
     Pause gradients;
   };
   Marks& marks_of_this_step();
-  // The compute stream goes on when the other has done what it has so far.
+  // The own stream goes on when the compute stream has done what it has so far.
+  void wait_for_compute();
+  // And the other way round.
   void wait_on_device(const Pause& pause);
   void all_reduce_packed(const GradientBuffer& buffer);
   void* staging(std::size_t bytes);
@@ -155,8 +157,7 @@ void NcclCommunicator::leave() {
 void NcclCommunicator::start(const GradientBuffer& buffer) {
   assert(!aborted_);
   if (size() == 1) return;
-  check_cuda(cudaEventRecord(ready_.get(), gpu_.compute_stream()));
-  check_cuda(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0));
+  wait_for_compute();
   if (compression_ != GradientCompression::kNone && !buffer.exact &&
       buffer.type == ElementType::kF32)
     return all_reduce_packed(buffer);
@@ -197,6 +198,11 @@ NcclCommunicator::Marks& NcclCommunicator::marks_of_this_step() {
   return unused_.back();
 }
 
+void NcclCommunicator::wait_for_compute() {
+  check_cuda(cudaEventRecord(ready_.get(), gpu_.compute_stream()));
+  check_cuda(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0));
+}
+
 void NcclCommunicator::wait_on_device(const Pause& pause) {
   cudaStream_t compute = gpu_.compute_stream();
   check_cuda(cudaEventRecord(pause.computed.get(), compute));
@@ -212,8 +218,7 @@ void NcclCommunicator::gather(const double* own, double* all,
   Marks& marks = marks_of_this_step();
   if (marks.gathered == marks.gathers.size()) marks.gathers.emplace_back();
   Pause& pause = marks.gathers[marks.gathered++];
-  check_cuda(cudaEventRecord(ready_.get(), gpu_.compute_stream()));
-  check_cuda(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0));
+  wait_for_compute();
   check_nccl(ncclAllGather(own, all, count, ncclFloat64, comm_, stream_.get()),
              comm_, rank());
   wait_on_device(pause);

@@ -62,6 +62,12 @@ await_step() {  # await_step RUN STEP TRIES LOG...: until metrics.jsonl has the 
   for _ in $(seq "$tries"); do grep -q "\"step\":$step," "$run/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done
   echo "FAILED: $run never reached step $step"; cat "$@"; exit 1
 }
+rank_processes() {  # rank_processes RUN: those of its processes that mpirun started
+  local process
+  for process in $(pgrep -f -- "--out $1"); do
+    if grep -qz '^OMPI_COMM_WORLD_RANK=' "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
+  done
+}
 no_process() { sleep 0.3; ! pgrep -f -- "--out $1" >/dev/null; }  # no_process RUN
 ends_alike() {  # ends_alike TEXT RUN_A RUN_B: last checkpoints are equal, byte for byte
   check "$1" cmp "$(weights "$2")" "$(weights "$3")"

@@ -179,14 +179,17 @@ HostChecks of_hosts(const Options& options, Communicator& comm,
   const std::vector<unsigned> pids = pids_here(comm);
   ordered_json mine;
   if (world.local_rank == 0) {
-    const auto checks =
-        check_host({.folder = options.folder,
-                    .ranks_here = world.local_size,
-                    .visible_gpus = CudaLibrary::visible_gpus(),
-                    .build = CudaLibrary::build(),
-                    .gpu_problem = gpu_problem,
-                    .pins_memory = on_gpus,
-                    .pids_on_gpus = on_gpus ? pids : std::vector<unsigned>{}});
+    const int visible = CudaLibrary::visible_gpus();
+    const auto checks = check_host(
+        {.folder = options.folder,
+         .ranks_here = world.local_size,
+         .visible_gpus = visible,
+         .build = CudaLibrary::build(),
+         .gpu_problem = gpu_problem,
+         .problem_elsewhere =
+             visible == 0 ? CudaLibrary::problem_elsewhere() : GpuProblem{},
+         .pins_memory = on_gpus,
+         .pids_on_gpus = on_gpus ? pids : std::vector<unsigned>{}});
     mine = {{"host", host_name()}, {"checks", json_of(checks)}};
   }
   HostChecks hosts;

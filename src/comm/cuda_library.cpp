@@ -14,27 +14,37 @@ std::string missing_libraries_hint() {
          CudaLibrary::build().variant + kOrOnCpu;
 }
 
-GpuAccess open_library() {
-  GpuAccess access;
-  access.problem = CudaLibrary::problem_of_host();
-  if (!access.problem.empty() || CudaLibrary::visible_gpus() == 0)
-    return access;
+// The library, or why it cannot be opened. It asks the driver for nothing yet.
+GpuAccess load_library() {
   try {
     static const Plugin plugin(CudaLibrary::file_name());
-    access.library = reinterpret_cast<CudaLibrary* (*)()>(
-        plugin.symbol("chexnet_cuda_library"))();
+    return {reinterpret_cast<CudaLibrary* (*)()>(
+                plugin.symbol("chexnet_cuda_library"))(),
+            {}};
   } catch (const PluginError& e) {
-    access.problem = {e.happened, Plugin::exists(CudaLibrary::file_name())
-                                      ? missing_libraries_hint()
-                                      : e.hint};
-    return access;
+    return {nullptr,
+            {e.happened, Plugin::exists(CudaLibrary::file_name())
+                             ? missing_libraries_hint()
+                             : e.hint}};
   }
+}
+
+GpuAccess open_library() {
+  const GpuProblem problem = CudaLibrary::problem_of_host();
+  if (!problem.empty() || CudaLibrary::visible_gpus() == 0)
+    return {nullptr, problem};
+  GpuAccess access = load_library();
+  if (access.library == nullptr) return access;
   access.problem = access.library->problem();
   if (!access.problem.empty()) access.library = nullptr;
   return access;
 }
 
 }  // namespace
+
+GpuProblem CudaLibrary::problem_elsewhere() {
+  return build().cuda_major == 0 ? GpuProblem{} : load_library().problem;
+}
 
 const GpuAccess& CudaLibrary::access() {
   static const GpuAccess found = open_library();

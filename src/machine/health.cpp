@@ -61,7 +61,8 @@ CheckResult check_versions(const std::string& library, const std::string& built,
 }
 
 CheckResult check_gpu_access(const GpuProblem& problem, int visible,
-                             const GpuBuild& build) {
+                             const GpuBuild& build,
+                             const GpuProblem& elsewhere) {
   const std::string name = "CUDA";
   if (!problem.empty())
     return {Level::kFail, name, problem.what, problem.remedy};
@@ -70,6 +71,10 @@ CheckResult check_gpu_access(const GpuProblem& problem, int visible,
   const std::string has = build.cuda_major > 0
                               ? "this build has code for" + served
                               : "this build is for CPUs alone";
+  if (visible == 0 && !elsewhere.empty())
+    return {Level::kSkip, name,
+            "no GPU here, and none could be used elsewhere: " + elsewhere.what,
+            elsewhere.remedy};
   if (visible == 0) return skip(name, "no GPU here; " + has);
   return pass(name, counted(visible, "GPU") + " usable; " + has);
 }

@@ -103,7 +103,7 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
   found.push_back(
       check_driver(options.build.variant, nvml ? nvml->driver_version() : ""));
   found.push_back(check_gpu_access(options.gpu_problem, options.visible_gpus,
-                                   options.build));
+                                   options.build, options.problem_elsewhere));
   for (const auto& gpu : gpus)
     for (auto& result : check_gpu(gpu)) found.push_back(std::move(result));
   found.push_back(check_visible_gpus(gpus.size(), options.visible_gpus, ranks));

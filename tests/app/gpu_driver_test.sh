@@ -36,7 +36,7 @@ fi
 export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$CHEXNET_BUILD/fakes/fake_nvml
 over "gpus=4 sm=37" FAKE_NVML="$source_folder/tests/machine/machines/v100x4.yaml" HWLOC_XMLFILE="$c4140" -- \
   "$program" doctor --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt"
-rows() { check "doctor: $1" grep -qE "$1" "$scratch/doctor.txt"; }
+rows() { check "doctor: $1" grep -qE -- "$1" "$scratch/doctor.txt"; }
 rows "^FAIL  CUDA .*is of architecture sm_37"
 rows "^WARN  GPU 0 .*process 100 uses it"
 rows "^WARN  GPU 1 .*clock is held down: hardware slowdown, hardware thermal"
@@ -52,6 +52,10 @@ for library in libtorch libc10 libcaffe2 libcudart libcupti libgomp libnccl; do
 done
 program=$scratch/login/chexnet-train
 over "gpus=4" -- refused 5 "a set-up on a machine without a GPU leaves out what a GPU run loads: scripts/setup --gpu --cuda cuda1" "${step[@]}"
+# Where there is no GPU to ask for, doctor tells it all the same.
+over gpus=0 -- "$program" doctor --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt"
+rows "^SKIP  CUDA .*no GPU here, and none could be used elsewhere: "
+rows "-> a set-up on a machine without a GPU leaves out what a GPU run loads"
 rm "$scratch/login/libchexnet_cuda.so"
 over "gpus=4" -- refused 5 "libchexnet_cuda.so: not found beside the program" "${step[@]}"
 finish

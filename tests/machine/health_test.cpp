@@ -71,11 +71,16 @@ TEST_CASE("processes of others are told from own ones, where they can be") {
 
 TEST_CASE("whether this build serves the GPUs is a row of its own") {
   const GpuBuild build{"cuda13", 13, {"sm_75", "sm_90"}};
-  CHECK(level(check_gpu_access({}, 0, build)) == "SKIP");
-  CHECK(check_gpu_access({}, 1, build).text ==
+  CHECK(level(check_gpu_access({}, 0, build, {})) == "SKIP");
+  CHECK(check_gpu_access({}, 1, build, {}).text ==
         "1 GPU usable; this build has code for sm_75 sm_90");
-  const CheckResult bad = check_gpu_access({"no", "do"}, 1, build);
+  const CheckResult bad = check_gpu_access({"no", "do"}, 1, build, {});
   CHECK(level(bad) + bad.text + bad.advice == "FAILnodo");
+  // A login node, whose set-up left out what the GPU nodes load.
+  const CheckResult login = check_gpu_access({}, 0, build, {"gone", "mend"});
+  CHECK(level(login) == "SKIP");
+  CHECK(login.text.ends_with("elsewhere: gone"));
+  CHECK(login.advice == "mend");
 }
 
 TEST_CASE("limits, room and pace") {

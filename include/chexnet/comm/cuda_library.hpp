@@ -64,6 +64,9 @@ class CudaLibrary {
   // GPUs that the driver shows to this process; asks the driver alone, so it
   // costs nothing. 0 without a driver.
   static int visible_gpus();
+  // What would keep this program from using GPUs on a host that has some:
+  // for a host that has none. Opens the library (0.4 s).
+  static GpuProblem problem_elsewhere();
   // Looks once per process, and opens the library where nothing is against it.
   static const GpuAccess& access();
 };

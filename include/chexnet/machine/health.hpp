@@ -28,9 +28,11 @@ CheckResult check_versions(const std::string& library, const std::string& built,
 // of others (keep_strangers).
 std::vector<CheckResult> check_gpu(const GpuState& gpu);
 // Whether this build can compute on the GPUs: what is against it, and how many
-// the driver shows.
+// the driver shows. `elsewhere`: what is against it on hosts that have GPUs,
+// as far as a login node without any can tell.
 CheckResult check_gpu_access(const GpuProblem& problem, int visible,
-                             const GpuBuild& build);
+                             const GpuBuild& build,
+                             const GpuProblem& elsewhere);
 // GPUs of the host against those this process may use.
 CheckResult check_visible_gpus(std::size_t on_host, int visible,
                                int ranks_here);

@@ -16,6 +16,7 @@ struct HostCheckOptions {
   int visible_gpus = 0;  // that the driver shows to this process
   GpuBuild build;
   GpuProblem gpu_problem;              // what is against computing on them
+  GpuProblem problem_elsewhere;        // where there are none: on other hosts
   bool pins_memory = false;            // ranks compute on GPUs
   std::vector<unsigned> pids_on_gpus;  // of the ranks here, if they do
 };

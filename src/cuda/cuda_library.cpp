@@ -97,6 +97,10 @@ class Library final : public CudaLibrary {
     return static_cast<std::size_t>(
         Allocator::getDeviceStats(selected()).allocated_bytes[kAll].peak);
   }
+  std::size_t peak_held_bytes() const override {
+    return static_cast<std::size_t>(
+        Allocator::getDeviceStats(selected()).reserved_bytes[kAll].peak);
+  }
   void restart_peak() override {
     Allocator::emptyCache();
     Allocator::resetPeakStats(selected());

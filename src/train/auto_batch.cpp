@@ -83,7 +83,7 @@ std::int64_t planned_images(const Config& config, const Network& network,
 std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
                                     std::int64_t images, std::int64_t side) {
   cuda.restart_peak();
-  const std::size_t before = cuda.peak_bytes();
+  const std::size_t before = cuda.peak_held_bytes();
   try {
     const at::Tensor pixels = at::zeros(
         {images, 1, side, side},
@@ -91,7 +91,7 @@ std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
     const at::Tensor logits = network.forward(pixels, Mode::kTraining);
     network.backward(at::zeros_like(logits));
     cuda.synchronize();
-    return static_cast<double>(cuda.peak_bytes() - before);
+    return static_cast<double>(cuda.peak_held_bytes() - before);
   } catch (const c10::OutOfMemoryError&) {
     return std::nullopt;
   }

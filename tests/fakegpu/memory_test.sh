@@ -19,6 +19,9 @@ import json, sys
 run = json.load(open(sys.argv[1]))
 assert run["peak_bytes_of"] == "gpu" and 100e6 < run["peak_bytes"] <= 1500 * 2**20, run' "$scratch/json"
 
+small_gpu() { FAKE_GPU_MEMORY_MB=300 "$program" train "$small" "${run[@]}" --set train.batch=auto --ranks 1 --out "$scratch/little" 2>"$scratch/log"; }
+check "on a little GPU too, where most of what is tried does not fit" small_gpu
+
 two() { mpi 2 train "$small" "${run[@]}" --set train.batch=auto --out "$scratch/two" 2>"$scratch/log"; }
 check "two ranks find one together" two
 check "and say which" grep -qE "auto chose [0-9]+ images" "$scratch/log"

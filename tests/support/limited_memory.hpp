@@ -49,6 +49,7 @@ class LimitedMemory final : public CudaLibrary, private c10::Allocator {
   void synchronize() override {}
   std::size_t free_bytes() const override { return limit_ - allocated_; }
   std::size_t peak_bytes() const override { return peak_; }
+  std::size_t peak_held_bytes() const override { return peak_; }
   void restart_peak() override { peak_ = allocated_; }
   std::string versions() const override { return ""; }
 

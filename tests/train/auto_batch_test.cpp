@@ -77,6 +77,22 @@ TEST_CASE("on a GPU the automatic batch is measured, within what is free") {
   CHECK(auto_batch(config, network, *solo, limits) == 2 * batch);
 }
 
+TEST_CASE("a step that runs out of memory leaves nothing of itself behind") {
+  LimitedMemory gpu(std::size_t{200} << 20);
+  Network network(network_spec("densenet121"), 14, {.own_engine = false});
+  network.parameters().initialize(1);
+  const auto step = [&](std::int64_t images) {
+    network.backward(at::zeros_like(network.forward(
+        at::zeros({images, 1, 64, 64}, at::kByte), Mode::kTraining)));
+  };
+  step(1);
+  const std::size_t free = gpu.free_bytes();
+  CHECK_THROWS_AS(step(100), c10::OutOfMemoryError);
+  CHECK(gpu.refused() == 1);
+  CHECK(gpu.free_bytes() >= free);
+  step(2);  // and the next one finds its room
+}
+
 TEST_CASE("a GPU without room for an image says so") {
   const auto solo = solo_communicator();
   Network network(network_spec("densenet121"), 14, {.own_engine = false});

@@ -50,6 +50,9 @@ class CudaLibrary {
   virtual std::size_t free_bytes() const = 0;
   // The most that tensors took at once since the start or restart_peak().
   virtual std::size_t peak_bytes() const = 0;
+  // The most that the allocator held at once, gaps between tensors included:
+  // what must be free for the same work again.
+  virtual std::size_t peak_held_bytes() const = 0;
   // Gives memory that no tensor uses back to the driver, too.
   virtual void restart_peak() = 0;
   virtual std::string versions() const = 0;  // driver, runtime, NCCL

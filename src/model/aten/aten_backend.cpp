@@ -21,11 +21,12 @@ class AtenBackend final : public Backend {
  public:
   explicit AtenBackend(const BackendContext& context)
       : options_(context.options),
+        spec_(context.spec),
         gradients_(context.parameters),
         layers_{context.parameters, gradients_, options_.sync_batchnorm,
                 activation_format(options_.precision)},
-        backbone_(make_backbone(layers_, context.spec)),
-        classifier_(layers_, context.spec.head.name),
+        backbone_(make_backbone(layers_, spec_)),
+        classifier_(std::in_place, layers_, spec_.head.name),
         mean_(per_channel(options_.mean)),
         std_(per_channel(options_.std)) {
     set_math_mode(options_);
@@ -42,16 +43,22 @@ class AtenBackend final : public Backend {
       // NaN of the step before even where m is 1.
       if (micro_batch.first()) layers_.parameters.batch_statistics().zero_();
     }
-    const at::Tensor features = backbone_->forward(
-        normalize(images), ForwardPass{backbone_mode, micro_batch});
-    return classifier_.forward(features, mode);
+    return forgetting([&] {
+      const at::Tensor features = backbone_->forward(
+          normalize(images), ForwardPass{backbone_mode, micro_batch});
+      return classifier_->forward(features, mode);
+    });
   }
 
   void backward(const at::Tensor& dlogits,
                 const MicroBatch& micro_batch) override {
-    const at::Tensor dfeatures = classifier_.backward(dlogits, micro_batch);
-    if (!options_.freeze_backbone) backbone_->backward(dfeatures, micro_batch);
-    gradients_.flush(micro_batch);
+    forgetting([&] {
+      const at::Tensor dfeatures = classifier_->backward(dlogits, micro_batch);
+      if (!options_.freeze_backbone)
+        backbone_->backward(dfeatures, micro_batch);
+      gradients_.flush(micro_batch);
+      return dfeatures;
+    });
   }
 
   std::optional<std::size_t> planned_bytes(std::int64_t,
@@ -70,6 +77,21 @@ class AtenBackend final : public Backend {
   }
 
  private:
+  // What `pass` computes. If it runs out of memory, what the layers kept for
+  // backward is let go at once, so that a smaller batch may fit: layers hold
+  // nothing else, so new ones are as good.
+  template <class Pass>
+  at::Tensor forgetting(const Pass& pass) {
+    try {
+      return pass();
+    } catch (const c10::OutOfMemoryError&) {
+      gradients_.clear();
+      backbone_ = make_backbone(layers_, spec_);
+      classifier_.emplace(layers_, spec_.head.name);
+      throw;
+    }
+  }
+
   at::Tensor per_channel(const std::vector<double>& values) const {
     return at::tensor(values, at::kDouble)
         .to(options_.device, master_type(options_.precision))
@@ -93,10 +115,11 @@ class AtenBackend final : public Backend {
   }
 
   const NetworkOptions& options_;
+  const NetworkSpec& spec_;
   GradientWriter gradients_;
   LayerContext layers_;
   std::unique_ptr<Backbone> backbone_;
-  Classifier classifier_;
+  std::optional<Classifier> classifier_;
   at::Tensor mean_, std_;  // [1,3,1,1]
   Profiler* profiler_ = nullptr;
 };

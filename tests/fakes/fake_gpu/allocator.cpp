@@ -36,7 +36,7 @@ struct Waiting {
 
 struct Heap {
   std::size_t end = 0;  // of what was ever handed out
-  std::size_t in_use = 0, peak = 0;
+  std::size_t in_use = 0, peak = 0, peak_end = 0;
 };
 
 struct Memory {
@@ -121,6 +121,7 @@ std::unique_ptr<Block> take(std::size_t bytes) {
     block = std::make_unique<Block>(Block{
         device_memory(stream.device_index()) + heap.end, bytes, stream, {}});
     heap.end += bytes;
+    heap.peak_end = std::max(heap.peak_end, heap.end);
   }
   heap.in_use += bytes;
   heap.peak = std::max(heap.peak, heap.in_use);
@@ -288,9 +289,15 @@ std::size_t peak_bytes() {
   return present_heap_locked().peak;
 }
 
+std::size_t peak_held_bytes() {
+  const std::lock_guard lock(memory().mutex);
+  return present_heap_locked().peak_end;
+}
+
+// A gap takes nothing but a tensor of its size.
 std::size_t free_bytes() {
   const std::lock_guard lock(memory().mutex);
-  return memory_bytes() - present_heap_locked().in_use;
+  return memory_bytes() - present_heap_locked().end;
 }
 
 void restart_peak() {
@@ -298,7 +305,9 @@ void restart_peak() {
   const std::lock_guard lock(memory().mutex);
   collect_locked(memory());
   trim_locked(memory(), current_stream().device_index());
-  present_heap_locked().peak = present_heap_locked().in_use;
+  Heap& heap = present_heap_locked();
+  heap.peak = heap.in_use;
+  heap.peak_end = heap.end;
 }
 
 }  // namespace fake_gpu

@@ -27,6 +27,7 @@ void resize_storage(const c10::Storage& storage, std::size_t bytes);
 // Of the present device: the most bytes that tensors held at once since the
 // start or restart_peak(), and what they may still take.
 std::size_t peak_bytes();
+std::size_t peak_held_bytes();  // with the gaps between them
 std::size_t free_bytes();
 void restart_peak();
 

@@ -59,6 +59,9 @@ class Library final : public chexnet::CudaLibrary {
   void synchronize() override { check(cudaDeviceSynchronize()); }
   std::size_t free_bytes() const override { return fake_gpu::free_bytes(); }
   std::size_t peak_bytes() const override { return fake_gpu::peak_bytes(); }
+  std::size_t peak_held_bytes() const override {
+    return fake_gpu::peak_held_bytes();
+  }
   void restart_peak() override { fake_gpu::restart_peak(); }
   std::string versions() const override { return "a GPU that is made up"; }
   std::unique_ptr<chexnet::Communicator> make_nccl(

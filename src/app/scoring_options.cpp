@@ -5,10 +5,10 @@
 #include <iostream>
 
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/app/scores_output.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/eval/figures_csv.hpp"
+#include "chexnet/report/scores_output.hpp"
 
 namespace chexnet {
 

@@ -23,6 +23,7 @@
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/report/html_report.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/recipe.hpp"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "chexnet/report/html_report.hpp"
+#include "chexnet/report/scores_output.hpp"
 #include "chexnet/train/training_loop.hpp"
 
 namespace chexnet {

@@ -14,7 +14,7 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/report/html_report.hpp"
+#include "chexnet/report/scores_output.hpp"
 #include "chexnet/run/run_folder.hpp"
 
 namespace chexnet {

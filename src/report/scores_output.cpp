@@ -1,7 +1,7 @@
 // AUROC is "not defined" where a finding has only positives or only negatives.
 // The JSON says null there, and not 0 or NaN: a mean over findings that took it
 // for a number would be wrong.
-#include "chexnet/app/scores_output.hpp"
+#include "chexnet/report/scores_output.hpp"
 
 #include <vector>
 

@@ -1,0 +1,32 @@
+// Scores of a split for a terminal and for scripts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/eval/comparison.hpp"
+#include "chexnet/eval/figures.hpp"
+#include "chexnet/eval/operating_table.hpp"
+#include "chexnet/eval/predictions.hpp"
+
+namespace chexnet {
+
+struct SplitScores {
+  std::string split;
+  Scores scores;
+  std::string sha256 = {};  // of the split's images; empty for tables
+  Figures figures = {};     // on rank 0 alone
+  std::vector<OperatingPoint> points = {};  // where thresholds were asked for
+  std::optional<double> prevalence = {};    // that PPV and NPV are also at
+  std::string against = {};  // the table of another network, where compared
+  std::optional<Comparison> comparison = {};
+};
+
+// A table: finding, AUROC and its interval, average precision, Brier score,
+// positives; then the mean and "any finding". `split` may also name tables.
+std::string scores_text(const SplitScores& result);
+// The object of `evaluate` in docs/json.md.
+std::string scores_json(const SplitScores& result);
+
+}  // namespace chexnet

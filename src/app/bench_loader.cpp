@@ -91,7 +91,7 @@ int run(const Options& options) {
          64'000'000},
         augmentation, 1);
     nlohmann::ordered_json results = nlohmann::json::array();
-    Curve curve{place, curve_color(plot.curves.size()), {}, {}};
+    Curve curve{place, {}, {}};
     std::size_t knee = 0;
     for (const int workers : options.workers) {
       progress.show(place + ": " + std::to_string(workers) + " workers");

@@ -116,7 +116,7 @@ int run(const Options& options, Invocation& invocation) {
     std::cout
         << "pipeline  ranks  images/s  waiting  CPU ms per trained image\n";
   for (const std::string mode : {"old", "new", "global"}) {
-    Curve images{mode, curve_color(rate.curves.size()), {}, {}};
+    Curve images{mode, {}, {}};
     Curve work = images;
     for (const int ranks : options.ranks) {
       progress.show("pipeline " + mode + " on " + std::to_string(ranks) +

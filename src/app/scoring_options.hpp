@@ -9,7 +9,7 @@
 
 #include "chexnet/eval/operating_table.hpp"
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/report/html_report.hpp"
+#include "chexnet/report/scores_output.hpp"
 
 namespace chexnet {
 

@@ -146,4 +146,11 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
   if (!audit.known_differs) audit.known.emplace_back("all counts as published");
 }
 
+std::vector<std::string> compared_with_published(const Manifest& manifest,
+                                                 const Splits& splits) {
+  Audit audit;
+  compare_with_nih(manifest, splits, audit);
+  return audit.known;
+}
+
 }  // namespace chexnet

@@ -183,6 +183,15 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
   return redaction;
 }
 
+// Absolute, without a slash at its end.
+fs::path folder_of_run(const fs::path& run_folder) {
+  if (!fs::exists(run_folder / "config.yaml"))
+    throw CheckpointError("[doctor] " + run_folder.string() +
+                          ": holds no run. Hint: --collect runs/NAME");
+  const fs::path folder = fs::absolute(run_folder).lexically_normal();
+  return folder.filename().empty() ? folder.parent_path() : folder;
+}
+
 // YAML is shown by the table of options, JSON value by value; all else is text.
 std::string text_for_help(const Kept& record, const Redaction& redaction) {
   const auto ending = record.file.extension();
@@ -194,14 +203,16 @@ std::string text_for_help(const Kept& record, const Redaction& redaction) {
 
 }  // namespace
 
+Redaction redaction_of_run(const fs::path& run_folder,
+                           const std::set<std::string>& hosts) {
+  const fs::path folder = folder_of_run(run_folder);
+  return names_of(folder, records_of(folder), hosts);
+}
+
 fs::path collect_for_help(const fs::path& run_folder,
                           const std::string& doctor_text,
                           const std::set<std::string>& hosts) {
-  if (!fs::exists(run_folder / "config.yaml"))
-    throw CheckpointError("[doctor] " + run_folder.string() +
-                          ": holds no run. Hint: --collect runs/NAME");
-  fs::path folder = fs::absolute(run_folder).lexically_normal();
-  if (folder.filename().empty()) folder = folder.parent_path();
+  const fs::path folder = folder_of_run(run_folder);
   const auto records = records_of(folder);
   const Redaction redaction = names_of(folder, records, hosts);
 

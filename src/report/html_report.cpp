@@ -1,94 +1,76 @@
 #include "chexnet/report/html_report.hpp"
 
-#include <cassert>
-#include <nlohmann/json.hpp>
-
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/text_format.hpp"
-#include "chexnet/report/metric_lines.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/report/help_bundle.hpp"
 #include "chexnet/report/plot.hpp"
+#include "chexnet/report/run_results.hpp"
+#include "page.hpp"
+#include "report_sections.hpp"
 
 namespace chexnet {
 namespace {
 
-// Findings, titles and settings are texts of the user's files: each goes
-// through xml_escaped on its way into the page, so none becomes markup.
+// The split that a reader wants first: test, else what there is.
+std::string main_split(const Record& results) {
+  const Record& evaluations = member(results, "evaluations");
+  if (!evaluations.is_object() || evaluations.empty() ||
+      evaluations.contains("test"))
+    return "test";
+  return evaluations.begin().key();
+}
 
-std::string curves_html(const std::filesystem::path& folder) {
-  Curve train{"training loss", curve_color(0), {}, {}},
-      val_loss{"validation loss", curve_color(1), {}, {}},
-      val_auroc{"validation mean AUROC", curve_color(2), {}, {}};
-  const auto add_event = [&](const nlohmann::json& event, const std::string&) {
-    const auto add = [&](Curve& curve, const char* key) {
-      const auto x = event.find("step"), y = event.find(key);
-      if (x != event.end() && y != event.end() && y->is_number())
-        curve.points.emplace_back(x->get<double>(), y->get<double>());
-    };
-    const std::string kind = event.value("event", "");
-    if (kind == "train") add(train, "loss");
-    if (kind == "val") {
-      add(val_loss, "loss");
-      add(val_auroc, "mean_auroc");
-    }
-  };
-  for_each_event(read_text(folder / "metrics.jsonl"), add_event);
-  return svg_plot({"Loss", "step", "", {train, val_loss}}) +
-         svg_plot({"Validation AUROC", "step", "", {val_auroc}});
+// A section with its place in the list of contents.
+class Body {
+ public:
+  void add(const std::string& id, const std::string& heading,
+           const std::string& html) {
+    if (html.empty()) return;
+    contents_ +=
+        "<li><a href=\"#" + id + "\">" + xml_escaped(heading) + "</a></li>\n";
+    sections_ += html_section(id, heading, html);
+  }
+  std::string html(const std::string& opening) const {
+    return opening + "<nav aria-label=\"contents\"><ul>\n" + contents_ +
+           "</ul></nav>\n" + sections_;
+  }
+
+ private:
+  std::string contents_, sections_;
+};
+
+Record redacted(const Record& results, const std::filesystem::path& folder) {
+  Record shared = Record::parse(
+      redaction_of_run(folder).of_json(json_text(results)), nullptr, false);
+  return shared.is_object() ? shared : Record::object();
 }
 
 }  // namespace
 
-void write_report(const std::filesystem::path& folder, const std::string& title,
-                  const Rows& settings,
-                  const std::vector<SplitScores>& results) {
-  std::string html =
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
-      "name=\"viewport\" "
-      "content=\"width=device-width\"><title>" +
-      xml_escaped(title) +
-      "</title><style>body{font:15px/1.5 "
-      "system-ui,sans-serif;max-width:60rem;margin:2rem "
-      "auto;padding:0 1rem;color:#1b1f23}"
-      "table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem "
-      ".2rem "
-      "0;border-bottom:1px solid #e3e6e8;text-align:left;vertical-align:top}"
-      "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.notice{"
-      "border-left:4px solid "
-      "#c2571a;padding:.4rem 1rem;background:#fdf4ee}"
-      "svg{width:100%;max-width:44rem;display:block;margin:1rem "
-      "0}</style></head><body>\n<h1>" +
-      xml_escaped(title) +
-      "</h1>\n<p class=\"notice\">For research use. Not a medical device: not "
-      "to be used for "
-      "diagnosis.</p>\n";
-  for (const auto& result : results) {
-    const Scores& s = result.scores;
-    assert(s.auroc.size() == s.findings.size() &&
-           s.positives.size() == s.findings.size());
-    html +=
-        "<h2>AUROC on the " + xml_escaped(result.split) + " split (" +
-        images_text(s) +
-        ")</h2>\n<table><tr><th>finding</th><th class=\"n\">positives</th><th "
-        "class=\"n\">AUROC</th></tr>\n";
-    for (std::size_t k = 0; k < s.findings.size(); ++k)
-      html +=
-          "<tr><td>" + xml_escaped(s.findings[k]) + "</td><td class=\"n\">" +
-          std::to_string(s.positives[k]) + "</td><td class=\"n\">" +
-          (s.auroc[k] ? fixed(*s.auroc[k], 4) : "not defined") + "</td></tr>\n";
-    html +=
-        "<tr><th>mean</th><th></th><th class=\"n\">" +
-        (s.mean_auroc ? fixed(*s.mean_auroc, 4) : std::string("not defined")) +
-        "</th></tr></table>\n";
-  }
-  html += "<h2>Training</h2>\n" + curves_html(folder) +
-          "\n<h2>Settings</h2>\n<table>";
-  for (const auto& [name, value] : settings)
-    html += "<tr><th>" + xml_escaped(name) + "</th><td>" + xml_escaped(value) +
-            "</td></tr>\n";
-  html += "</table>\n<p>Written " + utc_time() +
-          " by chexnet-train.</p></body></html>\n";
-  write_atomically(folder / "report.html", html);
+std::string report_html(const std::filesystem::path& folder,
+                        const ReportOptions& options) {
+  const Record read = read_results(folder);
+  const Record results = options.for_sharing ? redacted(read, folder) : read;
+  const std::string split = main_split(results);
+  const Record& evaluations = member(results, "evaluations");
+  const Record& evaluation = member(evaluations, split);
+  Body body;
+  body.add("figures", "Figures of each finding, " + split + " split",
+           figures_section(results, split));
+  body.add("operating", "Operating points", operating_section(evaluation));
+  body.add("curves", "Curves", curves_section(folder, evaluation, split));
+  body.add("data", "Data and split", data_section(results, split));
+  for (const auto& [other, figures] : evaluations.items())
+    if (other != split)
+      body.add("figures-" + other, "Figures, " + other + " split",
+               figures_section(results, other));
+  body.add("training", "Training", training_section(folder));
+  body.add("settings", "How it was made", settings_section(results));
+  return html_page(
+      text(results, "run") + " - chexnet-train",
+      body.html(opening(results, split)) + "<p class=\"soft\">Written " +
+          xml_escaped(text(results, "written")) + " by chexnet-train " +
+          xml_escaped(text(results, "version")) + ".</p>\n");
 }
 
 }  // namespace chexnet

@@ -27,28 +27,27 @@ std::string xml_escaped(const std::string& text) {
   return out;
 }
 
-std::string curve_color(std::size_t i) {
-  static constexpr std::array<const char*, 6> kColors = {
-      "#1f6fb2", "#c2571a", "#2a7f3f", "#7a4fa3", "#8a6d00", "#444c54"};
-  return kColors[i % kColors.size()];
-}
-
-// In the units of the view box, 640 wide:
+// In the units of the view box:
 //
-//   (64,16) title                     y_label (628,16)
-//   58 |  y max ------------------------------ |  28 = kTop
-//      |                                       |
-//      |  y min ------------------------------ |  floor
-//        64   ticks of x                    628
+//       title                          y_label
+//       |  y max ------------------------------ |  28 = kTop
+//       |                                       |
+//       |  y min ------------------------------ |  floor
+//     kLeft   ticks of x                      kEnd
 //                     x_label                       floor + 32
-//        legend: three curves per row               floor + 50
+//         legend: two curves per row                floor + 52
 //
+// Colors are those of a page of its own. Inside a report the page's style
+// overrides them by class (src/report/page.cpp).
 // y grows downwards in SVG, so py() turns it around.
 namespace {
 
-constexpr double kWidth = 640, kLeft = 64, kTop = 28, kRight = 12;
+constexpr double kWidth = 480, kLeft = 52, kEnd = 470, kTop = 28;
 constexpr double kBottom = 46, kRow = 16;  // below the axis; of the legend
-constexpr std::size_t kCurvesPerRow = 3;
+constexpr std::size_t kCurvesPerRow = 2;
+// Readable on white, told apart without red and green alone.
+constexpr std::array<const char*, 6> kColors = {
+    "#1f6fb2", "#b34a12", "#2a7f3f", "#7a4fa3", "#8a6d00", "#444c54"};
 // So few points are measurements: each is shown, and the axis names it.
 constexpr std::size_t kFewPoints = 12;
 
@@ -89,20 +88,22 @@ class Drawing {
   }
 
   std::string svg() const {
-    std::string svg =
-        head() + x_axis() + y_axis() +
-        text_element("346", floor_ + 32, "middle", plot_.x_label) +
-        text_element("628", 16, "end", plot_.y_label);
+    std::string svg = head() + x_axis() + y_axis() +
+                      text_element(fixed((kLeft + kEnd) / 2, 0), floor_ + 32,
+                                   "middle", plot_.x_label) +
+                      text_element(fixed(kEnd, 0), 16, "end", plot_.y_label);
     for (std::size_t c = 0; c < plot_.curves.size(); ++c)
       if (!plot_.curves[c].points.empty())
-        svg += line_and_points(plot_.curves[c]) + legend(c);
+        svg += "<g class=\"c" + std::to_string(c % kColors.size()) +
+               "\" color=\"" + kColors.at(c % kColors.size()) + "\">" +
+               line_and_points(plot_.curves[c]) + legend(c) + "</g>";
     return svg + "</svg>";
   }
 
  private:
   std::string px(double x) const {
     const double part = (x - extent_.x_min) / (extent_.x_max - extent_.x_min);
-    return fixed(kLeft + part * (kWidth - kLeft - kRight), 1);
+    return fixed(kLeft + part * (kEnd - kLeft), 1);
   }
   double py(double y) const {
     return floor_ - (y - extent_.y_min) / (extent_.y_max - extent_.y_min) *
@@ -110,13 +111,15 @@ class Drawing {
   }
 
   std::string head() const {
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 " +
-           fixed(height_, 0) + "\" role=\"img\" aria-label=\"" +
-           xml_escaped(plot_.title) +
-           "\" font-family=\"system-ui,sans-serif\" font-size=\"11\" "
+    return "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" "
+           "viewBox=\"0 0 " +
+           fixed(kWidth, 0) + " " + fixed(height_, 0) +
+           "\" role=\"img\" aria-label=\"" + xml_escaped(plot_.title) +
+           "\" font-family=\"system-ui,sans-serif\" font-size=\"12\" "
            "fill=\"#1b1f23\">"
-           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>" +
-           text_element("64", 16, "start", plot_.title,
+           "<rect class=\"ground\" width=\"100%\" height=\"100%\" "
+           "fill=\"#fff\"/>" +
+           text_element(fixed(kLeft, 0), 16, "start", plot_.title,
                         " font-size=\"13\" font-weight=\"600\"");
   }
 
@@ -140,40 +143,43 @@ class Drawing {
     std::string svg;
     for (int i = 0; i <= 4; ++i) {
       const double y = extent_.y_min + (extent_.y_max - extent_.y_min) * i / 4;
-      svg += "<line x1=\"64\" x2=\"628\" y1=\"" + fixed(py(y), 1) + "\" y2=\"" +
-             fixed(py(y), 1) + "\" stroke=\"#e3e6e8\"/>" +
-             text_element("58", py(y) + 4, "end", fixed(y, plot_.digits));
+      svg += "<line class=\"rule\" x1=\"" + fixed(kLeft, 0) + "\" x2=\"" +
+             fixed(kEnd, 0) + "\" y1=\"" + fixed(py(y), 1) + "\" y2=\"" +
+             fixed(py(y), 1) + "\" stroke=\"#d0d7de\"/>" +
+             text_element(fixed(kLeft - 6, 0), py(y) + 4, "end",
+                          fixed(y, plot_.digits));
     }
     return svg;
   }
 
   std::string line_and_points(const Curve& curve) const {
-    std::string svg = "<polyline fill=\"none\" stroke=\"" + curve.color +
-                      "\" stroke-width=\"1.6\" points=\"";
+    std::string svg =
+        "<polyline fill=\"none\" stroke=\"currentColor\" "
+        "stroke-width=\"1.6\" points=\"";
     for (const auto& [x, y] : curve.points)
       svg += px(x) + "," + fixed(py(y), 1) + " ";
     svg += "\"/>";
     if (curve.points.size() <= kFewPoints)
       for (const auto& [x, y] : curve.points)
         svg += "<circle cx=\"" + px(x) + "\" cy=\"" + fixed(py(y), 1) +
-               "\" r=\"2.5\" fill=\"" + curve.color + "\"/>";
+               "\" r=\"2.5\" fill=\"currentColor\"/>";
     for (const std::size_t m : curve.marked) {
       assert(m < curve.points.size());
       svg += "<circle cx=\"" + px(curve.points[m].first) + "\" cy=\"" +
              fixed(py(curve.points[m].second), 1) +
-             "\" r=\"6\" fill=\"none\" stroke=\"" + curve.color +
-             "\" stroke-width=\"1.6\"/>";
+             "\" r=\"6\" fill=\"none\" stroke=\"currentColor\" "
+             "stroke-width=\"1.6\"/>";
     }
     return svg;
   }
 
   std::string legend(std::size_t c) const {
     const Curve& curve = plot_.curves[c];
-    const double x = kLeft + 190 * static_cast<double>(c % kCurvesPerRow);
+    const double x = kLeft + 215 * static_cast<double>(c % kCurvesPerRow);
     const std::size_t row = c / kCurvesPerRow;
-    const double y = floor_ + 50 + kRow * static_cast<double>(row);
+    const double y = floor_ + 52 + kRow * static_cast<double>(row);
     return text_element(fixed(x, 0), y, "start", "\u2014 " + curve.name,
-                        " fill=\"" + curve.color + "\"");
+                        " fill=\"currentColor\"");
   }
 
   const Plot& plot_;
@@ -181,7 +187,7 @@ class Drawing {
   const std::size_t legend_rows_ =
       (plot_.curves.size() + kCurvesPerRow - 1) / kCurvesPerRow;
   const double legend_height_ = kRow * static_cast<double>(legend_rows_);
-  const double height_ = 240 + legend_height_;
+  const double height_ = 250 + legend_height_;
   const double floor_ = height_ - kBottom - legend_height_;
 };
 

@@ -29,8 +29,8 @@ bool take_best_weights(const TrainingLoop::Parts& parts,
   return true;
 }
 
-void write_scores(const TrainingLoop::Parts& parts, const TrainState& state,
-                  bool best, const std::string& split,
+void write_scores(const TrainingLoop::Parts& parts, std::int64_t step,
+                  const FinalScores& finals, const std::string& split,
                   const Predictions& predictions, const Scores& scores) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   write_atomically(parts.folder.path() / ("predictions_" + split + ".csv"),
@@ -38,12 +38,12 @@ void write_scores(const TrainingLoop::Parts& parts, const TrainState& state,
   std::map<std::string, double> by_finding;
   for (std::size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
-  parts.metrics->write("final", state.step,
+  parts.metrics->write("final", step,
                        {{"split", split},
                         {"images", static_cast<std::int64_t>(scores.images)},
                         {"damaged", static_cast<std::int64_t>(scores.damaged)},
-                        {"weights", std::string(best ? "best" : "last")},
-                        {"best_step", best ? state.best_step : state.step},
+                        {"weights", std::string(finals.best ? "best" : "last")},
+                        {"best_step", finals.step},
                         {"loss", scores.loss.value_or(nan)},
                         {"mean_auroc", scores.mean_auroc.value_or(nan)},
                         {"auroc", by_finding}});
@@ -51,10 +51,12 @@ void write_scores(const TrainingLoop::Parts& parts, const TrainState& state,
 
 }  // namespace
 
-std::optional<std::vector<SplitScores>> final_evaluation(
-    const TrainingLoop::Parts& parts, const TrainState& state) {
-  const bool best = take_best_weights(parts, state);
-  std::vector<SplitScores> results;
+std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
+                                            const TrainState& state) {
+  FinalScores finals;
+  finals.best = take_best_weights(parts, state);
+  finals.step = finals.best ? state.best_step : state.step;
+  std::vector<SplitScores>& results = finals.splits;
   for (const SplitName asked : parts.config.eval.splits) {
     const std::string name = choice_name(asked);
     const Split& split = parts.dataset.splits.named(name);
@@ -66,13 +68,13 @@ std::optional<std::vector<SplitScores>> final_evaluation(
     scores.loss = prediction->loss;
     results.push_back({name, std::move(scores), split.sha256});
     if (parts.metrics == nullptr) continue;  // not rank 0
-    write_scores(parts, state, best, name, prediction->predictions,
+    write_scores(parts, state.step, finals, name, prediction->predictions,
                  results.back().scores);
     results.back().figures =
         figures_of(prediction->predictions, parts.config.eval.findings,
                    {.threads = parts.device.cores});
   }
-  return results;
+  return finals;
 }
 
 }  // namespace chexnet

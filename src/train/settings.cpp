@@ -6,9 +6,14 @@
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
+#include <string_view>
+#include <unordered_set>
+
+#include "chexnet/data/audit.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/self_launch.hpp"
 #include "chexnet/run/recipe.hpp"
 #include "chexnet/run/schedule.hpp"
 
@@ -20,6 +25,14 @@ std::string split_text(const Split& split) {
              ? "none"
              : std::to_string(split.rows.size()) + " images, sha256 " +
                    split.sha256.substr(0, 12);
+}
+
+std::optional<std::size_t> patients_in(const Manifest& manifest,
+                                       const Split& split) {
+  if (!manifest.knows_patients) return std::nullopt;
+  std::unordered_set<std::string_view> patients;
+  for (const auto row : split.rows) patients.insert(manifest.patients[row]);
+  return patients.size();
 }
 
 }  // namespace
@@ -64,6 +77,31 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
       {"libraries", std::string("LibTorch ") + TORCH_VERSION},
       {"seed", std::to_string(config.run.seed)},
       {"notice", "research use, not a medical device"}};
+}
+
+RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
+  const Config& config = run.config;
+  const Manifest& manifest = run.dataset.manifest;
+  const Splits& splits = run.dataset.splits;
+  const std::string folder = run.folder.path().string();
+  RunFacts facts;
+  facts.name = config.run.name;
+  facts.command = command_text(
+      {"chexnet-train", "train", folder + "/config.yaml", "--ranks",
+       std::to_string(run.comm.size()), "--out", folder + "-again"});
+  facts.table = manifest.path;
+  facts.table_sha256 = manifest.sha256;
+  facts.release = listed(compared_with_published(manifest, splits), 99);
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    facts.splits.push_back({split->name, split->rows.size(),
+                            patients_in(manifest, *split), split->sha256});
+  if (manifest.knows_patients)
+    facts.patients_in_two_splits = splits.leaked_patients;
+  facts.network = config.model.arch;
+  facts.input_px = config.data.crop;
+  facts.weighted_loss = config.train.loss_weights != LossWeighting::kNone;
+  facts.settings = settings;
+  return facts;
 }
 
 MetricFields start_fields(const TrainingContext& run) {

@@ -24,6 +24,7 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/report/html_report.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/recipe.hpp"
@@ -62,10 +63,14 @@ namespace {
 
 // Rank 0, when all is done: the report, and a checkpoint that says so.
 void finish_run(const TrainingLoop::Parts& parts, TrainState state,
-                const Rows& settings, const std::vector<SplitScores>& results) {
+                const Rows& settings, const FinalScores& finals) {
   parts.metrics->write("end", state.step, {});
-  write_report(parts.folder.path(), "chexnet-train: " + parts.config.run.name,
-               settings, results);
+  const auto& folder = parts.folder.path();
+  RunFacts facts = run_facts(parts, settings);
+  facts.scored = finals.best ? "best" : "last";
+  facts.scored_step = finals.step;
+  write_results(folder, facts, finals.splits);
+  write_atomically(folder / "report.html", report_html(folder, {}));
   state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
 }
@@ -193,15 +198,15 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   if (outcome.code != ExitCode::kDone) return outcome;
 
   const double evaluation_start = now_s();
-  const auto results = final_evaluation(parts, loop.state());
+  const auto finals = final_evaluation(parts, loop.state());
   outcome.evaluate_s = now_s() - evaluation_start;
-  if (!results) {
+  if (!finals) {
     outcome.code = parts.stop.stopped(outcome.step, parts.metrics);
     return outcome;
   }
-  outcome.results = *results;
+  outcome.results = finals->splits;
   if (parts.comm.rank() == 0)
-    finish_run(parts, loop.state(), settings, *results);
+    finish_run(parts, loop.state(), settings, *finals);
   return outcome;
 }
 

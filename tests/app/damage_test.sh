@@ -38,7 +38,7 @@ a, b = (json.load(open(f)) for f in sys.argv[1:])
 assert a['damaged'] == b['damaged'] == 1 and a['images'] == b['images'], (a, b)
 assert a['auroc'] == b['auroc'] and a['mean_auroc'] == b['mean_auroc'], (a, b)
 PY
-says 'images, 1 damaged' "$scratch/skip/report.html"
+says '1 damaged image of the test split left out' "$scratch/skip/report.html"
 refused 3 "[test] 1 of" evaluate "$scratch/skip" --set data.corrupt=fail
 mend "$tested"
 

@@ -15,8 +15,8 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 }
 
 Plot plot_of(std::vector<std::pair<double, double>> points) {
-  Plot plot{.title = "Loss", .x_label = "step", .y_label = ""};
-  plot.curves.push_back({"training", curve_color(0), std::move(points), {}});
+  Plot plot{.title = "Loss", .x_label = "step", .y_label = "", .curves = {}};
+  plot.curves.push_back({"training", std::move(points), {}});
   return plot;
 }
 
@@ -42,8 +42,8 @@ TEST_CASE("a plot without points is no plot") {
 
 TEST_CASE("the corners of the plot are the smallest and the largest values") {
   const std::string svg = svg_plot(plot_of({{10, 1}, {20, 3}}));
-  // 64 to 628 across, and the larger value above the smaller.
-  CHECK(count_of(svg, "points=\"64.0,194.0 628.0,28.0 \"") == 1);
+  // 52 to 470 across, and the larger value above the smaller.
+  CHECK(count_of(svg, "points=\"52.0,204.0 470.0,28.0 \"") == 1);
   CHECK(count_of(svg, ">10<") == 1);
   CHECK(count_of(svg, ">20<") == 1);
   CHECK(count_of(svg, ">1.000<") == 1);
@@ -77,10 +77,14 @@ TEST_CASE("an axis from zero begins there, and a marked point has a ring") {
   const std::string svg = svg_plot(plot);
   CHECK(count_of(svg, ">0<") == 1);
   CHECK(count_of(svg, "r=\"6\"") == 1);
-  CHECK(count_of(svg, "cx=\"628.0\" cy=\"28.0\" r=\"6\"") == 1);
+  CHECK(count_of(svg, "cx=\"470.0\" cy=\"28.0\" r=\"6\"") == 1);
 }
 
 TEST_CASE("neighboring curves have different colors") {
-  for (std::size_t i = 0; i < 12; ++i)
-    CHECK(curve_color(i) != curve_color(i + 1));
+  Plot plot = plot_of({{0, 1}, {1, 2}});
+  plot.curves.resize(12, plot.curves[0]);
+  const std::string svg = svg_plot(plot);
+  for (const int i : {0, 1, 2, 3, 4, 5})
+    CHECK(count_of(svg, "<g class=\"c" + std::to_string(i) + "\"") == 2);
+  CHECK(count_of(svg, "color=\"#1f6fb2\"") == 2);
 }

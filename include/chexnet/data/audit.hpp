@@ -53,6 +53,11 @@ struct Audit {
   }
 };
 
+// Audit::known alone: which of NIH's releases the labels are of, and whether
+// the lists are the official ones. Reads no image.
+std::vector<std::string> compared_with_published(const Manifest& manifest,
+                                                 const Splits& splits);
+
 // `splits` may share patients. Images that are missing are counted, not
 // refused. `threads` decode; `progress` hears images done and all.
 Audit audit(

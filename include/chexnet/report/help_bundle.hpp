@@ -6,14 +6,20 @@
 #include <set>
 #include <string>
 
+#include "chexnet/report/redaction.hpp"
+
 namespace chexnet {
+
+// What hides the names of a run in texts about it: those of its split.csv, the
+// places that its config names, hosts of its records and of `hosts`, the owners
+// of its files and this user. CheckpointError when there is no run.
+Redaction redaction_of_run(const std::filesystem::path& folder,
+                           const std::set<std::string>& hosts = {});
 
 // Writes chexnet-help.tar.gz into the working folder and returns its path: the
 // config without its free texts, metrics, logs, post-mortems and `doctor_text`;
-// never splits, predictions or weights. Hidden are all names of the run's
-// split.csv, the places its config names, hosts that its records or `hosts`
-// name, the owners of its files and this user (Redaction). CheckpointError when
-// there is no run or no tar.
+// never splits, predictions or weights. Names are hidden as by
+// redaction_of_run(). CheckpointError when there is no run or no tar.
 std::filesystem::path collect_for_help(const std::filesystem::path& run_folder,
                                        const std::string& doctor_text,
                                        const std::set<std::string>& hosts);

@@ -1,19 +1,20 @@
-// report.html: one self-contained page of a finished run: settings, curves
-// (inline SVG), AUROC per finding. No scripts.
+// report.html: one self-contained page of a finished run, for a clinician first
+// and for whoever repeats the run below. No network, no scripts.
 #pragma once
 
 #include <filesystem>
 #include <string>
-#include <vector>
-
-#include "chexnet/core/table.hpp"
-#include "chexnet/report/scores_output.hpp"
 
 namespace chexnet {
 
-// Reads the curves from `folder`/metrics.jsonl and writes `folder`/report.html.
-void write_report(const std::filesystem::path& folder, const std::string& title,
-                  const Rows& settings,
-                  const std::vector<SplitScores>& results);
+struct ReportOptions {
+  // Without pictures, paths, patients, hosts and users: for passing on.
+  bool for_sharing = false;
+};
+
+// From results.json, metrics.jsonl and the tables of predictions of `folder`.
+// CheckpointError: it has no results.
+std::string report_html(const std::filesystem::path& folder,
+                        const ReportOptions& options);
 
 }  // namespace chexnet

@@ -8,7 +8,7 @@
 namespace chexnet {
 
 struct Curve {
-  std::string name, color;
+  std::string name;
   std::vector<std::pair<double, double>> points;  // (x, y), finite
   std::vector<std::size_t> marked;  // points with a ring around them
 };
@@ -21,9 +21,6 @@ struct Plot {
 };
 
 std::string svg_plot(const Plot& plot);  // empty when there are no points
-// "#1f6fb2", … for curve i; readable on white and told apart without red and
-// green alone.
-std::string curve_color(std::size_t i);
 std::string xml_escaped(const std::string& text);
 
 }  // namespace chexnet

@@ -11,8 +11,14 @@
 
 namespace chexnet {
 
+struct FinalScores {
+  bool best = false;  // the weights are the best checkpoint's, else the last
+  std::int64_t step = 0;  // that they are of
+  std::vector<SplitScores> splits;
+};
+
 // `state` of the last step. Nothing when a stop was asked for.
-std::optional<std::vector<SplitScores>> final_evaluation(
-    const TrainingLoop::Parts& parts, const TrainState& state);
+std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
+                                            const TrainState& state);
 
 }  // namespace chexnet

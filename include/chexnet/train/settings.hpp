@@ -5,6 +5,7 @@
 
 #include "chexnet/core/table.hpp"
 #include "chexnet/report/metrics_log.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "chexnet/train/run_context.hpp"
 
 namespace chexnet {
@@ -13,6 +14,9 @@ namespace chexnet {
 // ones came from; `engine`: what computes.
 Rows settings_table(const TrainingContext& run, const std::string& weights,
                     const std::string& engine);
+
+// For results.json, all but what was scored. `settings`: settings_table().
+RunFacts run_facts(const TrainingContext& run, const Rows& settings);
 
 // For `status`, which sees a run from outside: the fields of its `start` event.
 MetricFields start_fields(const TrainingContext& run);

@@ -1,0 +1,48 @@
+// results.json: what a run was and what came out of it, complete enough to
+// write its report from, without its data. Written once at the end of a run.
+// Fields: docs/json.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/core/table.hpp"
+#include "chexnet/report/scores_output.hpp"
+
+namespace chexnet {
+
+struct SplitFacts {
+  std::string name;  // train, val or test
+  std::size_t images = 0;
+  std::optional<std::size_t> patients;  // empty where they are not known
+  std::string sha256;                   // of its images' names
+};
+
+struct RunFacts {
+  std::string name, command;  // command: what repeats the run
+  std::string table, table_sha256;
+  std::string release;  // of the labels, as far as counts tell
+  std::vector<SplitFacts> splits;
+  std::optional<std::size_t> patients_in_two_splits;
+  std::string network;
+  std::int64_t input_px = 0;
+  bool weighted_loss = false;  // scores are shifted away from prevalence
+  std::string scored;          // "best" or "last" weights
+  std::int64_t scored_step = 0;
+  Rows settings;
+};
+
+// Into `folder`, atomically.
+void write_results(const std::filesystem::path& folder, const RunFacts& facts,
+                   const std::vector<SplitScores>& results);
+
+// Whoever reads it takes nothing for granted: a run folder may come from
+// somebody else (report_values.hpp). CheckpointError: there is none, or it is
+// no such file.
+nlohmann::ordered_json read_results(const std::filesystem::path& folder);
+
+}  // namespace chexnet

@@ -1,0 +1,27 @@
+// The sections of report.html, each a function of a run's records (results.json
+// as `results`; one split of it as `evaluation`). "" where there is nothing to
+// show.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "report_values.hpp"
+
+namespace chexnet {
+
+// For a clinician: what was trained on what, which findings it separates, how
+// sure that is, and what it must not be used for.
+std::string opening(const Record& results, const std::string& split);
+std::string data_section(const Record& results, const std::string& split);
+// All findings with all figures; published ones beside them.
+std::string figures_section(const Record& results, const std::string& split);
+std::string operating_section(const Record& evaluation);
+// ROC, precision-recall and reliability, from the table of predictions.
+std::string curves_section(const std::filesystem::path& folder,
+                           const Record& evaluation, const std::string& split);
+// Loss, AUROC, throughput, waiting, ranks.
+std::string training_section(const std::filesystem::path& folder);
+std::string settings_section(const Record& results);
+
+}  // namespace chexnet

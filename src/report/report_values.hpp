@@ -1,0 +1,86 @@
+// Values of results.json for whoever draws them. What is absent or of another
+// type than expected counts as absent: the file may come from somebody else.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/eval/interval.hpp"
+
+namespace chexnet {
+
+using Record = nlohmann::ordered_json;
+
+// Of an object; otherwise, and where there is no such key, null.
+inline const Record& member(const Record& from, std::string_view key) {
+  static const Record kNull;
+  if (!from.is_object()) return kNull;
+  const auto found = from.find(key);
+  return found == from.end() ? kNull : *found;
+}
+
+inline std::optional<double> number(const Record& from, std::string_view key) {
+  const Record& value = member(from, key);
+  if (!value.is_number()) return std::nullopt;
+  const auto found = value.get<double>();
+  return std::isfinite(found) ? std::optional(found) : std::nullopt;
+}
+
+// A count as text, "" where there is none.
+inline std::string count_text(const Record& from, std::string_view key) {
+  const auto found = number(from, key);
+  return found && *found >= 0 && *found < 1e15
+             ? std::to_string(static_cast<std::int64_t>(*found))
+             : "";
+}
+
+inline std::string text(const Record& from, std::string_view key) {
+  const Record& value = member(from, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+inline bool is_true(const Record& from, std::string_view key) {
+  const Record& value = member(from, key);
+  return value.is_boolean() && value.get<bool>();
+}
+
+inline std::optional<Interval> interval(const Record& from,
+                                        std::string_view key) {
+  const Record& value = member(from, key);
+  if (!value.is_array() || value.size() != 2 || !value[0].is_number() ||
+      !value[1].is_number())
+    return std::nullopt;
+  return Interval{value[0].get<double>(), value[1].get<double>()};
+}
+
+// A finding's or network's name for readers: "Pleural Thickening".
+inline std::string shown(std::string name) {
+  if (name == "densenet121") return "DenseNet-121";
+  if (name == "resnet50") return "ResNet-50";
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+// The digits in which people compare AUROCs; "-" where there is none.
+inline std::string digits(const std::optional<double>& value, int count = 3) {
+  return value ? fixed(*value, count) : "-";
+}
+
+// "0.812 (0.780 to 0.841)"
+inline std::string with_interval(const std::optional<double>& value,
+                                 const std::optional<Interval>& range,
+                                 int count = 3) {
+  if (!value) return "not defined";
+  if (!range) return fixed(*value, count);
+  return fixed(*value, count) + " (" + fixed(range->low, count) + " to " +
+         fixed(range->high, count) + ")";
+}
+
+}  // namespace chexnet

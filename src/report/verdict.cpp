@@ -1,0 +1,73 @@
+#include "verdict.hpp"
+
+#include "chexnet/data/findings.hpp"
+
+namespace chexnet {
+
+Verdicts verdicts_of(const Record& evaluation) {
+  constexpr double kWell = 0.8, kFairly = 0.7, kChance = 0.5;
+  Verdicts verdicts;
+  for (const auto& [name, figures] : member(evaluation, "findings").items()) {
+    const auto range = interval(figures, "auroc_interval");
+    if (!range || is_true(figures, "few_positives"))
+      verdicts.too_few.push_back(shown(name));
+    else if (range->low >= kWell)
+      verdicts.well.push_back(shown(name));
+    else if (range->low >= kFairly)
+      verdicts.fairly.push_back(shown(name));
+    else if (range->low > kChance)
+      verdicts.weakly.push_back(shown(name));
+    else if (range->high < kChance)
+      verdicts.worse.push_back(shown(name));
+    else
+      verdicts.not_shown.push_back(shown(name));
+  }
+  return verdicts;
+}
+
+std::vector<std::string> sentences_of(const Verdicts& verdicts) {
+  std::vector<std::string> sentences;
+  const auto add = [&](const char* what,
+                       const std::vector<std::string>& names) {
+    if (!names.empty())
+      sentences.push_back(std::string(what) + ": " + listed(names) + ".");
+  };
+  add("Separates well (the whole interval of the AUROC is above 0.8)",
+      verdicts.well);
+  add("Separates fairly (above 0.7)", verdicts.fairly);
+  add("Separates weakly (above 0.5)", verdicts.weakly);
+  add("Not shown to separate: the interval holds 0.5, as a coin would have",
+      verdicts.not_shown);
+  add("Worse than a coin: are these labels right?", verdicts.worse);
+  add("Cannot be judged here, with fewer than ten positive images",
+      verdicts.too_few);
+  return sentences;
+}
+
+std::vector<std::string> limits_of_use(const Record& results,
+                                       const std::string& split) {
+  const Record& evaluation = member(member(results, "evaluations"), split);
+  std::vector<std::string> limits = {
+      "For diagnosis, triage or any decision about a patient: it is for "
+      "research and is not a medical device.",
+      "On images of another kind than those it was scored on (other sites, "
+      "devices, views, ages): nothing here says how it does there."};
+  const Verdicts verdicts = verdicts_of(evaluation);
+  std::vector<std::string> unproven = verdicts.too_few;
+  for (const auto* more : {&verdicts.not_shown, &verdicts.worse})
+    unproven.insert(unproven.end(), more->begin(), more->end());
+  if (!unproven.empty())
+    limits.push_back("For " + listed(unproven) +
+                     ": these images do not show that it works.");
+  if (is_true(member(results, "model"), "weighted_loss"))
+    limits.emplace_back(
+        "Its scores as probabilities: it was trained with a weighted loss, "
+        "which shifts them away from prevalence.");
+  limits.emplace_back(
+      "As a measure against the truth: labels that text mining drew from "
+      "reports, as those of the public sets, are themselves wrong in some "
+      "images, and so are the figures here.");
+  return limits;
+}
+
+}  // namespace chexnet

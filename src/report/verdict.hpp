@@ -1,0 +1,33 @@
+// What the figures of a split let a reader say, in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report_values.hpp"
+
+namespace chexnet {
+
+// How far images with a finding are told from those without, judged by the
+// LOWER end of the 95 % interval of the AUROC, so that little data never looks
+// good. The steps 0.8 and 0.7 are those of Hosmer and Lemeshow (Applied
+// Logistic Regression, 2000), "excellent" and "acceptable".
+struct Verdicts {
+  // Names of findings; each is in one list.
+  std::vector<std::string> well;       // at least 0.8
+  std::vector<std::string> fairly;     // at least 0.7
+  std::vector<std::string> weakly;     // above 0.5
+  std::vector<std::string> not_shown;  // the interval holds 0.5
+  std::vector<std::string> worse;      // all of it is below 0.5
+  std::vector<std::string> too_few;    // under ten positives, or no interval
+};
+// `evaluation`: of results.json.
+Verdicts verdicts_of(const Record& evaluation);
+// One sentence for each list that is not empty.
+std::vector<std::string> sentences_of(const Verdicts& verdicts);
+
+// What such a network must not be used for. `results`: all of results.json.
+std::vector<std::string> limits_of_use(const Record& results,
+                                       const std::string& split);
+
+}  // namespace chexnet

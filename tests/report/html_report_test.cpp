@@ -1,0 +1,204 @@
+#include "chexnet/report/html_report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/report/run_results.hpp"
+#include "report/published_figures.hpp"
+#include "report/verdict.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+FindingFigures figures_of_finding(const std::string& name, Interval range,
+                                  std::size_t positives = 40) {
+  FindingFigures figures;
+  figures.finding = name;
+  figures.positives = positives;
+  figures.negatives = 100;
+  figures.auroc = {(range.low + range.high) / 2, PercentileInterval{range, 0}};
+  figures.average_precision = {0.3, PercentileInterval{{0.2, 0.4}, 0}};
+  figures.delong = range;
+  figures.brier = 0.1;
+  return figures;
+}
+
+SplitScores scores_of(const std::vector<FindingFigures>& findings) {
+  SplitScores split;
+  split.split = "test";
+  split.scores.images = 140;
+  split.scores.mean_auroc = 0.8;
+  for (const auto& f : findings) {
+    split.scores.findings.push_back(f.finding);
+    split.scores.auroc.push_back(f.auroc.value);
+    split.scores.positives.push_back(f.positives);
+  }
+  split.figures.findings = findings;
+  split.figures.patients = 70;
+  split.figures.resamples = 10000;
+  return split;
+}
+
+RunFacts facts_of(const std::string& name) {
+  RunFacts facts;
+  facts.name = name;
+  facts.command = "chexnet-train train x";
+  facts.table = "/data/secret/table.csv";
+  facts.splits = {{"train", 500, 300, "aa"}, {"test", 140, 70, "bb"}};
+  facts.patients_in_two_splits = 0;
+  facts.network = "densenet121";
+  facts.input_px = 224;
+  facts.scored = "best";
+  facts.settings = {{"key", "\"v\""}};
+  return facts;
+}
+
+// A run folder with results of three findings, and what else a page reads.
+struct FinishedRun {
+  ScratchFolder folder;
+  FinishedRun() {
+    SplitScores split =
+        scores_of({figures_of_finding("Mass", {0.81, 0.9}),
+                   figures_of_finding("Pleural_Thickening", {0.4, 0.6}),
+                   figures_of_finding("Hernia", {0.6, 0.9}, 4)});
+    OperatingPoint point;
+    point.finding = "Mass";
+    point.rule = "youden";
+    point.threshold = 0.25;
+    point.confusion = {30, 20, 80, 10};
+    split.points = {point};
+    write_results(folder.path(), facts_of("a & b"), {split});
+    folder.write("metrics.jsonl",
+                 "{\"event\":\"train\",\"step\":1,\"loss\":0.5}\n"
+                 "{\"event\":\"train\",\"step\":2,\"loss\":0.4}\n");
+    folder.write("predictions_test.csv",
+                 "image,label:Mass,prob:Mass\nx,1,0.9\ny,0,0.1\nz,0,0.2\n");
+  }
+};
+
+// Every place of `json` in turn, as JSON pointers.
+void add_places(const Record& json, const std::string& at,
+                std::vector<std::string>& places) {
+  places.push_back(at);
+  if (!json.is_structured()) return;
+  for (const auto& [key, inner] : json.items()) {
+    std::string name;
+    for (const char c : key)
+      name += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    add_places(inner, at + "/" + name, places);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the report says what is separated, how surely, and what it is not") {
+  const FinishedRun run;
+  const std::string html = report_html(run.folder.path(), {});
+  for (const char* part :
+       {"a &amp; b", "Not a medical device", "DenseNet-121",
+        "trained on 500 images of 300 patients",
+        "Separates well (the whole interval of the AUROC is above 0.8): Mass.",
+        "as a coin would have: Pleural Thickening.",
+        "fewer than ten positive images: Hernia.", "0.855 (0.810 to 0.900)",
+        "0.75 (0.60 to 0.86)", "<polyline", "&quot;v&quot;"}) {
+    INFO(part);
+    CHECK(has(html, part));
+  }
+  CHECK_FALSE(has(html, "<script"));
+  CHECK_FALSE(has(html, "href=\"http"));
+  CHECK_FALSE(has(html, "src="));
+}
+
+TEST_CASE("no text of a run becomes markup of its report") {
+  const ScratchFolder folder;
+  const std::string evil = "</td><script>alert(1)</script>";
+  SplitScores split = scores_of({figures_of_finding(evil, {0.5, 0.6})});
+  split.split = "<split>";
+  RunFacts facts = facts_of("<img src=x>");
+  facts.settings = {{"<k>", "<v onload=\"x\">"}};
+  facts.table = evil;
+  write_results(folder.path(), facts, {split});
+  const std::string html = report_html(folder.path(), {});
+  for (const char* part :
+       {"<script", "<img", "<k>", "<v ", "<split>", "onload=\"x\""}) {
+    INFO(part);
+    CHECK_FALSE(has(html, part));
+  }
+  CHECK(has(html, "&lt;v onload=&quot;x&quot;&gt;"));
+}
+
+TEST_CASE("a record with any value in any place makes a page or is refused") {
+  const FinishedRun run;
+  const Record whole = read_results(run.folder.path());
+  std::vector<std::string> places;
+  add_places(whole, "", places);
+  REQUIRE(places.size() > 80);
+  const std::vector<Record> others = {nullptr,
+                                      -1e300,
+                                      "<script>",
+                                      Record::array({1, "x"}),
+                                      Record::object({{"a", nullptr}}),
+                                      true};
+  std::size_t pages = 0;
+  for (const auto& place : places)
+    for (const auto& other : others) {
+      Record changed = whole;
+      changed[Record::json_pointer(place)] = other;
+      run.folder.write("results.json", json_text(changed));
+      try {
+        const std::string html = report_html(run.folder.path(), {});
+        if (has(html, "<script") || has(html, "nan")) FAIL(place);
+        ++pages;
+      } catch (const CheckpointError&) {  // the head of the file
+      }
+    }
+  CHECK(pages > 400);
+}
+
+TEST_CASE("a run without results is told how to get them") {
+  const ScratchFolder folder;
+  CHECK_THROWS_AS(report_html(folder.path(), {}), CheckpointError);
+  folder.write("results.json", "{\"format\": 99}");
+  CHECK_THROWS_AS(report_html(folder.path(), {}), CheckpointError);
+  folder.write("results.json", "{\"form");
+  CHECK_THROWS_AS(report_html(folder.path(), {}), CheckpointError);
+}
+
+TEST_CASE("published figures stand beside those of the very same list") {
+  const auto results = [](int images, int patients) {
+    return Record{
+        {"data",
+         {{"splits",
+           {{"test", {{"images", images}, {"patients", patients}}}}}}}};
+  };
+  CHECK(figures_of_same_list(results(25596, 2797), "test").size() == 2);
+  CHECK(figures_of_same_list(results(25596, 2798), "test").empty());
+  CHECK(figures_of_same_list(results(230, 186), "test").empty());
+  CHECK(figures_of_same_list(results(25596, 2797), "val").empty());
+  for (const auto& paper : figures_of_same_list(results(25596, 2797), "test")) {
+    double sum = 0;
+    for (const auto& [name, auroc] : paper.auroc) sum += auroc;
+    CHECK(sum / 14 == Approx(paper.mean).margin(5e-4));  // as the paper says
+  }
+}
+
+TEST_CASE("what is passed on names no place and nobody") {
+  const FinishedRun run;
+  run.folder.write("config.yaml",
+                   "data:\n  manifest: {path: /data/secret/table.csv}\n");
+  run.folder.write("split.csv", "image,patient,split\nx.png,Doe^Jane,train\n");
+  const std::string html =
+      report_html(run.folder.path(), {.for_sharing = true});
+  CHECK_FALSE(has(html, "secret"));
+  CHECK_FALSE(has(html, run.folder.path().string()));
+  CHECK(has(html, "Separates well"));
+}

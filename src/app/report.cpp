@@ -1,10 +1,11 @@
-// report: the page of a run again, from its records: after `train` wrote it, or
-// in the form that may be passed on.
+// report: the page of a run again, from its records: after `train` wrote it, in
+// the form that may be passed on, or of several runs side by side.
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/report/html_report.hpp"
@@ -15,19 +16,33 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string run, out;
-  bool no_images = false;
+  std::vector<std::string> runs;
+  std::string out;
+  bool no_images = false, compare = false;
 };
 
+fs::path page_of(const Options& options) {
+  if (!options.out.empty()) return options.out;
+  if (options.compare) return "comparison.html";
+  return fs::path(options.runs.front()) /
+         (options.no_images ? "report-shared.html" : "report.html");
+}
+
 int run(const Options& options) {
-  const fs::path folder = options.run;
-  fs::path out = options.out;
-  if (out.empty())
-    out = folder / (options.no_images ? "report-shared.html" : "report.html");
-  check_output(out.string());
-  write_atomically(out,
-                   report_html(folder, {.for_sharing = options.no_images}));
-  log_info("report " + out.string());
+  if (!options.compare && options.runs.size() > 1)
+    throw ConfigError("[report] " + std::to_string(options.runs.size()) +
+                      " runs. Hint: one, or --compare");
+  const fs::path folder = options.runs.front(), page = page_of(options);
+  check_output(page.string());
+  if (options.compare)
+    write_atomically(
+        page, comparison_html({options.runs.begin(), options.runs.end()}));
+  else if (options.no_images || !options.out.empty())
+    write_atomically(page,
+                     report_html(folder, {.for_sharing = options.no_images}));
+  else
+    write_report(folder);
+  log_info("report " + page.string());
   return 0;
 }
 
@@ -37,15 +52,20 @@ void add_report(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "report", "one HTML page of a run: what it separates, how surely, how");
   auto options = std::make_shared<Options>();
-  command->add_option("run", options->run, "run folder")->required();
+  command->add_option("runs", options->runs, "run folder")->required();
+  auto* compare = command->add_flag(
+      "--compare", options->compare,
+      "several runs on one page, each against the first on the same images");
   command
       ->add_option("--out", options->out,
-                   "the page (default: report.html in the run, with "
-                   "--no-images report-shared.html)")
+                   "the page (default: report.html and model_card.md in the "
+                   "run; report-shared.html there with --no-images; "
+                   "comparison.html here with --compare)")
       ->check(in_file_system());
-  command->add_flag("--no-images", options->no_images,
-                    "for passing on: no pictures, paths, patients, hosts, "
-                    "users");
+  command
+      ->add_flag("--no-images", options->no_images,
+                 "for passing on: no pictures, paths, patients, hosts, users")
+      ->excludes(compare);
   command->callback([&invocation, options] {
     invocation.run = [options] { return run(*options); };
   });

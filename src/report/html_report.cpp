@@ -3,6 +3,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/report/help_bundle.hpp"
+#include "chexnet/report/model_card.hpp"
 #include "chexnet/report/plot.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "page.hpp"
@@ -10,15 +11,6 @@
 
 namespace chexnet {
 namespace {
-
-// The split that a reader wants first: test, else what there is.
-std::string main_split(const Record& results) {
-  const Record& evaluations = member(results, "evaluations");
-  if (!evaluations.is_object() || evaluations.empty() ||
-      evaluations.contains("test"))
-    return "test";
-  return evaluations.begin().key();
-}
 
 // A section with its place in the list of contents.
 class Body {
@@ -46,6 +38,19 @@ Record redacted(const Record& results, const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+std::string main_split(const Record& results) {
+  const Record& evaluations = member(results, "evaluations");
+  if (!evaluations.is_object() || evaluations.empty() ||
+      evaluations.contains("test"))
+    return "test";
+  return evaluations.begin().key();
+}
+
+void write_report(const std::filesystem::path& folder) {
+  write_atomically(folder / "report.html", report_html(folder, {}));
+  write_atomically(folder / "model_card.md", model_card(folder));
+}
 
 std::string report_html(const std::filesystem::path& folder,
                         const ReportOptions& options) {

@@ -21,7 +21,6 @@ constexpr const char* kStyle = R"css(
 nav{display:none}main{max-width:none;padding:0}
 figure,tr,.summary{break-inside:avoid}h2,h3{break-after:avoid}}
 *{box-sizing:border-box}
-html{color-scheme:light dark}
 body{margin:0;background:var(--page);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main{max-width:64rem;margin:0 auto;padding:1.2rem 1rem 3rem}
@@ -114,6 +113,13 @@ std::string HtmlTable::html() const {
          xml_escaped(caption_) + "\"><table><caption>" + xml_escaped(caption_) +
          "</caption>\n<thead><tr>" + head + "</tr></thead>\n<tbody>" + rows_ +
          "</tbody></table></div>\n";
+}
+
+std::string html_text(const std::string& text) { return xml_escaped(text); }
+
+std::string html_notice() {
+  return "<p class=\"notice\"><strong>For research use. Not a medical device: "
+         "not to be used for diagnosis.</strong></p>\n";
 }
 
 std::string html_section(const std::string& id, const std::string& heading,

@@ -27,6 +27,9 @@ class HtmlTable {
   std::string rows_;
 };
 
+std::string html_text(const std::string& text);  // escaped
+// That it is for research alone.
+std::string html_notice();
 std::string html_section(const std::string& id, const std::string& heading,
                          const std::string& body);
 std::string html_paragraph(const std::string& text);

@@ -93,11 +93,8 @@ std::string forest_of(const Record& evaluation) {
 
 std::string opening(const Record& results, const std::string& split) {
   const Record& evaluation = member(member(results, "evaluations"), split);
-  std::string html =
-      "<h1>" + xml_escaped(text(results, "run")) +
-      "</h1>\n<p class=\"notice\"><strong>For research use. Not a medical "
-      "device: not to be used for diagnosis.</strong></p>\n" +
-      what_it_is(results, split);
+  std::string html = "<h1>" + xml_escaped(text(results, "run")) + "</h1>\n" +
+                     html_notice() + what_it_is(results, split);
   if (evaluation.is_null())
     return html + html_paragraph("Nothing was scored: eval.splits is empty.");
   return html +

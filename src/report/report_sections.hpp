@@ -10,6 +10,9 @@
 
 namespace chexnet {
 
+// The split that a reader wants first: test, else what there is.
+std::string main_split(const Record& results);
+
 // For a clinician: what was trained on what, which findings it separates, how
 // sure that is, and what it must not be used for.
 std::string opening(const Record& results, const std::string& split);

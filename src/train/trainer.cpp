@@ -70,7 +70,7 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   facts.scored = finals.best ? "best" : "last";
   facts.scored_step = finals.step;
   write_results(folder, facts, finals.splits);
-  write_atomically(folder / "report.html", report_html(folder, {}));
+  write_report(folder);
   state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
 }

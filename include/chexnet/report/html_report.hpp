@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace chexnet {
 
@@ -16,5 +17,14 @@ struct ReportOptions {
 // CheckpointError: it has no results.
 std::string report_html(const std::filesystem::path& folder,
                         const ReportOptions& options);
+
+// Several runs side by side: figures, settings that differ, and for each run
+// its difference to the first one on the same images, with interval and p
+// (compare()). ConfigError: fewer than two.
+std::string comparison_html(const std::vector<std::filesystem::path>& folders);
+
+// Writes report.html and model_card.md into `folder`, in the form that stays
+// there. Errors as report_html.
+void write_report(const std::filesystem::path& folder);
 
 }  // namespace chexnet

@@ -1,0 +1,121 @@
+#include "chexnet/report/model_card.hpp"
+
+#include "chexnet/report/run_results.hpp"
+#include "report_sections.hpp"
+#include "verdict.hpp"
+
+namespace chexnet {
+namespace {
+
+// Text of the user's files stays text: no cell ends, no tag, no emphasis.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("\\`*_{}[]<>#|!").find(c) != std::string_view::npos)
+      out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string bullets(const std::vector<std::string>& lines) {
+  std::string list;
+  for (const auto& line : lines) list += "- " + plain(line) + "\n";
+  return list;
+}
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const auto& cell : cells) line += " " + plain(cell) + " |";
+  return line + "\n";
+}
+
+std::string head(const std::vector<std::string>& cells) {
+  std::string line = row(cells) + "|";
+  for (std::size_t i = 0; i < cells.size(); ++i) line += "---|";
+  return line + "\n";
+}
+
+std::string figures_table(const Record& evaluation) {
+  std::string table = head({"finding", "positives", "AUROC (95 %)",
+                            "average precision (95 %)", "Brier"});
+  for (const auto& [name, f] : member(evaluation, "findings").items())
+    table += row({shown(name),
+                  count_text(f, "positives") +
+                      (is_true(f, "few_positives") ? " (rough)" : ""),
+                  with_interval(number(f, "auroc"),
+                                interval(f, "auroc_interval")),
+                  with_interval(number(f, "average_precision"),
+                                interval(f, "average_precision_interval")),
+                  digits(number(f, "brier"))});
+  return table;
+}
+
+std::string points_table(const Record& evaluation) {
+  const Record& points = member(evaluation, "operating_points");
+  if (points.empty()) return "";
+  std::string table =
+      "\n## Operating points\n\nChosen on validation; an image is positive when "
+      "its score is at least the threshold.\n\n" +
+      head({"finding", "rule", "threshold", "sensitivity", "specificity",
+            "PPV"});
+  const auto share = [](const Record& point, const char* key) {
+    const Record& found = member(point, key);
+    return with_interval(number(found, "value"), interval(found, "interval"),
+                         2);
+  };
+  for (const auto& point : points) {
+    const auto threshold = number(point, "threshold");
+    table += row({shown(text(point, "finding")), text(point, "rule"),
+                  threshold ? number_text(*threshold) : "-",
+                  share(point, "sensitivity"), share(point, "specificity"),
+                  share(point, "ppv")});
+  }
+  return table;
+}
+
+std::string data_of(const Record& results) {
+  std::string list;
+  const Record& data = member(results, "data");
+  for (const auto& [name, split] : member(data, "splits").items()) {
+    const std::string patients = count_text(split, "patients");
+    list += "- " + plain(name) + ": " + count_text(split, "images") +
+            " images of " + (patients.empty() ? "unknown" : patients) +
+            " patients, SHA-256 of their names " + plain(text(split, "sha256")) +
+            "\n";
+  }
+  return list + "- labels: SHA-256 of the table " + plain(text(data, "sha256")) +
+         "; " + plain(text(data, "release")) + "\n";
+}
+
+}  // namespace
+
+std::string model_card(const std::filesystem::path& folder) {
+  const Record results = read_results(folder);
+  const std::string split = main_split(results);
+  const Record& evaluation = member(member(results, "evaluations"), split);
+  const Record& model = member(results, "model");
+  const std::string side = count_text(model, "input_px");
+  return "# " + plain(text(results, "run")) +
+         "\n\n**For research use. Not a medical device: not to be used for "
+         "diagnosis.**\n\n" +
+         plain(shown(text(model, "network"))) + " for chest X-rays of " + side +
+         " x " + side + " pixels, trained by chexnet-train " +
+         plain(text(results, "version")) + ", " +
+         plain(text(results, "written")) + ". Weights: " +
+         plain(text(model, "scored")) + ", of step " +
+         count_text(model, "scored_step") +
+         ".\n\n    chexnet-train predict checkpoints/best IMAGES\n"
+         "\n## What it separates\n\nOn " +
+         count_text(evaluation, "images") + " images of the " + plain(split) +
+         " split: mean AUROC " +
+         with_interval(number(evaluation, "mean_auroc"),
+                       interval(evaluation, "mean_auroc_interval")) +
+         ".\n\n" + bullets(sentences_of(verdicts_of(evaluation))) +
+         "\n## What it must not be used for\n\n" +
+         bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +
+         figures_table(evaluation) + points_table(evaluation) +
+         "\n## Data\n\n" + data_of(results);
+}
+
+}  // namespace chexnet

@@ -60,14 +60,12 @@ std::string overview(const std::vector<Compared>& runs) {
   for (const auto& run : runs) {
     const Record& model = member(run.results, "model");
     const Record& splits = member(member(run.results, "data"), "splits");
-    table.add({run.name, shown(text(model, "network")),
-               count_text(model, "input_px"),
-               count_text(member(splits, "train"), "images"), run.split,
-               count_text(run.evaluation(), "images"),
-               mean_of(run.evaluation()),
-               with_interval(
-                   number(run.evaluation(), "any_finding_auroc_mean_logit"),
-                   interval(run.evaluation(), "any_finding_interval"))});
+    table.add(
+        {run.name, shown(text(model, "network")), count_text(model, "input_px"),
+         count_text(member(splits, "train"), "images"), run.split,
+         count_text(run.evaluation(), "images"), mean_of(run.evaluation()),
+         with_interval(number(run.evaluation(), "any_finding_auroc_mean_logit"),
+                       interval(run.evaluation(), "any_finding_interval"))});
   }
   return table.html();
 }
@@ -98,7 +96,8 @@ std::string settings_that_differ(const std::vector<Compared>& runs) {
 }
 
 std::string figures_by_run(const std::vector<Compared>& runs) {
-  HtmlTable table("AUROC of each finding (95 %)", heads_of(runs, "finding", "#"));
+  HtmlTable table("AUROC of each finding (95 %)",
+                  heads_of(runs, "finding", "#"));
   for (const auto& [finding, _] :
        member(runs.front().evaluation(), "findings").items()) {
     std::vector<std::string> cells = {shown(finding)};
@@ -144,24 +143,28 @@ std::string paired(const Compared& first, const Compared& run) {
   const std::string heading =
       "<h3>" + html_text(run.name + " minus " + first.name) + "</h3>\n";
   if (first.sha256().empty() || first.sha256() != run.sha256())
-    return heading +
-           html_paragraph("They were not scored on the same images, so only "
-                          "the intervals above can be looked at.");
+    return heading + html_paragraph(
+                         "They were not scored on the same images, so only "
+                         "the intervals above can be looked at.");
   const Comparison found =
       compare(predictions_of(run), predictions_of(first), {}, {});
-  HtmlTable table("Difference of the AUROCs on the same images (95 %), and "
-                  "the p of no difference",
-                  {"finding", "#positives", "#difference"});
+  HtmlTable table(
+      "Difference of the AUROCs on the same images (95 %), and "
+      "the p of no difference",
+      {"finding", "#positives", "#difference"});
   table.add({"mean", "", difference_text(found.mean_difference, found.mean_p)});
   for (const auto& f : found.findings)
-    table.add({shown(f.finding),
-               std::to_string(f.positives) + (f.few_positives() ? " (rough)" : ""),
-               difference_text(f.difference, f.p)});
+    table.add(
+        {shown(f.finding),
+         std::to_string(f.positives) + (f.few_positives() ? " (rough)" : ""),
+         difference_text(f.difference, f.p)});
   return heading + table.html();
 }
 
 std::string courses(const std::vector<Compared>& runs) {
-  Plot loss{.title = "Validation loss", .x_label = "step", .y_label = "",
+  Plot loss{.title = "Validation loss",
+            .x_label = "step",
+            .y_label = "",
             .curves = {}};
   Plot auroc = loss;
   auroc.title = "Validation AUROC";
@@ -179,16 +182,17 @@ std::string courses(const std::vector<Compared>& runs) {
 
 std::string comparison_html(const std::vector<fs::path>& folders) {
   if (folders.size() < 2)
-    throw ConfigError("[report] one run cannot be compared. Hint: report "
-                      "--compare RUN RUN...");
+    throw ConfigError(
+        "[report] one run cannot be compared. Hint: report "
+        "--compare RUN RUN...");
   const std::vector<Compared> runs = read_runs(folders);
   std::string differences;
   for (std::size_t i = 1; i < runs.size(); ++i)
     differences += paired(runs.front(), runs[i]);
   if (runs.size() > 2)
-    differences +=
-        html_paragraph("Of many differences some are beyond chance by chance: "
-                       "one of twenty at p = 0.05.");
+    differences += html_paragraph(
+        "Of many differences some are beyond chance by chance: "
+        "one of twenty at p = 0.05.");
   return html_page(
       "Runs compared - chexnet-train",
       "<h1>" + std::to_string(runs.size()) + " runs compared</h1>\n" +

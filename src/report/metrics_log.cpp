@@ -1,33 +1,16 @@
 #include "chexnet/report/metrics_log.hpp"
 
-#include <unistd.h>
-
 #include <cassert>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <protozero/pbf_writer.hpp>
 
-#include "chexnet/core/checksum.hpp"
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
-#include "chexnet/launch/environment.hpp"
 #include "chexnet/report/metric_lines.hpp"
 
 namespace chexnet {
 namespace {
-
-// Field numbers of tensorflow/core/util/event.proto and
-// framework/summary.proto.
-enum EventField : protozero::pbf_tag_type {
-  kWallTime = 1,
-  kStep = 2,
-  kFileVersion = 3,
-  kSummary = 5
-};
-enum SummaryField : protozero::pbf_tag_type { kValue = 1 };
-enum ValueField : protozero::pbf_tag_type { kTag = 1, kSimpleValue = 2 };
 
 nlohmann::json json_of(const MetricValue& value) {
   return std::visit(
@@ -85,44 +68,17 @@ std::string tag_of(const std::string& event, const MetricFields& fields) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start) {
+MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start)
+    : tensorboard_(folder) {
   const auto path = folder / "metrics.jsonl";
   cut_after(path, start);
   lines_.open(AppendName(path).name(), std::ios::app);
-  const auto events = "events.out.tfevents." +
-                      std::to_string(static_cast<long long>(system_time_s())) +
-                      "." + host_name() + "." + std::to_string(getpid());
-  events_.open(AppendName(folder / events).name(),
-               std::ios::binary | std::ios::app);
-  if (!lines_ || !events_)
+  if (!lines_ || !tensorboard_.good())
     throw CheckpointError(
         "[report] " + path.string() +
         ": cannot be written. Hint: is the run folder writable?");
-  std::string version;
-  protozero::pbf_writer event(version);
-  event.add_double(kWallTime, system_time_s());
-  event.add_string(kFileVersion, "brain.Event:2");
-  tensorboard_record(version);
 }
 MetricsLog::~MetricsLog() = default;
-
-// TFRecord framing: length, masked CRC32C of it, bytes, masked CRC32C of them
-// (tensorflow/core/lib/io/record_writer).
-void MetricsLog::tensorboard_record(const std::string& bytes) {
-  const auto masked = [](std::span<const std::byte> data) {
-    const std::uint32_t crc = crc32c(data);
-    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-  };
-  const std::uint64_t length = bytes.size();
-  const std::uint32_t length_crc = masked(std::as_bytes(std::span(&length, 1)));
-  const std::uint32_t data_crc =
-      masked(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  events_.write(reinterpret_cast<const char*>(&length), sizeof length);
-  events_.write(reinterpret_cast<const char*>(&length_crc), sizeof length_crc);
-  events_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  events_.write(reinterpret_cast<const char*>(&data_crc), sizeof data_crc);
-  events_.flush();
-}
 
 void MetricsLog::write(const std::string& event, std::int64_t step,
                        const MetricFields& fields) {
@@ -130,35 +86,23 @@ void MetricsLog::write(const std::string& event, std::int64_t step,
   line["event"] = event;
   line["step"] = step;
   const std::string tag = tag_of(event, fields);
-  std::string record;
-  {
-    protozero::pbf_writer writer(record);
-    writer.add_double(kWallTime, system_time_s());
-    writer.add_int64(kStep, step);
-    protozero::pbf_writer summary(writer, kSummary);
-    const auto scalar = [&](const std::string& name, double v) {
-      if (!std::isfinite(v)) return;
-      protozero::pbf_writer value(summary, kValue);
-      value.add_string(kTag, tag + name);
-      value.add_float(kSimpleValue, static_cast<float>(v));
-    };
-    for (const auto& [name, value] : fields) {
-      assert(!line.contains(name));  // "event" and "step" are ours
-      line[name] = json_of(value);
-      if (const auto* number = std::get_if<double>(&value))
-        scalar(name, *number);
-      if (const auto* whole = std::get_if<std::int64_t>(&value))
-        scalar(name, static_cast<double>(*whole));
-      if (const auto* table =
-              std::get_if<std::map<std::string, double>>(&value)) {
-        for (const auto& [key, v] : *table) {
-          scalar(name + "/" + key, v);
-          if (!std::isfinite(v)) line[name][key] = nullptr;
-        }
+  std::vector<std::pair<std::string, double>> scalars;
+  for (const auto& [name, value] : fields) {
+    assert(!line.contains(name));  // "event" and "step" are ours
+    line[name] = json_of(value);
+    if (const auto* number = std::get_if<double>(&value))
+      scalars.emplace_back(tag + name, *number);
+    if (const auto* whole = std::get_if<std::int64_t>(&value))
+      scalars.emplace_back(tag + name, static_cast<double>(*whole));
+    if (const auto* table =
+            std::get_if<std::map<std::string, double>>(&value)) {
+      for (const auto& [key, v] : *table) {
+        scalars.emplace_back(tag + name + "/" + key, v);
+        if (!std::isfinite(v)) line[name][key] = nullptr;
       }
     }
   }
-  tensorboard_record(record);
+  tensorboard_.scalars(step, scalars);
   lines_ << line_text(line);
   lines_.flush();
   if (!lines_)

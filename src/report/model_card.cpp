@@ -40,14 +40,14 @@ std::string figures_table(const Record& evaluation) {
   std::string table = head({"finding", "positives", "AUROC (95 %)",
                             "average precision (95 %)", "Brier"});
   for (const auto& [name, f] : member(evaluation, "findings").items())
-    table += row({shown(name),
-                  count_text(f, "positives") +
-                      (is_true(f, "few_positives") ? " (rough)" : ""),
-                  with_interval(number(f, "auroc"),
-                                interval(f, "auroc_interval")),
-                  with_interval(number(f, "average_precision"),
-                                interval(f, "average_precision_interval")),
-                  digits(number(f, "brier"))});
+    table +=
+        row({shown(name),
+             count_text(f, "positives") +
+                 (is_true(f, "few_positives") ? " (rough)" : ""),
+             with_interval(number(f, "auroc"), interval(f, "auroc_interval")),
+             with_interval(number(f, "average_precision"),
+                           interval(f, "average_precision_interval")),
+             digits(number(f, "brier"))});
   return table;
 }
 
@@ -55,7 +55,8 @@ std::string points_table(const Record& evaluation) {
   const Record& points = member(evaluation, "operating_points");
   if (points.empty()) return "";
   std::string table =
-      "\n## Operating points\n\nChosen on validation; an image is positive when "
+      "\n## Operating points\n\nChosen on validation; an image is positive "
+      "when "
       "its score is at least the threshold.\n\n" +
       head({"finding", "rule", "threshold", "sensitivity", "specificity",
             "PPV"});
@@ -81,14 +82,21 @@ std::string data_of(const Record& results) {
     const std::string patients = count_text(split, "patients");
     list += "- " + plain(name) + ": " + count_text(split, "images") +
             " images of " + (patients.empty() ? "unknown" : patients) +
-            " patients, SHA-256 of their names " + plain(text(split, "sha256")) +
-            "\n";
+            " patients, SHA-256 of their names " +
+            plain(text(split, "sha256")) + "\n";
   }
-  return list + "- labels: SHA-256 of the table " + plain(text(data, "sha256")) +
-         "; " + plain(text(data, "release")) + "\n";
+  return list + "- labels: SHA-256 of the table " +
+         plain(text(data, "sha256")) + "; " + plain(text(data, "release")) +
+         "\n";
 }
 
 }  // namespace
+
+std::string markdown_table(const Rows& rows) {
+  std::string table = head({"setting", "value"});
+  for (const auto& [name, value] : rows) table += row({name, value});
+  return table;
+}
 
 std::string model_card(const std::filesystem::path& folder) {
   const Record results = read_results(folder);
@@ -102,8 +110,8 @@ std::string model_card(const std::filesystem::path& folder) {
          plain(shown(text(model, "network"))) + " for chest X-rays of " + side +
          " x " + side + " pixels, trained by chexnet-train " +
          plain(text(results, "version")) + ", " +
-         plain(text(results, "written")) + ". Weights: " +
-         plain(text(model, "scored")) + ", of step " +
+         plain(text(results, "written")) +
+         ". Weights: " + plain(text(model, "scored")) + ", of step " +
          count_text(model, "scored_step") +
          ".\n\n    chexnet-train predict checkpoints/best IMAGES\n"
          "\n## What it separates\n\nOn " +

@@ -15,6 +15,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/training_loop.hpp"
 
@@ -108,13 +109,14 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
         scores.any_finding_auroc_mean_logit.value_or(nan)},
        {"best", std::string(is_best ? "yes" : "no")},
        {"auroc", by_finding}});
+  show_distributions(parts_.metrics->tensorboard(), "val_scores", state_.step,
+                     result.predictions);
   // First the state, then the link: a resume sets the link by the state.
   parts_.folder.store().replace_state(state_.step, state_.to_json());
   if (is_best) parts_.folder.store().mark_best(state_.step);
-  const std::optional<double> loss =
-      std::isnan(result.loss) ? std::nullopt : std::optional(result.loss);
   log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " +
-           figure(loss) + "  mean AUROC " + figure(scores.mean_auroc) +
+           (std::isnan(result.loss) ? figure({}) : fixed(result.loss, 4)) +
+           "  mean AUROC " + figure(scores.mean_auroc) +
            (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
            (is_best ? "  (best)" : "") +
            (lowered ? "  learning rate x " + scientific(state_.plateau.factor)

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "chexnet/core/files.hpp"
+#include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
 
@@ -73,6 +74,10 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     results.back().figures =
         figures_of(prediction->predictions, parts.config.eval.findings,
                    {.threads = parts.device.cores});
+    TensorBoardLog& tensorboard = parts.metrics->tensorboard();
+    show_distributions(tensorboard, "final_scores/" + name, state.step,
+                       prediction->predictions);
+    show_figures(tensorboard, state.step, results.back());
   }
   return finals;
 }

@@ -24,6 +24,7 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/report/html_report.hpp"
+#include "chexnet/report/model_card.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/run/dataset.hpp"
@@ -71,6 +72,8 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   facts.scored_step = finals.step;
   write_results(folder, facts, finals.splits);
   write_report(folder);
+  parts.metrics->tensorboard().text("run/model_card", state.step,
+                                    model_card(folder));
   state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
 }
@@ -179,6 +182,8 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
                    splits_csv(run.dataset.manifest, run.dataset.splits));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});
+  metrics->tensorboard().text("run/settings", state.step,
+                              markdown_table(settings));
   metrics->write(run.folder.checkpoint() ? "restart" : "start", state.step,
                  start_fields(run));
   return metrics;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <protozero/pbf_reader.hpp>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/files.hpp"
@@ -11,6 +12,23 @@
 #include "support/fixtures.hpp"
 
 using namespace chexnet;
+
+namespace {
+
+// The last record of an event file, as a message.
+protozero::pbf_reader last_event(const std::string& bytes) {
+  constexpr std::size_t kHead = 12, kTail = 4;
+  std::string_view last;
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, &bytes[at], sizeof length);
+    last = std::string_view(bytes).substr(at + kHead, length);
+    at += kHead + length + kTail;
+  }
+  return protozero::pbf_reader(last.data(), last.size());
+}
+
+}  // namespace
 
 TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
   const ScratchFolder folder;
@@ -130,6 +148,48 @@ TEST_CASE("figures of a split have a tag of their own in TensorBoard") {
   CHECK(bytes.find("final/test/loss") != std::string::npos);
   CHECK(bytes.find("final/test/images") !=
         std::string::npos);  // whole numbers are figures too
+}
+
+TEST_CASE("a histogram holds what lies in 0..1, each value in one bin") {
+  const ScratchFolder folder;
+  const std::vector<double> values = {0, 0.025, 0.02501, 0.5,         1,
+                                      1, 1.5,   -0.1,    std::nan("")};
+  {
+    TensorBoardLog log(folder.path());
+    REQUIRE(log.good());
+    log.histogram("h", 3, values);
+    log.histogram("none", 3, std::vector<double>{2.0});
+  }
+  std::string bytes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    bytes = read_text(entry.path());
+  CHECK(bytes.find("none") == std::string::npos);
+  protozero::pbf_reader event = last_event(bytes);
+  REQUIRE(event.next(5));
+  protozero::pbf_reader summary = event.get_message();
+  REQUIRE(summary.next(1));
+  protozero::pbf_reader value = summary.get_message();
+  REQUIRE(value.next(5));
+  protozero::pbf_reader histogram = value.get_message();
+  std::vector<double> counts;
+  double sum = 0;
+  while (histogram.next()) switch (histogram.tag()) {
+      case 4:
+        sum = histogram.get_double();
+        break;
+      case 7:
+        for (const double count : histogram.get_packed_double())
+          counts.push_back(count);
+        break;
+      default:
+        histogram.skip();
+    }
+  REQUIRE(counts.size() == 40);
+  CHECK(counts[0] == 2);  // a limit belongs to the bin below it
+  CHECK(counts[1] == 1);
+  CHECK(counts[19] == 1);
+  CHECK(counts[39] == 2);
+  CHECK(sum == Approx(2.55001));
 }
 
 TEST_CASE("an error is kept with the run it ended, and nowhere else") {

@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "chexnet/report/tensorboard.hpp"
+
 namespace chexnet {
 
 using MetricValue =
@@ -35,10 +37,12 @@ class MetricsLog {
   ~MetricsLog();
   void write(const std::string& event, std::int64_t step,
              const MetricFields& fields);
+  // For what is no scalar: text, histograms, images.
+  TensorBoardLog& tensorboard() { return tensorboard_; }
 
  private:
-  void tensorboard_record(const std::string& bytes);
-  std::ofstream lines_, events_;
+  std::ofstream lines_;
+  TensorBoardLog tensorboard_;
 };
 
 // Appends an `error` event to the metrics of a run that ended by an error. Does

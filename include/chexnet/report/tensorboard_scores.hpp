@@ -1,0 +1,24 @@
+// Scores of a split for TensorBoard, beside the scalars of metrics.jsonl.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "chexnet/report/scores_output.hpp"
+#include "chexnet/report/tensorboard.hpp"
+
+namespace chexnet {
+
+// How the scores of each finding are distributed, where the label says it is
+// there and where it says it is not: <event>/<finding>/{positive,negative}.
+// None where scores are no probabilities.
+void show_distributions(TensorBoardLog& log, const std::string& event,
+                        std::int64_t step, const Predictions& predictions);
+
+// The figures of final scores, each under a tag of its own:
+// final/<split>/{average_precision,brier,...}/<finding>, with the ends of the
+// AUROC's interval as auroc_low and auroc_high.
+void show_figures(TensorBoardLog& log, std::int64_t step,
+                  const SplitScores& result);
+
+}  // namespace chexnet

@@ -71,8 +71,10 @@ int evaluate_predictions(const Options& options) {
   } else {
     DataConfig data = config.data;
     if (const auto format = find_choice<ManifestFormat>(options.format))
-      data.manifest.format = *format;
-    const Manifest manifest = read_tables(data, options.manifests, config.eval);
+      data.manifest.format = {*format};
+    data.manifest.path = options.manifests;
+    data.manifest.split.clear();
+    const Manifest manifest = read_manifest(data, config.eval);
     predictions = read_predictions(options.predictions, &manifest);
     others = read_other_tables(options.scoring, &manifest);
     say_what_has_no_scores(manifest, predictions, options.predictions);
@@ -89,7 +91,7 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card,
   if (options.ranks > 0) config.launch.ranks = options.ranks;
   if (!options.images.empty()) config.data.images = options.images;
   if (const auto format = find_choice<ManifestFormat>(options.format))
-    config.data.manifest.format = *format;
+    config.data.manifest.format = {*format};
   const bool has_table =
       !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())

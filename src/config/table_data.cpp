@@ -9,10 +9,15 @@ std::vector<ConfigOption> manifest_options() {
       {MEMBER(data.manifest.format),
        .help = "nih: ChestX-ray14's Data_Entry table (both releases, .gz "
                "too); chexpert: train.csv/valid.csv; csv: any table, see "
-               "data.manifest.columns"},
+               "data.manifest.columns. One for all tables, or one for each"},
       {MEMBER(data.manifest.path),
-       .help = "the table of images and labels (required)", .is_path = true,
-       .may_change_on_resume = true},
+       .help = "the table of images and labels (required), or several: "
+               "[train.csv, valid.csv]. Findings are aligned by name; what a "
+               "table lacks is not labeled there",
+       .is_path = true, .may_change_on_resume = true},
+      {MEMBER(data.manifest.split),
+       .help = "the split that all rows of a table belong to, one for each "
+               "table: [train, val]; empty = by lists and fractions"},
       {MEMBER(data.manifest.columns.image),
        .help = "csv: column with the image's file name"},
       {MEMBER(data.manifest.columns.patient),
@@ -42,18 +47,51 @@ std::vector<ConfigOption> manifest_options() {
                "data.val_fraction of the training patients",
        .is_path = true, .may_change_on_resume = true},
       {MEMBER(data.test_list),
-       .help = "file with the names of the test images; empty = no test split",
+       .help = "file with the names of the test images; empty = "
+               "data.test_fraction of the patients",
        .is_path = true, .may_change_on_resume = true},
+      {MEMBER(data.test_fraction),
+       .help = "fraction of the patients set aside for the test when no list "
+               "or table names test images; 0 = no test split",
+       .limits = {{0, 0.9}}},
       {MEMBER(data.val_fraction),
        .help = "fraction of the training patients set aside for validation "
-               "when there is no data.val_list",
+               "when no list or table names validation images",
        .limits = {{0, 0.9}}},
+      {MEMBER(data.folds),
+       .help = "cross-validation: the training patients are dealt out to this "
+               "many folds, and fold data.fold is for validation instead of "
+               "data.val_fraction; 0 = off",
+       .limits = {{0, 1000}}},
+      {MEMBER(data.fold), .help = "the fold for validation, counted from 0",
+       .limits = {{0, 999}}},
+      {MEMBER(data.stratify),
+       .help = "draw data.test_fraction, data.val_fraction and folds so that "
+               "each finding gets its share: patients are grouped by the "
+               "rarest finding that they have"},
       {MEMBER(data.split_seed),
-       .help = "seed of data.val_fraction's random choice of patients",
+       .help = "seed of the random choice of patients for data.test_fraction, "
+               "data.val_fraction and data.folds",
        .limits = {{0, kNoMaximum}}},
       {MEMBER(data.allow_patient_leak),
        .help = "accept lists that put one patient into two splits (their "
                "number is reported)"},
+  };
+}
+
+// Which rows of the tables take part.
+std::vector<ConfigOption> choice_options() {
+  return {
+      {MEMBER(data.filter),
+       .help = "conditions that each row must meet: [view=PA, age>=18, "
+               "sex!=M, Frontal/Lateral=Frontal], with =, !=, <, <=, >, >= "
+               "and | between values. A column by its name in the table, or "
+               "image, patient, age, sex, view in any. A table without the "
+               "column keeps its rows"},
+      {MEMBER(data.exclude),
+       .help = "file with images or patients that take no part anywhere "
+               "(withdrawn.txt), one per line",
+       .is_path = true, .may_change_on_resume = true},
   };
 }
 
@@ -63,13 +101,19 @@ std::vector<ConfigOption> label_options() {
       {MEMBER(data.findings), .help = "findings to learn, by name and in "
                                       "this order; empty = all of the "
                                       "manifest"},
+      {MEMBER(data.finding_names),
+       .help = "CSV file with the header name,finding: what columns of the "
+               "tables are called here, e.g. Lung Lesion,Mass; several names "
+               "may be of one finding",
+       .is_path = true, .may_change_on_resume = true},
       {MEMBER(data.blank),
        .help = "what a blank label counts as in training: ignore (not "
                "labeled, no loss), zero or one; auto: zero for chexpert, "
                "whose authors count what a report does not mention as "
                "absent, else ignore"},
       {MEMBER(data.uncertain),
-       .help = "what an uncertain label (-1) counts as in training"},
+       .help = "what an uncertain label (-1) counts as in training; smooth: "
+               "0.7, between unknown and positive"},
       {MEMBER(data.uncertain_by_finding),
        .help =
            "the same for single findings, e.g. [Atelectasis=one, Edema=one]"},
@@ -235,8 +279,9 @@ std::vector<ConfigOption> fault_options() {
 
 // The order of the topics is the order of docs/config.md.
 std::vector<ConfigOption> data_table() {
-  return joined({manifest_options(), label_options(), image_options(),
-                 loading_options(), s3_options(), fault_options()});
+  return joined({manifest_options(), choice_options(), label_options(),
+                 image_options(), loading_options(), s3_options(),
+                 fault_options()});
 }
 
 }  // namespace chexnet

@@ -215,7 +215,8 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits,
             const std::function<void(std::size_t, std::size_t)>& progress) {
   Auditor auditor(m, splits);
   auditor.count_splits();
-  if (config.manifest.format == ManifestFormat::kNih)
+  if (config.manifest.format == ManifestFormats{ManifestFormat::kNih} &&
+      m.tables.size() < 2 && m.left_out.empty())
     compare_with_nih(m, splits, auditor.audit);
 
   const ImageSource source = auditor.find(config.images, stores);

@@ -18,6 +18,12 @@ float policy_value(LabelPolicy policy) {
   return kUnlabeled;
 }
 
+float policy_value(TrainingPolicy policy) {
+  if (policy == TrainingPolicy::kZero) return 0;
+  if (policy == TrainingPolicy::kOne) return 1;
+  return policy == TrainingPolicy::kSmooth ? kSmoothLabel : kUnlabeled;
+}
+
 // What a blank and an uncertain cell of one finding become.
 struct Policy {
   float blank = kUnlabeled, uncertain = kUnlabeled;
@@ -35,26 +41,27 @@ struct Policy {
 
 std::vector<Policy> training_policies(const Manifest& m,
                                       const DataConfig& config,
-                                      LabelPolicy blank) {
+                                      LabelPolicy blank,
+                                      const std::vector<std::string>& known) {
   std::vector<Policy> policies(
       m.finding_count(), {policy_value(blank), policy_value(config.uncertain)});
   std::vector<std::string> named;
   for (const auto& entry : config.uncertain_by_finding) {
     const auto equals = entry.rfind('=');
     const std::string name = entry.substr(0, equals);
-    const auto policy = find_choice<LabelPolicy>(
+    const auto policy = find_choice<TrainingPolicy>(
         equals == std::string::npos ? std::string() : entry.substr(equals + 1));
     const std::string place = "[config] data.uncertain_by_finding: ";
     if (!policy)
       throw ConfigError(
           place + "'" + entry +
-          "' is not known. Hint: finding=ignore, finding=zero or finding=one");
-    const auto found = find_finding(m.findings, name);
-    if (!found)
+          "' is not known. Hint: finding=ignore, finding=zero, finding=one or "
+          "finding=smooth");
+    if (!find_finding(known, name))
       throw ConfigError(place + "no finding '" + name +
-                        "'. Hint: nearest are " +
-                        nearest_names(name, m.findings));
-    policies[*found].uncertain = policy_value(*policy);
+                        "'. Hint: nearest are " + nearest_names(name, known));
+    if (const auto found = find_finding(m.findings, name))
+      policies[*found].uncertain = policy_value(*policy);
     named.push_back(name);
   }
   refuse_doubled(named, "data.uncertain_by_finding");
@@ -81,15 +88,15 @@ std::vector<float> columns_of(const std::vector<float>& labels,
   return taken;
 }
 
-void apply_policies(Manifest& m, const DataConfig& config,
-                    const EvalConfig& eval) {
+void apply_policies(Manifest& m, ManifestFormat format,
+                    const DataConfig& config, const EvalConfig& eval,
+                    const std::vector<std::string>& known) {
   // Irvin et al. (2019) count what a report does not mention as negative.
-  const bool unmentioned_is_absent =
-      config.manifest.format == ManifestFormat::kChexpert;
+  const bool unmentioned_is_absent = format == ManifestFormat::kChexpert;
   const LabelPolicy usual =
       unmentioned_is_absent ? LabelPolicy::kZero : LabelPolicy::kIgnore;
   const LabelPolicy blank = config.blank.value_or(usual);
-  const auto training = training_policies(m, config, blank);
+  const auto training = training_policies(m, config, blank, known);
   const Policy scoring = {policy_value(eval.blank.value_or(blank)),
                           policy_value(eval.uncertain)};
   const auto open = [](float cell) {

@@ -22,9 +22,18 @@ std::vector<float> columns_of(const std::vector<float>& entries,
                               std::size_t width,
                               const std::vector<std::size_t>& from);
 
+// What `smooth` makes of an uncertain cell: the mean of the interval 0.55..0.85
+// that Pham et al. (Neurocomputing 2021, "Interpreting chest X-rays via CNNs
+// that exploit hierarchical disease dependencies and uncertainty labels") draw
+// such labels from. The loss is linear in the label, so the mean has the same
+// expected gradient as the draws.
+constexpr float kSmoothLabel = 0.7f;
+
 // From what the entries in manifest.labels say to labels for training and,
-// where these differ, for scoring.
-void apply_policies(Manifest& manifest, const DataConfig& config,
-                    const EvalConfig& eval);
+// where these differ, for scoring. `known`: findings of all tables of the run,
+// of which data.uncertain_by_finding may name any.
+void apply_policies(Manifest& manifest, ManifestFormat format,
+                    const DataConfig& config, const EvalConfig& eval,
+                    const std::vector<std::string>& known);
 
 }  // namespace chexnet

@@ -20,42 +20,154 @@
 namespace chexnet {
 namespace {
 
-std::vector<std::uint32_t> rows_of_list(const Manifest& manifest,
-                                        const std::string& path) {
-  std::vector<std::uint32_t> rows;
+using Rows = std::vector<std::uint32_t>;
+
+// Names that data.filter and data.exclude keep out are passed over.
+Rows rows_of_list(const Manifest& manifest, const std::string& path) {
+  Rows rows;
+  std::size_t names = 0, left_out = 0;
   for (const auto& name : list_lines(read_text(path))) {
+    ++names;
     const auto found = manifest.rows.find(name);
-    if (found == manifest.rows.end())
+    if (found != manifest.rows.end()) {
+      rows.push_back(found->second);
+    } else if (manifest.left_out.contains(name)) {
+      ++left_out;
+    } else {
       throw DataError(
-          "[split] " + path + ": name " + std::to_string(rows.size() + 1) +
+          "[split] " + path + ": name " + std::to_string(names) +
           " of it is not in " + manifest.path +
           ". Hint: list and table belong to different data sets; evaluate "
           "--manifest scores a table without lists");
-    rows.push_back(found->second);
+    }
   }
-  if (rows.empty())
+  if (names == 0)
     throw DataError("[split] " + path +
                     ": no names. Hint: one image name per line");
+  if (rows.empty())
+    throw DataError("[split] " + path +
+                    ": data.filter and data.exclude leave "
+                    "out all of its " +
+                    std::to_string(left_out) +
+                    " names. Hint: look at the columns of " + manifest.path);
   return rows;
 }
 
-// Moves `fraction` of the patients of `train` to `val`, both in table order.
-void cut_by_patient(const Manifest& manifest, double fraction,
-                    std::uint64_t seed, std::vector<std::uint32_t>& train,
-                    std::vector<std::uint32_t>& val) {
+// The rows of those tables that data.manifest.split gives to `split`.
+Rows rows_of_tables(const Manifest& manifest, SplitName split) {
+  Rows rows;
+  for (std::size_t t = 0; t < manifest.tables.size(); ++t) {
+    if (manifest.tables[t].split != split) continue;
+    const std::size_t end = t + 1 < manifest.tables.size()
+                                ? manifest.tables[t + 1].first_row
+                                : manifest.size();
+    for (std::size_t row = manifest.tables[t].first_row; row < end; ++row)
+      rows.push_back(static_cast<std::uint32_t>(row));
+  }
+  return rows;
+}
+
+Rows named_rows(const Manifest& manifest, const std::string& list,
+                SplitName split) {
+  Rows rows;
+  if (!list.empty()) rows = rows_of_list(manifest, list);
+  const Rows more = rows_of_tables(manifest, split);
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+// What the patients of `rows` are dealt out by, so that each part gets its
+// share: the finding of a patient's images that the fewest patients have; K
+// where there is none.
+std::map<std::string, std::size_t> rarest_findings(const Manifest& manifest,
+                                                   const Rows& rows) {
+  const std::size_t findings = manifest.finding_count();
+  std::map<std::string, std::set<std::size_t>> findings_of;
+  for (const auto row : rows) {
+    auto& of_patient = findings_of[manifest.patients[row]];
+    for (std::size_t k = 0; k < findings; ++k)
+      if (manifest.label_row(row)[k] == 1) of_patient.insert(k);
+  }
+  std::vector<std::size_t> patients(findings);
+  for (const auto& [patient, of_patient] : findings_of)
+    for (const std::size_t k : of_patient) ++patients[k];
+  std::map<std::string, std::size_t> rarest;
+  for (const auto& [patient, of_patient] : findings_of) {
+    const auto least = std::ranges::min_element(
+        of_patient, {}, [&](std::size_t k) { return patients[k]; });
+    rarest[patient] = least == of_patient.end() ? findings : *least;
+  }
+  return rarest;
+}
+
+// Patients of `rows` in a random order that is a pure function of their names,
+// seed and `stream`; with data.stratify those of one stratum together.
+std::vector<std::string> dealt_patients(const Manifest& manifest,
+                                        const Rows& rows,
+                                        const DataConfig& config,
+                                        std::uint64_t stream) {
   std::set<std::string> unique;
-  for (const auto row : train) unique.insert(manifest.patients[row]);
+  for (const auto row : rows) unique.insert(manifest.patients[row]);
   std::vector<std::string> patients(unique.begin(), unique.end());
-  Random random(seed, Purpose::kSplit, 0);
+  Random random(static_cast<std::uint64_t>(config.split_seed), Purpose::kSplit,
+                stream);
   shuffle(patients, random);
+  if (config.stratify) {
+    const auto strata = rarest_findings(manifest, rows);
+    std::ranges::stable_sort(
+        patients, {}, [&](const auto& patient) { return strata.at(patient); });
+  }
+  return patients;
+}
+
+// Moves the chosen patients of `train` to `to`, both in table order.
+void move_patients(const Manifest& manifest,
+                   const std::set<std::string>& chosen, Rows& train, Rows& to) {
+  Rows kept;
+  for (const auto row : train)
+    (chosen.contains(manifest.patients[row]) ? to : kept).push_back(row);
+  train = std::move(kept);
+}
+
+// `fraction` of the patients: the first ones, or with strata every
+// (1 / fraction)-th, which takes of each stratum its share to within one.
+void cut_fraction(const Manifest& manifest, const DataConfig& config,
+                  double fraction, std::uint64_t stream, Rows& train,
+                  Rows& to) {
+  const auto patients = dealt_patients(manifest, train, config, stream);
   const auto count = static_cast<std::size_t>(
       std::llround(fraction * static_cast<double>(patients.size())));
-  const std::set<std::string> chosen(
-      patients.begin(), patients.begin() + static_cast<std::ptrdiff_t>(count));
-  std::vector<std::uint32_t> kept;
-  for (const auto row : train)
-    (chosen.contains(manifest.patients[row]) ? val : kept).push_back(row);
-  train = std::move(kept);
+  std::set<std::string> chosen;
+  for (std::size_t i = 0; i < patients.size(); ++i) {
+    // Whether i * count / size steps up behind i.
+    const bool steps =
+        (i + 1) * count / patients.size() > i * count / patients.size();
+    if (config.stratify ? steps : i < count) chosen.insert(patients[i]);
+  }
+  move_patients(manifest, chosen, train, to);
+}
+
+// Fold data.fold of data.folds: every data.folds-th patient, so each patient is
+// in one fold, and folds differ by at most one patient.
+void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
+              Rows& to) {
+  const auto patients = dealt_patients(manifest, train, config, 0);
+  const auto folds = static_cast<std::size_t>(config.folds);
+  if (patients.size() < folds)
+    throw DataError("[split] " + std::to_string(patients.size()) +
+                    " patients for data.folds=" + std::to_string(folds) +
+                    ". Hint: choose fewer folds");
+  std::set<std::string> chosen;
+  for (auto i = static_cast<std::size_t>(config.fold); i < patients.size();
+       i += folds)
+    chosen.insert(patients[i]);
+  move_patients(manifest, chosen, train, to);
+}
+
+[[noreturn]] void refuse_two_ways(const std::string& key,
+                                  const std::string& split) {
+  throw ConfigError("[config] " + key + ": set beside a list or table of " +
+                    split + " images. Hint: choose one");
 }
 
 void seal(const Manifest& manifest, const char* name, Split& split) {
@@ -115,12 +227,11 @@ const Split& Splits::named(const std::string& name) const {
 
 Splits make_splits(const Manifest& manifest, const DataConfig& config) {
   Splits splits;
-  if (!config.test_list.empty())
-    splits.test.rows = rows_of_list(manifest, config.test_list);
-  if (!config.val_list.empty())
-    splits.val.rows = rows_of_list(manifest, config.val_list);
+  splits.test.rows = named_rows(manifest, config.test_list, SplitName::kTest);
+  splits.val.rows = named_rows(manifest, config.val_list, SplitName::kVal);
   if (!config.train_list.empty()) {
-    splits.train.rows = rows_of_list(manifest, config.train_list);
+    splits.train.rows =
+        named_rows(manifest, config.train_list, SplitName::kTrain);
   } else {
     std::set<std::uint32_t> taken(splits.test.rows.begin(),
                                   splits.test.rows.end());
@@ -128,10 +239,20 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
     for (std::uint32_t row = 0; row < manifest.size(); ++row)
       if (!taken.contains(row)) splits.train.rows.push_back(row);
   }
-  if (config.val_list.empty())
-    cut_by_patient(manifest, config.val_fraction,
-                   static_cast<std::uint64_t>(config.split_seed),
-                   splits.train.rows, splits.val.rows);
+  const bool has_test = !splits.test.rows.empty();
+  const bool has_val = !splits.val.rows.empty();
+  if (has_test && config.test_fraction > 0)
+    refuse_two_ways("data.test_fraction", "test");
+  if (has_val && config.folds > 0) refuse_two_ways("data.folds", "validation");
+  // Drawn first and alike for every fold.
+  if (!has_test)
+    cut_fraction(manifest, config, config.test_fraction, 1, splits.train.rows,
+                 splits.test.rows);
+  if (!has_val && config.folds > 0)
+    cut_fold(manifest, config, splits.train.rows, splits.val.rows);
+  else if (!has_val)
+    cut_fraction(manifest, config, config.val_fraction, 0, splits.train.rows,
+                 splits.val.rows);
   seal(manifest, "train", splits.train);
   seal(manifest, "val", splits.val);
   seal(manifest, "test", splits.test);

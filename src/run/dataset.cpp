@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <set>
 
 #include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/csv.hpp"
@@ -78,20 +79,22 @@ DataConfig without_training(DataConfig config) {
   return config;
 }
 
-// Of the columns that a run's config names, those that another table has. With
-// none in common they stay as they are: the table's reader names what its
-// header has.
+// Of the columns that a run's config names, those that other tables have. With
+// none in common they stay as they are: the tables' reader names what a header
+// has.
 void keep_present_columns(std::vector<std::string>& columns,
-                          const std::string& table) {
+                          const std::vector<std::string>& tables) {
   if (columns.empty()) return;
-  const std::string text = read_text(table);
-  std::vector<std::string_view> fields;
-  CsvReader(text).next(fields);
+  std::set<std::string> header;
+  for (const auto& table : tables) {
+    const std::string text = read_text(table);
+    std::vector<std::string_view> fields;
+    CsvReader(text).next(fields);
+    for (const auto field : fields) header.emplace(trimmed(field));
+  }
   std::vector<std::string> present;
   for (const auto& column : columns)
-    if (std::ranges::any_of(fields,
-                            [&](auto f) { return trimmed(f) == column; }))
-      present.push_back(column);
+    if (header.contains(column)) present.push_back(column);
   if (!present.empty()) columns = std::move(present);
 }
 
@@ -159,9 +162,11 @@ TestSet load_tables(const Config& config,
             std::filesystem::path(table).filename().string();
   const auto read = [&] {
     DataConfig data = without_training(config.data);
-    keep_present_columns(data.manifest.columns.findings, tables.front());
+    keep_present_columns(data.manifest.columns.findings, tables);
+    data.manifest.path = tables;
+    data.manifest.split.clear();
     Dataset dataset;
-    dataset.manifest = read_tables(data, tables, config.eval);
+    dataset.manifest = read_manifest(data, config.eval);
     match(dataset.manifest, config, findings, set);
     dataset.splits = all_as_test(dataset.manifest, name);
     return dataset;

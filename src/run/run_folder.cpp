@@ -90,7 +90,8 @@ namespace {
 bool has_same_places(const DataConfig& a, const DataConfig& b) {
   const auto places = [](const DataConfig& data) {
     return std::tie(data.manifest.path, data.images, data.train_list,
-                    data.val_list, data.test_list);
+                    data.val_list, data.test_list, data.exclude,
+                    data.finding_names);
   };
   return places(a) == places(b);
 }

@@ -67,6 +67,7 @@ std::string model_description(const Config& config, const Dataset& dataset) {
       {"preprocessing", preprocessing_json(config.data)},
       {"config", config_yaml(without_places(config))},
       {"manifest_sha256", dataset.manifest.sha256},
+      {"finding_names_sha256", dataset.manifest.finding_names_sha256},
       {"splits", splits},
       {"notice", "research use, not a medical device"}};
   return json_text(json);
@@ -136,6 +137,12 @@ void check_same_data(const std::filesystem::path& folder,
                      const Dataset& dataset) {
   const auto path = folder / "model.safetensors";
   const auto json = description_of(SafetensorsFile(path), path);
+  if (json.value("finding_names_sha256", "") !=
+      dataset.manifest.finding_names_sha256)
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": was trained with another data.finding_names, so its labels differ. "
+        "Hint: resume with that file, or start a new run with --out");
   const nlohmann::json::json_pointer train_sum("/splits/train/sha256");
   if (!json.contains(train_sum) ||
       json.at(train_sum) != dataset.splits.train.sha256)

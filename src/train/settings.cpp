@@ -45,9 +45,12 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
   const Splits& splits = run.dataset.splits;
   return {
       {"run folder", run.folder.path().string()},
-      {"manifest", manifest.path + " (" + std::to_string(manifest.size()) +
-                       " images, sha256 " + manifest.sha256.substr(0, 12) +
-                       ")"},
+      {"manifest",
+       manifest.path + " (" + std::to_string(manifest.size()) + " images, " +
+           (manifest.left_out.empty()
+                ? ""
+                : std::to_string(manifest.left_out.size()) + " left out, ") +
+           "sha256 " + manifest.sha256.substr(0, 12) + ")"},
       {"train", split_text(splits.train)},
       {"val", split_text(splits.val)},
       {"test", split_text(splits.test)},

@@ -146,7 +146,7 @@ TEST_CASE("what a run needs is asked for by name") {
     return error_of<ConfigError>([&] { check_for_training(config); });
   };
   CHECK(missing().find("data.manifest.path") != std::string::npos);
-  config.data.manifest.path = "t.csv";
+  config.data.manifest.path = {"t.csv"};
   CHECK(missing().find("data.images") != std::string::npos);
   config.data.images = {"i"};
   CHECK(missing().find("model.weights") != std::string::npos);
@@ -158,6 +158,38 @@ TEST_CASE("what a run needs is asked for by name") {
   config.train.warmup_epochs = 0;
   config.data.crop = 512;
   CHECK(missing().find("data.crop") != std::string::npos);
+}
+
+TEST_CASE("several tables and one table are written alike") {
+  const Config one = load_config({}, {"data.manifest.path=t.csv"});
+  CHECK(one.data.manifest.path == Strings{"t.csv"});
+  const Config two = load_config({}, {"data.manifest.path=[a.csv, b.csv]",
+                                      "data.manifest.format=[nih, chexpert]",
+                                      "data.manifest.split=[train, val]"});
+  CHECK(two.data.manifest.path == Strings{"a.csv", "b.csv"});
+  CHECK(two.data.manifest.format ==
+        ManifestFormats{ManifestFormat::kNih, ManifestFormat::kChexpert});
+  CHECK(two.data.manifest.split ==
+        SplitNames{SplitName::kTrain, SplitName::kVal});
+  const Config again = load_config_text("again", config_yaml(two), {});
+  CHECK(config_yaml(again) == config_yaml(two));
+}
+
+TEST_CASE("folds that cannot be are refused") {
+  const auto refused = [](const Strings& set) {
+    Strings all = {"data.manifest.path=t.csv", "data.images=[i]",
+                   "model.weights=none"};
+    all.insert(all.end(), set.begin(), set.end());
+    return error_of<ConfigError>(
+        [&] { check_for_training(load_config({}, all)); });
+  };
+  CHECK(refused({"data.folds=5", "data.fold=4"}).empty());
+  CHECK(refused({"data.folds=5", "data.fold=5"})
+            .find("data.fold: there is no fold 5 among data.folds=5") !=
+        std::string::npos);
+  CHECK(refused({"data.fold=1"}).find("data.fold: ") != std::string::npos);
+  CHECK(refused({"data.folds=1"}).find("data.folds: one fold leaves") !=
+        std::string::npos);
 }
 
 TEST_CASE("a split that does not exist is found in the config") {

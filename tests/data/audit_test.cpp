@@ -41,7 +41,7 @@ struct Set {
     splits.val = {"val", {2}, ""};
     splits.test = {"test", {3}, ""};
     config.images = {folder.path().string()};
-    config.manifest.format = ManifestFormat::kCsv;
+    config.manifest.format = {ManifestFormat::kCsv};
   }
   static std::string name(int i) { return std::to_string(i) + ".png"; }
   void add_row(const std::string& patient, const std::vector<float>& labels) {
@@ -146,7 +146,7 @@ TEST_CASE("rows of no split are not looked for, and no strangers on the disk") {
 
 TEST_CASE("a table of another size than NIH's is compared with nothing") {
   Set set;
-  set.config.manifest.format = ManifestFormat::kNih;
+  set.config.manifest.format = {ManifestFormat::kNih};
   const Audit found = set.look();
   REQUIRE(found.known.size() == 1);
   CHECK(found.known[0].find("the table has 4 images") == 0);

@@ -40,8 +40,8 @@ struct OneJpeg {
     folder.write("images/a.jpg",
                  {reinterpret_cast<const char*>(file.data()), file.size()});
     DataConfig config;
-    config.manifest.format = ManifestFormat::kCsv;
-    config.manifest.path = folder.write("table.csv", "image,A\na.jpg,1\n");
+    config.manifest.format = {ManifestFormat::kCsv};
+    config.manifest.path = {folder.write("table.csv", "image,A\na.jpg,1\n")};
     manifest = read_manifest(config);
   }
   ImageSource source(const std::string& name) {

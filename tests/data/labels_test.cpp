@@ -19,15 +19,15 @@ const std::string kChexpertHeader =
 
 DataConfig chexpert(const ScratchFolder& folder, const std::string& rows) {
   DataConfig config;
-  config.manifest.format = ManifestFormat::kChexpert;
-  config.manifest.path = folder.write("train.csv", kChexpertHeader + rows);
+  config.manifest.format = {ManifestFormat::kChexpert};
+  config.manifest.path = {folder.write("train.csv", kChexpertHeader + rows)};
   return config;
 }
 
 DataConfig plain_table(const std::string& path) {
   DataConfig config;
   config.manifest = {
-      ManifestFormat::kCsv, path, {"image", "patient", {}, "", "", ""}};
+      {ManifestFormat::kCsv}, {path}, {}, {"image", "patient", {}, "", "", ""}};
   return config;
 }
 
@@ -49,17 +49,17 @@ TEST_CASE(
   const std::string row =
       "s/train/patient00001/study1/view1.jpg,F,50,Frontal,AP,,-1.0,1.0\n";
   for (const auto policy :
-       {LabelPolicy::kZero, LabelPolicy::kOne, LabelPolicy::kIgnore}) {
+       {TrainingPolicy::kZero, TrainingPolicy::kOne, TrainingPolicy::kIgnore}) {
     DataConfig config = chexpert(folder, row);
     config.uncertain = policy;
     const Manifest m = read_manifest(config);
     const std::vector<float> scored(m.scored_row(0), m.scored_row(0) + 3);
     CHECK(same(scored, {0, kNone, 1}));
     const float trained = m.label_row(0)[1];
-    if (policy == LabelPolicy::kIgnore)
+    if (policy == TrainingPolicy::kIgnore)
       CHECK(std::isnan(trained));
     else
-      CHECK(trained == (policy == LabelPolicy::kOne ? 1 : 0));
+      CHECK(trained == (policy == TrainingPolicy::kOne ? 1 : 0));
   }
 }
 
@@ -189,31 +189,6 @@ TEST_CASE("findings of two data sets meet by name, never by place") {
   CHECK(unknown == std::vector<std::string>{"No Finding"});
   CHECK(m.findings == std::vector<std::string>{"Effusion", "Hernia", "Edema"});
   CHECK(same(m.labels, {1, kNone, kNone}));
-}
-
-TEST_CASE(
-    "tables are read together when their findings are equal and their images "
-    "differ") {
-  const ScratchFolder folder;
-  const auto a = folder.write("a.csv", "image,patient,A\nx,p,1\n");
-  const auto b = folder.write("b.csv", "image,patient,A\ny,q,\nz,q,-1\n");
-  EvalConfig eval;
-  eval.blank = LabelPolicy::kZero;
-  const Manifest m = read_tables(plain_table(""), {a, b}, eval);
-  CHECK(m.images == std::vector<std::string>{"x", "y", "z"});
-  CHECK(m.rows.at("z") == 2);
-  CHECK((m.place(0) == a + ":2" && m.place(2) == b + ":3"));
-  CHECK(same(m.labels, {1, kNone, kNone}));
-  CHECK(same(m.scored, {1, 0, kNone}));
-  const auto refused = [&](const std::string& text) {
-    const auto c = folder.write("c.csv", text);
-    return error_of<DataError>([&] { read_tables(plain_table(""), {a, c}); });
-  };
-  CHECK(refused("image,patient,A\nx,p,1\n")
-            .find("c.csv:2: the image of this row is also in ") !=
-        std::string::npos);
-  CHECK(refused("image,patient,B\ny,p,1\n").find("its findings are B") !=
-        std::string::npos);
 }
 
 TEST_CASE("findings that only one class has are named") {

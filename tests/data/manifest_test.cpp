@@ -24,7 +24,7 @@ const std::string kHeader =
 
 DataConfig nih(const std::string& path) {
   DataConfig config;
-  config.manifest.path = path;
+  config.manifest.path = {path};
   return config;
 }
 
@@ -91,16 +91,17 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   const ScratchFolder folder;
   DataConfig config;
   config.manifest = {
-      ManifestFormat::kCsv,
-      folder.write("t.csv",
-                   "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n"),
+      {ManifestFormat::kCsv},
+      {folder.write("t.csv",
+                    "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n")},
+      {},
       {"file", "who", {"A", "B"}, "", "", ""}};
   auto m = read_manifest(config);
   CHECK(m.findings == Strings{"A", "B"});
   CHECK(std::isnan(m.labels[0]));
   CHECK(m.labels[1] == 1);
   CHECK(std::isnan(m.labels[3]));
-  config.uncertain = LabelPolicy::kOne;
+  config.uncertain = TrainingPolicy::kOne;
   config.blank = LabelPolicy::kZero;
   m = read_manifest(config);
   CHECK(m.labels == std::vector<float>{1, 1, 0, 0});
@@ -116,7 +117,8 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
           read_manifest(config);
         }).find("no column 'files'. Hint: the header has 'file'") !=
         std::string::npos);
-  config.manifest.path = folder.write("u.csv", "file,who,A,B\na.png,p1,2,0\n");
+  config.manifest.path = {
+      folder.write("u.csv", "file,who,A,B\na.png,p1,2,0\n")};
   config.manifest.columns.image = "file";
   CHECK(error_of<DataError>([&] {
           read_manifest(config);
@@ -252,9 +254,9 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
   DataConfig config;
-  config.manifest.format = ManifestFormat::kChexpert;
-  config.manifest.path =
-      (xray / "chexpert_layout/CheXpert-v1.0-small/train.csv").string();
+  config.manifest.format = {ManifestFormat::kChexpert};
+  config.manifest.path = {
+      (xray / "chexpert_layout/CheXpert-v1.0-small/train.csv").string()};
   const Manifest m = read_manifest(config);
   REQUIRE(m.size() == 200);
   CHECK(m.finding_count() == 14);
@@ -262,7 +264,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   const auto cells = [&](float v) { return std::ranges::count(m.labels, v); };
   CHECK(cells(1) == 297);
   CHECK(cells(0) == 782 + 1701);
-  config.uncertain = LabelPolicy::kOne;
+  config.uncertain = TrainingPolicy::kOne;
   config.blank = LabelPolicy::kIgnore;
   const Manifest filled = read_manifest(config);
   CHECK(std::ranges::count(filled.labels, 1.0f) == 317);

@@ -197,8 +197,8 @@ TEST_CASE(
   add("again.png", drawing(5, 0));
 
   DataConfig config;
-  config.manifest.format = ManifestFormat::kCsv;
-  config.manifest.path = folder.write("table.csv", table);
+  config.manifest.format = {ManifestFormat::kCsv};
+  config.manifest.path = {folder.write("table.csv", table)};
   config.manifest.columns.image = "file";
   config.manifest.columns.patient = "patient";
   config.images = {(folder / "images").string()};

@@ -19,7 +19,7 @@ struct Place {
   Place() {
     config.run.dir = (scratch / "run").string();
     config.model.weights = "none";
-    config.data.manifest.path = "table.csv";
+    config.data.manifest.path = {"table.csv"};
     config.train.batch = 24;
   }
   ~Place() { close_log(); }

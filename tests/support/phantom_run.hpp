@@ -17,7 +17,7 @@ struct PhantomRun {
   explicit PhantomRun(int images = 16) {
     draw_phantom_set(folder / "set", images, 48);
     DataConfig& data = config.data;
-    data.manifest.path = (folder / "set/Data_Entry_2017.csv").string();
+    data.manifest.path = {(folder / "set/Data_Entry_2017.csv").string()};
     data.images = {(folder / "set/images").string()};
     data.train_list = (folder / "set/train_val_list.txt").string();
     data.test_list = (folder / "set/test_list.txt").string();

@@ -23,7 +23,7 @@ inline Manifest draw_phantom_set(const std::filesystem::path& out, int images,
   options.threads = 2;
   write_phantom_set(options, [](int) {});
   DataConfig config;
-  config.manifest.path = (out / "Data_Entry_2017.csv").string();
+  config.manifest.path = {(out / "Data_Entry_2017.csv").string()};
   return read_manifest(config);
 }
 

@@ -36,6 +36,17 @@ constexpr auto names_of(LabelPolicy) {
       {{kIgnore, "ignore"}, {kZero, "zero"}, {kOne, "one"}});
 }
 
+// The same for uncertain labels in training; kSmooth: a positive of which one
+// is less sure (data/labels.hpp).
+enum class TrainingPolicy { kIgnore, kZero, kOne, kSmooth };
+constexpr auto names_of(TrainingPolicy) {
+  using enum TrainingPolicy;
+  return std::to_array<NamedChoice<TrainingPolicy>>({{kIgnore, "ignore"},
+                                                     {kZero, "zero"},
+                                                     {kOne, "one"},
+                                                     {kSmooth, "smooth"}});
+}
+
 enum class ResizeKind {
   kAntialias,  // torchvision's bilinear antialias kernel for uint8, bit for bit
   kArea        // exact box mean

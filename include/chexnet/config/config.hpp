@@ -18,6 +18,7 @@ namespace chexnet {
 using Strings = std::vector<std::string>;
 using Doubles = std::vector<double>;
 using SplitNames = std::vector<SplitName>;
+using ManifestFormats = std::vector<ManifestFormat>;
 
 struct RunConfig {
   std::string dir;  // run folder; empty = runs/<name>
@@ -35,8 +36,9 @@ struct ColumnsConfig {
 };
 
 struct ManifestConfig {
-  ManifestFormat format = ManifestFormat::kNih;
-  std::string path;
+  ManifestFormats format = {ManifestFormat::kNih};  // of all, or of each path
+  Strings path;
+  SplitNames split;  // of each path; empty = by lists and fractions
   ColumnsConfig columns;
 };
 
@@ -51,12 +53,17 @@ struct DataConfig {
   ManifestConfig manifest;
   Strings images;
   std::string train_list, val_list, test_list;
-  double val_fraction = 0.1;
+  double val_fraction = 0.1, test_fraction = 0;
+  std::int64_t folds = 0, fold = 0;
+  bool stratify = false;
   std::int64_t split_seed = 1;
   bool allow_patient_leak = false;
+  Strings filter;             // "view=PA"
+  std::string exclude;        // file of images and patients
+  std::string finding_names;  // file
   Strings findings;
   std::optional<LabelPolicy> blank;  // auto: by the table's format
-  LabelPolicy uncertain = LabelPolicy::kIgnore;
+  TrainingPolicy uncertain = TrainingPolicy::kIgnore;
   Strings uncertain_by_finding;                            // "Atelectasis=one"
   std::int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   ResizeKind resize_kind = ResizeKind::kAntialias;

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "chexnet/config/config.hpp"
@@ -24,10 +26,15 @@ struct Manifest {
   std::vector<float> ages;                // [N] years, NaN = unknown
   std::vector<std::string> sexes, views;  // [N], empty = unknown
   std::unordered_map<std::string, std::uint32_t> rows;  // name -> row
-  std::string path, sha256;  // of the file; names the release
+  std::string path, sha256;  // of the files; names the release
+  // Of data.finding_names and of what it says; empty without one.
+  std::string finding_names_sha256;
+  // Names of images that data.filter and data.exclude keep out of the rows.
+  std::unordered_set<std::string> left_out;
   struct Table {
     std::string path;
     std::size_t first_row;
+    std::optional<SplitName> split = {};  // of all its rows
   };
   std::vector<Table>
       tables;  // that it was read from, in the order of their rows
@@ -51,11 +58,17 @@ struct Manifest {
 // The 14 findings in the order of the ChestX-ray14 paper.
 const std::vector<std::string>& nih_findings();
 
+// The tables of data.manifest as one, without what data.filter and data.exclude
+// leave out. Findings are aligned by name, after data.finding_names; where a
+// table lacks one, its rows are not labeled. Blank cells follow the policy of
+// their own table's format.
+//
 // Labels for training follow data.blank, data.uncertain and
 // data.uncertain_by_finding, those for scoring eval.blank and eval.uncertain.
 // Throws DataError naming file and line: unknown label, empty patient, wrong
 // number of fields, an image twice, text that is not UTF-8; ConfigError for
-// findings named twice or a policy of an unknown finding.
+// findings named twice, a policy of an unknown finding, or a filter on a column
+// that no table has. Logs what a part of the tables lacks.
 Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
 
 // The table as a network sees it that knows `findings`: columns by name
@@ -63,10 +76,5 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
 // findings that were left out.
 std::vector<std::string> match_findings(
     Manifest& manifest, const std::vector<std::string>& findings);
-
-// Several tables with the same findings as one, e.g. train.csv and valid.csv.
-// DataError when an image is in two of them.
-Manifest read_tables(DataConfig config, const std::vector<std::string>& paths,
-                     const EvalConfig& eval = {});
 
 }  // namespace chexnet

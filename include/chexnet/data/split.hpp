@@ -26,9 +26,13 @@ struct Splits {
       const std::string& name) const;  // ConfigError when unknown
 };
 
-// Lists as given; without a validation list, data.val_fraction of the training
-// patients, drawn with data.split_seed. Any split may be empty. DataError: a
-// listed name the manifest lacks, a name in two lists, a patient in two splits.
+// Lists and tables (data.manifest.split) as given. Without any for test,
+// data.test_fraction of the other patients; without any for validation, fold
+// data.fold of data.folds, or data.val_fraction, of the patients that are left
+// for training. All are drawn with data.split_seed, with data.stratify by the
+// rarest finding of each patient. Any split may be empty. DataError: a listed
+// name the manifest lacks, a name in two lists, a patient in two splits.
+// ConfigError: a list or table and a fraction for one split.
 Splits make_splits(const Manifest& manifest, const DataConfig& config);
 // Every row as the test split, under a name of its own: tables that are only
 // scored.

@@ -1,0 +1,39 @@
+// data.finding_names: what the findings of tables are called here.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chexnet/data/manifest.hpp"
+
+namespace chexnet {
+
+// A CSV file with the header `name,finding`: a column called `name` in a table
+// is about `finding`. Several names may be of one finding. DataError names file
+// and line of what cannot be read or says two things.
+class FindingNames {
+ public:
+  FindingNames() = default;
+  explicit FindingNames(const std::string& path);
+
+  // Renames the findings of a table whose cells hold what the table says (1, 0,
+  // -1, NaN). Where several columns become one finding, a cell is 1 where any
+  // says so, else uncertain where any is, else blank where any is, else 0.
+  void apply(Manifest& table);
+
+  // Names that no table had, of those looked up so far.
+  std::vector<std::string> unused() const;
+  // Of what the file says; empty without one.
+  const std::string& sha256() const { return sha256_; }
+
+ private:
+  struct Entry {
+    std::string name, finding;
+    bool used = false;
+  };
+  std::vector<Entry> entries_;
+  std::string sha256_;
+};
+
+}  // namespace chexnet

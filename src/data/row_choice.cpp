@@ -1,0 +1,181 @@
+// A cell is text. It is compared as a number where both sides are numbers, so
+// "1.0" is 1. A blank cell is no number and equals the empty value alone.
+#include "row_choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/data/findings.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::size_t kNone = std::string::npos;
+
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto result =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+bool equal(std::string_view cell, const std::string& value) {
+  if (cell == value) return true;
+  const auto a = number(cell), b = number(value);
+  return a && b && *a == *b;
+}
+
+[[noreturn]] void refuse(const std::string& condition, const std::string& what,
+                         const std::string& hint) {
+  throw ConfigError("[config] data.filter: '" + condition + "' " + what +
+                    ". Hint: " + hint);
+}
+
+}  // namespace
+
+std::optional<double> years(std::string_view text) {
+  text = trimmed(text);
+  double unit = 1;
+  if (!text.empty() &&
+      std::string_view("YMDW").find(text.back()) != std::string_view::npos) {
+    if (text.back() == 'M') unit = 1.0 / 12;
+    if (text.back() == 'W') unit = 1.0 / 52;
+    if (text.back() == 'D') unit = 1.0 / 365;
+    text.remove_suffix(1);
+  }
+  const auto value = number(text);
+  if (!value) return std::nullopt;
+  return *value * unit;
+}
+
+RowChoice::RowChoice(const DataConfig& config) : exclude_path_(config.exclude) {
+  for (const auto& text : config.filter) conditions_.push_back(parse(text));
+  if (exclude_path_.empty()) return;
+  for (const auto& name : list_lines(read_text(exclude_path_)))
+    excluded_.emplace(name, false);
+}
+
+RowChoice::Condition RowChoice::parse(const std::string& text) {
+  static constexpr std::array<std::pair<std::string_view, Sign>, 6> kSigns = {
+      {{"!=", Sign::kOther},
+       {"<=", Sign::kAtMost},
+       {">=", Sign::kAtLeast},
+       {"=", Sign::kEqual},
+       {"<", Sign::kLess},
+       {">", Sign::kMore}}};
+  const std::string usage = "write [view=PA], [age>=18] or [sex!=M]";
+  const auto at = text.find_first_of("!<>=");
+  if (at == kNone || trimmed(text.substr(0, at)).empty())
+    refuse(text, "is no condition", usage);
+  Condition condition;
+  condition.text = text;
+  condition.column = trimmed(text.substr(0, at));
+  const std::string_view from = std::string_view(text).substr(at);
+  const auto sign = std::ranges::find_if(
+      kSigns, [&](const auto& s) { return from.starts_with(s.first); });
+  if (sign == kSigns.end()) refuse(text, "is no condition", usage);
+  condition.sign = sign->second;
+  std::string_view rest = from.substr(sign->first.size());
+  for (auto bar = rest.find('|');; bar = rest.find('|')) {
+    condition.values.emplace_back(trimmed(rest.substr(0, bar)));
+    if (bar == kNone) break;
+    rest.remove_prefix(bar + 1);
+  }
+  if (condition.sign == Sign::kEqual || condition.sign == Sign::kOther)
+    return condition;
+  const auto limit = number(condition.values.front());
+  if (!limit || condition.values.size() > 1)
+    refuse(text, "compares with no number", usage);
+  condition.number = *limit;
+  return condition;
+}
+
+bool RowChoice::meets(const Condition& condition, std::string_view cell) {
+  const auto is_one = [&] {
+    return std::ranges::any_of(condition.values,
+                               [&](const auto& v) { return equal(cell, v); });
+  };
+  if (condition.sign == Sign::kEqual) return is_one();
+  if (condition.sign == Sign::kOther) return !is_one();
+  const auto value = condition.is_age ? years(cell) : number(cell);
+  if (!value) return false;
+  if (condition.sign == Sign::kLess) return *value < condition.number;
+  if (condition.sign == Sign::kAtMost) return *value <= condition.number;
+  if (condition.sign == Sign::kMore) return *value > condition.number;
+  return *value >= condition.number;
+}
+
+void RowChoice::begin_table(const std::string& path,
+                            const std::vector<std::string>& header,
+                            const RoleColumns& roles) {
+  ++tables_;
+  columns_.insert(columns_.end(), header.begin(), header.end());
+  const auto role = [&](const std::string& name) {
+    if (name == "image") return roles.image;
+    if (name == "age") return roles.age;
+    if (name == "sex") return roles.sex;
+    return name == "view" ? roles.view : kNone;
+  };
+  for (auto& condition : conditions_) {
+    const auto found = std::ranges::find(header, condition.column);
+    condition.field = found == header.end()
+                          ? role(condition.column)
+                          : static_cast<std::size_t>(found - header.begin());
+    condition.is_age = condition.field != kNone && condition.field == roles.age;
+    condition.is_patient =
+        condition.field == kNone && condition.column == "patient";
+    if (condition.field == kNone && !condition.is_patient)
+      condition.without.push_back(path);
+  }
+}
+
+bool RowChoice::keeps(const std::vector<std::string_view>& fields,
+                      std::string_view image, std::string_view patient) {
+  for (const auto name : {image, patient}) {
+    if (excluded_.empty()) break;
+    const auto found = excluded_.find(std::string(name));
+    if (found == excluded_.end()) continue;
+    found->second = true;
+    return false;
+  }
+  return std::ranges::all_of(conditions_, [&](const Condition& condition) {
+    if (condition.is_patient) return meets(condition, patient);
+    if (condition.field == kNone) return true;
+    return meets(condition, condition.field < fields.size()
+                                ? trimmed(fields[condition.field])
+                                : std::string_view());
+  });
+}
+
+void RowChoice::finish() const {
+  for (const auto& condition : conditions_) {
+    if (condition.without.size() == tables_) {
+      std::set<std::string> names(columns_.begin(), columns_.end());
+      names.insert({"image", "patient", "age", "sex", "view"});
+      const std::vector<std::string> known(names.begin(), names.end());
+      refuse(condition.text,
+             "names a column that no table has ('" + condition.column + "')",
+             "nearest are " + nearest_names(condition.column, known));
+    }
+    if (!condition.without.empty())
+      log_info("data.filter: '" + condition.text + "' leaves all rows of " +
+               listed(condition.without) + ", which has no such column");
+  }
+  const auto unseen = std::ranges::count_if(
+      excluded_, [](const auto& entry) { return !entry.second; });
+  if (unseen > 0)
+    log_info("data.exclude: " + std::to_string(unseen) + " of " +
+             std::to_string(excluded_.size()) + " names of " + exclude_path_ +
+             " are neither an image nor a patient here");
+}
+
+}  // namespace chexnet

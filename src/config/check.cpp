@@ -51,6 +51,13 @@ void check_for_training(const Config& config) {
     config_error("train.warmup_epochs",
                  "not less than train.epochs: the rate never arrives",
                  "choose a shorter warm-up");
+  const bool draws =
+      config.train.mixup > 0 || config.train.sampling != SamplingKind::kUniform;
+  if (draws && config.data.pipeline != PipelineKind::kGlobal)
+    config_error("data.pipeline",
+                 "train.mixup and train.sampling draw from all images, which "
+                 "old and new do not have",
+                 "set data.pipeline=global");
   if (config.launch.gradient_compression != GradientCompression::kNone &&
       config.train.precision == Precision::kFp64)
     config_error("launch.gradient_compression",

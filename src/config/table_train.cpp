@@ -130,6 +130,25 @@ std::vector<ConfigOption> step_options() {
            "without positives (or without negatives) in the training split has "
            "no loss there. Weighted losses shift scores away from prevalence: "
            "AUROC keeps its meaning, probabilities do not"},
+      {MEMBER(train.sampling),
+       .help = "uniform: every training image once an epoch; balanced: images "
+               "are drawn with a frequency that grows with 1 / sqrt(share) of "
+               "their rarest finding, as many as there are. It shifts "
+               "probabilities as weighted losses do"},
+      {MEMBER(train.mixup),
+       .help = "train on mixtures of two images and of their labels, by a "
+               "share drawn from Beta(x, x) (0.2 is common); decodes twice as "
+               "many images; 0 = off",
+       .limits = {{0, 1}}},
+      {MEMBER(train.ema),
+       .help = "decay of the exponential moving average of the weights, e.g. "
+               "0.999 (an average over about 1 / (1 - decay) steps; less at "
+               "the start). With it evaluation, the best checkpoint, model "
+               "files and predict use the averaged weights; 0 = off",
+       .limits = {{0, 0.999999}}},
+      {MEMBER(train.label_smoothing),
+       .help = "labels of 1 and 0 count as 1 - x / 2 and x / 2 in training",
+       .limits = {{0, 0.9}}},
       {MEMBER(train.nan_policy),
        .help = "what follows from a gradient that is not finite: fail (exit "
                "code 6) or skip (the step is left out; 10 in a row fail)"},

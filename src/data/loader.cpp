@@ -138,6 +138,8 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch,
     if (!read_sample(sample, ticket, image, scratch, stop)) return;
     if (!sample.padding)
       std::copy_n(manifest_.label_row(sample.row), findings, labels);
+    if (sample.share < 1)
+      mix_partner(sample, {image, pixels}, {labels, findings}, scratch, stop);
   } catch (const DataError& e) {
     error = e.what();
   }
@@ -156,15 +158,32 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch,
   batch_ready_.notify_one();
 }
 
+// A label that one of the two images lacks is not known of the mixture.
+void Loader::mix_partner(const Sample& sample, std::span<std::uint8_t> image,
+                         std::span<float> labels, Scratch& scratch,
+                         const std::stop_token& stop) const {
+  scratch.other.resize(image.size());
+  reader_.read(
+      {.row = sample.partner, .position = partner_position(sample.position)},
+      scratch.other.data(), scratch.reader, stop);
+  const double own = sample.share, rest = 1 - own;
+  for (std::size_t i = 0; i < image.size(); ++i)
+    image[i] = static_cast<std::uint8_t>(
+        std::lround(own * image[i] + rest * scratch.other[i]));
+  const float* other = manifest_.label_row(sample.partner);
+  for (std::size_t k = 0; k < labels.size(); ++k)
+    labels[k] = static_cast<float>(own * labels[k] + rest * other[k]);
+}
+
 // Images that data.pipeline old decodes and does not train on.
 void Loader::discard(std::uint64_t ticket, Scratch& scratch,
                      const std::stop_token& stop) const {
   sampler_.discarded(ticket, scratch.discarded);
   const auto side = static_cast<std::size_t>(reader_.crop());
   for (const auto row : scratch.discarded) {
-    scratch.unwanted.resize(side * side);
+    scratch.other.resize(side * side);
     try {
-      reader_.read({.row = row}, scratch.unwanted.data(), scratch.reader, stop);
+      reader_.read({.row = row}, scratch.other.data(), scratch.reader, stop);
     } catch (const DataError&) {  // its own rank reports it
     }
   }

@@ -149,8 +149,8 @@ std::uint32_t PipelineSampler::item(std::uint64_t ticket) const {
 
 Sample PipelineSampler::at(std::uint64_t ticket) const {
   const std::uint32_t chosen = item(ticket);
-  return {options_.old ? all_[chosen] : chosen,
-          (first_ticket_ + ticket) * world_size_ + rank_, false};
+  return {.row = options_.old ? all_[chosen] : chosen,
+          .position = (first_ticket_ + ticket) * world_size_ + rank_};
 }
 
 void PipelineSampler::discarded(std::uint64_t ticket,

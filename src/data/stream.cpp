@@ -3,17 +3,35 @@
 // global batch do not depend on how many ranks there are.
 #include "chexnet/data/stream.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <utility>
 
 #include "chexnet/core/philox.hpp"
+#include "chexnet/data/balanced.hpp"
 
 namespace chexnet {
+namespace {
+
+// Beta(alpha, alpha) for alpha up to 1, by Johnk's rejection (1964); at alpha
+// = 1 every second pair is kept, below more.
+double symmetric_beta(double alpha, Random& random) {
+  for (;;) {
+    const double x = std::pow(random.uniform(), 1 / alpha);
+    const double y = std::pow(random.uniform(), 1 / alpha);
+    if (x + y > 0 && x + y <= 1) return x / (x + y);
+  }
+}
+
+}  // namespace
 
 TrainSampler::TrainSampler(std::vector<std::uint32_t> rows,
                            const StreamPart& part)
     : rows_(std::move(rows)),
       keep_order_(part.keep_order),
+      mixup_(part.mixup),
+      weights_(part.weights),
       seed_(part.seed),
       first_position_(part.first_position),
       batch_(part.batch),
@@ -31,8 +49,9 @@ std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
   const std::size_t index = position % rows_.size();
   if (keep_order_) return rows_[index];
   return orders_.item(epoch, index, [this](std::uint64_t e) {
-    auto rows = rows_;
     Random random(seed_, Purpose::kOrder, e);
+    if (!weights_.empty()) return weighted_order(rows_, weights_, random);
+    auto rows = rows_;
     shuffle(rows, random);
     return rows;
   });
@@ -42,7 +61,21 @@ Sample TrainSampler::at(std::uint64_t ticket) const {
   const std::uint64_t step = ticket / per_rank_;
   const std::uint64_t position = first_position_ + step * batch_ + rank_ +
                                  (ticket % per_rank_) * world_size_;
-  return {row_at(position), position, false};
+  Sample sample{.row = row_at(position), .position = position};
+  if (mixup_ > 0) draw_partner(sample);
+  return sample;
+}
+
+// Any image of the epoch, so it depends on no batch and no rank.
+void TrainSampler::draw_partner(Sample& sample) const {
+  Random random(seed_, Purpose::kMixup, sample.position);
+  const std::uint64_t images = rows_.size();
+  const std::uint64_t first = sample.position / images * images;
+  sample.partner =
+      row_at(first + random.below(static_cast<std::uint32_t>(images)));
+  // Which of the two is called the partner makes no difference.
+  const double share = symmetric_beta(mixup_, random);
+  sample.share = std::max(share, 1 - share);
 }
 
 EvalSampler::EvalSampler(std::vector<std::uint32_t> rows, int rank,
@@ -53,8 +86,9 @@ EvalSampler::EvalSampler(std::vector<std::uint32_t> rows, int rank,
 
 Sample EvalSampler::at(std::uint64_t ticket) const {
   const std::uint64_t index = ticket * world_size_ + rank_;
-  if (index >= rows_.size()) return {0, index, true};
-  return {rows_[index], index, false};
+  if (index >= rows_.size())
+    return {.row = 0, .position = index, .padding = true};
+  return {.row = rows_[index], .position = index};
 }
 
 }  // namespace chexnet

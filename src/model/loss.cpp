@@ -16,7 +16,7 @@ double at_least_0(double z) { return std::max(z, 0.0); }
 at::Tensor at_least_0(const at::Tensor& z) { return z.clamp_min(0); }
 
 // The formula, of a number or of a tensor. `up` is the weight of -log s(z) =
-// softplus(-z), `down` that of -log(1 - s(z)) = softplus(z); one of them is 0.
+// softplus(-z), `down` that of -log(1 - s(z)) = softplus(z).
 // softplus(z) = max(z, 0) + log1p(exp(-|z|)), the form of PyTorch's
 // BCEWithLogitsLoss.
 template <class Value>

@@ -65,6 +65,7 @@ bool TrainingLoop::evaluate() {
   const auto stop = [&] {
     return parts_.stop.asked(std::exchange(ahead_s, 0));
   };
+  const AverageInUse averaged(step_.average());
   const auto result = predict_split(parts_, parts_.dataset.splits.val, stop);
   if (!result) return false;
   longest_evaluation_s_ = std::max(longest_evaluation_s_, now_s() - start);
@@ -137,7 +138,7 @@ void TrainingLoop::checkpoint() {
         state_.step, state_.to_json(),
         [&](const std::filesystem::path& folder) {
           write_network(folder, parts_.network.parameters(), step_.optimizer(),
-                        state_.step, description);
+                        state_.step, description, &step_.average());
         });
     parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}});
   }

@@ -3,7 +3,10 @@
 //   model.safetensors      name -> weights, running statistics; metadata
 //                          "chexnet": the description (JSON) that makes the
 //                          file enough to score with, wherever it is carried
-//   optimizer.safetensors  slot/name -> state; metadata "steps"
+//   optimizer.safetensors  slot/name -> state; metadata "steps". Where the
+//   model
+//                          is an average, trained/name -> the weights and
+//                          running statistics of the last step
 //
 // Flat buffers are cut at parameter borders, so the files do not depend on
 // ranks or buckets, and PyTorch reads the first one by its own names.
@@ -13,6 +16,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
@@ -73,22 +77,58 @@ std::string model_description(const Config& config, const Dataset& dataset) {
   return json_text(json);
 }
 
+namespace {
+
+// A flat buffer of the layout of the values, by parameter.
+struct Slot {
+  std::string name;
+  at::Tensor flat;
+};
+std::vector<Slot> slots_of(const Optimizer& optimizer,
+                           const WeightAverage* average) {
+  std::vector<Slot> slots;
+  for (const auto& [name, flat] : optimizer.slots())
+    slots.push_back({name, flat});
+  if (average != nullptr && average->is_on())
+    slots.push_back({"trained", average->values()});
+  return slots;
+}
+
+const char* const kRunning = "trained/running_statistics";
+
+ElementType element_type(const at::Tensor& host) {
+  return host.scalar_type() == at::kDouble ? ElementType::kF64
+                                           : ElementType::kF32;
+}
+
+}  // namespace
+
 void write_network(const std::filesystem::path& folder,
                    const Parameters& parameters, const Optimizer& optimizer,
-                   std::int64_t step, const std::string& description) {
+                   std::int64_t step, const std::string& description,
+                   WeightAverage* average) {
+  std::optional<AverageInUse> averaged;
+  if (average != nullptr) averaged.emplace(*average);
   save_weights(folder / "model.safetensors", parameters, step,
                {{"format", "pt"}, {"chexnet", description}});
   std::vector<at::Tensor> alive;
   std::vector<NamedArray> arrays;
-  for (const auto& [slot, flat] : optimizer.slots()) {
+  for (const auto& [slot, flat] : slots_of(optimizer, average)) {
     const at::Tensor host = flat.to(at::kCPU);
-    const auto type = host.scalar_type() == at::kDouble ? ElementType::kF64
-                                                        : ElementType::kF32;
     for (const auto& p : parameters.list()) {
       const at::Tensor& values =
           alive.emplace_back(parameters.part(host, p).contiguous());
-      arrays.push_back({slot + "/" + p.name, type, p.shape, bytes_of(values)});
+      arrays.push_back(
+          {slot + "/" + p.name, element_type(host), p.shape, bytes_of(values)});
     }
+  }
+  if (average != nullptr && average->is_on()) {
+    const at::Tensor& running =
+        alive.emplace_back(average->running().to(at::kCPU).contiguous());
+    arrays.push_back({kRunning,
+                      element_type(running),
+                      {running.numel()},
+                      bytes_of(running)});
   }
   write_safetensors(folder / "optimizer.safetensors", arrays,
                     {{"steps", std::to_string(optimizer.steps())}});
@@ -184,26 +224,32 @@ void read_network(const std::filesystem::path& path, const Config& config,
 }
 
 void read_optimizer(const std::filesystem::path& folder,
-                    const Parameters& parameters, Optimizer& optimizer) {
+                    const Parameters& parameters, Optimizer& optimizer,
+                    WeightAverage* average) {
   const auto path = folder / "optimizer.safetensors";
   const SafetensorsFile file(path);
-  for (const auto& [slot, flat] : optimizer.slots()) {
+  const auto read = [&](const std::string& name, at::Tensor values,
+                        const std::vector<std::int64_t>& shape) {
+    const NamedArray* array = file.find(name);
+    if (array == nullptr || array->data.size() != values.nbytes())
+      throw CheckpointError("[checkpoint] " + path.string() + ": no state '" +
+                            name +
+                            "' of the right size. Hint: was the run started "
+                            "with another optimizer or precision?");
+    values.copy_(at::from_blob(const_cast<std::byte*>(array->data.data()),
+                               shape, values.options().device(at::kCPU)));
+  };
+  for (const auto& [slot, flat] : slots_of(optimizer, average)) {
     at::Tensor host = flat.to(at::kCPU).clone();
-    for (const auto& p : parameters.list()) {
-      const at::Tensor values = parameters.part(host, p);
-      const NamedArray* array = file.find(slot + "/" + p.name);
-      if (array == nullptr || array->data.size() != values.nbytes())
-        throw CheckpointError("[checkpoint] " + path.string() + ": no state '" +
-                              slot + "/" + p.name +
-                              "' of the right size. Hint: was the run started "
-                              "with another optimizer or precision?");
-      values.copy_(at::from_blob(const_cast<std::byte*>(array->data.data()),
-                                 p.shape, host.options()));
-    }
+    for (const auto& p : parameters.list())
+      read(slot + "/" + p.name, parameters.part(host, p), p.shape);
     at::Tensor target = flat;
     target.copy_(host);
   }
   optimizer.set_steps(std::stoll(file.metadata().at("steps")));
+  if (average == nullptr || !average->is_on()) return;
+  read(kRunning, average->running(), {average->running().numel()});
+  average->swap();
 }
 
 std::string parameters_sha256(const Parameters& parameters) {
@@ -215,7 +261,7 @@ std::string parameters_sha256(const Parameters& parameters) {
 }
 
 void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
-                           Optimizer* optimizer) {
+                           Optimizer* optimizer, WeightAverage* average) {
   if (comm.size() > 1) {
     share(comm, parameters.flat_values());
     share(comm, parameters.flat_running());
@@ -225,6 +271,10 @@ void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
           static_cast<double>(comm.rank() == 0 ? optimizer->steps() : 0);
       comm.all_reduce(std::span(&steps, 1), ReduceOp::kMax);
       optimizer->set_steps(static_cast<std::int64_t>(steps));
+    }
+    if (average != nullptr && average->is_on()) {
+      share(comm, average->values());
+      share(comm, average->running());
     }
     const auto hashes = gather_text(comm, parameters_sha256(parameters));
     for (std::size_t r = 1; r < hashes.size(); ++r)

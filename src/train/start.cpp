@@ -185,11 +185,12 @@ std::string start_weights(const TrainingContext& run, const TrainState& state,
   std::string origin = state.origin;
   if (!checkpoint) {
     origin = fresh_weights(run.config, findings, p, first_rank);
+    step.average().begin();
   } else if (first_rank) {
     read_network(*checkpoint / "model.safetensors", run.config, findings, p);
-    read_optimizer(*checkpoint, p, step.optimizer());
+    read_optimizer(*checkpoint, p, step.optimizer(), &step.average());
   }
-  broadcast_from_rank_0(run.comm, p, &step.optimizer());
+  broadcast_from_rank_0(run.comm, p, &step.optimizer(), &step.average());
   return broadcast_text(run.comm, origin);
 }
 

@@ -83,6 +83,12 @@ LossScale loss_scale_for(const Network& network,
   return {.value = narrow ? kWireScale : 1.0};
 }
 
+// Labels drawn towards 1/2 (Szegedy et al., CVPR 2016, for two classes). What
+// is not labeled stays so.
+at::Tensor smoothed(const at::Tensor& labels, double amount) {
+  return amount == 0 ? labels : labels * (1 - amount) + amount / 2;
+}
+
 }  // namespace
 
 TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
@@ -91,6 +97,7 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       options_(std::move(options)),
       loss_(options_.weights, network.parameters().flat_values().options()),
       optimizer_(options_.train, network.parameters(), trainable_end(network)),
+      average_(options_.train.ema, network.parameters()),
       reducer_(make_reducer(network, comm, options_)),
       control_(network.parameters().flat_values(), options_.train.clip_norm,
                loss_scale_for(network, options_)),
@@ -154,8 +161,10 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
   for (; part.index < parts; ++part.index) {
     const std::int64_t first = part.index * part_size;
     const at::Tensor x = images.narrow(0, first, part_size);
-    const at::Tensor y = labels.narrow(0, first, part_size)
-                             .to(values.device(), values.scalar_type());
+    const at::Tensor y =
+        smoothed(labels.narrow(0, first, part_size)
+                     .to(values.device(), values.scalar_type()),
+                 options_.train.label_smoothing);
     if (part.last() && options_.communicate)
       buckets.emplace(network_, reducer_, comm_);
 
@@ -185,6 +194,7 @@ void TrainStep::apply(double lr) {
   optimizer_.step(lr, control_.not_finite());
   if (!network_.options().freeze_backbone)
     p.update_running(control_.not_finite());
+  average_.update(optimizer_.step_count(), control_.not_finite());
   p.refresh_compute_copies();
 }
 

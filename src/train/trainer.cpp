@@ -202,6 +202,8 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   outcome.images_per_s = loop.images_per_s();
   if (outcome.code != ExitCode::kDone) return outcome;
 
+  // Training is over: what is scored and reported are the averaged weights.
+  step.average().swap();
   const double evaluation_start = now_s();
   const auto finals = final_evaluation(parts, loop.state());
   outcome.evaluate_s = now_s() - evaluation_start;

@@ -24,6 +24,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/balanced.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/library_error.hpp"
@@ -51,6 +52,8 @@ struct Stream {
             run.config.data, run.dataset.images->index(), rows,
             {.seed = seed_of(run.config),
              .keep_order = keeps_order(run.config),
+             .mixup = keeps_order(run.config) ? 0 : run.config.train.mixup,
+             .weights = weights_of(run, rows),
              .batch = static_cast<std::uint64_t>(run.decisions.batch),
              .first_position = position,
              .rank = run.comm.rank(),
@@ -69,6 +72,13 @@ struct Stream {
  private:
   static bool keeps_order(const Config& config) {
     return !config.train.order_file.empty();
+  }
+  static std::vector<double> weights_of(
+      const TrainingContext& run, const std::vector<std::uint32_t>& rows) {
+    if (keeps_order(run.config) ||
+        run.config.train.sampling == SamplingKind::kUniform)
+      return {};
+    return balanced_weights(run.dataset.manifest, rows);
   }
   static std::uint64_t seed_of(const Config& config) {
     return static_cast<std::uint64_t>(config.run.seed);

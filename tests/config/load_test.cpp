@@ -175,7 +175,7 @@ TEST_CASE("several tables and one table are written alike") {
   CHECK(config_yaml(again) == config_yaml(two));
 }
 
-TEST_CASE("folds that cannot be are refused") {
+TEST_CASE("folds and draws that cannot be are refused") {
   const auto refused = [](const Strings& set) {
     Strings all = {"data.manifest.path=t.csv", "data.images=[i]",
                    "model.weights=none"};
@@ -190,6 +190,13 @@ TEST_CASE("folds that cannot be are refused") {
   CHECK(refused({"data.fold=1"}).find("data.fold: ") != std::string::npos);
   CHECK(refused({"data.folds=1"}).find("data.folds: one fold leaves") !=
         std::string::npos);
+  CHECK(refused({"train.mixup=1.5"}).find("is out of range") !=
+        std::string::npos);
+  for (const char* draws : {"train.mixup=0.2", "train.sampling=balanced"}) {
+    CHECK(refused({draws}).empty());
+    CHECK(refused({draws, "data.pipeline=old"}).find("data.pipeline: ") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a split that does not exist is found in the config") {

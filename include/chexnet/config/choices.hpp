@@ -142,6 +142,14 @@ constexpr auto names_of(ConvolutionKind) {
       {{kAuto, "auto"}, {kDirect, "direct"}});
 }
 
+// How often an image is drawn in an epoch (data/balanced.hpp).
+enum class SamplingKind { kUniform, kBalanced };
+constexpr auto names_of(SamplingKind) {
+  using enum SamplingKind;
+  return std::to_array<NamedChoice<SamplingKind>>(
+      {{kUniform, "uniform"}, {kBalanced, "balanced"}});
+}
+
 // How the loss weighs positives against negatives (model/loss.hpp).
 enum class LossWeighting { kNone, kPosWeight, kBalanced };
 constexpr auto names_of(LossWeighting) {

@@ -121,6 +121,10 @@ struct TrainConfig {
   bool deterministic = false;
   ConvolutionKind convolutions = ConvolutionKind::kAuto;
   LossWeighting loss_weights = LossWeighting::kNone;
+  double label_smoothing = 0;
+  double mixup = 0;  // alpha of Beta(alpha, alpha)
+  SamplingKind sampling = SamplingKind::kUniform;
+  double ema = 0;  // decay of a step
   OnNonFinite nan_policy = OnNonFinite::kFail;
   std::int64_t early_stop_epochs = 0;
   std::string order_file;

@@ -38,6 +38,7 @@ enum class Purpose : std::uint32_t {
   kPhantom = 5,
   kTest = 6,
   kBootstrap = 7,
+  kMixup = 8,
 };
 
 // The sequence of numbers that belongs to one (seed, purpose, position). Not

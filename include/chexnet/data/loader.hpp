@@ -84,7 +84,7 @@ class Loader {
   struct Scratch {
     ImageReader::Scratch reader;
     std::vector<std::uint32_t> discarded;  // rows
-    std::vector<std::uint8_t> unwanted;    // [S, S]
+    std::vector<std::uint8_t> other;       // [S, S]
   };
   void work(const std::stop_token& stop);
   void fill(std::uint64_t ticket, Scratch& scratch,
@@ -92,6 +92,9 @@ class Loader {
   bool read_sample(const Sample& sample, std::uint64_t ticket,
                    std::uint8_t* image, Scratch& scratch,
                    const std::stop_token& stop);
+  void mix_partner(const Sample& sample, std::span<std::uint8_t> image,
+                   std::span<float> labels, Scratch& scratch,
+                   const std::stop_token& stop) const;
   void adapt(double now, double waited);
   void adapt_depth(double elapsed);
   void start_worker();

@@ -16,7 +16,16 @@ struct Sample {
   std::uint32_t row = 0;       // of the manifest
   std::uint64_t position = 0;  // in the stream; keys the augmentation
   bool padding = false;        // fills a batch; its row is not read
+  // Mixup: the sample is share x (row) + (1 - share) x (partner), pixels and
+  // labels alike.
+  double share = 1;
+  std::uint32_t partner = 0;  // row; read where share < 1
 };
+
+// The augmentation of a partner is drawn for a position that no sample has.
+constexpr std::uint64_t partner_position(std::uint64_t position) {
+  return position | (std::uint64_t{1} << 63);
+}
 
 // What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank.
 // Thread-safe.
@@ -60,6 +69,10 @@ class EpochOrders {
 struct StreamPart {
   std::uint64_t seed = 1;   // of the epochs' orders
   bool keep_order = false;  // the rows as they are, in each epoch
+  // Alpha of Beta(alpha, alpha), (0, 1], from which the share of mixup is drawn
+  // (Zhang et al., ICLR 2018); 0 = off.
+  double mixup = 0;
+  std::vector<double> weights = {};  // [rows] (balanced.hpp); empty = equal
   std::uint64_t batch = 1;  // samples of all ranks; a multiple of world_size
   std::uint64_t first_position = 0;  // a multiple of batch
   int rank = 0, world_size = 1;
@@ -68,14 +81,18 @@ struct StreamPart {
 // The training stream of one rank.
 class TrainSampler final : public Sampler {
  public:
-  // `rows`, not empty, is permuted anew each epoch.
+  // `rows`, not empty, is permuted anew each epoch, or drawn from by weights.
   TrainSampler(std::vector<std::uint32_t> rows, const StreamPart& part);
   Sample at(std::uint64_t ticket) const override;
   std::uint32_t row_at(std::uint64_t position) const;
 
  private:
+  void draw_partner(Sample& sample) const;
+
   std::vector<std::uint32_t> rows_;
   bool keep_order_;
+  double mixup_;
+  std::vector<double> weights_;
   std::uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
   EpochOrders orders_;
 };

@@ -39,7 +39,8 @@ struct LossResult {
 // one labeled entry (1 or 0) in double.
 double entry_loss(double logit, float label, double positive, double negative);
 
-// labels [N,K] in the logits' type, NaN = not labeled (no loss, no gradient).
+// labels [N,K] in the logits' type, 0..1 (between them: uncertain, smoothed or
+// mixed), NaN = not labeled (no loss, no gradient).
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);

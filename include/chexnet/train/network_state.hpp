@@ -12,6 +12,7 @@
 #include "chexnet/model/network.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/train/optimizer.hpp"
+#include "chexnet/train/weight_average.hpp"
 
 namespace chexnet {
 
@@ -19,10 +20,13 @@ namespace chexnet {
 // config, splits.
 std::string model_description(const Config& config, const Dataset& dataset);
 
-// model.safetensors and optimizer.safetensors into `folder`.
+// model.safetensors and optimizer.safetensors into `folder`. With an average
+// the first holds the averaged weights and the second also those that training
+// goes on with; the network is as it was afterwards.
 void write_network(const std::filesystem::path& folder,
                    const Parameters& parameters, const Optimizer& optimizer,
-                   std::int64_t step, const std::string& description);
+                   std::int64_t step, const std::string& description,
+                   WeightAverage* average = nullptr);
 
 // What a model file says of itself, enough to score with it wherever it is.
 // CheckpointError when it is damaged or was not written by this program.
@@ -43,14 +47,18 @@ void read_network(const std::filesystem::path& file, const Config& config,
 // labels) is a warning.
 void check_same_data(const std::filesystem::path& folder,
                      const Dataset& dataset);
+// After read_network: the state of the optimizer and, with an average, the
+// weights that training goes on with.
 void read_optimizer(const std::filesystem::path& folder,
-                    const Parameters& parameters, Optimizer& optimizer);
+                    const Parameters& parameters, Optimizer& optimizer,
+                    WeightAverage* average = nullptr);
 
-// Parameters, running statistics and optimizer state of rank 0 on every rank,
-// then a check by hash that all are equal (DeviceError when not). `optimizer`
-// may be null.
+// Parameters, running statistics, optimizer state and average of rank 0 on
+// every rank, then a check by hash that all parameters are equal (DeviceError
+// when not). `optimizer` and `average` may be null.
 void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
-                           Optimizer* optimizer);
+                           Optimizer* optimizer,
+                           WeightAverage* average = nullptr);
 std::string parameters_sha256(const Parameters& parameters);
 
 }  // namespace chexnet

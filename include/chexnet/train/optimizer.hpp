@@ -31,6 +31,8 @@ class Optimizer {
     return slots_;
   }
   std::int64_t steps() const;  // the host waits for it
+  // The same where the device has it, fp32.
+  const at::Tensor& step_count() const { return steps_; }
   void set_steps(std::int64_t steps);
 
  private:

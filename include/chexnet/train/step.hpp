@@ -16,6 +16,7 @@
 #include "chexnet/train/gradient_control.hpp"
 #include "chexnet/train/optimizer.hpp"
 #include "chexnet/train/step_outcomes.hpp"
+#include "chexnet/train/weight_average.hpp"
 
 namespace chexnet {
 
@@ -49,6 +50,7 @@ class TrainStep {
   void set_bucket_mb(double bucket_mb);
 
   Optimizer& optimizer() { return optimizer_; }
+  WeightAverage& average() { return average_; }
   bool scales_dynamically() const { return control_.is_dynamic(); }
   // Waits for the device.
   LossScale loss_scale() const { return control_.loss_scale(); }
@@ -68,6 +70,7 @@ class TrainStep {
   Options options_;
   BinaryCrossEntropy loss_;
   Optimizer optimizer_;
+  WeightAverage average_;
   BucketedReducer reducer_;
   GradientControl control_;
   StepOutcomes outcomes_;

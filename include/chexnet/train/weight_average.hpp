@@ -1,0 +1,59 @@
+// The exponential moving average of a network's weights and running statistics
+// (train.ema), which evaluation and model files use in place of the last
+// weights:
+//
+//   average = d average + (1 - d) weights,  d = min(decay, (1 + t) / (10 + t))
+//
+// after step t, so that the first steps do not keep the random start (the rule
+// of TensorFlow's ExponentialMovingAverage). Running statistics are averaged
+// alike, as timm's ModelEmaV2 does. It is a function of reduced gradients
+// alone, so it is equal on all ranks, and elementwise, so no thread changes it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "chexnet/model/parameters.hpp"
+
+namespace chexnet {
+
+class WeightAverage {
+ public:
+  // `parameters` are allocated and outlive it. decay 0: there is no average,
+  // and every call does nothing.
+  WeightAverage(double decay, Parameters& parameters);
+
+  bool is_on() const { return decay_ > 0; }
+  // The weights as they are now: before the first step.
+  void begin();
+  // After a step. `steps`, fp32: those that changed the weights so far;
+  // `not_finite`: 1 = this one did not. Both scalars of the device.
+  void update(const at::Tensor& steps, const at::Tensor& not_finite);
+  // Exchanges average and weights, to the last bit: twice is not at all.
+  void swap();
+
+  // What swap() exchanges with the network: flat values, and running
+  // statistics. Both are null tensors without an average.
+  const at::Tensor& values() const { return values_; }
+  const at::Tensor& running() const { return running_; }
+
+ private:
+  double decay_;
+  Parameters& parameters_;
+  at::Tensor values_, running_;  // layouts of the network's flat buffers
+};
+
+// While it lives the network has the averaged weights.
+class AverageInUse {
+ public:
+  explicit AverageInUse(WeightAverage& average) : average_(average) {
+    average_.swap();
+  }
+  ~AverageInUse() { average_.swap(); }
+  AverageInUse(const AverageInUse&) = delete;
+  AverageInUse& operator=(const AverageInUse&) = delete;
+
+ private:
+  WeightAverage& average_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,57 @@
+// Products and sums stand apart: an operator that fuses them may round the tail
+// of a buffer otherwise than its vectors, and so depend on threads.
+#include "chexnet/train/weight_average.hpp"
+
+#include <ATen/ATen.h>
+
+namespace chexnet {
+namespace {
+
+void exchange(at::Tensor a, at::Tensor b) {
+  const at::Tensor kept = a.clone();
+  a.copy_(b);
+  b.copy_(kept);
+}
+
+void move_towards(at::Tensor average, const at::Tensor& now,
+                  const at::Tensor& share) {
+  average.mul_(1 - share);
+  average.add_(now * share);
+}
+
+}  // namespace
+
+WeightAverage::WeightAverage(double decay, Parameters& parameters)
+    : decay_(decay), parameters_(parameters) {
+  if (!is_on()) return;
+  values_ = parameters.flat_values().clone();
+  running_ = parameters.flat_running().clone();
+}
+
+void WeightAverage::begin() {
+  if (!is_on()) return;
+  values_.copy_(parameters_.flat_values());
+  running_.copy_(parameters_.flat_running());
+}
+
+void WeightAverage::update(const at::Tensor& steps,
+                           const at::Tensor& not_finite) {
+  if (!is_on()) return;
+  const at::Tensor t = steps.to(at::kDouble);
+  const at::Tensor decay = ((t + 1) / (t + 10)).clamp_max(decay_);
+  // A step that changed no weight moves no average.
+  const at::Tensor share = (1 - decay) * (1 - not_finite.to(at::kDouble));
+  move_towards(values_, parameters_.flat_values(),
+               share.to(values_.scalar_type()));
+  move_towards(running_, parameters_.flat_running(),
+               share.to(running_.scalar_type()));
+}
+
+void WeightAverage::swap() {
+  if (!is_on()) return;
+  exchange(values_, parameters_.flat_values());
+  exchange(running_, parameters_.flat_running());
+  parameters_.refresh_compute_copies();
+}
+
+}  // namespace chexnet

@@ -17,6 +17,7 @@
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/help_config.hpp"
+#include "chexnet/report/html_report.hpp"
 #include "chexnet/report/redaction.hpp"
 
 namespace chexnet {
@@ -223,6 +224,10 @@ fs::path collect_for_help(const fs::path& run_folder,
   write_atomically(inside / "doctor.txt", redaction.of_text(doctor_text));
   for (const Kept& record : records)
     write_atomically(inside / record.file, text_for_help(record, redaction));
+
+  if (fs::exists(folder / "results.json"))
+    write_atomically(inside / "report.html",
+                     report_html(folder, {.for_sharing = true}));
 
   const fs::path packed = place.path() / "packed", archive = name + ".tar.gz";
   // tar's own heads name user and group of each file.

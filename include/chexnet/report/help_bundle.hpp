@@ -17,9 +17,10 @@ Redaction redaction_of_run(const std::filesystem::path& folder,
                            const std::set<std::string>& hosts = {});
 
 // Writes chexnet-help.tar.gz into the working folder and returns its path: the
-// config without its free texts, metrics, logs, post-mortems and `doctor_text`;
-// never splits, predictions or weights. Names are hidden as by
-// redaction_of_run(). CheckpointError when there is no run or no tar.
+// config without its free texts, metrics, logs, post-mortems, `doctor_text` and
+// the report in the form for passing on; never splits, predictions or weights.
+// Names are hidden as by redaction_of_run(). CheckpointError when there is no
+// run or no tar.
 std::filesystem::path collect_for_help(const std::filesystem::path& run_folder,
                                        const std::string& doctor_text,
                                        const std::set<std::string>& hosts);

@@ -68,6 +68,40 @@ void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in,
 }
 
 template <class S>
+void ClassifierHead<S>::features(const Run<S>& run, const FeatureMap<S>& in,
+                                 A* into) const {
+  assert(in.channels == channels_);
+  const std::int64_t pixels = shape_.height * shape_.width;
+  run.thread_pool.run(shape_.images, [&](int image, int) {
+    for (std::int64_t p = image * pixels; p < (image + 1) * pixels; ++p)
+      run.kernels.mean(in, p, 1, into + p * channels_);
+  });
+}
+
+template <class S>
+void ClassifierHead<S>::dfeatures_of(const A* dlogits, int image,
+                                     A* into) const {
+  std::fill_n(into, channels_, A(0));
+  for (int k = 0; k < findings_; ++k)
+    for (int c = 0; c < channels_; ++c)
+      into[c] += dlogits[image * findings_ + k] * weight_[k * channels_ + c];
+}
+
+// A mean hands each of its pixels the same share.
+template <class S>
+void ClassifierHead<S>::feature_gradient(const Run<S>& run, const A* dlogits,
+                                         A* into) const {
+  const std::int64_t pixels = shape_.height * shape_.width;
+  run.thread_pool.run(shape_.images, [&](int image, int) {
+    A* first = into + image * pixels * channels_;
+    dfeatures_of(dlogits, image, first);
+    for (int c = 0; c < channels_; ++c) first[c] /= static_cast<A>(pixels);
+    for (std::int64_t p = 1; p < pixels; ++p)
+      std::copy_n(first, channels_, first + p * channels_);
+  });
+}
+
+template <class S>
 void ClassifierHead<S>::backward_weights(const Run<S>& run,
                                          const A* dlogits) const {
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0, 0);
@@ -79,11 +113,8 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run,
   run.thread_pool.run(findings_ + shape_.images, [&](int task, int) {
     if (task >= findings_) {  // dfeatures = dlogits x weight
       const int image = task - findings_;
-      A* to = dfeatures + static_cast<std::int64_t>(image) * channels_;
-      std::fill_n(to, channels_, A(0));
-      for (int k = 0; k < findings_; ++k)
-        for (int c = 0; c < channels_; ++c)
-          to[c] += dlogits[image * findings_ + k] * weight_[k * channels_ + c];
+      dfeatures_of(dlogits, image,
+                   dfeatures + static_cast<std::int64_t>(image) * channels_);
       return;
     }
     A bias = 0;

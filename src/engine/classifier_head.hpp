@@ -17,13 +17,22 @@ class ClassifierHead {
 
   // logits [images][findings]
   void forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const;
+  // What forward averages, pixel by pixel: [images][height][width][channels].
+  void features(const Run<S>& run, const FeatureMap<S>& in, A* into) const;
+  // The gradient of sum(dlogits * logits) by features().
+  void feature_gradient(const Run<S>& run, const A* dlogits, A* into) const;
   // Gradients of weight and bias.
   void backward_weights(const Run<S>& run, const A* dlogits) const;
   // Then the map's gradient into the epilogue. Its sums stay valid until the
   // next pass.
   PartSums backward_map(const Run<S>& run, GradientEpilogue<S> epilogue) const;
 
+  int channels() const { return channels_; }
+  const MapShape& shape() const { return shape_; }
+
  private:
+  // dlogits x weight of one image: [channels].
+  void dfeatures_of(const A* dlogits, int image, A* into) const;
   PartSums sums(std::byte* region) const;
   int channels_, findings_;
   MapShape shape_;

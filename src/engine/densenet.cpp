@@ -48,8 +48,13 @@ void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
   const auto span = run.forward_span("head");
   const Features<S>& last = blocks_.back().features();
   last_norm_->prepare(run, last.statistics, last.count(run));
-  head_->forward(run, last_norm_->map(run, last.data(run), last.channels),
-                 logits);
+  head_->forward(run, features(run), logits);
+}
+
+template <class S>
+FeatureMap<S> DenseNet<S>::features(const Run<S>& run) const {
+  const Features<S>& last = blocks_.back().features();
+  return last_norm_->map(run, last.data(run), last.channels);
 }
 
 template <class S>
@@ -61,7 +66,7 @@ void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
     if (!run.training) return;
     const Features<S>& last = blocks_.back().features();
     GradientEpilogue<S> epilogue;
-    epilogue.map = last_norm_->map(run, last.data(run), last.channels);
+    epilogue.map = features(run);
     epilogue.mean = last.statistics.mean(run);
     epilogue.d = last.d(run);
     epilogue.d_pitch = last.channels;

@@ -22,6 +22,9 @@ class DenseNet {
   void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
   void backward(const Run<S>& run, const std::uint8_t* images,
                 const A* dlogits) const;
+  // What the head reads, after forward.
+  FeatureMap<S> features(const Run<S>& run) const;
+  const ClassifierHead<S>& head() const { return *head_; }
 
  private:
   Stem<S> stem_;

@@ -53,6 +53,20 @@ class NetworkEngine final : public Engine {
     network_->backward(run(micro_batch), images_,
                        static_cast<const A*>(dlogits));
   }
+  FeatureShape feature_shape() const override {
+    const ClassifierHead<S>& head = network_->head();
+    return {head.shape().height, head.shape().width, head.channels()};
+  }
+  void features(void* into) override {
+    assert(images_ != nullptr);  // a forward came before
+    const Run<S> run = this->run({});
+    network_->head().features(run, network_->features(run),
+                              static_cast<A*>(into));
+  }
+  void feature_gradient(const void* dlogits, void* into) override {
+    network_->head().feature_gradient(run({}), static_cast<const A*>(dlogits),
+                                      static_cast<A*>(into));
+  }
   void set_layer_times(LayerTimes* layer_times) override {
     layer_times_ = layer_times;
   }

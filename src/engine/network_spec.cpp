@@ -35,4 +35,14 @@ int smallest_input(const NetworkSpec& spec) {
   return 4 * kAfterStem - 3;
 }
 
+MapGrid last_map_grid(const NetworkSpec& spec) {
+  MapGrid grid{0.5, 4};  // behind the stem
+  const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);
+  for (int halved = 0; halved < 3; ++halved) {
+    if (pools) grid.first += grid.step / 2;
+    grid.step *= 2;
+  }
+  return grid;
+}
+
 }  // namespace chexnet

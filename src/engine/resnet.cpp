@@ -250,10 +250,13 @@ void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
                                   run.template buffer<S>(blocks_[b].sum));
   }
   const auto span = run.forward_span("head");
-  head_->forward(run,
-                 identity_.map(run, input(run, blocks_.size()),
-                               blocks_.back().bottleneck.output_channels()),
-                 logits);
+  head_->forward(run, features(run), logits);
+}
+
+template <class S>
+FeatureMap<S> ResNet<S>::features(const Run<S>& run) const {
+  return identity_.map(run, input(run, blocks_.size()),
+                       blocks_.back().bottleneck.output_channels());
 }
 
 template <class S>
@@ -265,7 +268,7 @@ void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
     if (!run.training) return;
     const int channels = blocks_.back().bottleneck.output_channels();
     GradientEpilogue<S> epilogue;
-    epilogue.map = identity_.map(run, input(run, blocks_.size()), channels);
+    epilogue.map = features(run);
     epilogue.mean = epilogue.map.shift;
     epilogue.d = run.template buffer<S>(blocks_.back().gradient);
     epilogue.d_pitch = channels;

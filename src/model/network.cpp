@@ -94,6 +94,24 @@ void Network::backward(const at::Tensor& dlogits,
   active_->backward(dlogits, micro_batch);
 }
 
+FeatureForward Network::forward_features(const at::Tensor& images) {
+  assert(images.dim() == 4 && images.size(1) == 1 &&
+         images.scalar_type() == at::kByte);
+  const WithoutAutograd guard;
+  active_ = choice_->of(images.size(2), images.size(3)).backend;
+  return active_->forward_features(images);
+}
+
+at::Tensor Network::feature_gradient(const at::Tensor& dlogits) {
+  assert(active_ != nullptr);  // a forward came before
+  const WithoutAutograd guard;
+  return active_->feature_gradient(dlogits);
+}
+
+const at::Tensor& Network::classifier_weight() const {
+  return parameters_.value(parameters_.id_of(spec_.head.name + ".weight"));
+}
+
 std::string Network::description(std::int64_t batch, std::int64_t size) {
   const auto& [backend, refused] = choice_->of(size, size);
   const std::string text = backend->description(batch, size);

@@ -91,6 +91,13 @@ struct Probe final : Backend {
     return at::zeros({images.size(0), 14});
   }
   void backward(const at::Tensor&, const MicroBatch&) override {}
+  FeatureForward forward_features(const at::Tensor& images) override {
+    return {forward(images, Mode::kInference, {}),
+            at::zeros({images.size(0), 32, 1, 1})};
+  }
+  at::Tensor feature_gradient(const at::Tensor& dlogits) override {
+    return at::zeros({dlogits.size(0), 32, 1, 1});
+  }
   std::optional<std::size_t> planned_bytes(std::int64_t,
                                            std::int64_t) override {
     return 7;

@@ -25,6 +25,12 @@ class ForwardingBackend : public Backend {
                 const MicroBatch& micro_batch) override {
     inner_->backward(dlogits, micro_batch);
   }
+  FeatureForward forward_features(const at::Tensor& images) override {
+    return inner_->forward_features(images);
+  }
+  at::Tensor feature_gradient(const at::Tensor& dlogits) override {
+    return inner_->feature_gradient(dlogits);
+  }
   std::optional<std::size_t> planned_bytes(std::int64_t batch,
                                            std::int64_t size) override {
     return inner_->planned_bytes(batch, size);

@@ -51,6 +51,17 @@ class Engine {
   // micro_batch.written tells how far it is complete. An engine that is not for
   // training computes the classifier's gradients only.
   virtual void backward(const void* dlogits, const MicroBatch& micro_batch) = 0;
+  // The map that the classifier head averages, behind its norm and ReLU:
+  // [batch][height][width][channels] in the accumulator's type.
+  struct FeatureShape {
+    int height = 0, width = 0, channels = 0;
+  };
+  virtual FeatureShape feature_shape() const = 0;
+  // Of the last forward, as long as nothing else used the arena.
+  virtual void features(void* into) = 0;
+  // The gradient of sum(dlogits * logits) by that map, by the head's backward;
+  // no gradient of a parameter is written.
+  virtual void feature_gradient(const void* dlogits, void* into) = 0;
   // Adds times to `layer_times` until set otherwise; null: none.
   virtual void set_layer_times(LayerTimes* layer_times) = 0;
   // Marks each group of layers (stem, blocks, head) for a timeline; null: none.

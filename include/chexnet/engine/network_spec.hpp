@@ -44,4 +44,14 @@ NetworkSpec network_spec(const std::string& arch);  // ConfigError when unknown
 // Side of the smallest square that leaves a pixel for the last layer.
 int smallest_input(const NetworkSpec& spec);
 
+// Where the last map is: the center of its pixel i, along either side, in
+// pixels of the input (whose first pixel is centered at 0.5). Windows that
+// halve a side by stride lie around an even pixel, pools of 2 x 2 between two
+// pixels; so a ResNet's map is half of its pixel further left and above than
+// tiles of the input would be.
+struct MapGrid {
+  double first = 0, step = 1;
+};
+MapGrid last_map_grid(const NetworkSpec& spec);
+
 }  // namespace chexnet

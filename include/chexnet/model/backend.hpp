@@ -42,6 +42,13 @@ struct Attachments {
   Profiler* profiler = nullptr;  // groups of layers are marked; null: none
 };
 
+// A forward in inference that keeps what the classifier head averages, for heat
+// maps: map [N,C,h,w], behind the last norm and ReLU. Both in the master type,
+// on the network's device.
+struct FeatureForward {
+  at::Tensor logits, map;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -56,6 +63,13 @@ class Backend {
   // after each parameter. Of a frozen backbone the classifier head's only.
   virtual void backward(const at::Tensor& dlogits,
                         const MicroBatch& micro_batch) = 0;
+
+  // As forward in inference.
+  virtual FeatureForward forward_features(const at::Tensor& images) = 0;
+  // The gradient of sum(dlogits * logits) by the map of the last
+  // forward_features, as its shape, by the head's backward. No gradient of a
+  // parameter is written.
+  virtual at::Tensor feature_gradient(const at::Tensor& dlogits) = 0;
 
   // Bytes in which a training step of square images works, beside parameters;
   // nothing where it has no plan.

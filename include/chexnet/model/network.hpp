@@ -65,6 +65,13 @@ class Network {
   // micro-batch. Gradients land in parameters().
   void backward(const at::Tensor& dlogits, const MicroBatch& micro_batch = {});
 
+  // As the back end's (backend.hpp); images as of forward.
+  FeatureForward forward_features(const at::Tensor& images);
+  at::Tensor feature_gradient(const at::Tensor& dlogits);
+  MapGrid last_map_grid() const { return chexnet::last_map_grid(spec_); }
+  // Of the linear layer behind the map's mean, [K,C].
+  const at::Tensor& classifier_weight() const;
+
   // What trains square images of this size, for the settings table: the engine,
   // or ATen and why.
   std::string description(std::int64_t batch, std::int64_t size);

@@ -61,6 +61,19 @@ class AtenBackend final : public Backend {
     });
   }
 
+  FeatureForward forward_features(const at::Tensor& images) override {
+    const MicroBatch micro_batch;
+    const at::Tensor features = backbone_->forward(
+        normalize(images), ForwardPass{Mode::kInference, micro_batch});
+    feature_shape_ = features.sizes().vec();
+    return {classifier_->forward(features, Mode::kInference),
+            features.to(mean_.scalar_type())};
+  }
+
+  at::Tensor feature_gradient(const at::Tensor& dlogits) override {
+    return classifier_->feature_gradient(dlogits, feature_shape_);
+  }
+
   std::optional<std::size_t> planned_bytes(std::int64_t,
                                            std::int64_t) override {
     return std::nullopt;
@@ -120,7 +133,8 @@ class AtenBackend final : public Backend {
   LayerContext layers_;
   std::unique_ptr<Backbone> backbone_;
   std::optional<Classifier> classifier_;
-  at::Tensor mean_, std_;  // [1,3,1,1]
+  at::Tensor mean_, std_;                    // [1,3,1,1]
+  std::vector<std::int64_t> feature_shape_;  // of the last forward_features
   Profiler* profiler_ = nullptr;
 };
 

@@ -234,6 +234,16 @@ at::Tensor Classifier::forward(const at::Tensor& x, Mode mode) {
 }
 
 // The gradient of a mean over pixels is the same at each of them.
+at::Tensor Classifier::feature_gradient(const at::Tensor& dlogits,
+                                        at::IntArrayRef map_shape) const {
+  const at::Tensor dpooled =
+      at::mm(dlogits, context_.parameters.value(weight_));
+  const auto pixels = static_cast<double>(map_shape[2] * map_shape[3]);
+  return (dpooled / pixels)
+      .view({map_shape[0], map_shape[1], 1, 1})
+      .expand(map_shape);
+}
+
 at::Tensor Classifier::backward(const at::Tensor& dlogits,
                                 const MicroBatch& micro_batch) {
   const Parameters& p = context_.parameters;
@@ -241,12 +251,8 @@ at::Tensor Classifier::backward(const at::Tensor& dlogits,
   assert(pooled.defined() && pooled.size(0) == dlogits.size(0));
   context_.gradients.add(bias_, dlogits.sum(0), micro_batch);
   context_.gradients.add(weight_, at::mm(dlogits.t(), pooled), micro_batch);
-  const at::Tensor dpooled = at::mm(dlogits, p.value(weight_));
-  const auto pixels = static_cast<double>(map_shape_[2] * map_shape_[3]);
-  return (dpooled / pixels)
+  return feature_gradient(dlogits, map_shape_)
       .to(map_type_)
-      .view({map_shape_[0], map_shape_[1], 1, 1})
-      .expand(map_shape_)
       .contiguous(context_.memory_format);
 }
 

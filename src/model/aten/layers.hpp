@@ -106,6 +106,9 @@ class Classifier {
   Classifier(const LayerContext& context, const std::string& name);
   at::Tensor forward(const at::Tensor& x, Mode mode);
   at::Tensor backward(const at::Tensor& dlogits, const MicroBatch& micro_batch);
+  // The gradient by a map of this shape alone, in the master type.
+  at::Tensor feature_gradient(const at::Tensor& dlogits,
+                              at::IntArrayRef map_shape) const;
 
  private:
   const LayerContext& context_;

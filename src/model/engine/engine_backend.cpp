@@ -52,6 +52,22 @@ class EngineBackend final : public Backend {
     images_ = at::Tensor();
   }
 
+  FeatureForward forward_features(const at::Tensor& images) override {
+    const at::Tensor logits = forward(images, Mode::kInference, {});
+    at::Tensor map = feature_map(logits.size(0));
+    active_->features(map.mutable_data_ptr());
+    return {logits, map.permute({0, 3, 1, 2})};
+  }
+
+  at::Tensor feature_gradient(const at::Tensor& dlogits) override {
+    assert(active_ != nullptr && dlogits.size(1) == findings_);
+    const at::Tensor contiguous = dlogits.contiguous();
+    at::Tensor gradient = feature_map(dlogits.size(0));
+    active_->feature_gradient(contiguous.const_data_ptr(),
+                              gradient.mutable_data_ptr());
+    return gradient.permute({0, 3, 1, 2});
+  }
+
   std::optional<std::size_t> planned_bytes(std::int64_t batch,
                                            std::int64_t size) override {
     return engine_bytes(spec_,
@@ -75,6 +91,13 @@ class EngineBackend final : public Backend {
     std::int64_t batch = 0, size = 0;
     std::unique_ptr<Engine> engine;
   };
+
+  // [N,h,w,C], not filled.
+  at::Tensor feature_map(std::int64_t images) const {
+    const Engine::FeatureShape shape = active_->feature_shape();
+    return at::empty({images, shape.height, shape.width, shape.channels},
+                     parameters_.flat_values().options());
+  }
 
   Engine::Options engine_options(std::int64_t batch, std::int64_t size,
                                  bool training) const {

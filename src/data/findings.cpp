@@ -16,7 +16,8 @@ std::string plain(const std::string& name) {
   return text;
 }
 
-// Names of one finding in different data sets. CheXpert and MIMIC-CXR write
+// Names of one finding in different data sets. ChestX-ray14's list of boxes
+// writes "Infiltrate", its table "Infiltration". CheXpert and MIMIC-CXR write
 // "Pleural Effusion" (Irvin et al., AAAI 2019), ChestX-ray14 "Effusion" (Wang
 // et al., CVPR 2017), which its authors define as pleural; TorchXRayVision
 // (Cohen et al., MIDL 2022) joins the two in the same way. Names that only
@@ -24,7 +25,8 @@ std::string plain(const std::string& name) {
 // here.
 std::string canonical(const std::string& name) {
   const std::string text = plain(name);
-  return text == "pleural effusion" ? "effusion" : text;
+  if (text == "pleural effusion") return "effusion";
+  return text == "infiltrate" ? "infiltration" : text;
 }
 
 }  // namespace

@@ -28,10 +28,56 @@ void draw(std::uint32_t patients, std::uint64_t seed, std::size_t batch,
   }
 }
 
+template <class Batch>
+void for_batches(std::size_t batches, int threads, const Batch& batch) {
+  if (threads > 1) {
+    parallel_for_with<DrawCounts>(batches, threads, batch);
+    return;
+  }
+  DrawCounts counts;  // a caller may be one of many threads already
+  for (std::size_t b = 0; b < batches; ++b) batch(b, counts);
+}
+
 // The same steps over patients instead of cases.
 RankedCases by_patient(RankedCases column, const PatientNumbers& patients) {
   for (auto& c : column.cases) c = patients.of_case[c];
   return column;
+}
+
+// The patients that have a case, each with the sum of its values.
+struct PatientSums {
+  std::vector<std::uint32_t> patients;
+  std::vector<double> sums, counts;
+};
+
+PatientSums sums_by_patient(const CaseValues& column,
+                            const PatientNumbers& patients) {
+  assert(column.values.size() == column.cases.size());
+  std::vector<double> sums(patients.count), counts(patients.count);
+  for (std::size_t i = 0; i < column.values.size(); ++i) {
+    const std::uint32_t patient = patients.of_case[column.cases[i]];
+    sums[patient] += column.values[i];
+    ++counts[patient];
+  }
+  PatientSums result;
+  for (std::uint32_t p = 0; p < patients.count; ++p) {
+    if (counts[p] == 0) continue;
+    result.patients.push_back(p);
+    result.sums.push_back(sums[p]);
+    result.counts.push_back(counts[p]);
+  }
+  return result;
+}
+
+double mean_of_lane(const PatientSums& column, const DrawCounts& drawn,
+                    std::size_t lane) {
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < column.patients.size(); ++i) {
+    const double times = drawn[column.patients[i] * kLanes + lane];
+    sum += times * column.sums[i];
+    count += times * column.counts[i];
+  }
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -88,13 +134,32 @@ std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
     }
   };
   const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
-  if (options.threads > 1) {
-    parallel_for_with<DrawCounts>(batches, options.threads, batch);
-  } else {  // a caller may be one of many threads already
-    DrawCounts counts;
-    for (std::size_t b = 0; b < batches; ++b) batch(b, counts);
-  }
+  for_batches(batches, options.threads, batch);
   return replicates;
+}
+
+std::vector<std::vector<double>> bootstrap_means(
+    std::span<const CaseValues> columns, const PatientNumbers& patients,
+    const BootstrapOptions& options) {
+  std::vector<std::vector<double>> means(
+      columns.size(),
+      std::vector<double>(options.resamples,
+                          std::numeric_limits<double>::quiet_NaN()));
+  if (patients.count < 2) return means;
+  std::vector<PatientSums> sums;
+  for (const auto& column : columns)
+    sums.push_back(sums_by_patient(column, patients));
+  const auto batch = [&](std::size_t b, DrawCounts& counts) {
+    draw(patients.count, options.seed, b, counts);
+    const std::size_t first = b * kLanes;
+    const std::size_t lanes = std::min(kLanes, options.resamples - first);
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      for (std::size_t l = 0; l < lanes; ++l)
+        means[c][first + l] = mean_of_lane(sums[c], counts, l);
+  };
+  const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
+  for_batches(batches, options.threads, batch);
+  return means;
 }
 
 std::vector<double> difference(std::span<const double> a,

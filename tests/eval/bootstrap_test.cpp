@@ -214,3 +214,42 @@ TEST_CASE("how long 10,000 resamples of 22,433 x 14 take", "[.timing]") {
     CHECK(percentile_interval(replicates[0].auroc));
   }
 }
+
+TEST_CASE("a mean's resamples are those of the drawn patients' cases") {
+  const std::vector<std::string> names = {"b", "a", "c", "a", "b", "d"};
+  const PatientNumbers patients = number_patients(names);
+  const CaseValues all{{1, 0, 1, 0.5, 0.25, 3}, {0, 1, 2, 3, 4, 5}},
+      some{{1, 2}, {2, 3}};
+  const BootstrapOptions options{.resamples = 150, .seed = 4};
+  const auto means = bootstrap_means(std::vector{all, some}, patients, options);
+  REQUIRE(means.size() == 2);
+  std::size_t undefined = 0;
+  for (std::size_t r = 0; r < options.resamples; ++r) {
+    // Written out: the drawn patients' values, one after the other.
+    Random random(options.seed, Purpose::kBootstrap, r);
+    double sum[2] = {}, count[2] = {};
+    for (std::uint32_t draw = 0; draw < patients.count; ++draw) {
+      const std::uint32_t patient = random.below(patients.count);
+      for (std::size_t c = 0; c < 2; ++c) {
+        const CaseValues& column = c == 0 ? all : some;
+        for (std::size_t i = 0; i < column.cases.size(); ++i)
+          if (patients.of_case[column.cases[i]] == patient) {
+            sum[c] += column.values[i];
+            ++count[c];
+          }
+      }
+    }
+    CHECK(means[0][r] == Approx(sum[0] / count[0]).epsilon(1e-14));
+    if (count[1] > 0)
+      CHECK(means[1][r] == Approx(sum[1] / count[1]).epsilon(1e-14));
+    else
+      CHECK(std::isnan(means[1][r]));
+    undefined += std::isnan(means[1][r]);
+  }
+  CHECK((undefined > 0 && undefined < options.resamples));
+  const auto threaded =
+      bootstrap_means(std::vector{all, some}, patients,
+                      {.resamples = 150, .seed = 4, .threads = 3});
+  CHECK(bits(threaded[0]) == bits(means[0]));
+  CHECK(bits(threaded[1]) == bits(means[1]));
+}

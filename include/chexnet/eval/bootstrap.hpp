@@ -49,6 +49,17 @@ std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
                                   const PatientNumbers& patients,
                                   const BootstrapOptions& options);
 
+// Values of cases, which are indices into `patients.of_case`.
+struct CaseValues {
+  std::vector<double> values;        // [n]
+  std::vector<std::uint32_t> cases;  // [n]
+};
+// Of each column the mean of the drawn cases' values in each resample, with the
+// draws of bootstrap(): [column][resamples]; NaN where a resample has none.
+std::vector<std::vector<double>> bootstrap_means(
+    std::span<const CaseValues> columns, const PatientNumbers& patients,
+    const BootstrapOptions& options);
+
 // a - b, resample by resample.
 std::vector<double> difference(std::span<const double> a,
                                std::span<const double> b);

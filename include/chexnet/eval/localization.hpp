@@ -1,0 +1,99 @@
+// Whether heat maps are high where somebody drew a box.
+//
+// A case is an image and a finding with at least one box. Its map is scored in
+// two ways:
+//
+// - Pointing game (Zhang et al., "Top-down neural attention by excitation
+//   backprop", ECCV 2016), without a margin: the map's highest point is in one
+//   of the boxes.
+// - IoU, as in ChestX-ray8 (Wang et al., CVPR 2017): the map, at the size of
+//   the network's input, is stretched to 0 - 255 and cut at 60 and at 180; a
+//   box is put around each region of either (neighbors are the eight around a
+//   pixel). The case's IoU is the largest of one of these with one of the
+//   case's boxes; it counts where this is at least T, T = 0.1 ... 0.7. Many
+//   boxes of a map make a hit likelier, so their number is a figure too.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chexnet/data/boxes.hpp"
+#include "chexnet/data/manifest.hpp"
+#include "chexnet/eval/figures.hpp"
+#include "chexnet/image/heat_map.hpp"
+
+namespace chexnet {
+
+inline constexpr std::array kIouThresholds = {0.1, 0.2, 0.3, 0.4,
+                                              0.5, 0.6, 0.7};
+
+// What a list of boxes asks of a set of images.
+struct BoxedCase {
+  std::uint32_t row = 0;    // of the manifest
+  std::size_t finding = 0;  // of the manifest
+  std::vector<FindingBox> boxes;
+};
+struct BoxedCases {
+  std::vector<BoxedCase> cases;               // by row, then finding; each once
+  std::size_t other_images = 0;               // of the list, not among `rows`
+  std::vector<std::string> unknown_findings;  // of the list, not of the network
+};
+// Boxes of `rows` of the manifest and of its findings, whatever the table says
+// of the label: the box was drawn by somebody who looked.
+BoxedCases boxed_cases(std::span<const FindingBox> boxes,
+                       const Manifest& manifest,
+                       std::span<const std::uint32_t> rows);
+
+// The picture that boxes were drawn on, pixels.
+struct PictureSize {
+  int width = 0, height = 0;
+};
+struct MapScore {
+  enum class State {
+    kScored,
+    kDamaged,  // no picture, so no map
+    kOutside,  // no box of the case has an area within the picture
+  };
+  State state = State::kDamaged;
+  int cut_boxes = 0;  // that reached out of the picture by more than a pixel
+  bool pointed = false;
+  double iou = 0;
+  int map_boxes = 0;  // that were put around regions of the map
+};
+// Boxes are cut at the picture's edge. `input`: side of the network's input.
+MapScore score_map(const HeatMap& map, std::span<const FindingBox> boxes,
+                   PictureSize picture, int input);
+// The boxes around the map's regions.
+std::vector<Box> boxes_of_map(const HeatMap& map, int input);
+
+struct FindingLocalization {
+  std::string finding;
+  std::size_t cases = 0;
+  Estimate pointing;
+  std::array<Estimate, kIouThresholds.size()> iou_at{};  // share of cases
+  double mean_iou = 0, boxes_per_map = 0;
+  bool few_cases() const { return cases < kFewPositives; }
+};
+
+struct Localization {
+  std::vector<FindingLocalization> findings;  // that have a case
+  Estimate mean_pointing;  // over these; a resample counts where all have one
+  std::array<Estimate, kIouThresholds.size()> mean_iou_at{};
+  std::size_t cases = 0, images = 0;
+  // Cases that have no score, and boxes that were cut.
+  std::size_t damaged = 0, outside = 0, cut_boxes = 0;
+  BoxedCases asked;
+  std::uint32_t patients = 0;  // of the images with a case; 0 = not known
+};
+
+// `scores`: of asked.cases, in their order. Intervals are of patients, as those
+// of AUROC.
+Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
+                             const Manifest& manifest,
+                             const BootstrapOptions& options);
+
+}  // namespace chexnet

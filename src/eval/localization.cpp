@@ -1,0 +1,205 @@
+#include "chexnet/eval/localization.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "chexnet/data/findings.hpp"
+#include "chexnet/eval/bootstrap.hpp"
+#include "map_regions.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr std::array kCuts = {60.0f, 180.0f};  // of 255
+
+Box box_of(const FindingBox& drawn, PictureSize picture) {
+  const double w = picture.width, h = picture.height;
+  return {drawn.x / w, drawn.y / h, (drawn.x + drawn.width) / w,
+          (drawn.y + drawn.height) / h};
+}
+
+bool reaches_out(const FindingBox& drawn, PictureSize picture) {
+  return drawn.x < -1 || drawn.y < -1 ||
+         drawn.x + drawn.width > picture.width + 1 ||
+         drawn.y + drawn.height > picture.height + 1;
+}
+
+// Of one finding: what the figures are means of.
+struct Columns {
+  CaseValues pointing;
+  std::array<CaseValues, kIouThresholds.size()> iou_at;
+  double iou = 0, boxes = 0;
+
+  void add(const MapScore& score, std::uint32_t image) {
+    const auto put = [&](CaseValues& column, bool hit) {
+      column.values.push_back(hit ? 1 : 0);
+      column.cases.push_back(image);
+    };
+    put(pointing, score.pointed);
+    for (std::size_t t = 0; t < iou_at.size(); ++t)
+      put(iou_at[t], score.iou >= kIouThresholds[t]);
+    iou += score.iou;
+    boxes += score.map_boxes;
+  }
+};
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum / static_cast<double>(values.size());
+}
+
+// The mean over findings of one figure; `of(k)` is finding k's.
+template <class Of>
+Estimate mean_over(std::size_t findings, const Of& of,
+                   std::span<const std::vector<double>> replicates,
+                   std::size_t figure, std::size_t figures) {
+  double sum = 0;
+  std::vector<std::span<const double>> columns;
+  for (std::size_t k = 0; k < findings; ++k) {
+    sum += *of(k).value;
+    columns.emplace_back(replicates[k * figures + figure]);
+  }
+  return {sum / static_cast<double>(findings),
+          percentile_interval(mean_of(columns))};
+}
+
+}  // namespace
+
+BoxedCases boxed_cases(std::span<const FindingBox> boxes,
+                       const Manifest& manifest,
+                       std::span<const std::uint32_t> rows) {
+  std::unordered_map<std::string, std::uint32_t> row_of;
+  for (const auto row : rows) row_of.emplace(manifest.images[row], row);
+  BoxedCases result;
+  std::set<std::string> other_images, unknown;
+  std::map<std::pair<std::uint32_t, std::size_t>, BoxedCase> cases;
+  for (const auto& drawn : boxes) {
+    const auto row = row_of.find(drawn.image);
+    const auto finding = find_finding(manifest.findings, drawn.finding);
+    if (row == row_of.end()) other_images.insert(drawn.image);
+    if (!finding) unknown.insert(drawn.finding);
+    if (row == row_of.end() || !finding) continue;
+    BoxedCase& found = cases[{row->second, *finding}];
+    found.row = row->second;
+    found.finding = *finding;
+    found.boxes.push_back(drawn);
+  }
+  for (auto& [key, found] : cases) result.cases.push_back(std::move(found));
+  result.other_images = other_images.size();
+  result.unknown_findings.assign(unknown.begin(), unknown.end());
+  return result;
+}
+
+std::vector<Box> boxes_of_map(const HeatMap& map, int input) {
+  std::vector<float> values = resized(map, input, input);
+  const auto [low, high] = std::ranges::minmax(values);
+  if (!(high > low)) return {};  // the same everywhere: no region
+  for (float& v : values) v = 255 * ((v - low) / (high - low));
+  const Box& place = map.place;
+  const double across = (place.right - place.left) / input,
+               down = (place.bottom - place.top) / input;
+  std::vector<Box> boxes;
+  for (const float cut : kCuts)
+    for (const PixelBox& b : regions_above(values, input, cut))
+      boxes.push_back({place.left + b.left * across, place.top + b.top * down,
+                       place.left + b.right * across,
+                       place.top + b.bottom * down});
+  return boxes;
+}
+
+MapScore score_map(const HeatMap& map, std::span<const FindingBox> drawn,
+                   PictureSize picture, int input) {
+  assert(picture.width > 0 && picture.height > 0);
+  MapScore score;
+  std::vector<Box> boxes;
+  for (const auto& d : drawn) {
+    if (reaches_out(d, picture)) ++score.cut_boxes;
+    const Box box = intersection(box_of(d, picture), Box{});
+    if (box.area() > 0) boxes.push_back(box);
+  }
+  if (boxes.empty()) {
+    score.state = MapScore::State::kOutside;
+    return score;
+  }
+  score.state = MapScore::State::kScored;
+  const Peak peak = peak_of(map);
+  score.pointed = std::ranges::any_of(
+      boxes, [&](const Box& box) { return box.holds(peak.x, peak.y); });
+  const auto found = boxes_of_map(map, input);
+  score.map_boxes = static_cast<int>(found.size());
+  for (const Box& ours : found)
+    for (const Box& theirs : boxes)
+      score.iou = std::max(score.iou, intersection_over_union(ours, theirs));
+  return score;
+}
+
+Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
+                             const Manifest& manifest,
+                             const BootstrapOptions& options) {
+  assert(scores.size() == asked.cases.size());
+  Localization result;
+  std::map<std::size_t, Columns> by_finding;
+  std::vector<std::string> names, patients;  // of images with a scored case
+  std::optional<std::uint32_t> row;          // of the last of them
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const BoxedCase& asked_case = asked.cases[i];
+    const MapScore& score = scores[i];
+    result.cut_boxes += static_cast<std::size_t>(score.cut_boxes);
+    if (score.state == MapScore::State::kDamaged) ++result.damaged;
+    if (score.state == MapScore::State::kOutside) ++result.outside;
+    if (score.state != MapScore::State::kScored) continue;
+    if (row != asked_case.row) {
+      row = asked_case.row;
+      ++result.images;
+      names.push_back(manifest.images[*row]);
+      if (manifest.knows_patients) patients.push_back(manifest.patients[*row]);
+    }
+    ++result.cases;
+    by_finding[asked_case.finding].add(
+        score, static_cast<std::uint32_t>(result.images - 1));
+  }
+  const PatientNumbers numbers =
+      number_patients(manifest.knows_patients ? patients : names);
+  if (manifest.knows_patients) result.patients = numbers.count;
+
+  std::vector<CaseValues> columns;
+  for (const auto& [k, own] : by_finding) {
+    columns.push_back(own.pointing);
+    columns.insert(columns.end(), own.iou_at.begin(), own.iou_at.end());
+  }
+  const auto replicates = bootstrap_means(columns, numbers, options);
+  const std::size_t figures = 1 + kIouThresholds.size();
+  const auto estimate = [&](std::size_t column) {
+    return Estimate{mean(columns[column].values),
+                    percentile_interval(replicates[column])};
+  };
+  std::size_t column = 0;
+  for (const auto& [k, own] : by_finding) {
+    FindingLocalization& f = result.findings.emplace_back();
+    f.finding = manifest.findings[k];
+    f.cases = own.pointing.values.size();
+    f.mean_iou = own.iou / static_cast<double>(f.cases);
+    f.boxes_per_map = own.boxes / static_cast<double>(f.cases);
+    f.pointing = estimate(column++);
+    for (Estimate& e : f.iou_at) e = estimate(column++);
+  }
+  if (!result.findings.empty()) {
+    const std::size_t count = result.findings.size();
+    result.mean_pointing = mean_over(
+        count, [&](auto k) { return result.findings[k].pointing; }, replicates,
+        0, figures);
+    for (std::size_t t = 0; t < kIouThresholds.size(); ++t)
+      result.mean_iou_at[t] = mean_over(
+          count, [&](auto k) { return result.findings[k].iou_at[t]; },
+          replicates, 1 + t, figures);
+  }
+  result.asked = std::move(asked);
+  return result;
+}
+
+}  // namespace chexnet

@@ -39,6 +39,8 @@ nlohmann::ordered_json image_json(const ImageScore& image,
   }
   for (std::size_t k = 0; k < findings.size(); ++k)
     json["probabilities"][findings[k]] = image.probabilities[k];
+  for (const auto& [finding, heat_map] : image.heat_maps)
+    json["heat_maps"][finding] = heat_map;
   return json;
 }
 

@@ -23,6 +23,7 @@
 #include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
+#include "heat_map_options.hpp"
 #include "model_file.hpp"
 
 namespace chexnet {
@@ -33,6 +34,7 @@ struct Options {
   std::vector<std::string> inputs, lists, set;
   int ranks = 0;
   bool json = false;
+  HeatMapOptions heat_maps;
 
   std::vector<std::string> named() const {
     std::vector<std::string> all = inputs;
@@ -88,16 +90,18 @@ std::optional<SplitPrediction> score_images(const RunContext& run,
   return predict_split(run, split, stop_requested);
 }
 
-// Puts what was scored back among what was asked for.
+// Puts what was scored back among what was asked for. `heat_maps`: by row of
+// `scored`.
 ImageScores scores_of(const std::vector<InputImage>& asked,
-                      const Predictions& scored, const ModelCard& card) {
+                      const Predictions& scored, const ModelCard& card,
+                      const std::map<std::size_t, HeatMapFiles>& heat_maps) {
   ImageScores scores;
   scores.findings = card.findings;
   const auto findings = static_cast<std::ptrdiff_t>(card.findings.size());
   std::size_t row = 0;
   for (const auto& input : asked) {
     ImageScore& image = scores.images.emplace_back();
-    image = {input.name, input.problem, {}};
+    image = {input.name, input.problem, {}, {}};
     if (!input.problem.empty()) continue;
     const auto first = scored.probabilities.begin() +
                        static_cast<std::ptrdiff_t>(row) * findings;
@@ -105,6 +109,8 @@ ImageScores scores_of(const std::vector<InputImage>& asked,
       image.probabilities.assign(first, first + findings);
     else
       image.error = scored.reasons[row];
+    if (const auto files = heat_maps.find(row); files != heat_maps.end())
+      image.heat_maps = files->second;
     ++row;
   }
   return scores;
@@ -128,6 +134,7 @@ int predict(const Options& options, Invocation& invocation) {
   check_output(options.out);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
+  check_heat_map_options(options.heat_maps, card.findings);
   const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world =
       enter_world(config.launch, invocation,
@@ -145,19 +152,30 @@ int predict(const Options& options, Invocation& invocation) {
   const LossWeights weights =
       loss_weights(LossWeighting::kNone, set.dataset.manifest, set.split);
   const double start = now_s();
-  const auto prediction = score_images(
-      {config, comm, device, set.dataset, network, weights}, set.split);
-  if (!prediction) {
-    if (comm.rank() == 0) log_info("stopped on request; nothing was written");
+  const RunContext run{config, comm, device, set.dataset, network, weights};
+  const auto prediction = score_images(run, set.split);
+  const double seconds = now_s() - start;
+  std::map<std::size_t, HeatMapFiles> heat_maps;
+  bool stopped = !prediction;
+  if (!stopped && !options.heat_maps.folder.empty()) {
+    auto [files, whole] = write_heat_maps(run, prediction->predictions,
+                                          options.heat_maps, stop_requested);
+    heat_maps = std::move(files);
+    stopped = !whole;
+  }
+  if (stopped) {
+    if (comm.rank() == 0)
+      log_info("stopped on request; no scores were written");
     return static_cast<int>(ExitCode::kRequeue);
   }
   const auto& reasons = prediction->predictions.reasons;
   const bool any_scored =
       std::ranges::any_of(reasons, [](const auto& r) { return r.empty(); });
   if (comm.rank() == 0) {
-    ImageScores scores = scores_of(set.images, prediction->predictions, card);
+    ImageScores scores =
+        scores_of(set.images, prediction->predictions, card, heat_maps);
     scores.left_out = set.left_out;
-    scores.seconds = now_s() - start;
+    scores.seconds = seconds;
     log_info("model " + file.string());
     write(scores, options);
   }
@@ -187,6 +205,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->check(in_file_system());
   add_set_option(*command, options->set, "the run's config");
   add_ranks_option(*command, options->ranks);
+  add_heat_map_options(*command, options->heat_maps);
   command->add_flag("--json", options->json,
                     "one JSON object per image on stdout, and one of all "
                     "(docs/json.md)");

@@ -10,9 +10,10 @@
 #include "chexnet/core/error.hpp"
 
 namespace chexnet {
+namespace {
 
-std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
-                                       int height) {
+std::vector<std::byte> encode_png(const std::uint8_t* pixels, int width,
+                                  int height, spng_color_type type) {
   assert(width > 0 && height > 0);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(
       spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
@@ -21,12 +22,13 @@ std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
   header.width = static_cast<std::uint32_t>(width);
   header.height = static_cast<std::uint32_t>(height);
   header.bit_depth = 8;
-  header.color_type = SPNG_COLOR_TYPE_GRAYSCALE;
+  header.color_type = static_cast<std::uint8_t>(type);
   spng_set_ihdr(ctx.get(), &header);
-  int rc = spng_encode_image(
-      ctx.get(), pixels,
-      static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
-      SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
+  int rc = spng_encode_image(ctx.get(), pixels,
+                             static_cast<std::size_t>(width) *
+                                 static_cast<std::size_t>(height) *
+                                 (type == SPNG_COLOR_TYPE_TRUECOLOR ? 3 : 1),
+                             SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
   std::size_t size = 0;
   void* buffer = rc == 0 ? spng_get_png_buffer(ctx.get(), &size, &rc) : nullptr;
   if (buffer == nullptr)
@@ -36,6 +38,18 @@ std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
   std::vector<std::byte> out(bytes, bytes + size);
   std::free(buffer);
   return out;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
+                                       int height) {
+  return encode_png(pixels, width, height, SPNG_COLOR_TYPE_GRAYSCALE);
+}
+
+std::vector<std::byte> encode_rgb_png(const std::uint8_t* pixels, int width,
+                                      int height) {
+  return encode_png(pixels, width, height, SPNG_COLOR_TYPE_TRUECOLOR);
 }
 
 }  // namespace chexnet

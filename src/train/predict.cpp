@@ -11,7 +11,6 @@
 #include "chexnet/train/predict.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cassert>
@@ -30,23 +29,10 @@
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/batch_upload.hpp"
 #include "chexnet/train/host_copy.hpp"
+#include "chexnet/train/thread_scope.hpp"
 
 namespace chexnet {
 namespace {
-
-// Sets LibTorch's threads for a scope.
-class ThreadScope {
- public:
-  explicit ThreadScope(int threads) : before_(at::get_num_threads()) {
-    at::set_num_threads(threads);
-  }
-  ~ThreadScope() { at::set_num_threads(before_); }
-  ThreadScope(const ThreadScope&) = delete;
-  ThreadScope& operator=(const ThreadScope&) = delete;
-
- private:
-  int before_;
-};
 
 // What happened, without what to do about it.
 std::string reason_of(const std::string& message) {
@@ -216,9 +202,7 @@ std::optional<SplitPrediction> predict_split(
     const RunContext& run, const Split& split,
     const std::function<bool()>& stop) {
   assert(run.weights.positive.size() == run.dataset.manifest.finding_count());
-  const std::int64_t asked = run.config.eval.threads;
-  const ThreadScope threads(asked > 0 ? static_cast<int>(asked)
-                                      : run.device.threads);
+  const ThreadScope threads = evaluation_threads(run);
   const auto own = score_own_part(run, split, stop);
   if (!own) return std::nullopt;
   const std::size_t images = split.rows.size();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chexnet {
@@ -11,6 +12,8 @@ struct ImageScore {
   std::string image;
   std::string error;                  // why it has no probabilities; else empty
   std::vector<double> probabilities;  // [K]; empty with an error
+  // Finding and file of its heat maps, where some were written.
+  std::vector<std::pair<std::string, std::string>> heat_maps;
 };
 
 struct ImageScores {

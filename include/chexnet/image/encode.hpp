@@ -1,4 +1,4 @@
-// 8-bit gray pixels to PNG.
+// 8-bit pixels to PNG.
 #pragma once
 
 #include <cstddef>
@@ -10,5 +10,8 @@ namespace chexnet {
 // pixels: [height, width].
 std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
                                        int height);
+// pixels: [height, width, 3], red first.
+std::vector<std::byte> encode_rgb_png(const std::uint8_t* pixels, int width,
+                                      int height);
 
 }  // namespace chexnet

@@ -1,0 +1,30 @@
+// A heat map drawn over the picture that it explains, with a legend, as PNG.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "chexnet/image/gray_image.hpp"
+#include "chexnet/image/heat_map.hpp"
+
+namespace chexnet {
+
+struct OverlayOptions {
+  std::string caption;         // "Mass  0.83"; ASCII, else '?'
+  std::string unit = "logit";  // of the map's values; may be empty
+  // Pixels; a wider picture is shrunk to it. 0: the picture keeps its size.
+  int most_width = 0;
+};
+
+// Where the map is above 0 (there it raises the score), the picture is covered
+// by viridis, which people with any color vision, and gray printers, see as
+// ever brighter: the higher, the less of the picture shows through. 0 is
+// transparent, the map's maximum the end of the scale. What the network did not
+// see, outside of the map's place, is behind a thin frame. Below the picture,
+// and covering none of it, are the caption, the scale with the map's maximum,
+// and "research use". The map is enlarged bilinearly.
+std::vector<std::byte> overlay_png(const GrayImage& picture, const HeatMap& map,
+                                   const OverlayOptions& options);
+
+}  // namespace chexnet

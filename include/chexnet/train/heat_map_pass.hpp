@@ -1,0 +1,42 @@
+// Heat maps of some images of a data set, on any number of ranks: what
+// `evaluate --boxes`, `predict --heatmaps` and a run's examples share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chexnet/image/gray_image.hpp"
+#include "chexnet/image/heat_map.hpp"
+#include "chexnet/model/heat_maps.hpp"
+#include "chexnet/train/run_context.hpp"
+
+namespace chexnet {
+
+// One image, for the length of a call.
+struct MappedImage {
+  std::uint32_t row = 0;                    // of the manifest
+  std::span<const double> logits;           // [K]
+  std::function<HeatMap(std::size_t)> map;  // of finding k, with its place
+  const GrayImage& picture;  // as it is stored: at full size, or of a pack
+};
+
+struct HeatMapPass {
+  HeatMapKind kind;
+  std::string what;  // for the progress line: "heat maps"
+};
+
+// Collective. Calls `use` for each of `rows` once, on the rank that computed
+// it, in the order of rows of that rank; not for a damaged image, which is
+// logged. Preprocessing and batch are those of an evaluation, so logits and,
+// with the engine, maps have the bits that any other number of ranks gives
+// them. `stop` is asked on every rank before each batch; false where any rank
+// says yes.
+bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,
+                  const HeatMapPass& pass,
+                  const std::function<void(const MappedImage&)>& use,
+                  const std::function<bool()>& stop);
+
+}  // namespace chexnet

@@ -1,0 +1,109 @@
+// Pixels come twice: from the loader as the network's input, and once more as
+// they are stored, where a map is asked for.
+#include "chexnet/train/heat_map_pass.hpp"
+
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/image/crop.hpp"
+#include "chexnet/image/decode.hpp"
+#include "chexnet/train/batch_tensors.hpp"
+#include "chexnet/train/thread_scope.hpp"
+
+namespace chexnet {
+namespace {
+
+// What a rank keeps from image to image.
+struct Stored {
+  FetchedImage fetched;
+  GrayImage picture;
+};
+
+void read_stored(const RunContext& run, std::uint32_t row, Stored& into) {
+  run.dataset.images->fetch(row, into.fetched);
+  decode_fetched(into.fetched, {run.config.data.max_pixels, 0}, into.picture);
+}
+
+// From pixels of the network's input to shares of the picture.
+Box in_picture(const Preprocessing& p, double left, double top, double right,
+               double bottom) {
+  const double begin = center_crop_begin(p.resize, p.crop), side = p.resize;
+  return {(begin + left) / side, (begin + top) / side, (begin + right) / side,
+          (begin + bottom) / side};
+}
+
+HeatMap map_of(const HeatMaps& maps, std::size_t image, std::size_t finding,
+               const Preprocessing& preprocessing) {
+  const float* first = maps.map(image, finding);
+  const double edge = maps.grid.first - maps.grid.step / 2;
+  return {
+      maps.width,
+      maps.height,
+      {first, first + maps.pixels()},
+      center_crop_place(preprocessing.resize, preprocessing.crop),
+      in_picture(preprocessing, edge, edge, edge + maps.grid.step * maps.width,
+                 edge + maps.grid.step * maps.height)};
+}
+
+void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
+               const Preprocessing& preprocessing, Stored& stored,
+               const std::function<void(const MappedImage&)>& use) {
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    if (batch.samples[i].padding) continue;
+    if (!batch.errors[i].empty()) {
+      log_warning(batch.errors[i]);
+      continue;
+    }
+    const std::uint32_t row = batch.samples[i].row;
+    read_stored(run, row, stored);
+    const std::span<const double> logits(maps.logits);
+    use({row, logits.subspan(i * maps.findings, maps.findings),
+         [&](std::size_t k) { return map_of(maps, i, k, preprocessing); },
+         stored.picture});
+  }
+}
+
+}  // namespace
+
+bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,
+                  const HeatMapPass& pass,
+                  const std::function<void(const MappedImage&)>& use,
+                  const std::function<bool()>& stop) {
+  if (rows.empty()) return true;
+  const ThreadScope threads = evaluation_threads(run);
+  const auto ranks = static_cast<std::size_t>(run.comm.size());
+  const auto batch = static_cast<std::size_t>(run.config.eval.batch);
+  const std::size_t per_rank = (rows.size() + ranks - 1) / ranks;
+  const std::size_t batches = (per_rank + batch - 1) / batch;
+
+  const DataConfig& data = run.config.data;
+  const Preprocessing preprocessing = evaluation_preprocessing(data);
+  const ImageReader reader(*run.dataset.images, preprocessing,
+                           Augmentation::none(), 0);
+  const EvalSampler sampler(rows, run.comm.rank(), run.comm.size());
+  Loader loader(run.dataset.manifest, reader, sampler,
+                loader_options(data, static_cast<int>(batch), reader.source(),
+                               run.device.cores));
+  Progress progress(run.comm.rank() == 0);
+  Stored stored;
+  const double start = now_s();
+  for (std::size_t b = 0; b < batches; ++b) {
+    if (any_rank(run.comm, stop())) {
+      progress.clear();
+      return false;
+    }
+    const Batch& next = loader.next();
+    const at::Tensor images = tensors_of(next).images.to(run.device.where);
+    use_batch(run, next, heat_maps(run.network, images, pass.kind),
+              preprocessing, stored, use);
+    const double done =
+        static_cast<double>(b + 1) / static_cast<double>(batches);
+    progress.show(pass.what + ": " +
+                  percent_and_time_left(done, now_s() - start));
+  }
+  progress.clear();
+  return true;
+}
+
+}  // namespace chexnet

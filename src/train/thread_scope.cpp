@@ -1,0 +1,18 @@
+#include "chexnet/train/thread_scope.hpp"
+
+#include <ATen/Parallel.h>
+
+namespace chexnet {
+
+ThreadScope::ThreadScope(int threads) : before_(at::get_num_threads()) {
+  at::set_num_threads(threads);
+}
+
+ThreadScope::~ThreadScope() { at::set_num_threads(before_); }
+
+ThreadScope evaluation_threads(const RunContext& run) {
+  const std::int64_t asked = run.config.eval.threads;
+  return ThreadScope(asked > 0 ? static_cast<int>(asked) : run.device.threads);
+}
+
+}  // namespace chexnet

@@ -24,6 +24,7 @@
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/predict.hpp"
+#include "localization_options.hpp"
 #include "model_file.hpp"
 #include "scoring_options.hpp"
 
@@ -34,6 +35,7 @@ struct Options {
   std::string model, split = "test", predictions, format, out;
   std::vector<std::string> manifests, images, set;
   int ranks = 0;
+  BoxOptions boxes;
   ScoringOptions scoring;
 };
 
@@ -54,7 +56,7 @@ void check_outputs(const Options& options) {
   check_output(options.scoring.figures);
   Strings inputs = options.manifests;
   inputs.insert(inputs.end(), {options.predictions, options.scoring.choose_on,
-                               options.scoring.against});
+                               options.scoring.against, options.boxes.list});
   refuse_to_replace(options.out, inputs);
   inputs.push_back(options.out);
   refuse_to_replace(options.scoring.figures, inputs);
@@ -113,6 +115,7 @@ void say_what_is_not_scored(const TestSet& set) {
 int evaluate_model(const Options& options, Invocation& invocation) {
   check_outputs(options);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
+  const auto boxes = read_listed_boxes(options.boxes);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
@@ -138,7 +141,11 @@ int evaluate_model(const Options& options, Invocation& invocation) {
       loss_weights(LossWeighting::kNone, manifest, set.split);
   const RunContext context{config, comm, device, set.dataset, network, weights};
   const auto prediction = predict_split(context, set.split, stop_requested);
-  if (!prediction) {
+  std::optional<Localization> localization;
+  if (prediction && boxes)
+    localization =
+        localize(context, set.split, *boxes, options.boxes, stop_requested);
+  if (!prediction || (boxes && !localization)) {
     if (comm.rank() == 0) log_info("stopped on request; nothing was written");
     return static_cast<int>(ExitCode::kRequeue);
   }
@@ -150,6 +157,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                        score(prediction->predictions, set.scored),
                        set.split.sha256};
     result.scores.loss = prediction->loss;
+    result.localization = std::move(localization);
     print_scores(std::move(result), prediction->predictions, set.scored, others,
                  options.scoring, device.cores);
   }
@@ -195,6 +203,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       ->check(in_file_system());
   add_set_option(*command, options->set, "the run's config");
   add_ranks_option(*command, options->ranks);
+  add_box_options(*command, options->boxes, predictions);
   add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options] {
     if (options->model.empty() == options->predictions.empty())

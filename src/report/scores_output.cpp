@@ -11,6 +11,7 @@
 #include "chexnet/data/findings.hpp"
 #include "comparison_output.hpp"
 #include "figure_output.hpp"
+#include "localization_output.hpp"
 
 namespace chexnet {
 namespace {
@@ -167,7 +168,8 @@ std::string scores_text(const SplitScores& result) {
          points_text(result) +
          (result.comparison
               ? comparison_text(*result.comparison, result.against)
-              : "");
+              : "") +
+         (result.localization ? localization_text(*result.localization) : "");
 }
 
 std::string scores_json(const SplitScores& result) {
@@ -191,6 +193,8 @@ std::string scores_json(const SplitScores& result) {
     json["operating_points"].push_back(json_of(p, result.prevalence));
   if (result.comparison)
     json["comparison"] = comparison_json(*result.comparison, result.against);
+  if (result.localization)
+    json["localization"] = localization_json(*result.localization);
   const bool by_patient = figures.patients > 0;
   json["intervals"] = {
       {"level", 0.95},

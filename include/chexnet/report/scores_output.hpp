@@ -7,6 +7,7 @@
 
 #include "chexnet/eval/comparison.hpp"
 #include "chexnet/eval/figures.hpp"
+#include "chexnet/eval/localization.hpp"
 #include "chexnet/eval/operating_table.hpp"
 #include "chexnet/eval/predictions.hpp"
 
@@ -21,6 +22,7 @@ struct SplitScores {
   std::optional<double> prevalence = {};    // that PPV and NPV are also at
   std::string against = {};  // the table of another network, where compared
   std::optional<Comparison> comparison = {};
+  std::optional<Localization> localization = {};  // against boxes
 };
 
 // A table: finding, AUROC and its interval, average precision, Brier score,

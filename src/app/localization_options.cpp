@@ -1,0 +1,93 @@
+#include "localization_options.hpp"
+
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
+#include "chexnet/train/localization_pass.hpp"
+#include "heat_map_options.hpp"
+
+namespace chexnet {
+namespace {
+
+std::size_t box_count(const BoxedCases& asked) {
+  std::size_t boxes = 0;
+  for (const auto& c : asked.cases) boxes += c.boxes.size();
+  return boxes;
+}
+
+void refuse_empty(const BoxedCases& asked, const BoxOptions& options,
+                  const Split& split) {
+  if (!asked.cases.empty()) return;
+  std::string unknown = listed(asked.unknown_findings);
+  if (!unknown.empty()) unknown = "; findings it does not know: " + unknown;
+  throw DataError("[boxes] " + options.list +
+                  ": no box is on an image of the " + split.name +
+                  " split and of a finding that the network knows" + unknown +
+                  ". Hint: --split test; names of images as in the table");
+}
+
+void say_what_has_no_score(const Localization& found,
+                           const BoxOptions& options) {
+  const BoxedCases& asked = found.asked;
+  if (!asked.unknown_findings.empty())
+    log_info("[boxes] not scored, as the network does not know it: " +
+             listed(asked.unknown_findings));
+  if (asked.other_images > 0)
+    log_info("[boxes] " +
+             counted(static_cast<std::int64_t>(asked.other_images), "image") +
+             " of " + options.list + " not in this split");
+  if (found.outside > 0 || found.cut_boxes > 0)
+    log_warning("[boxes] " + std::to_string(found.cut_boxes) + " of " +
+                std::to_string(box_count(asked)) +
+                " boxes reach out of their pictures and were cut; " +
+                std::to_string(found.outside) +
+                " findings have none inside and are not scored. Hint: "
+                "--boxes-side 1024 for NIH's list on resized pictures");
+}
+
+}  // namespace
+
+void add_box_options(CLI::App& command, BoxOptions& options,
+                     CLI::Option* without) {
+  auto* boxes = command
+                    .add_option("--boxes", options.list,
+                                "score heat maps against this list of boxes "
+                                "(BBox_List_2017.csv)")
+                    ->excludes(without)
+                    ->check(in_file_system());
+  command
+      .add_option("--boxes-side", options.side,
+                  "with --boxes: side of the square pictures that the boxes "
+                  "were drawn on, pixels; 1024 for NIH's list on resized "
+                  "pictures (default: each picture's own size)")
+      ->needs(boxes)
+      ->check(CLI::Range(1, 65535));
+  add_heat_map_kind(command, options.kind, boxes);
+}
+
+std::optional<std::vector<FindingBox>> read_listed_boxes(
+    const BoxOptions& options) {
+  if (options.list.empty()) return std::nullopt;
+  return read_boxes(options.list);
+}
+
+std::optional<Localization> localize(const RunContext& run, const Split& split,
+                                     const std::vector<FindingBox>& boxes,
+                                     const BoxOptions& options,
+                                     const std::function<bool()>& stop) {
+  const Manifest& manifest = run.dataset.manifest;
+  BoxedCases asked = boxed_cases(boxes, manifest, split.rows);
+  refuse_empty(asked, options, split);
+  const auto scores =
+      score_boxes(run, asked.cases, options.side, options.kind, stop);
+  if (!scores) return std::nullopt;
+  if (run.comm.rank() != 0) return Localization{};
+  Localization found = localization_of(std::move(asked), *scores, manifest,
+                                       {.threads = run.device.cores});
+  say_what_has_no_score(found, options);
+  return found;
+}
+
+}  // namespace chexnet

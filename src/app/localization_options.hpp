@@ -1,0 +1,39 @@
+// evaluate --boxes: heat maps against boxes that somebody drew.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/data/boxes.hpp"
+#include "chexnet/data/split.hpp"
+#include "chexnet/eval/localization.hpp"
+#include "chexnet/model/heat_maps.hpp"
+#include "chexnet/train/run_context.hpp"
+
+namespace chexnet {
+
+struct BoxOptions {
+  std::string list;  // path, or empty
+  int side = 0;      // pixels of the pictures they were drawn on; 0: their own
+  HeatMapKind kind{.shifts = 2};
+};
+// They need a network, so `without` excludes them.
+void add_box_options(CLI::App& command, BoxOptions& options,
+                     CLI::Option* without);
+
+// Nothing without --boxes. Before the work, as a list may be refused.
+std::optional<std::vector<FindingBox>> read_listed_boxes(
+    const BoxOptions& options);
+
+// Collective; complete on rank 0, which also logs what has no score. Nothing
+// where any rank was asked to stop. DataError where the list has no box of the
+// split and of the network's findings.
+std::optional<Localization> localize(const RunContext& run, const Split& split,
+                                     const std::vector<FindingBox>& boxes,
+                                     const BoxOptions& options,
+                                     const std::function<bool()>& stop);
+
+}  // namespace chexnet

@@ -1,0 +1,103 @@
+#include "localization_output.hpp"
+
+#include <vector>
+
+#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "figure_output.hpp"
+
+namespace chexnet {
+namespace {
+
+using Json = FigureJson;
+using chexnet::json_of;  // beside those below
+using IouEstimates = std::array<Estimate, kIouThresholds.size()>;
+
+std::string two_digits(const Estimate& e) {
+  return e.value ? fixed(*e.value, 2) : "-";
+}
+
+std::string interval_text(const Estimate& e) {
+  if (!e.interval) return "-";
+  const Interval& i = e.interval->interval;
+  return fixed(i.low, 2) + " - " + fixed(i.high, 2);
+}
+
+void add_ious(const IouEstimates& estimates, std::vector<std::string>& line) {
+  for (const Estimate& e : estimates) line.push_back(two_digits(e));
+}
+
+Json json_of(const Estimate& e) {
+  return {{"value", json_of(e.value)}, {"interval", json_of(e.interval)}};
+}
+
+Json json_of(const IouEstimates& estimates) {
+  Json json;
+  for (std::size_t t = 0; t < estimates.size(); ++t)
+    json[fixed(kIouThresholds[t], 1)] = json_of(estimates[t]);
+  return json;
+}
+
+}  // namespace
+
+std::string localization_text(const Localization& localization) {
+  std::vector<std::vector<std::string>> lines = {
+      {"  finding", "images", "pointing", "95 %"}};
+  for (const double t : kIouThresholds)
+    lines[0].push_back("IoU " + fixed(t, 1));
+  lines[0].insert(lines[0].end(), {"mean IoU", "boxes of a map"});
+  bool few = false;
+  for (const auto& f : localization.findings) {
+    few = few || f.few_cases();
+    lines.push_back({"  " + f.finding + (f.few_cases() ? " *" : ""),
+                     std::to_string(f.cases), two_digits(f.pointing),
+                     interval_text(f.pointing)});
+    add_ious(f.iou_at, lines.back());
+    lines.back().push_back(fixed(f.mean_iou, 2));
+    lines.back().push_back(fixed(f.boxes_per_map, 1));
+  }
+  lines.push_back({"  mean", std::to_string(localization.cases),
+                   two_digits(localization.mean_pointing),
+                   interval_text(localization.mean_pointing)});
+  add_ious(localization.mean_iou_at, lines.back());
+  lines.back().insert(lines.back().end(), {"-", "-"});
+
+  std::string text =
+      "\n\nHeat maps against boxes: share of images with the map's highest "
+      "point in a box, and with an IoU of at least T\n" +
+      columns(lines);
+  if (few) text += "  * rough: fewer than ten images\n";
+  if (localization.damaged > 0)
+    text += "  left out: " + std::to_string(localization.damaged) +
+            " of damaged images\n";
+  if (localization.outside > 0)
+    text += "  left out: " + std::to_string(localization.outside) +
+            " whose boxes lie outside of their pictures\n";
+  text.pop_back();  // whoever prints ends the line
+  return text;
+}
+
+Json localization_json(const Localization& localization) {
+  Json json;
+  json["cases"] = localization.cases;
+  json["images"] = localization.images;
+  json["patients"] =
+      localization.patients > 0 ? Json(localization.patients) : Json(nullptr);
+  json["damaged"] = localization.damaged;
+  json["outside"] = localization.outside;
+  json["cut_boxes"] = localization.cut_boxes;
+  json["other_images"] = localization.asked.other_images;
+  json["unknown_findings"] = localization.asked.unknown_findings;
+  for (const auto& f : localization.findings)
+    json["findings"][f.finding] = {{"cases", f.cases},
+                                   {"few_cases", f.few_cases()},
+                                   {"pointing", json_of(f.pointing)},
+                                   {"iou_at", json_of(f.iou_at)},
+                                   {"mean_iou", f.mean_iou},
+                                   {"boxes_per_map", f.boxes_per_map}};
+  json["mean_pointing"] = json_of(localization.mean_pointing);
+  json["mean_iou_at"] = json_of(localization.mean_iou_at);
+  return json;
+}
+
+}  // namespace chexnet

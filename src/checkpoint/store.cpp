@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
+#include "described_files.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -29,23 +29,6 @@ namespace {
 //
 // So step-N/ without a dot is whole unless the disk or a person changed it,
 // which the checksums of its state.json tell.
-
-[[noreturn]] void refused(const fs::path& path, const std::error_code& error,
-                          const std::string& hint) {
-  const std::string text =
-      "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
-  if (may_pass(error.value()))
-    throw OutageError(text +
-                      "the storage does not answer; start again when it does");
-  throw CheckpointError(text + hint);
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  const bool found = fs::exists(path, error);
-  if (error) refused(path, error, "check the permissions of the run folder");
-  return found;
-}
 
 std::string step_name(std::int64_t step) {
   assert(step >= 0);  // names sort as steps do
@@ -91,17 +74,6 @@ void move_aside(const fs::path& path) {
               to.string());
 }
 
-// `state`, a JSON object, with size and SHA-256 of all that is in `folder`.
-std::string with_files(const std::string& state, const fs::path& folder) {
-  auto json = nlohmann::json::parse(state);
-  assert(json.is_object());
-  json["files"] = nlohmann::json::object();
-  for (const auto& entry : fs::directory_iterator(folder))
-    json["files"][entry.path().filename().string()] = {
-        {"bytes", entry.file_size()}, {"sha256", sha256_file(entry.path())}};
-  return json_text(json, 1) + "\n";
-}
-
 }  // namespace
 
 CheckpointStore::CheckpointStore(fs::path folder, int keep)
@@ -117,19 +89,16 @@ CheckpointStore::CheckpointStore(fs::path folder, int keep)
 std::string CheckpointStore::problem(const fs::path& checkpoint,
                                      const std::string& only) {
   if (!is_there(checkpoint / "state.json")) return "state.json is missing";
-  const std::string text = read_state(checkpoint);
+  std::string state = read_state(checkpoint);
   try {
-    const auto state = nlohmann::json::parse(text);
-    for (const auto& [name, entry] : state.at("files").items()) {
-      if (!only.empty() && name != only) continue;
-      const fs::path file = checkpoint / name;
-      if (!is_there(file)) return name + " is missing";
-      if (fs::file_size(file) != entry.at("bytes").get<std::uint64_t>())
-        return name + " has another size";
-      if (sha256_file(file) != entry.at("sha256").get<std::string>())
-        return name + " has another SHA-256";
+    while (true) {
+      std::string wrong = first_difference(checkpoint, state, only);
+      if (wrong.empty()) return {};
+      // A run may have replaced a file after its state was read.
+      std::string now = read_state(checkpoint);
+      if (now == state) return wrong;
+      state = std::move(now);
     }
-    return {};
   } catch (const nlohmann::json::exception& e) {
     return std::string("state.json: ") + e.what();
   } catch (const fs::filesystem_error& e) {
@@ -191,6 +160,12 @@ void CheckpointStore::replace_state(std::int64_t step,
   auto json = nlohmann::json::parse(state);
   json["files"] = nlohmann::json::parse(read_state(folder)).at("files");
   write_atomically(folder / "state.json", json_text(json, 1) + "\n");
+}
+
+void CheckpointStore::replace_file(
+    std::int64_t step, const std::string& name,
+    const std::function<void(const fs::path&)>& write) {
+  replace_described_file(folder_ / step_name(step), name, write);
 }
 
 void CheckpointStore::mark_best(std::int64_t step) {

@@ -31,6 +31,12 @@ class CheckpointStore {
   // Another state for the checkpoint of `step`, whose files stay: what an
   // evaluation found of it.
   void replace_state(std::int64_t step, const std::string& state);
+  // Another content for the file `name` of the checkpoint of `step`, which is
+  // whole at every moment: `write` makes a new file at the path it is given.
+  // Without space for it nothing is changed.
+  void replace_file(
+      std::int64_t step, const std::string& name,
+      const std::function<void(const std::filesystem::path&)>& write);
   // Moves the link `best`.
   void mark_best(std::int64_t step);
   bool has_whole(std::int64_t step) const;

@@ -1,0 +1,121 @@
+// A file that is replaced (replace_file), and what is there behind each step:
+//
+//   .NAME.next                       not named by state.json, so of no weight
+//   state.json names the sums of     NAME is as the first of them says
+//     both contents
+//   NAME                             NAME is as the second of them says
+//   state.json names the new sums    done
+#include "described_files.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+namespace {
+
+// In an entry of state.json's "files": the content that replaces this one.
+constexpr const char* kNext = "next";
+
+nlohmann::json description_of(const fs::path& file) {
+  return {{"bytes", fs::file_size(file)}, {"sha256", sha256_file(file)}};
+}
+
+// Whether a file is as state.json says: as it was before it was replaced, or as
+// it is afterwards. Empty, or what differs.
+std::string difference(const fs::path& file, const nlohmann::json& said) {
+  if (!is_there(file)) return " is missing";
+  const bool is_replaced = said.contains(kNext);
+  const auto wanted =
+      is_replaced ? std::vector{said, said.at(kNext)} : std::vector{said};
+  const auto bytes = fs::file_size(file);
+  const auto same_size = [&](const nlohmann::json& content) {
+    return content.at("bytes").get<std::uint64_t>() == bytes;
+  };
+  if (std::ranges::none_of(wanted, same_size)) return " has another size";
+  const std::string sum = sha256_file(file);
+  const auto same_sum = [&](const nlohmann::json& content) {
+    return content.at("sha256").get<std::string>() == sum;
+  };
+  if (std::ranges::none_of(wanted, same_sum)) return " has another SHA-256";
+  return {};
+}
+
+}  // namespace
+
+void refused(const fs::path& path, const std::error_code& error,
+             const std::string& hint) {
+  const std::string text =
+      "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
+  if (may_pass(error.value()))
+    throw OutageError(text +
+                      "the storage does not answer; start again when it does");
+  throw CheckpointError(text + hint);
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const bool found = fs::exists(path, error);
+  if (error) refused(path, error, "check the permissions of the run folder");
+  return found;
+}
+
+std::string with_files(const std::string& state, const fs::path& folder) {
+  auto json = nlohmann::json::parse(state);
+  assert(json.is_object());
+  json["files"] = nlohmann::json::object();
+  for (const auto& entry : fs::directory_iterator(folder))
+    json["files"][entry.path().filename().string()] =
+        description_of(entry.path());
+  return json_text(json, 1) + "\n";
+}
+
+std::string first_difference(const fs::path& checkpoint,
+                             const std::string& state,
+                             const std::string& only) {
+  const auto json = nlohmann::json::parse(state);
+  for (const auto& [name, said] : json.at("files").items()) {
+    if (!only.empty() && name != only) continue;
+    const std::string wrong = difference(checkpoint / name, said);
+    if (!wrong.empty()) return name + wrong;
+  }
+  return {};
+}
+
+void replace_described_file(const fs::path& checkpoint, const std::string& name,
+                            const std::function<void(const fs::path&)>& write) {
+  const fs::path next = checkpoint / ("." + name + ".next");
+  try {
+    write(next);
+    auto state = nlohmann::json::parse(read_text(checkpoint / "state.json"));
+    auto& said = state.at("files").at(name);
+    // Once more after a crash: NAME may be either of the two.
+    if (said.contains(kNext) &&
+        description_of(checkpoint / name) == said[kNext])
+      said = nlohmann::json(said[kNext]);
+    said[kNext] = description_of(next);
+    write_atomically(checkpoint / "state.json", json_text(state, 1) + "\n");
+    fs::rename(next, checkpoint / name);
+    sync_folder(checkpoint);
+    said = nlohmann::json(said.at(kNext));
+    write_atomically(checkpoint / "state.json", json_text(state, 1) + "\n");
+  } catch (const fs::filesystem_error& e) {
+    std::error_code ignored;
+    fs::remove(next, ignored);
+    refused(checkpoint / name, e.code(),
+            "the checkpoint is as it was; free space and resume");
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(next, ignored);
+    throw;
+  }
+}
+
+}  // namespace chexnet

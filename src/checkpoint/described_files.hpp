@@ -1,0 +1,31 @@
+// The files of one checkpoint folder and the state.json that names their sums.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <system_error>
+
+namespace chexnet {
+
+// CheckpointError, or OutageError where the storage may answer later.
+[[noreturn]] void refused(const std::filesystem::path& path,
+                          const std::error_code& error,
+                          const std::string& hint);
+bool is_there(const std::filesystem::path& path);
+
+// `state`, a JSON object, with size and SHA-256 of all that is in `folder`.
+std::string with_files(const std::string& state,
+                       const std::filesystem::path& folder);
+
+// How the files (or `only` this one) differ from what `state` says; empty when
+// they do not.
+std::string first_difference(const std::filesystem::path& checkpoint,
+                             const std::string& state, const std::string& only);
+
+// CheckpointStore::replace_file() of this folder.
+void replace_described_file(
+    const std::filesystem::path& checkpoint, const std::string& name,
+    const std::function<void(const std::filesystem::path&)>& write);
+
+}  // namespace chexnet

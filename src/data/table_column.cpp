@@ -1,0 +1,66 @@
+// Rows are found by their lines, which the manifest noted: so it does not
+// matter which columns name images, and which rows a format leaves out.
+#include "chexnet/data/table_column.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <string_view>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/findings.hpp"
+
+namespace chexnet {
+namespace {
+
+std::size_t find_column(const std::vector<std::string_view>& header,
+                        const std::string& column, const std::string& path) {
+  std::vector<std::string> names;
+  for (const auto name : header) names.emplace_back(trimmed(name));
+  const auto found = std::ranges::find(
+      names, lowered(column), [](const auto& name) { return lowered(name); });
+  if (found == names.end())
+    throw DataError("[manifest] " + path + ": has no column '" + column +
+                    "'. Hint: it has " + listed(names, 40));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+// Appends the cells of the rows first .. end, all of one table.
+void add_cells(const Manifest& manifest, const Manifest::Table& table,
+               std::size_t end, const std::string& column,
+               std::vector<std::string>& cells) {
+  const std::string text = read_text(table.path);
+  CsvReader csv(text);
+  std::vector<std::string_view> fields;
+  csv.next(fields);
+  const std::size_t wanted = find_column(fields, column, table.path);
+  std::size_t row = table.first_row;
+  while (row < end && csv.next(fields)) {
+    if (static_cast<std::uint32_t>(csv.line()) != manifest.lines[row]) continue;
+    cells.emplace_back(wanted < fields.size() ? trimmed(fields[wanted]) : "");
+    ++row;
+  }
+  if (row < end)
+    throw DataError("[manifest] " + table.path +
+                    ": has changed since it was read. Hint: start again");
+}
+
+}  // namespace
+
+std::vector<std::string> table_column(const Manifest& manifest,
+                                      const std::string& column) {
+  assert(!manifest.tables.empty() && manifest.lines.size() == manifest.size());
+  std::vector<std::string> cells;
+  for (std::size_t t = 0; t < manifest.tables.size(); ++t) {
+    const bool is_last = t + 1 == manifest.tables.size();
+    const std::size_t end =
+        is_last ? manifest.size() : manifest.tables[t + 1].first_row;
+    add_cells(manifest, manifest.tables[t], end, column, cells);
+  }
+  return cells;
+}
+
+}  // namespace chexnet

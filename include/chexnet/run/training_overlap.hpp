@@ -1,0 +1,25 @@
+// Whether images that are scored are of patients that the network was trained
+// on: figures of those are too good.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "chexnet/data/manifest.hpp"
+
+namespace chexnet {
+
+struct TrainingOverlap {
+  std::size_t images = 0;       // that were trained on themselves
+  std::size_t of_patients = 0;  // of patients that were trained on, these too
+};
+
+// Of the given rows; `split_csv` as splits_csv() wrote it. Patients count where
+// the table knows them. DataError when the file is no such table.
+TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
+                                 const Manifest& manifest,
+                                 const std::vector<std::uint32_t>& rows);
+
+}  // namespace chexnet

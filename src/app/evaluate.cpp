@@ -26,6 +26,7 @@
 #include "chexnet/train/predict.hpp"
 #include "localization_options.hpp"
 #include "model_file.hpp"
+#include "scored_data_check.hpp"
 #include "scoring_options.hpp"
 
 namespace chexnet {
@@ -51,21 +52,23 @@ void say_what_has_no_scores(const Manifest& manifest,
 }
 
 // Before the work: places to write to that are there, and none that is read.
-void check_outputs(const Options& options) {
+void check_outputs(const Options& options, const std::filesystem::path& model) {
   check_output(options.out);
   check_output(options.scoring.figures);
   Strings inputs = options.manifests;
   inputs.insert(inputs.end(), {options.predictions, options.scoring.choose_on,
-                               options.scoring.against, options.boxes.list});
+                               options.scoring.against, options.boxes.list,
+                               model.string()});
   refuse_to_replace(options.out, inputs);
   inputs.push_back(options.out);
   refuse_to_replace(options.scoring.figures, inputs);
 }
 
 int evaluate_predictions(const Options& options) {
-  check_outputs(options);
+  check_outputs(options, {});
   Predictions predictions;
   OtherTables others;
+  std::optional<Manifest> manifest;
   const Config config = load_config({}, options.set);
   if (options.manifests.empty()) {
     predictions = read_predictions(options.predictions, nullptr);
@@ -76,14 +79,15 @@ int evaluate_predictions(const Options& options) {
       data.manifest.format = {*format};
     data.manifest.path = options.manifests;
     data.manifest.split.clear();
-    const Manifest manifest = read_manifest(data, config.eval);
-    predictions = read_predictions(options.predictions, &manifest);
-    others = read_other_tables(options.scoring, &manifest);
-    say_what_has_no_scores(manifest, predictions, options.predictions);
+    manifest = read_manifest(data, config.eval);
+    predictions = read_predictions(options.predictions, &*manifest);
+    others = read_other_tables(options.scoring, &*manifest);
+    say_what_has_no_scores(*manifest, predictions, options.predictions);
   }
   print_scores({options.predictions, score(predictions, config.eval.findings)},
-               predictions, config.eval.findings, others, options.scoring,
-               static_cast<int>(allowed_cpus().size()));
+               {predictions, config.eval.findings, others, nullptr,
+                manifest ? &*manifest : nullptr},
+               options.scoring, static_cast<int>(allowed_cpus().size()));
   return 0;
 }
 
@@ -113,10 +117,10 @@ void say_what_is_not_scored(const TestSet& set) {
 }
 
 int evaluate_model(const Options& options, Invocation& invocation) {
-  check_outputs(options);
+  const auto file = resolve_model(options.model);
+  check_outputs(options, file);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
   const auto boxes = read_listed_boxes(options.boxes);
-  const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world =
@@ -125,15 +129,19 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
   const Device device = choose_device(config.launch, comm);
+  const bool is_split = options.manifests.empty();
   const TestSet set =
-      options.manifests.empty()
-          ? load_split(config, options.split, card.findings, comm)
-          : load_tables(config, options.manifests, card.findings, comm);
+      is_split ? load_split(config, options.split, card.findings, comm)
+               : load_tables(config, options.manifests, card.findings, comm);
   const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
-  if (comm.rank() == 0) say_what_is_not_scored(set);
+  if (comm.rank() == 0) {
+    say_what_is_not_scored(set);
+    read_groups(options.scoring, &manifest);
+    check_scored_data({set, is_split ? options.split : ""}, config, card, file);
+  }
   read_shared_network(file, config, card, comm, network);
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
@@ -158,8 +166,12 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                        set.split.sha256};
     result.scores.loss = prediction->loss;
     result.localization = std::move(localization);
-    print_scores(std::move(result), prediction->predictions, set.scored, others,
-                 options.scoring, device.cores);
+    const DecisionRules* rules =
+        others.choose_on ? nullptr : rules_for(set, config, card);
+    print_scores(
+        std::move(result),
+        {prediction->predictions, set.scored, others, rules, &manifest},
+        options.scoring, device.cores);
   }
   return 0;
 }

@@ -1,9 +1,10 @@
-// Which pictures there will be follows from the probabilities, which every rank
-// knows: each rank writes those of the images that it computes, and rank 0 the
+// Each rank writes the pictures of the images that it computes, and rank 0 the
 // list of all.
 #include "heat_map_options.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdio>
 #include <filesystem>
 
@@ -43,38 +44,6 @@ std::string file_name(std::size_t row, const std::string& image,
   return std::string(number.data()) + "_" +
          name_part(fs::path(image).stem().string()) + "_" + name_part(finding) +
          ".png";
-}
-
-std::map<std::size_t, std::vector<std::size_t>> chosen_findings(
-    const Predictions& p, const HeatMapOptions& options) {
-  std::vector<std::size_t> named;
-  for (const auto& finding : options.findings)
-    named.push_back(*find_finding(p.findings, finding));
-  std::map<std::size_t, std::vector<std::size_t>> chosen;  // by row
-  const std::size_t findings = p.findings.size();
-  for (std::size_t row = 0; row < p.images.size(); ++row) {
-    if (!p.scored(row)) continue;
-    std::vector<std::size_t> own = named;
-    if (named.empty())
-      for (std::size_t k = 0; k < findings; ++k)
-        if (p.probabilities[row * findings + k] >= options.threshold)
-          own.push_back(k);
-    if (!own.empty()) chosen[row] = std::move(own);
-  }
-  return chosen;
-}
-
-void write_list(const Predictions& p, const fs::path& folder,
-                const std::map<std::size_t, HeatMapFiles>& files) {
-  std::string text = "file,image,finding,probability\n";
-  for (const auto& [row, own] : files)
-    for (const auto& [finding, file] : own) {
-      const std::size_t k = *find_finding(p.findings, finding);
-      text += file + "," + csv_field(p.images[row]) + "," + csv_field(finding) +
-              "," + csv_number(p.probabilities[row * p.findings.size() + k]) +
-              "\n";
-    }
-  write_atomically(folder / "heatmaps.csv", text);
 }
 
 void make_folder(const fs::path& folder, Communicator& comm) {
@@ -121,8 +90,8 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
   command
       .add_option("--heatmap-threshold", options.threshold,
                   "with --heatmaps: of findings with at least this "
-                  "probability")
-      ->capture_default_str()
+                  "probability (default: those that the model's own "
+                  "thresholds call positive; without any, 0.5)")
       ->check(CLI::Range(0.0, 1.0))
       ->needs(folder)
       ->excludes(findings);
@@ -142,45 +111,71 @@ void check_heat_map_options(const HeatMapOptions& options,
                           ": is not an empty folder. Hint: name a new one");
 }
 
-std::pair<std::map<std::size_t, HeatMapFiles>, bool> write_heat_maps(
-    const RunContext& run, const Predictions& predictions,
-    const HeatMapOptions& options, const std::function<bool()>& stop) {
-  const auto chosen = chosen_findings(predictions, options);
-  std::map<std::size_t, HeatMapFiles> files;
-  std::vector<std::uint32_t> rows;
-  for (const auto& [row, findings] : chosen) {
-    rows.push_back(static_cast<std::uint32_t>(row));
-    for (const auto k : findings) {
-      const std::string& finding = predictions.findings[k];
-      files[row].emplace_back(finding,
-                              file_name(row, predictions.images[row], finding));
-    }
+HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,
+                             std::vector<std::string> findings)
+    : options_(options), findings_(std::move(findings)) {
+  for (const auto& finding : options.findings)
+    named_.push_back(*find_finding(findings_, finding));
+}
+
+bool HeatMapFolder::is_wanted(std::size_t finding, double probability,
+                              bool positive) const {
+  if (!named_.empty()) return std::ranges::count(named_, finding) > 0;
+  return options_.threshold ? probability >= *options_.threshold : positive;
+}
+
+HeatMapFiles HeatMapFolder::choose(std::size_t row, const std::string& image,
+                                   std::span<const double> probabilities,
+                                   const std::vector<bool>& positive) {
+  assert(probabilities.size() == findings_.size());
+  HeatMapFiles files;
+  for (std::size_t k = 0; k < findings_.size(); ++k) {
+    if (!is_wanted(k, probabilities[k], positive[k])) continue;
+    files.emplace_back(findings_[k], file_name(row, image, findings_[k]));
+    rows_[row].image = image;
+    rows_[row].pictures.push_back({k, probabilities[k], files.back().second});
   }
-  const fs::path folder = options.folder;
+  return files;
+}
+
+void HeatMapFolder::write_list() const {
+  std::string text = "file,image,finding,probability\n";
+  for (const auto& [_, row] : rows_)
+    for (const auto& picture : row.pictures)
+      text += picture.file + "," + csv_field(row.image) + "," +
+              csv_field(findings_[picture.finding]) + "," +
+              csv_number(picture.probability) + "\n";
+  write_atomically(fs::path(options_.folder) / "heatmaps.csv", text);
+}
+
+bool HeatMapFolder::write(const RunContext& run,
+                          const std::function<bool()>& stop) const {
+  const fs::path folder = options_.folder;
   make_folder(folder, run.comm);
-  const std::size_t findings = predictions.findings.size();
+  std::vector<std::uint32_t> rows;
+  std::int64_t count = 0;
+  for (const auto& [number, row] : rows_) {
+    rows.push_back(static_cast<std::uint32_t>(number));
+    count += std::ssize(row.pictures);
+  }
   const auto use = [&](const MappedImage& image) {
-    const auto& own = chosen.at(image.row);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      const auto& [finding, name] = files[image.row][i];
-      const double p = predictions.probabilities[image.row * findings + own[i]];
-      OutputFile file(folder / name);
-      file.write(overlay_png(image.picture, image.map(own[i]),
-                             {.caption = finding + "  " + fixed(p, 2),
-                              .unit = unit_of(options.kind.method)}));
+    for (const auto& picture : rows_.at(image.row).pictures) {
+      OutputFile file(folder / picture.file);
+      file.write(overlay_png(image.picture, image.map(picture.finding),
+                             {.caption = findings_[picture.finding] + "  " +
+                                         fixed(picture.probability, 2),
+                              .unit = unit_of(options_.kind.method)}));
       file.commit();
     }
   };
-  if (!for_each_map(run, rows, {options.kind, "heat maps"}, use, stop))
-    return {{}, false};
+  if (!for_each_map(run, rows, {options_.kind, "heat maps"}, use, stop))
+    return false;
   run.comm.barrier();  // the list comes last
   if (run.comm.rank() == 0) {
-    write_list(predictions, folder, files);
-    std::int64_t count = 0;
-    for (const auto& [row, own] : files) count += std::ssize(own);
-    log_info(counted(count, "heat map") + " in " + options.folder);
+    write_list();
+    log_info(counted(count, "heat map") + " in " + options_.folder);
   }
-  return {std::move(files), true};
+  return true;
 }
 
 }  // namespace chexnet

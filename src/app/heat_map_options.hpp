@@ -4,11 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/heat_maps.hpp"
 #include "chexnet/train/run_context.hpp"
 
@@ -17,7 +18,7 @@ namespace chexnet {
 struct HeatMapOptions {
   std::string folder;                 // empty: none are wanted
   std::vector<std::string> findings;  // of every image; empty: by threshold
-  double threshold = 0.5;             // least probability
+  std::optional<double> threshold;    // least probability; else the model's own
   HeatMapKind kind{.shifts = 2};
 };
 // --heatmap-method and --heatmap-shifts, which need `wanted`.
@@ -33,12 +34,41 @@ void check_heat_map_options(const HeatMapOptions& options,
 // The pictures of an image: finding and file name.
 using HeatMapFiles = std::vector<std::pair<std::string, std::string>>;
 
-// Collective. Writes NUMBER_IMAGE_FINDING.png for the chosen findings of each
-// scored image, and heatmaps.csv (file,image,finding,probability) last. Returns
-// the files by row of the prediction; the same on every rank. False in `second`
-// where any rank was asked to stop.
-std::pair<std::map<std::size_t, HeatMapFiles>, bool> write_heat_maps(
-    const RunContext& run, const Predictions& predictions,
-    const HeatMapOptions& options, const std::function<bool()>& stop);
+// Which pictures there will be follows from the scores, row by row, the same on
+// every rank; they are drawn when all rows are known.
+class HeatMapFolder {
+ public:
+  // `findings` [K]: the network's.
+  HeatMapFolder(const HeatMapOptions& options,
+                std::vector<std::string> findings);
+  // Of `row` of the split, whose image is scored: `positive` [K] says which
+  // findings are wanted where neither findings nor a threshold were named.
+  // Returns its pictures-to-be.
+  HeatMapFiles choose(std::size_t row, const std::string& image,
+                      std::span<const double> probabilities,
+                      const std::vector<bool>& positive);
+  // Collective. Writes NUMBER_IMAGE_FINDING.png for what was chosen, and
+  // heatmaps.csv (file,image,finding,probability) last. False where any rank
+  // was asked to stop.
+  bool write(const RunContext& run, const std::function<bool()>& stop) const;
+
+ private:
+  struct Picture {
+    std::size_t finding;
+    double probability;
+    std::string file;
+  };
+  struct Row {
+    std::string image;
+    std::vector<Picture> pictures;
+  };
+  bool is_wanted(std::size_t finding, double probability, bool positive) const;
+  void write_list() const;
+
+  const HeatMapOptions& options_;
+  std::vector<std::string> findings_;
+  std::vector<std::size_t> named_;  // of findings_
+  std::map<std::size_t, Row> rows_;
+};
 
 }  // namespace chexnet

@@ -1,109 +1,187 @@
 #include "chexnet/app/image_scores.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/plain_text.hpp"
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::size_t kHighest = 3;
 
-// "Effusion 0.812  Mass 0.301  Nodule 0.204"; of equal ones the first finding.
-std::string highest(const ImageScore& image,
-                    const std::vector<std::string>& findings) {
-  std::vector<std::size_t> order(findings.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t k) {
-    return image.probabilities[k];
-  });
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kHighest, order.size()); ++i)
-    text += (i > 0 ? "  " : "") + findings[order[i]] + " " +
-            fixed(image.probabilities[order[i]], 3);
-  return text;
+template <class Value>
+Json json_or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
-nlohmann::ordered_json image_json(const ImageScore& image,
-                                  const std::vector<std::string>& findings) {
-  nlohmann::ordered_json json = {{"image", image.image}};
-  if (!image.error.empty()) {
-    json["error"] = image.error;
-    return json;
-  }
-  for (std::size_t k = 0; k < findings.size(); ++k)
-    json["probabilities"][findings[k]] = image.probabilities[k];
-  for (const auto& [finding, heat_map] : image.heat_maps)
-    json["heat_maps"][finding] = heat_map;
-  return json;
+std::string calibration_name(Calibration calibration) {
+  return calibration == Calibration::kTemperature ? "temperature" : "isotonic";
 }
 
 }  // namespace
 
-std::size_t ImageScores::scored() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      images, [](const ImageScore& i) { return i.error.empty(); }));
+ImageScoreRows::ImageScoreRows(std::vector<std::string> findings,
+                               std::optional<Decisions> decisions,
+                               std::size_t name_width)
+    : findings_(std::move(findings)),
+      decisions_(std::move(decisions)),
+      name_width_(name_width) {
+  assert(!decisions_ || decisions_->rules.size() == findings_.size());
 }
 
-double ImageScores::images_per_s() const {
-  return seconds > 0 ? static_cast<double>(scored()) / seconds : 0;
+std::optional<double> ImageScoreRows::calibrated_probability(
+    const ImageScore& image, std::size_t k) const {
+  return calibrated(decisions_->rules[k], decisions_->calibration,
+                    image.probabilities[k]);
 }
 
-std::string image_scores_text(const ImageScores& scores) {
-  Rows rows;
-  for (const auto& image : scores.images)
-    rows.emplace_back(printable(image.image),
-                      image.error.empty() ? highest(image, scores.findings)
-                                          : "error: " + printable(image.error));
-  return "The highest probabilities, of " +
-         counted(std::ssize(scores.findings), "finding") +
-         " (research use, not a medical device)\n" + aligned(rows) + "\n";
+std::optional<bool> ImageScoreRows::is_positive(const ImageScore& image,
+                                                std::size_t k) const {
+  const auto threshold =
+      decisions_ ? decisions_->rules[k].threshold(decisions_->rule)
+                 : std::nullopt;
+  if (!threshold) return std::nullopt;
+  return image.probabilities[k] >= *threshold;
 }
 
-std::string image_scores_csv(const ImageScores& scores) {
-  std::string text = "image";
-  for (const auto& finding : scores.findings)
-    text += "," + csv_field("prob:" + finding);
-  text += ",error\n";
-  for (const auto& image : scores.images) {
-    text += csv_field(image.image);
-    for (std::size_t k = 0; k < scores.findings.size(); ++k)
-      text += "," + (image.error.empty() ? csv_number(image.probabilities[k])
-                                         : std::string());
-    text += "," + csv_field(image.error) + "\n";
+// "Effusion 0.812*  Mass 0.301  Nodule 0.204"; of equal ones the first finding.
+std::string ImageScoreRows::highest(const ImageScore& image) const {
+  std::vector<std::size_t> order(findings_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t k) {
+    return image.probabilities[k];
+  });
+  order.resize(std::min(kHighest, order.size()));
+  std::string text;
+  for (const std::size_t k : order) {
+    const bool marked = is_positive(image, k).value_or(false);
+    text += (text.empty() ? "" : "  ") + findings_[k] + " " +
+            fixed(image.probabilities[k], 3) + (marked ? "*" : "");
   }
   return text;
 }
 
-std::string image_scores_json_lines(const ImageScores& scores) {
-  std::string text;
-  for (const auto& image : scores.images)
-    text += json_text(image_json(image, scores.findings)) + "\n";
-  const nlohmann::ordered_json summary = {
-      {"images", scores.images.size()},
-      {"scored", scores.scored()},
-      {"errors", scores.images.size() - scores.scored()},
-      {"left_out", scores.left_out},
-      {"images_per_s", scores.images_per_s()}};
-  return text + json_text(summary) + "\n";
+std::string ImageScoreRows::text_heading() const {
+  std::string text = "The highest probabilities, of " +
+                     counted(std::ssize(findings_), "finding") +
+                     " (research use, not a medical device)\n";
+  if (decisions_)
+    text += "* = positive: at least the finding's threshold (" +
+            decisions_->rule + ", chosen on validation)\n";
+  return text;
 }
 
-std::string image_scores_summary(const ImageScores& scores) {
-  const std::size_t all = scores.images.size(), scored = scores.scored();
-  std::string text = counted(static_cast<std::int64_t>(all), "image") + ", " +
-                     std::to_string(scored) + " scored";
-  if (scored < all)
-    text += ", " + counted(static_cast<std::int64_t>(all - scored), "error");
-  if (scores.left_out > 0)
-    text += "; " + counted(static_cast<std::int64_t>(scores.left_out), "file") +
+std::string ImageScoreRows::text(const ImageScore& image) const {
+  std::string name = printable(image.image);
+  name.resize(std::max(name.size(), name_width_), ' ');
+  return "  " + name + "  " +
+         (image.error.empty() ? highest(image)
+                              : "error: " + printable(image.error)) +
+         "\n";
+}
+
+std::string ImageScoreRows::csv_heading() const {
+  std::string text = "image";
+  const auto add = [&](const std::string& what) {
+    for (const auto& finding : findings_)
+      text += "," + csv_field(what + ":" + finding);
+  };
+  add("prob");
+  if (decisions_) {
+    add("calibrated");
+    add("positive");
+  }
+  return text + ",error\n";
+}
+
+std::string ImageScoreRows::csv(const ImageScore& image) const {
+  std::string text = csv_field(image.image);
+  const auto add = [&](const auto& cell) {
+    for (std::size_t k = 0; k < findings_.size(); ++k)
+      text += "," + (image.error.empty() ? cell(k) : std::string());
+  };
+  add([&](std::size_t k) { return csv_number(image.probabilities[k]); });
+  if (decisions_) {
+    add([&](std::size_t k) {
+      const auto value = calibrated_probability(image, k);
+      return value ? csv_number(*value) : std::string();
+    });
+    add([&](std::size_t k) {
+      const auto positive = is_positive(image, k);
+      return positive ? std::string(*positive ? "1" : "0") : std::string();
+    });
+  }
+  return text + "," + csv_field(image.error) + "\n";
+}
+
+std::string ImageScoreRows::json(const ImageScore& image) const {
+  Json json = {{"image", image.image}};
+  if (!image.error.empty()) {
+    json["error"] = image.error;
+    return json_text(json) + "\n";
+  }
+  for (std::size_t k = 0; k < findings_.size(); ++k)
+    json["probabilities"][findings_[k]] = image.probabilities[k];
+  if (decisions_) {
+    for (std::size_t k = 0; k < findings_.size(); ++k) {
+      json["calibrated"][findings_[k]] =
+          json_or_null(calibrated_probability(image, k));
+      json["positive"][findings_[k]] = json_or_null(is_positive(image, k));
+    }
+  }
+  for (const auto& [finding, file] : image.heat_maps)
+    json["heat_maps"][finding] = file;
+  return json_text(json) + "\n";
+}
+
+std::string ImageScoreRows::decisions_json() const {
+  if (!decisions_) return "null";
+  Json json = {{"rule", decisions_->rule},
+               {"calibration", calibration_name(decisions_->calibration)}};
+  for (std::size_t k = 0; k < findings_.size(); ++k) {
+    const FindingRules& rules = decisions_->rules[k];
+    json["findings"][findings_[k]] = {
+        {"threshold", json_or_null(rules.threshold(decisions_->rule))},
+        {"chosen_on_positives", rules.positives},
+        {"few_positives", rules.few_positives()}};
+  }
+  return json_text(json);
+}
+
+double ImageScoresSummary::images_per_s() const {
+  return seconds > 0 ? static_cast<double>(scored) / seconds : 0;
+}
+
+std::string summary_text(const ImageScoresSummary& s) {
+  std::string text = counted(static_cast<std::int64_t>(s.images), "image") +
+                     ", " + std::to_string(s.scored) + " scored";
+  if (s.scored < s.images)
+    text +=
+        ", " + counted(static_cast<std::int64_t>(s.images - s.scored), "error");
+  if (s.left_out > 0)
+    text += "; " + counted(static_cast<std::int64_t>(s.left_out), "file") +
             " of other kinds left out";
-  return text + "; " + fixed(scores.images_per_s(), 1) + " images/s";
+  return text + "; " + fixed(s.images_per_s(), 1) + " images/s";
+}
+
+std::string summary_json(const ImageScoresSummary& s,
+                         const ImageScoreRows& rows) {
+  const Json json = {{"images", s.images},
+                     {"scored", s.scored},
+                     {"errors", s.images - s.scored},
+                     {"left_out", s.left_out},
+                     {"images_per_s", s.images_per_s()},
+                     {"operating_point", Json::parse(rows.decisions_json())}};
+  return json_text(json) + "\n";
 }
 
 }  // namespace chexnet

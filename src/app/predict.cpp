@@ -1,13 +1,15 @@
 // predict: probabilities of images that no table knows. Evaluation without
 // labels: the same reader, loader, ranks and sums, so an image has here, bit
 // for bit, the probabilities that `evaluate` writes for it.
-#include "chexnet/train/predict.hpp"
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
@@ -19,12 +21,15 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
+#include "chexnet/train/score_images.hpp"
 #include "heat_map_options.hpp"
 #include "model_file.hpp"
+#include "scored_data_check.hpp"
 
 namespace chexnet {
 namespace {
@@ -34,6 +39,7 @@ struct Options {
   std::vector<std::string> inputs, lists, set;
   int ranks = 0;
   bool json = false;
+  std::string rule = "youden", calibration = "temperature";
   HeatMapOptions heat_maps;
 
   std::vector<std::string> named() const {
@@ -74,6 +80,11 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card,
   return config;
 }
 
+Calibration calibration_named(const std::string& name) {
+  return name == "isotonic" ? Calibration::kIsotonic
+                            : Calibration::kTemperature;
+}
+
 void warn_of_weighted_loss(const Config& config) {
   if (config.train.loss_weights != LossWeighting::kNone)
     log_warning(std::string("[predict] the model was trained with "
@@ -83,56 +94,126 @@ void warn_of_weighted_loss(const Config& config) {
                 "probabilities");
 }
 
-// Nothing when it was stopped.
-std::optional<SplitPrediction> score_images(const RunContext& run,
-                                            const Split& split) {
-  if (split.rows.empty()) return SplitPrediction{};
-  return predict_split(run, split, stop_requested);
+// Without the model's own rules there is no yes and no.
+std::optional<Decisions> decisions_of(const ModelCard& card,
+                                      const Config& config,
+                                      const Options& options) {
+  if (const auto* rules = rules_of_crops(card, config.eval.crops))
+    return Decisions{options.rule, calibration_named(options.calibration),
+                     rules->findings};
+  if (!card.rules)
+    log_info(
+        "probabilities alone, no yes or no: the model was not scored on "
+        "validation");
+  return std::nullopt;
 }
 
-// Puts what was scored back among what was asked for. `heat_maps`: by row of
-// `scored`.
-ImageScores scores_of(const std::vector<InputImage>& asked,
-                      const Predictions& scored, const ModelCard& card,
-                      const std::map<std::size_t, HeatMapFiles>& heat_maps) {
-  ImageScores scores;
-  scores.findings = card.findings;
-  const auto findings = static_cast<std::ptrdiff_t>(card.findings.size());
-  std::size_t row = 0;
-  for (const auto& input : asked) {
-    ImageScore& image = scores.images.emplace_back();
-    image = {input.name, input.problem, {}, {}};
-    if (!input.problem.empty()) continue;
-    const auto first = scored.probabilities.begin() +
-                       static_cast<std::ptrdiff_t>(row) * findings;
-    if (scored.scored(row))
-      image.probabilities.assign(first, first + findings);
-    else
-      image.error = scored.reasons[row];
-    if (const auto files = heat_maps.find(row); files != heat_maps.end())
-      image.heat_maps = files->second;
-    ++row;
+std::size_t widest_name(const std::vector<InputImage>& images) {
+  std::size_t width = 0;
+  for (const auto& image : images)
+    width = std::max(width, printable(image.name).size());
+  return width;
+}
+
+// Rows as they come, in the order of naming: what could not be found stands
+// among what was scored. Rank 0.
+class RowWriter {
+ public:
+  RowWriter(const InputSet& set, ImageScoreRows rows, const Options& options)
+      : set_(set), rows_(std::move(rows)), options_(options) {
+    summary_.left_out = set.left_out;
+    if (!options.out.empty()) out_.emplace(options.out);
+    if (out_) out_->write(rows_.csv_heading());
+    if (prints_text()) std::cout << rows_.text_heading();
   }
-  return scores;
+
+  void take(ImageScore score) {
+    write_absent();
+    score.image = set_.images[next_++].name;
+    write(score);
+    std::cout << std::flush;
+  }
+
+  ImageScoresSummary finish(double seconds) {
+    write_absent();
+    summary_.seconds = seconds;
+    if (out_) out_->commit();
+    if (options_.json) std::cout << summary_json(summary_, rows_);
+    std::cout << std::flush;
+    return summary_;
+  }
+
+ private:
+  bool prints_text() const { return !options_.json && options_.out.empty(); }
+
+  void write_absent() {
+    for (; next_ < set_.images.size() && !set_.images[next_].problem.empty();
+         ++next_)
+      write({set_.images[next_].name, set_.images[next_].problem, {}, {}});
+  }
+
+  void write(const ImageScore& image) {
+    ++summary_.images;
+    summary_.scored += image.error.empty() ? 1 : 0;
+    if (out_) out_->write(rows_.csv(image));
+    if (options_.json) std::cout << rows_.json(image);
+    if (prints_text()) std::cout << rows_.text(image);
+  }
+
+  const InputSet& set_;
+  ImageScoreRows rows_;
+  const Options& options_;
+  std::optional<OutputFile> out_;
+  std::size_t next_ = 0;  // of set_.images
+  ImageScoresSummary summary_;
+};
+
+ImageScore score_of(const ImageLogits& image) {
+  ImageScore score{"", image.error, {}, {}};
+  for (const double logit : image.logits)
+    score.probabilities.push_back(probability_of(logit));
+  return score;
 }
 
-void write(const ImageScores& scores, const Options& options) {
-  if (!options.out.empty())
-    write_atomically(options.out, image_scores_csv(scores));
-  if (options.json)
-    std::cout << image_scores_json_lines(scores) << std::flush;
-  else if (options.out.empty())
-    std::cout << image_scores_text(scores) << std::flush;
-  log_info(image_scores_summary(scores));
-  if (scores.scored() == 0)
+// Of each finding; where the model has no threshold for it, from 0.5 on.
+std::vector<bool> positives_of(const ImageScoreRows& texts,
+                               const ImageScore& score) {
+  std::vector<bool> positive;
+  for (std::size_t k = 0; k < score.probabilities.size(); ++k)
+    positive.push_back(
+        texts.is_positive(score, k).value_or(score.probabilities[k] >= 0.5));
+  return positive;
+}
+
+void say_end(const ImageScoresSummary& summary) {
+  log_info(summary_text(summary));
+  if (summary.scored == 0)
     log_error(
         "[predict] no image could be scored: each has an error. Hint: see the "
         "errors above or in the output");
 }
 
-int predict(const Options& options, Invocation& invocation) {
+void check_output_place(const Options& options,
+                        const std::filesystem::path& model) {
   check_output(options.out);
+  Strings inputs = options.lists;
+  for (const auto& input : options.inputs)
+    inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
+  inputs.push_back(model.string());
+  refuse_to_replace(options.out, inputs);
+}
+
+// Of a folder it is known by now what is in it.
+void keep_images(const Options& options, const InputSet& set) {
+  if (!std::filesystem::exists(options.out)) return;
+  Strings names;
+  for (const auto& image : set.images) names.push_back(image.name);
+  refuse_to_replace(options.out, names);
+}
+
+int predict(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
+  check_output_place(options, file);
   const ModelCard card = read_model_card(file);
   check_heat_map_options(options.heat_maps, card.findings);
   const Config config = config_of(file, card, options, invocation.variables);
@@ -148,38 +229,49 @@ int predict(const Options& options, Invocation& invocation) {
                   static_cast<std::int64_t>(card.findings.size()),
                   network_options(config, device, comm));
   read_shared_network(file, config, card, comm, network);
-  if (comm.rank() == 0) warn_of_weighted_loss(config);
+  if (comm.rank() == 0) {
+    keep_images(options, set);
+    warn_of_weighted_loss(config);
+  }
   const LossWeights weights =
       loss_weights(LossWeighting::kNone, set.dataset.manifest, set.split);
   const double start = now_s();
-  const RunContext run{config, comm, device, set.dataset, network, weights};
-  const auto prediction = score_images(run, set.split);
-  const double seconds = now_s() - start;
-  std::map<std::size_t, HeatMapFiles> heat_maps;
-  bool stopped = !prediction;
-  if (!stopped && !options.heat_maps.folder.empty()) {
-    auto [files, whole] = write_heat_maps(run, prediction->predictions,
-                                          options.heat_maps, stop_requested);
-    heat_maps = std::move(files);
-    stopped = !whole;
+  const ImageScoreRows texts(card.findings, decisions_of(card, config, options),
+                             widest_name(set.images));
+  std::optional<RowWriter> rows;  // on rank 0
+  if (comm.rank() == 0) {
+    log_info("model " + file.string());
+    rows.emplace(set, texts, options);
   }
-  if (stopped) {
-    if (comm.rank() == 0)
-      log_info("stopped on request; no scores were written");
+  std::optional<HeatMapFolder> heat_maps;
+  if (!options.heat_maps.folder.empty())
+    heat_maps.emplace(options.heat_maps, card.findings);
+  std::size_t scored = 0;
+  // Rows on a terminal show how far it is.
+  const bool shows_rows = options.json || options.out.empty();
+  ScoringRequest request{
+      .stop = stop_requested,
+      .absent_is_damage = true,
+      .progress = !(shows_rows && isatty(STDOUT_FILENO) != 0)};
+  request.take = [&](const ImageLogits& image) {
+    scored += image.error.empty() ? 1 : 0;
+    ImageScore score = score_of(image);
+    if (heat_maps && score.error.empty())
+      score.heat_maps = heat_maps->choose(
+          image.index, set.dataset.manifest.images[set.split.rows[image.index]],
+          score.probabilities, positives_of(texts, score));
+    if (rows) rows->take(std::move(score));
+  };
+  const RunContext run{config, comm, device, set.dataset, network, weights};
+  bool whole = set.split.rows.empty() || score_images(run, set.split, request);
+  const double seconds = now_s() - start;
+  if (whole && heat_maps) whole = heat_maps->write(run, stop_requested);
+  if (!whole) {
+    if (comm.rank() == 0) log_info("stopped on request; --out was not written");
     return static_cast<int>(ExitCode::kRequeue);
   }
-  const auto& reasons = prediction->predictions.reasons;
-  const bool any_scored =
-      std::ranges::any_of(reasons, [](const auto& r) { return r.empty(); });
-  if (comm.rank() == 0) {
-    ImageScores scores =
-        scores_of(set.images, prediction->predictions, card, heat_maps);
-    scores.left_out = set.left_out;
-    scores.seconds = seconds;
-    log_info("model " + file.string());
-    write(scores, options);
-  }
-  return static_cast<int>(any_scored ? ExitCode::kDone : ExitCode::kData);
+  if (rows) say_end(rows->finish(seconds));
+  return static_cast<int>(scored > 0 ? ExitCode::kDone : ExitCode::kData);
 }
 
 }  // namespace
@@ -201,8 +293,19 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                       "a list of inputs, as @FILE");
   command
       ->add_option("--out", options->out,
-                   "write image, probabilities and errors to this CSV")
+                   "write image, probabilities, yes or no, and errors to this "
+                   "CSV")
       ->check(in_file_system());
+  command
+      ->add_option("--rule", options->rule,
+                   "which of the model's thresholds says yes: youden, "
+                   "sensitivity or specificity (default youden)")
+      ->check(CLI::IsMember({"youden", "sensitivity", "specificity"}));
+  command
+      ->add_option("--calibration", options->calibration,
+                   "temperature or isotonic, as fitted on validation (default "
+                   "temperature)")
+      ->check(CLI::IsMember({"temperature", "isotonic"}));
   add_set_option(*command, options->set, "the run's config");
   add_ranks_option(*command, options->ranks);
   add_heat_map_options(*command, options->heat_maps);

@@ -27,6 +27,20 @@ void check_run(const Config& config) {
         std::to_string(smallest));
 }
 
+void refuse_to_replace(const std::string& output,
+                       const std::vector<std::string>& inputs) {
+  if (output.empty()) return;
+  const auto place = [](const std::string& path) {
+    return std::filesystem::weakly_canonical(path);
+  };
+  const auto target = place(output);
+  for (const auto& input : inputs)
+    if (!input.empty() && place(input) == target)
+      throw ConfigError("[output] " + output +
+                        " is read by this command and would be replaced. "
+                        "Hint: give the output another name");
+}
+
 void check_output(const std::string& path) {
   if (path.empty()) return;
   const auto parent = std::filesystem::path(path).parent_path();

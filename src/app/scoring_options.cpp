@@ -1,12 +1,15 @@
 #include "scoring_options.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <functional>
 #include <iostream>
 
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/progress.hpp"
 #include "chexnet/eval/figures_csv.hpp"
 #include "chexnet/report/scores_output.hpp"
 
@@ -32,22 +35,23 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
   auto* choose_on = command
                         .add_option("--choose-on", options.choose_on,
                                     "choose thresholds on this CSV of other "
-                                    "images, e.g. RUN/predictions_val.csv")
+                                    "images, e.g. RUN/predictions_val.csv; "
+                                    "else they are the model's own")
                         ->check(in_file_system());
   command
-      .add_option("--sensitivity", options.rules.sensitivity,
+      .add_option("--sensitivity", options.targets.sensitivity,
                   "with --choose-on: a threshold of at least this sensitivity "
                   "(default 0.9)")
       ->needs(choose_on)
       ->check(share);
   command
-      .add_option("--specificity", options.rules.specificity,
+      .add_option("--specificity", options.targets.specificity,
                   "with --choose-on: a threshold of at least this specificity "
                   "(default 0.9)")
       ->needs(choose_on)
       ->check(share);
   command
-      .add_option("--threshold", options.rules.threshold,
+      .add_option("--threshold", options.threshold,
                   "figures of calling positive what scores at least this")
       ->check(finite);
   command
@@ -58,25 +62,26 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
       .add_option("--against", options.against,
                   "compare with another network's CSV of the same images")
       ->check(in_file_system());
+  add_repeated_option(command, "--by", options.by,
+                      "figures for parts of the images: sex, view, age, or "
+                      "any column of the table");
+  command
+      .add_option("--age-bands", options.age_bands,
+                  "with --by age: years that a band begins with (default "
+                  "18,40,65)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 150));
+  command
+      .add_option("--resamples", options.resamples,
+                  "of the bootstrap (default 10000)")
+      ->check(CLI::Range(1, 1000000));
+  command.add_option("--seed", options.seed, "of the bootstrap (default 0)");
   command
       .add_option("--figures", options.figures,
                   "write all figures to this CSV, one on a line")
       ->check(in_file_system());
   command.add_flag("--json", options.json,
                    "one JSON object on stdout (docs/json.md)");
-}
-
-void refuse_to_replace(const std::string& output,
-                       const std::vector<std::string>& inputs) {
-  const auto place = [](const std::string& path) {
-    return std::filesystem::weakly_canonical(path);
-  };
-  if (output.empty()) return;
-  for (const auto& input : inputs)
-    if (!input.empty() && place(input) == place(output))
-      throw ConfigError("[evaluate] " + output +
-                        " is read by this command and would be replaced. "
-                        "Hint: another name for --out and --figures");
 }
 
 OtherTables read_other_tables(const ScoringOptions& options,
@@ -89,22 +94,97 @@ OtherTables read_other_tables(const ScoringOptions& options,
   return others;
 }
 
-void print_scores(SplitScores result, const Predictions& predictions,
-                  const std::vector<std::string>& findings,
-                  const OtherTables& others, const ScoringOptions& options,
-                  int threads) {
-  const BootstrapOptions draws{.threads = threads};
-  result.figures = figures_of(predictions, findings, draws);
-  result.points = operating_points(
-      predictions, findings, others.choose_on ? &*others.choose_on : nullptr,
-      options.rules);
+std::vector<std::vector<std::string>> read_groups(const ScoringOptions& options,
+                                                  const Manifest* manifest) {
+  if (options.by.empty()) return {};
+  if (manifest == nullptr)
+    throw ConfigError(
+        "[evaluate] --by: a table of predictions does not say what its images "
+        "are of. Hint: --manifest TABLE");
+  const auto& bands = options.age_bands;
+  if (std::ranges::adjacent_find(bands, std::ranges::greater_equal()) !=
+      bands.end())
+    throw ConfigError(
+        "[evaluate] --age-bands: the years do not ascend. Hint: 18,40,65");
+  std::vector<std::vector<std::string>> groups;
+  for (const auto& column : options.by)
+    groups.push_back(group_values(*manifest, column, bands));
+  return groups;
+}
+
+namespace {
+
+// Bootstraps with a line that shows how far they are.
+class ShownDraws {
+ public:
+  ShownDraws(const ScoringOptions& options, int threads)
+      : options_{.resamples = options.resamples,
+                 .seed = options.seed,
+                 .threads = threads} {}
+  ~ShownDraws() { progress_.clear(); }
+  ShownDraws(const ShownDraws&) = delete;
+  ShownDraws& operator=(const ShownDraws&) = delete;
+
+  BootstrapOptions of(const std::string& what) {
+    BootstrapOptions options = options_;
+    options.progress = [this, what, start = now_s()](double done) {
+      if (now_s() - start < kSilent_s) return;
+      progress_.show("resampling, " + what + ": " +
+                     percent_and_time_left(done, now_s() - start));
+    };
+    return options;
+  }
+
+ private:
+  static constexpr double kSilent_s = 2;
+  BootstrapOptions options_;
+  Progress progress_{true};
+};
+
+std::vector<SubgroupTable> subgroups(const Scored& scored,
+                                     const ScoringOptions& options,
+                                     ShownDraws& draws) {
+  const auto groups = read_groups(options, scored.manifest);
+  std::vector<SubgroupTable> tables;
+  for (std::size_t c = 0; c < groups.size(); ++c)
+    tables.push_back(subgroup_table(scored.predictions, scored.findings,
+                                    *scored.manifest, options.by[c], groups[c],
+                                    draws.of("by " + options.by[c])));
+  return tables;
+}
+
+}  // namespace
+
+void print_scores(SplitScores result, const Scored& scored,
+                  const ScoringOptions& options, int threads) {
+  const auto& [predictions, findings, others, own_rules, manifest] = scored;
+  std::optional<DecisionRules> chosen;
+  if (others.choose_on) {
+    refuse_common_images(predictions, *others.choose_on);
+    chosen = choose_rules(*others.choose_on, {}, options.targets);
+  }
+  const DecisionRules* rules = chosen ? &*chosen : own_rules;
+  {
+    ShownDraws draws(options, threads);
+    result.figures = figures_of(predictions, findings, draws.of("all images"));
+    result.subgroups = subgroups(scored, options, draws);
+    if (others.against)
+      result.comparison = compare(predictions, *others.against, findings,
+                                  draws.of("the difference"));
+  }
+  result.points =
+      operating_points(predictions, findings, rules, options.threshold);
+  result.reliability = reliability_of(predictions, findings, rules);
+  if (rules != nullptr)
+    result.rules_from = chosen ? options.choose_on : "the model";
   result.prevalence = options.prevalence;
   result.against = options.against;
-  if (others.against)
-    result.comparison = compare(predictions, *others.against, findings, draws);
   if (!options.figures.empty())
-    write_atomically(options.figures, figures_csv(result.figures, result.points,
-                                                  result.prevalence));
+    write_atomically(
+        options.figures,
+        figures_csv({result.figures, result.points, result.prevalence,
+                     result.reliability, result.subgroups,
+                     result.comparison ? &*result.comparison : nullptr}));
   std::cout << (options.json ? scores_json(result) : scores_text(result))
             << std::endl;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,16 +16,17 @@ namespace chexnet {
 
 struct ScoringOptions {
   std::string choose_on, against, figures;  // paths, or empty
-  OperatingRules rules;
+  OperatingTargets targets;
+  std::optional<double> threshold;  // the user's, of all findings
   std::optional<double> prevalence;
+  std::vector<std::string> by;                // columns that make subgroups
+  std::vector<int> age_bands = {18, 40, 65};  // years that a band begins with
+  std::size_t resamples = 10000;
+  std::uint64_t seed = 0;
   bool json = false;
 };
 
 void add_scoring_options(CLI::App& command, ScoringOptions& options);
-
-// ConfigError when the output is one of the inputs; empty names are none.
-void refuse_to_replace(const std::string& output,
-                       const std::vector<std::string>& inputs);
 
 // The tables of --choose-on and --against, where there are any; before the
 // work, as they may be refused. The other network's labels come from `manifest`
@@ -35,11 +37,24 @@ struct OtherTables {
 OtherTables read_other_tables(const ScoringOptions& options,
                               const Manifest* manifest);
 
+// What figures are of.
+struct Scored {
+  const Predictions& predictions;
+  const std::vector<std::string>& findings;
+  const OtherTables& others;
+  const DecisionRules* rules;  // the model's own; null: none, or not to be used
+  const Manifest* manifest;    // null: a table of predictions alone
+};
+
+// Before the work, as it may be refused: which group each row of the table is
+// in, for each column of --by. ConfigError without a table.
+std::vector<std::vector<std::string>> read_groups(const ScoringOptions& options,
+                                                  const Manifest* manifest);
+
 // Completes `result`, which has the scores, by figures, operating points and
-// the comparison of `findings`, writes --figures and prints all.
-void print_scores(SplitScores result, const Predictions& predictions,
-                  const std::vector<std::string>& findings,
-                  const OtherTables& others, const ScoringOptions& options,
-                  int threads);
+// the comparison, subgroups and reliability, writes --figures and prints all.
+// Thresholds are those chosen on --choose-on, else the model's.
+void print_scores(SplitScores result, const Scored& scored,
+                  const ScoringOptions& options, int threads);
 
 }  // namespace chexnet

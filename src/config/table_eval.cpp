@@ -18,6 +18,11 @@ std::vector<ConfigOption> eval_table() {
        .help = "epochs between two evaluations of the validation split, each "
                "after a checkpoint; 0 = only at the end",
        .limits = {{0, 1e6}}, .may_change_on_resume = true},
+      {MEMBER(eval.crops),
+       .help = "parts of a picture whose probabilities are averaged: 1 = the "
+               "center crop, 2 = with its mirror image, 10 = with those of the "
+               "four corners too (as many times the work)",
+       .may_change_on_resume = true},
       {MEMBER(eval.splits), .help = "splits scored at the end of training",
        .may_change_on_resume = true},
       {MEMBER(eval.findings),
@@ -29,6 +34,14 @@ std::vector<ConfigOption> eval_table() {
        .may_change_on_resume = true},
       {MEMBER(eval.uncertain),
        .help = "what an uncertain label (-1) counts as in scoring",
+       .may_change_on_resume = true},
+      {MEMBER(eval.sensitivity),
+       .help = "each evaluation of the validation split chooses, beside "
+               "Youden's, a threshold of at least this sensitivity for every "
+               "finding and keeps it in the checkpoint",
+       .limits = {{0, 1}}, .may_change_on_resume = true},
+      {MEMBER(eval.specificity),
+       .help = "the same of at least this specificity", .limits = {{0, 1}},
        .may_change_on_resume = true},
       {MEMBER(checkpoint.every_steps),
        .help = "steps between two checkpoints; 0 = only at the ends of epochs",

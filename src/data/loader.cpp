@@ -142,6 +142,9 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch,
       mix_partner(sample, {image, pixels}, {labels, findings}, scratch, stop);
   } catch (const DataError& e) {
     error = e.what();
+  } catch (const AbsentError& e) {
+    if (!options_.absent_is_damage) throw;
+    error = e.what();
   }
   if (read_ahead_) read_ahead_->done(ticket);
   discard(ticket, scratch, stop);

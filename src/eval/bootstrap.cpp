@@ -3,6 +3,7 @@
 #include "chexnet/eval/bootstrap.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cmath>
 #include <functional>
@@ -28,14 +29,30 @@ void draw(std::uint32_t patients, std::uint64_t seed, std::size_t batch,
   }
 }
 
+// Calls batch(b, counts) for each batch of kLanes resamples, and tells the
+// progress from the calling thread.
 template <class Batch>
-void for_batches(std::size_t batches, int threads, const Batch& batch) {
-  if (threads > 1) {
-    parallel_for_with<DrawCounts>(batches, threads, batch);
+void for_batches(const BootstrapOptions& options, const Batch& batch) {
+  const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
+  std::atomic<std::size_t> done = 0;
+  const auto tell = [&] {
+    if (options.progress)
+      options.progress(static_cast<double>(done) /
+                       static_cast<double>(batches));
+  };
+  const auto counted = [&](std::size_t b, DrawCounts& counts) {
+    batch(b, counts);
+    ++done;
+  };
+  if (options.threads > 1) {
+    parallel_for_with<DrawCounts>(batches, options.threads, counted, tell);
     return;
   }
   DrawCounts counts;  // a caller may be one of many threads already
-  for (std::size_t b = 0; b < batches; ++b) batch(b, counts);
+  for (std::size_t b = 0; b < batches; ++b) {
+    counted(b, counts);
+    tell();
+  }
 }
 
 // The same steps over patients instead of cases.
@@ -133,8 +150,7 @@ std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
                   &replicates[c].average_precision[first]);
     }
   };
-  const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
-  for_batches(batches, options.threads, batch);
+  for_batches(options, batch);
   return replicates;
 }
 
@@ -157,8 +173,7 @@ std::vector<std::vector<double>> bootstrap_means(
       for (std::size_t l = 0; l < lanes; ++l)
         means[c][first + l] = mean_of_lane(sums[c], counts, l);
   };
-  const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
-  for_batches(batches, options.threads, batch);
+  for_batches(options, batch);
   return means;
 }
 

@@ -11,6 +11,9 @@ ScoredColumns scored_columns(const Predictions& predictions,
   ScoredColumns result;
   for (std::size_t i = 0; i < predictions.images.size(); ++i)
     if (predictions.scored(i)) result.rows.push_back(i);
+  std::ranges::sort(result.rows, {}, [&](std::size_t i) -> const std::string& {
+    return predictions.images[i];
+  });
   for (const auto& name : scored_findings(findings, predictions.findings)) {
     const auto k =
         static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
@@ -24,6 +27,8 @@ ScoredColumns scored_columns(const Predictions& predictions,
     }
     column.positives =
         static_cast<std::size_t>(std::ranges::count(column.labels, 1.0f));
+    column.negatives =
+        static_cast<std::size_t>(std::ranges::count(column.labels, 0.0f));
     result.columns.push_back(std::move(column));
   }
   return result;

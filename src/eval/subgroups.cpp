@@ -79,43 +79,52 @@ std::optional<double> largest_gap(const std::vector<Subgroup>& groups) {
   return most - least;
 }
 
+void add_intervals(const Replicates& inside, const Replicates& others,
+                   std::optional<double> auroc_of_others, Subgroup& group) {
+  if (!group.auroc) return;
+  group.interval = percentile_interval(inside.auroc);
+  if (!auroc_of_others) return;
+  group.gap = *group.auroc - *auroc_of_others;
+  group.gap_interval =
+      percentile_interval(difference(inside.auroc, others.auroc));
+}
+
 }  // namespace
 
-Subgroups subgroups_of(std::span<const double> scores,
-                       std::span<const float> labels,
-                       std::span<const std::string> values,
-                       const PatientNumbers& patients,
-                       const BootstrapOptions& options) {
-  assert(scores.size() == labels.size() && scores.size() == values.size());
-  Subgroups result;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i].empty() && !std::isnan(labels[i])) ++result.unknown;
-
-  std::vector<RankedCases> columns;  // inside, outside, inside, …
+std::vector<Subgroups> subgroups_of(std::span<const LabeledScores> findings,
+                                    std::span<const std::string> values,
+                                    const PatientNumbers& patients,
+                                    const BootstrapOptions& options) {
+  const auto names = distinct(values);
+  std::vector<RankedCases> columns;  // of each finding inside, outside, inside…
   std::vector<std::optional<double>> outside;
-  for (const auto& name : distinct(values)) {
-    const auto own = labels_of(Side::kInside, name, labels, values);
-    const auto others = labels_of(Side::kOutside, name, labels, values);
-    result.groups.push_back(counts_of(name, own, patients));
-    result.groups.back().auroc = auroc(scores, own);
-    outside.push_back(auroc(scores, others));
-    // One that cannot be ranked has no positive, so no replicate.
-    columns.push_back(rank_cases(scores, own).value_or(RankedCases{}));
-    columns.push_back(rank_cases(scores, others).value_or(RankedCases{}));
+  std::vector<Subgroups> results(findings.size());
+  for (std::size_t k = 0; k < findings.size(); ++k) {
+    const auto& [scores, labels] = findings[k];
+    assert(scores.size() == values.size() && labels.size() == values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i].empty() && !std::isnan(labels[i])) ++results[k].unknown;
+    for (const auto& name : names) {
+      const auto own = labels_of(Side::kInside, name, labels, values);
+      const auto others = labels_of(Side::kOutside, name, labels, values);
+      results[k].groups.push_back(counts_of(name, own, patients));
+      results[k].groups.back().auroc = auroc(scores, own);
+      outside.push_back(auroc(scores, others));
+      // One that cannot be ranked has no positive, so no replicate.
+      columns.push_back(rank_cases(scores, own).value_or(RankedCases{}));
+      columns.push_back(rank_cases(scores, others).value_or(RankedCases{}));
+    }
   }
   const auto replicates = bootstrap(columns, patients, options);
-  for (std::size_t g = 0; g < result.groups.size(); ++g) {
-    Subgroup& group = result.groups[g];
-    if (!group.auroc) continue;
-    const auto& inside = replicates[2 * g].auroc;
-    group.interval = percentile_interval(inside);
-    if (!outside[g]) continue;
-    group.gap = *group.auroc - *outside[g];
-    group.gap_interval =
-        percentile_interval(difference(inside, replicates[2 * g + 1].auroc));
+  for (std::size_t k = 0; k < findings.size(); ++k) {
+    for (std::size_t g = 0; g < names.size(); ++g) {
+      const std::size_t column = k * names.size() + g;
+      add_intervals(replicates[2 * column], replicates[2 * column + 1],
+                    outside[column], results[k].groups[g]);
+    }
+    results[k].largest_gap = largest_gap(results[k].groups);
   }
-  result.largest_gap = largest_gap(result.groups);
-  return result;
+  return results;
 }
 
 std::vector<std::string> age_bands(std::span<const float> ages,

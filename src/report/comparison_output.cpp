@@ -15,12 +15,6 @@ namespace {
 using Json = FigureJson;
 using chexnet::json_of;  // beside those below
 
-std::string interval_text(const Estimate& estimate) {
-  if (!estimate.interval) return "-";
-  const Interval& i = estimate.interval->interval;
-  return fixed(i.low, 4) + " .. " + fixed(i.high, 4);
-}
-
 // Small ones as "3e-11".
 std::string p_text(const std::optional<double>& p) {
   if (!p || *p >= 0.0001) return figure_text(p);
@@ -58,13 +52,13 @@ std::string comparison_text(const Comparison& comparison,
     lines.push_back({"  " + f.finding + (f.few_positives() ? " *" : ""),
                      figure_text(f.auroc_a), figure_text(f.auroc_b),
                      figure_text(f.difference.value),
-                     interval_text(f.difference), p_text(f.p),
+                     interval_text(f.difference.interval, " .. "), p_text(f.p),
                      p_text(f.delong ? f.delong->p : std::nullopt),
                      std::to_string(f.positives)});
   }
   lines.push_back({"  mean", "-", "-",
                    figure_text(comparison.mean_difference.value),
-                   interval_text(comparison.mean_difference),
+                   interval_text(comparison.mean_difference.interval, " .. "),
                    p_text(comparison.mean_p), "-", "-"});
   std::string text = "\n\nAgainst " + against + ", " +
                      std::to_string(comparison.images) + " images";
@@ -72,7 +66,7 @@ std::string comparison_text(const Comparison& comparison,
     text += " (" + std::to_string(comparison.only_one) +
             " that only one of the two has scored are left out)";
   text += "\n" + columns(lines);
-  if (few) text += "  * rough: fewer than ten positives\n";
+  if (few) text += kRoughHere;
   text.pop_back();  // whoever prints ends the line
   return text;
 }

@@ -14,6 +14,20 @@ inline std::string figure_text(const std::optional<double>& value) {
   return value ? fixed(*value, 4) : "-";
 }
 
+// "0.7 - 0.8"; where values may be negative another `between`.
+inline std::string interval_text(const std::optional<PercentileInterval>& found,
+                                 const char* between) {
+  if (!found) return "-";
+  return fixed(found->interval.low, 4) + between +
+         fixed(found->interval.high, 4);
+}
+
+// Below tables in which "*" marks findings.
+inline constexpr const char* kRoughHere =
+    "  * rough: fewer than ten positives\n";
+inline constexpr const char* kRoughHereOrThere =
+    "  * rough: fewer than ten positives, here or where it was chosen\n";
+
 using FigureJson = nlohmann::ordered_json;
 inline FigureJson json_of(const std::optional<double>& value) {
   return value ? FigureJson(*value) : FigureJson(nullptr);

@@ -12,6 +12,8 @@
 #include "comparison_output.hpp"
 #include "figure_output.hpp"
 #include "localization_output.hpp"
+#include "reliability_output.hpp"
+#include "subgroup_output.hpp"
 
 namespace chexnet {
 namespace {
@@ -26,11 +28,6 @@ using Line = std::vector<std::string>;
 using Json = FigureJson;
 using chexnet::json_of;  // beside those below
 
-std::string interval_text(const std::optional<PercentileInterval>& found) {
-  if (!found) return "-";
-  return fixed(found->interval.low, 4) + " - " + fixed(found->interval.high, 4);
-}
-
 std::vector<Line> finding_lines(const SplitScores& result) {
   const Figures& figures = result.figures;
   const char* unit = figures.patients > 0 ? "95 % by patient" : "95 % by image";
@@ -39,7 +36,7 @@ std::vector<Line> finding_lines(const SplitScores& result) {
   for (const auto& f : figures.findings)
     lines.push_back({"  " + f.finding,
                      f.auroc.value ? fixed(*f.auroc.value, 4) : "not defined",
-                     interval_text(f.auroc.interval),
+                     interval_text(f.auroc.interval, " - "),
                      figure_text(f.average_precision.value),
                      figure_text(f.brier), std::to_string(f.positives)});
   return lines;
@@ -49,7 +46,7 @@ Rows summary_rows(const SplitScores& result) {
   const auto with_interval = [](const Estimate& estimate) {
     if (!estimate.value) return std::string("not defined");
     return fixed(*estimate.value, 4) + "  (" +
-           interval_text(estimate.interval) + ")";
+           interval_text(estimate.interval, " - ") + ")";
   };
   const Estimate& any = result.figures.any_finding.auroc;
   std::string any_text = with_interval(any);
@@ -90,18 +87,21 @@ std::string points_text(const SplitScores& result) {
     const Confusion& c = p.confusion;
     few = few || p.few_positives();
     lines.push_back({"  " + p.finding + (p.few_positives() ? " *" : ""), p.rule,
-                     figure_text(p.threshold), share_text(c.sensitivity()),
-                     share_text(c.specificity()), share_text(c.ppv()),
-                     share_text(c.npv()), two_digits(c.f1())});
+                     p.threshold ? number_text(*p.threshold) : "-",
+                     share_text(c.sensitivity()), share_text(c.specificity()),
+                     share_text(c.ppv()), share_text(c.npv()),
+                     two_digits(c.f1())});
     if (!result.prevalence) continue;
     lines.back().push_back(two_digits(c.ppv_at(*result.prevalence)));
     lines.back().push_back(two_digits(c.npv_at(*result.prevalence)));
   }
   std::string text =
-      "\n\nOperating points, 95 % by image (Wilson)\n" + columns(lines);
-  if (few)
-    text +=
-        "  * rough: fewer than ten positives, here or where it was chosen\n";
+      "\n\nOperating points" +
+      (result.rules_from.empty()
+           ? ""
+           : ", thresholds chosen on validation by " + result.rules_from) +
+      ", 95 % by image (Wilson)\n" + columns(lines);
+  if (few) text += kRoughHereOrThere;
   text.pop_back();  // whoever prints ends the line
   return text;
 }
@@ -165,7 +165,8 @@ std::string scores_text(const SplitScores& result) {
   return "AUROC on " + place_of(result.split) + ", " + images +
          " (research use, not a medical device)\n" +
          columns(finding_lines(result)) + aligned(summary_rows(result)) +
-         points_text(result) +
+         points_text(result) + reliability_text(result.reliability) +
+         subgroups_text(result.subgroups) +
          (result.comparison
               ? comparison_text(*result.comparison, result.against)
               : "") +
@@ -189,8 +190,13 @@ std::string scores_json(const SplitScores& result) {
   json["loss"] = json_of(s.loss);
   for (const auto& f : figures.findings)
     json["findings"][f.finding] = json_of(f);
+  json["thresholds_from"] =
+      result.rules_from.empty() ? Json(nullptr) : Json(result.rules_from);
   for (const auto& p : result.points)
     json["operating_points"].push_back(json_of(p, result.prevalence));
+  json["reliability"] = reliability_json(result.reliability);
+  if (!result.subgroups.empty())
+    json["subgroups"] = subgroups_json(result.subgroups);
   if (result.comparison)
     json["comparison"] = comparison_json(*result.comparison, result.against);
   if (result.localization)

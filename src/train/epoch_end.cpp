@@ -1,6 +1,7 @@
 // TrainingLoop's ends of epochs:
 //
-//   checkpoint -> evaluation of its weights -> scores into its state
+//   checkpoint -> evaluation of its weights -> thresholds into its model file
+//   -> scores into its state
 //
 // Every rank evaluates a part and hears the whole result, so plateau and early
 // stop are the same on all of them; only files are rank 0's.
@@ -112,7 +113,9 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
        {"auroc", by_finding}});
   show_distributions(parts_.metrics->tensorboard(), "val_scores", state_.step,
                      result.predictions);
-  // First the state, then the link: a resume sets the link by the state.
+  keep_decision_rules(result.predictions);
+  // First the state, then the link: a resume sets the link by the state. Until
+  // then the evaluation is due, so a resume repeats all of it.
   parts_.folder.store().replace_state(state_.step, state_.to_json());
   if (is_best) parts_.folder.store().mark_best(state_.step);
   log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " +
@@ -122,6 +125,23 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
            (is_best ? "  (best)" : "") +
            (lowered ? "  learning rate x " + scientific(state_.plateau.factor)
                     : ""));
+}
+
+// Thresholds and calibration, so that whoever gets the model can say what a
+// score means. Of all findings: eval.findings may be others later.
+void TrainingLoop::keep_decision_rules(const Predictions& validation) {
+  const EvalConfig& config = parts_.config.eval;
+  const Dataset& dataset = parts_.dataset;
+  DecisionRules rules =
+      choose_rules(validation, {}, {config.sensitivity, config.specificity});
+  rules.crops = choice_name(config.crops);
+  rules.chosen_on = dataset.splits.val.sha256;
+  rules.manifest_sha256 = dataset.manifest.sha256;
+  const std::string name = "model.safetensors";
+  auto& store = parts_.folder.store();
+  store.replace_file(state_.step, name, [&](const std::filesystem::path& to) {
+    write_decision_rules(to.parent_path() / name, to, rules);
+  });
 }
 
 void TrainingLoop::checkpoint() {

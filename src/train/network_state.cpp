@@ -2,10 +2,11 @@
 //
 //   model.safetensors      name -> weights, running statistics; metadata
 //                          "chexnet": the description (JSON) that makes the
-//                          file enough to score with, wherever it is carried
+//                          file enough to score with, wherever it is carried;
+//                          "chexnet.decision_rules": thresholds and
+//                          calibration, once validation was scored
 //   optimizer.safetensors  slot/name -> state; metadata "steps". Where the
-//   model
-//                          is an average, trained/name -> the weights and
+//                          model is an average, trained/name -> the weights and
 //                          running statistics of the last step
 //
 // Flat buffers are cut at parameter borders, so the files do not depend on
@@ -18,15 +19,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
-#include "chexnet/data/image_reader.hpp"
-#include "chexnet/image/crop.hpp"
 #include "chexnet/model/weights.hpp"
+#include "model_description.hpp"
 
 namespace chexnet {
 namespace {
@@ -40,44 +39,6 @@ void share(Communicator& comm, at::Tensor tensor) {
   comm.broadcast(bytes_of(host), 0);
   if (!host.is_same(tensor)) tensor.copy_(host);
 }
-
-nlohmann::json preprocessing_json(const DataConfig& data) {
-  const Preprocessing evaluated = evaluation_preprocessing(data);
-  return {
-      {"resize", data.resize},
-      {"eval_resize", data.eval_resize},
-      {"crop", data.crop},
-      {"eval_crop_begin", center_crop_begin(evaluated.resize, evaluated.crop)},
-      {"resize_kind", choice_name(data.resize_kind)},
-      {"jpeg",
-       data.jpeg_scale == JpegScale::kAuto
-           ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
-           : "decoded at full size"},
-      {"mean", data.mean},
-      {"std", data.std}};
-}
-
-}  // namespace
-
-std::string model_description(const Config& config, const Dataset& dataset) {
-  nlohmann::json splits;
-  for (const Split* split :
-       {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
-    splits[split->name] = {{"images", split->rows.size()},
-                           {"sha256", split->sha256}};
-  const nlohmann::json json = {
-      {"arch", config.model.arch},
-      {"findings", dataset.manifest.findings},
-      {"preprocessing", preprocessing_json(config.data)},
-      {"config", config_yaml(without_places(config))},
-      {"manifest_sha256", dataset.manifest.sha256},
-      {"finding_names_sha256", dataset.manifest.finding_names_sha256},
-      {"splits", splits},
-      {"notice", "research use, not a medical device"}};
-  return json_text(json);
-}
-
-namespace {
 
 // A flat buffer of the layout of the values, by parameter.
 struct Slot {
@@ -136,42 +97,12 @@ void write_network(const std::filesystem::path& folder,
 
 namespace {
 
-// The description inside a checkpoint's weights.
-nlohmann::json description_of(const SafetensorsFile& file,
-                              const std::filesystem::path& path) {
-  const auto found = file.metadata().find("chexnet");
-  auto json = found == file.metadata().end()
-                  ? nlohmann::json(nlohmann::json::value_t::discarded)
-                  : nlohmann::json::parse(found->second, nullptr, false);
-  const auto has = [&](const char* key, auto type) {
-    return json.contains(key) && json[key].type() == type;
-  };
-  using Type = nlohmann::json::value_t;
-  if (!has("arch", Type::string) || !has("findings", Type::array) ||
-      !has("config", Type::string))
-    throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": is no model of this program: its findings and preprocessing are not "
-        "known. Hint: for plain weights use model.weights");
-  return json;
-}
-
-nlohmann::json field(const nlohmann::json& description, const char* name) {
-  return description.value(name, nlohmann::json());
-}
-
 // What became of names when they were written.
 nlohmann::json as_stored(const std::vector<std::string>& names) {
   return nlohmann::json::parse(json_text(nlohmann::json(names)));
 }
 
 }  // namespace
-
-ModelCard read_model_card(const std::filesystem::path& file) {
-  const SafetensorsFile weights(file);
-  return {description_of(weights, file)["config"],
-          findings_of(weights, file.string())};
-}
 
 void check_same_data(const std::filesystem::path& folder,
                      const Dataset& dataset) {
@@ -220,7 +151,8 @@ void read_network(const std::filesystem::path& path, const Config& config,
   const auto saved = field(json, "preprocessing");
   if (saved != wanted)
     differs("preprocessing", json_text(saved), json_text(wanted));
-  load_weights(file, path.string(), findings, parameters);
+  load_weights(file, path.string(), findings, parameters,
+               {config.data.mean, config.data.std});
 }
 
 void read_optimizer(const std::filesystem::path& folder,

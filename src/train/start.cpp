@@ -103,6 +103,9 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   sum.update(val.sha256 + "\n" + choice_name(config.checkpoint.best) + "\n");
   for (const auto& name : scored_findings(config.eval.findings, m.findings))
     sum.update(name + "\n");
+  const EvalCrops crops = config.eval.crops;
+  if (crops != EvalCrops::kOne)  // which checkpoints without the key had
+    sum.update(std::string("crops ") + choice_name(crops) + "\n");
 
   std::string cells(m.finding_count(), ' ');
   for (const auto row : val.rows) {

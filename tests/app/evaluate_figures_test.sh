@@ -9,8 +9,8 @@ check "figures, intervals and points agree with each other" python3 - "$scratch/
 import csv, json, sys
 result = json.load(open(sys.argv[1]))
 lines = list(csv.DictReader(open(sys.argv[2])))
-of = {(l["finding"], l["figure"], l["rule"]): l for l in lines}
-assert len(of) == len(lines)
+assert len({(l["finding"], l["figure"], l["rule"], l["group"]) for l in lines}) == len(lines)
+of = {(l["finding"], l["figure"], l["rule"]): l for l in lines if not l["group"]}
 for finding, f in result["findings"].items():
     assert f["few_positives"] == (f["positives"] < 10)
     line = of[finding, "auroc", ""]
@@ -29,6 +29,13 @@ def at(path, finding, threshold):
             if float(row["prob:" + finding]) >= threshold: called += 1
             else: missed += 1
     return called, missed
+bins = {(l["finding"], l["rule"], l["group"]): l for l in lines if l["figure"] == "rate"}
+assert len(bins) == sum(len(b) for r in result["reliability"] for b in r["bins"].values())
+for r in result["reliability"]:
+    mine = {group: l for (f, c, group), l in bins.items() if (f, c) == (r["finding"], r["calibration"]) and group.startswith("equal_widths ")}
+    for b, line in zip(r["bins"]["equal_widths"], mine.values()):
+        assert (float(line["value"]) if line["value"] else None) == b["rate"] and int(line["positives"]) == b["positives"]
+        assert line["few_positives"] == str(int(b["positives"] < 10))
 seen = 0
 for (finding, rule), p in points.items():
     if p["threshold"] is None:
@@ -69,6 +76,70 @@ refused 2 "--choose-on" evaluate "$scratch/run" --sensitivity 0.8
 refused 2 "--prevalence" evaluate "$scratch/run" --prevalence 2
 refused 2 "--threshold" evaluate --predictions "$val" --threshold nan
 refused 2 "--prevalence" evaluate --predictions "$val" --prevalence nan
+
+# Parts of the images, and the bootstrap's own options.
+few=(--resamples 300 --seed 4)
+evaluate "${few[@]}" --by sex --by age --by "follow-up #" --age-bands 30,60 --figures "$scratch/by.csv" --json >"$scratch/by.json"
+python3 - "$scratch" "$phantom/Data_Entry_2017.csv" <<'PY' && echo "ok: subgroups are those of the table" || { echo "FAILED: subgroups"; failures=$((failures + 1)); }
+import csv, json, sys
+result = json.load(open(sys.argv[1] + "/by.json"))
+table = {r["Image Index"]: r for r in csv.DictReader(open(sys.argv[2]))}
+rows = [table[r["image"]] for r in csv.DictReader(open(sys.argv[1] + "/run/predictions_test.csv"))]
+assert result["intervals"]["resamples"] == 300 and result["intervals"]["seed"] == 4
+by = {s["by"]: s["findings"] for s in result["subgroups"]}
+assert list(by) == ["sex", "age", "follow-up #"]
+def age(r):
+    a = int(r["Patient Age"].rstrip("YMD"))
+    return "0-29" if a < 30 else "30-59" if a < 60 else "60+"
+of = {"sex": lambda r: r["Patient Gender"], "age": age, "follow-up #": lambda r: r["Follow-up #"]}
+lines = {(l["finding"], l["figure"], l["group"]): l for l in csv.DictReader(open(sys.argv[1] + "/by.csv"))}
+gaps = 0
+for column, findings in by.items():
+    assert len(findings) == 14
+    for finding, f in findings.items():
+        for g in f["groups"]:
+            mine = [r for r in rows if of[column](r) == g["value"]]
+            positives = sum(finding in r["Finding Labels"].split("|") for r in mine)
+            assert (g["images"], g["positives"], g["patients"]) == (len(mine), positives, len({r["Patient ID"] for r in mine})), (g, len(mine))
+            assert g["few_positives"] == (positives < 10)
+            line = lines[finding, "auroc_gap", f"{column}={g['value']}"]
+            assert (float(line["value"]) if line["value"] else None) == g["gap"]
+            if g["gap"] is not None:
+                assert g["gap_interval"][0] <= g["gap_interval"][1] and g["interval"] is not None
+                gaps += 1
+        assert sum(g["images"] for g in f["groups"]) + f["unknown"] == len(rows)
+assert gaps > 10
+PY
+evaluate "${few[@]}" --by sex --ranks 2 --set data.workers=3 --json >"$scratch/by2.json"
+evaluate "${few[@]}" --by sex --json >"$scratch/by1.json"
+check "subgroups are the same on two ranks and more loader threads" cmp "$scratch/by1.json" "$scratch/by2.json"
+evaluate "${few[@]}" --by sex >"$scratch/text"
+check "the text has gaps" grep -q "^By sex; gap: AUROC minus that of all others" "$scratch/text"
+evaluate --resamples 300 --seed 5 --json >"$scratch/seed5.json"
+check "another seed, another interval" python3 -c "
+import json
+a, b = (json.load(open('$scratch/' + f)) for f in ('by.json', 'seed5.json'))
+assert a['mean_auroc'] == b['mean_auroc'] and a['mean_auroc_interval'] != b['mean_auroc_interval']"
+refused 3 "has no column 'ward'. Hint: it has Image Index" evaluate "$scratch/run" --by ward
+refused 2 "Hint: --manifest TABLE" evaluate --predictions "$test" --by sex
+refused 2 "the years do not ascend" evaluate "$scratch/run" --by age --age-bands 60,30
+refused 2 "--resamples" evaluate "$scratch/run" --resamples 0
+
+# A table without patients: its order says nothing. Names of findings are fields of a CSV.
+awk -F, 'NR == 1 || NR % 2 == 0' "$test" >"$scratch/half.csv"
+{ head -n 1 "$test"; tail -n +2 "$test" | tac; } >"$scratch/tac.csv"
+for table in "$test" "$scratch/tac.csv"; do
+  "$program" evaluate --predictions "$table" --choose-on "$val" --against "$scratch/half.csv" "${few[@]}" --figures "$scratch/$(basename "$table" .csv).f.csv" >/dev/null 2>&1
+done
+check "rows in another order give the same bytes" cmp "$scratch/predictions_test.f.csv" "$scratch/tac.f.csv"
+check "with the comparison" grep -q "^Effusion,auroc_difference,,,0,0,0," "$scratch/tac.f.csv"
+printf '%s\n' 'image,"label:Mass, ""left""","prob:Mass, ""left"""' a,1,0.9 b,0,0.8 c,0,0.1 >"$scratch/names.csv"
+"$program" evaluate --predictions "$scratch/names.csv" "${few[@]}" --figures "$scratch/names.f.csv" >/dev/null 2>&1
+python3 - "$scratch/names.f.csv" <<'PY' && echo "ok: names with commas and quotes stay one field" || { echo "FAILED: names"; failures=$((failures + 1)); }
+import csv, sys
+lines = list(csv.DictReader(open(sys.argv[1])))
+assert lines[0]["finding"] == 'Mass, "left"' and lines[0]["value"] == "1" and all(None not in l and None not in l.values() for l in lines), lines[0]
+PY
 
 # What the command reads is not replaced by what it writes.
 cp "$val" "$scratch/kept.csv"

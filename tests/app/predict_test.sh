@@ -130,6 +130,30 @@ refused 2 "an input or --list" predict "$run"
 refused 4 "no checkpoint here" predict "$scratch/set" set
 refused 4 "nowhere/x.csv" predict "$run" set --out nowhere/x.csv
 
+# Several crops of a picture; rows as they come; nothing that is read is replaced.
+for crops in 2 10; do
+  "$program" evaluate "$run" --set eval.crops=$crops --out truth$crops.csv >/dev/null 2>&1
+  check "$crops crops" predict set --set eval.crops=$crops --out crops$crops.csv
+  check "on two ranks and more loader threads" predict set --set eval.crops=$crops --ranks 2 --set data.workers=3 --out crops$crops-2.csv
+  check "the same bytes" cmp crops$crops.csv crops$crops-2.csv
+  mv evaluate.csv kept.csv && mv truth$crops.csv evaluate.csv
+  same "the probabilities that evaluate writes with them" crops$crops.csv
+  mv kept.csv evaluate.csv
+  check "others than of one crop" bash -c "! cmp -s folder.csv crops$crops.csv"
+done
+refused 2 "eval.crops" predict "$run" set --set eval.crops=3
+predict set --set eval.batch=2 --json >rows.json
+check "rows are in order" python3 -c "
+import json
+assert [json.loads(l).get('image') for l in open('rows.json')][:-1] == [l.strip() for l in open('list.txt')]"
+cp list.txt list.kept; cp "${files[0]}" image.kept
+refused 2 "is read by this command and would be replaced" predict "$run" @list.txt --out list.txt
+refused 2 "is read by this command and would be replaced" predict "$run" --list list.txt --out ./list.txt
+refused 2 "is read by this command and would be replaced" predict "$run" all.tar --out all.tar
+refused 2 "is read by this command and would be replaced" predict "$run" set --out "${files[0]}"
+refused 2 "is read by this command and would be replaced" predict handed_on.safetensors set --out handed_on.safetensors
+check "they are as they were" bash -c "cmp list.txt list.kept && cmp '${files[0]}' image.kept"
+
 # Files as found in the wild.
 wild=${CHEXNET_XRAY_DIR:-$source_folder/../shared/xray}
 if [ -d "$wild/odd" ]; then

@@ -12,12 +12,13 @@ using namespace chexnet;
 TEST_CASE("cells of any column stand by the rows of the manifest") {
   const ScratchFolder folder;
   DataConfig config;
-  config.manifest.format = ManifestFormat::kCsv;
+  config.manifest.format = {ManifestFormat::kCsv};
   config.manifest.columns.findings = {"Mass"};
   const auto a = folder.write(
       "a.csv", "image,Ward,Mass\nx.png,\"ICU, 2\",1\n\ny.png,,0\n");
   const auto b = folder.write("b.csv", "Mass,image,ward\n1,z.png, ER \n");
-  const Manifest both = read_tables(config, {a, b});
+  config.manifest.path = {a, b};
+  const Manifest both = read_manifest(config);
   CHECK(table_column(both, "ward") ==
         std::vector<std::string>{"ICU, 2", "", "ER"});
   const auto refusal = [&](const std::string& column) {

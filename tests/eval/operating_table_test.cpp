@@ -47,8 +47,8 @@ std::vector<float> labels(const Predictions& p) {
 
 TEST_CASE("thresholds are chosen on validation and applied to test") {
   const Predictions test = half(0), validation = half(1);
-  const auto points = operating_points(test, {"B"}, &validation,
-                                       {.sensitivity = 0.8, .threshold = 0.4});
+  const auto rules = choose_rules(validation, {}, {.sensitivity = 0.8});
+  const auto points = operating_points(test, {"B"}, &rules, 0.4);
   REQUIRE(points.size() == 4);
   CHECK((points[0].rule == "youden" && points[1].rule == "sensitivity 0.8" &&
          points[2].rule == "specificity 0.9" && points[3].rule == "threshold"));
@@ -73,19 +73,21 @@ TEST_CASE("thresholds are chosen on validation and applied to test") {
 TEST_CASE("without validation there is the user's threshold alone") {
   const Predictions test = half(0);
   CHECK(operating_points(test, {}, nullptr, {}).empty());
-  CHECK(operating_points(test, {}, nullptr, {.threshold = 0.5}).size() == 2);
+  CHECK(operating_points(test, {}, nullptr, 0.5).size() == 2);
 }
 
 TEST_CASE("a point chosen on few positives says so") {
   const Predictions test = half(0);
   Predictions validation = half(1);
   for (auto& label : validation.labels) label = 0;
-  auto points = operating_points(test, {"A"}, &validation, {});
+  auto rules = choose_rules(validation, {}, {});
+  auto points = operating_points(test, {"A"}, &rules, {});
   CHECK_FALSE(points[0].threshold);
   CHECK(points[0].few_positives());
   CHECK_FALSE(points[0].confusion.sensitivity().value());
   validation.labels[0] = 1;
-  points = operating_points(test, {"A"}, &validation, {});
+  rules = choose_rules(validation, {}, {});
+  points = operating_points(test, {"A"}, &rules, {});
   CHECK((points[0].threshold && points[0].few_positives()));
 }
 
@@ -94,25 +96,29 @@ TEST_CASE("thresholds are not chosen on the images that are scored") {
   Predictions validation = half(1);
   validation.images[3] = test.images[5];
   CHECK(error_of<DataError>([&] {
-          operating_points(test, {}, &validation, {});
+          refuse_common_images(test, validation);
         }).find("1 of the scored images are also in") != std::string::npos);
+  refuse_common_images(test, half(1));
   validation = half(1);
   validation.findings = {"A", "C"};
+  const auto rules = choose_rules(validation, {}, {});
   CHECK(error_of<DataError>([&] {
-          operating_points(test, {}, &validation, {});
+          operating_points(test, {}, &rules, {});
         }).find("B is not in the table") != std::string::npos);
 }
 
 TEST_CASE("a table of figures has one figure on a line") {
   const Predictions test = half(0), validation = half(1);
-  const auto points = operating_points(test, {"A"}, &validation, {});
+  const auto rules = choose_rules(validation, {}, {});
+  const auto points = operating_points(test, {"A"}, &rules, {});
   const Figures figures = figures_of(test, {"A"}, {.resamples = 64});
-  const std::string text = figures_csv(figures, points, 0.01);
+  const std::string text =
+      figures_csv({.figures = figures, .points = points, .prevalence = 0.01});
   const auto lines = std::ranges::count(text, '\n');
   CHECK(lines == 1 + 6 + 2 + 3 * 7);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
-    CHECK(std::count(&text[at], &text[end], ',') == 8);
+    CHECK(std::count(&text[at], &text[end], ',') == 10);
     at = end + 1;
   }
   CHECK(text.find("\nA,auroc,,,0.") != std::string::npos);

@@ -23,6 +23,15 @@ Strings sexes(std::size_t cases) {
   return values;
 }
 
+// Of one finding.
+Subgroups subgroups_of(const std::vector<double>& scores,
+                       const std::vector<float>& labels, const Strings& values,
+                       const PatientNumbers& patients,
+                       const BootstrapOptions& options) {
+  const std::vector<LabeledScores> one = {{scores, labels}};
+  return chexnet::subgroups_of(one, values, patients, options).front();
+}
+
 }  // namespace
 
 TEST_CASE("a subgroup has the figures of its images alone") {
@@ -63,6 +72,25 @@ TEST_CASE("of two groups each one's gap is the other's with its sign turned") {
   CHECK(*groups[0].gap == Approx(-*groups[1].gap));
   CHECK(groups[0].gap_interval->interval.low ==
         Approx(-groups[1].gap_interval->interval.high));
+}
+
+TEST_CASE("a finding's subgroups do not depend on the findings beside it") {
+  const MadeUpCases cases;
+  const auto patients = number_patients(cases.patients);
+  const BootstrapOptions options{.resamples = 200, .threads = 2};
+  const std::vector<LabeledScores> both = {{cases.b, cases.labels},
+                                           {cases.a, cases.labels}};
+  const auto together =
+      chexnet::subgroups_of(both, sexes(400), patients, options);
+  const auto alone =
+      subgroups_of(cases.a, cases.labels, sexes(400), patients, options);
+  REQUIRE(together.size() == 2);
+  for (std::size_t g = 0; g < 2; ++g) {
+    const Subgroup& one = together[1].groups[g];
+    CHECK(one.auroc == alone.groups[g].auroc);
+    CHECK(one.gap_interval->interval == alone.groups[g].gap_interval->interval);
+  }
+  CHECK(together[0].groups[0].auroc != together[1].groups[0].auroc);
 }
 
 TEST_CASE("a group of one class has neither AUROC nor gap") {

@@ -2,10 +2,18 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/data/image_reader.hpp"
 #include "chexnet/engine/network_spec.hpp"
+#include "chexnet/train/score_images.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"
@@ -130,4 +138,145 @@ TEST_CASE("logits that are not finite are an error on every rank") {
   });
   for (const auto& text : texts)
     CHECK(text.find("logits are not finite") != std::string::npos);
+}
+
+namespace {
+
+// The mean probabilities of a picture's crops, by the definition: each crop by
+// itself through the network.
+std::vector<double> mean_over_crops(const RunContext& run,
+                                    const std::vector<at::Tensor>& crops) {
+  std::vector<double> sums(run.dataset.manifest.finding_count(), 0);
+  for (const at::Tensor& crop : crops) {
+    // A batch of one shape, as evaluation has it.
+    const at::Tensor batch = crop.expand({4, 1, 32, 32}).contiguous();
+    const at::Tensor logits =
+        run.network.forward(batch, Mode::kInference).to(at::kDouble);
+    for (std::size_t k = 0; k < sums.size(); ++k)
+      sums[k] += 1 / (1 + std::exp(-logits.const_data_ptr<double>()[k]));
+  }
+  for (double& sum : sums) sum /= static_cast<double>(crops.size());
+  return sums;
+}
+
+// [1, 1, 36, 36]
+at::Tensor whole_picture(const RunContext& run, std::uint32_t row) {
+  Preprocessing whole = evaluation_preprocessing(run.config.data);
+  whole.crop = whole.resize;
+  const ImageReader reader(*run.dataset.images, whole, Augmentation::none(), 0);
+  at::Tensor picture = at::empty({1, 1, 36, 36}, at::kByte);
+  ImageReader::Scratch scratch;
+  reader.read({.row = row}, picture.mutable_data_ptr<std::uint8_t>(), scratch);
+  return picture;
+}
+
+}  // namespace
+
+TEST_CASE("two and ten crops are averaged as probabilities") {
+  PhantomRun run;
+  const auto solo = solo_communicator();
+  const Device device;
+  const Dataset dataset = load_dataset(run.config, *solo);
+  const auto findings = dataset.manifest.finding_count();
+  Network network(network_spec("densenet121"),
+                  static_cast<std::int64_t>(findings), {});
+  network.parameters().initialize(3);
+  const LossWeights weights{std::vector<double>(findings, 1.0),
+                            std::vector<double>(findings, 1.0)};
+  const RunContext context{run.config, *solo,   device,
+                           dataset,    network, weights};
+  const Split& split = dataset.splits.test;
+  for (const auto& [asked, begins] :
+       std::vector<std::pair<EvalCrops, std::vector<std::array<int, 2>>>>{
+           {EvalCrops::kTwo, {{2, 2}}},
+           {EvalCrops::kTen, {{0, 0}, {0, 4}, {4, 0}, {4, 4}, {2, 2}}}}) {
+    run.config.eval.crops = asked;
+    const auto result = predict_split(context, split, [] { return false; });
+    REQUIRE(result);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const at::Tensor picture = whole_picture(context, split.rows[i]);
+      std::vector<at::Tensor> crops;
+      for (const auto& [y, x] : begins) {
+        crops.push_back(picture.narrow(2, y, 32).narrow(3, x, 32));
+        crops.push_back(crops.back().flip({3}));
+      }
+      const auto expected = mean_over_crops(context, crops);
+      for (std::size_t k = 0; k < findings; ++k)
+        CHECK(result->predictions.probabilities[i * findings + k] ==
+              Approx(expected[k]).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("scores over ten crops are the same bits on one rank and on three") {
+  PhantomRun run(20);
+  run.config.eval.crops = EvalCrops::kTen;
+  const auto solo = solo_communicator();
+  const auto alone = predict(run, *solo);
+  run.config.eval.crops = EvalCrops::kOne;
+  const auto one_crop = predict(run, *solo);
+  REQUIRE((alone && one_crop));
+  CHECK(alone->predictions.probabilities !=
+        one_crop->predictions.probabilities);
+  run.config.eval.crops = EvalCrops::kTen;
+  run.config.data.workers = 3;
+  for (const auto& together :
+       rank_results(3, [&](auto& comm) { return predict(run, comm); })) {
+    REQUIRE(together);
+    CHECK(together->predictions.probabilities ==
+          alone->predictions.probabilities);
+    CHECK(together->loss == alone->loss);
+  }
+}
+
+TEST_CASE("images come in order as they are scored; one that is gone is one") {
+  PhantomRun run(20);
+  run.config.data.corrupt = OnDamage::kSkip;
+  struct Seen {
+    std::vector<std::size_t> order, gone;
+    std::string error;
+  };
+  for (const int ranks : {1, 3}) {
+    const auto results = rank_results(ranks, [&](Communicator& comm) {
+      const Device device;
+      const Dataset dataset = load_dataset(run.config, comm);
+      const auto findings = dataset.manifest.finding_count();
+      Network network(network_spec("densenet121"),
+                      static_cast<std::int64_t>(findings), {});
+      network.parameters().initialize(3);
+      const LossWeights weights{std::vector<double>(findings, 1.0),
+                                std::vector<double>(findings, 1.0)};
+      const RunContext context{run.config, comm,    device,
+                               dataset,    network, weights};
+      const Split& split = dataset.splits.test;
+      const auto path =
+          run.folder / ("set/images/" + dataset.manifest.images[split.rows[2]]);
+      comm.barrier();
+      if (comm.rank() == 0) std::filesystem::rename(path, path.string() + "~");
+      comm.barrier();
+      Seen seen;
+      const auto take = [&](const ImageLogits& image) {
+        seen.order.push_back(image.index);
+        if (!image.logits.empty()) return;
+        seen.gone.push_back(image.index);
+        seen.error = image.error;
+      };
+      const bool whole = score_images(context, split,
+                                      {.stop = [] { return false; },
+                                       .take = take,
+                                       .absent_is_damage = true});
+      comm.barrier();
+      if (comm.rank() == 0) std::filesystem::rename(path.string() + "~", path);
+      comm.barrier();
+      return whole ? seen : Seen{};
+    });
+    for (const Seen& seen : results) {
+      CHECK(seen.gone == std::vector<std::size_t>{2});
+      for (std::size_t i = 0; i < seen.order.size(); ++i)
+        CHECK(seen.order[i] == i);
+      CHECK(seen.order.size() > 4);
+      CHECK(seen.error.find("No such file") != std::string::npos);
+      CHECK(seen.error.find("Hint") == std::string::npos);
+    }
+  }
 }

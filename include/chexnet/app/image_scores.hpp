@@ -1,10 +1,14 @@
-// Probabilities of single images, for a terminal, for tables and for scripts.
+// Probabilities of single images, row by row, for a terminal, for tables and
+// for scripts.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "chexnet/eval/decision_rules.hpp"
 
 namespace chexnet {
 
@@ -12,27 +16,64 @@ struct ImageScore {
   std::string image;
   std::string error;                  // why it has no probabilities; else empty
   std::vector<double> probabilities;  // [K]; empty with an error
-  // Finding and file of its heat maps, where some were written.
-  std::vector<std::pair<std::string, std::string>> heat_maps;
+  // Its heat maps: finding and file name.
+  std::vector<std::pair<std::string, std::string>> heat_maps = {};
 };
 
-struct ImageScores {
-  std::vector<std::string> findings;  // [K]
-  std::vector<ImageScore> images;     // in the order of naming
-  std::size_t left_out = 0;           // files of other kinds
-  double seconds = 0;                 // of reading and scoring
-  std::size_t scored() const;
+// How a probability becomes a calibrated one, and a yes or no.
+struct Decisions {
+  std::string rule;  // the word that FindingRules::threshold() takes
+  Calibration calibration = Calibration::kTemperature;
+  std::vector<FindingRules> rules;  // [K]
+};
+
+class ImageScoreRows {
+ public:
+  // `findings` [K]; `name_width`: of the longest name as it is shown.
+  ImageScoreRows(std::vector<std::string> findings,
+                 std::optional<Decisions> decisions, std::size_t name_width);
+
+  // A line per image, behind a heading: the three highest findings, "*" behind
+  // those called positive, or what is wrong. Control characters of names are
+  // shown as \xHH.
+  std::string text_heading() const;
+  std::string text(const ImageScore& image) const;
+  // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…],error;
+  // shortest numbers that read back equal. A blank: no threshold, no
+  // calibration.
+  std::string csv_heading() const;
+  std::string csv(const ImageScore& image) const;
+  // A line of `predict` in docs/json.md.
+  std::string json(const ImageScore& image) const;
+
+  // Whether finding k is called positive; empty without a threshold for it.
+  std::optional<bool> is_positive(const ImageScore& image, std::size_t k) const;
+
+  // What the rows' yes and no come from, for the last line of JSON; "null"
+  // without decisions.
+  std::string decisions_json() const;
+
+ private:
+  std::string highest(const ImageScore& image) const;
+  std::optional<double> calibrated_probability(const ImageScore& image,
+                                               std::size_t k) const;
+
+  std::vector<std::string> findings_;
+  std::optional<Decisions> decisions_;
+  std::size_t name_width_;
+};
+
+// Of all rows.
+struct ImageScoresSummary {
+  std::size_t images = 0, scored = 0;
+  std::size_t left_out = 0;     // files of other kinds
+  double seconds = 0;           // of reading and scoring
   double images_per_s() const;  // 0 where none was scored
 };
-
-// A line per image: the three highest findings, or what is wrong. Control
-// characters of names are shown as \xHH.
-std::string image_scores_text(const ImageScores& scores);
-// image,prob:<finding>…,error; shortest numbers that read back equal.
-std::string image_scores_csv(const ImageScores& scores);
-// The JSON lines of `predict` in docs/json.md, each with its line end.
-std::string image_scores_json_lines(const ImageScores& scores);
-// "12 images, 11 scored, 1 not: see error; 80.1 images/s"
-std::string image_scores_summary(const ImageScores& scores);
+// "12 images, 11 scored, 1 error; 80.1 images/s"
+std::string summary_text(const ImageScoresSummary& summary);
+// The last line of `predict` in docs/json.md.
+std::string summary_json(const ImageScoresSummary& summary,
+                         const ImageScoreRows& rows);
 
 }  // namespace chexnet

@@ -34,6 +34,9 @@ void check_run(const Config& config);
 // CheckpointError where no file can be made at `path`; empty: none is wanted.
 // For what is written after hours of work.
 void check_output(const std::string& path);
+// ConfigError when the output is one of the inputs; empty names are none.
+void refuse_to_replace(const std::string& output,
+                       const std::vector<std::string>& inputs);
 
 inline constexpr const char* kDryRunOption = "--dry-run";
 

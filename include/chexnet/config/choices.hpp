@@ -166,6 +166,15 @@ constexpr auto names_of(OnNonFinite) {
       {{kFail, "fail"}, {kSkip, "skip"}});
 }
 
+// Parts of a picture that an evaluation looks at: the center, with its mirror
+// image, or these two of the center and of the four corners.
+enum class EvalCrops { kOne, kTwo, kTen };
+constexpr auto names_of(EvalCrops) {
+  using enum EvalCrops;
+  return std::to_array<NamedChoice<EvalCrops>>(
+      {{kOne, "1"}, {kTwo, "2"}, {kTen, "10"}});
+}
+
 // What makes a checkpoint the best one.
 enum class BestBy { kAuroc, kLoss };
 constexpr auto names_of(BestBy) {

@@ -134,10 +134,12 @@ struct EvalConfig {
   std::int64_t batch = 32;
   std::int64_t threads = 0;  // 0 = as in training
   std::int64_t every_epochs = 1;
+  EvalCrops crops = EvalCrops::kOne;
   SplitNames splits = {SplitName::kVal, SplitName::kTest};
   Strings findings;                  // empty = all
   std::optional<LabelPolicy> blank;  // auto: as data.blank
   LabelPolicy uncertain = LabelPolicy::kIgnore;
+  double sensitivity = 0.9, specificity = 0.9;  // of operating points, 0..1
 };
 
 struct CheckpointConfig {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ struct BootstrapOptions {
   std::size_t resamples = 10000;
   std::uint64_t seed = 0;
   int threads = 1;  // at least one; the figures do not depend on it
+  // Told the share that is done, 0..1, by the calling thread, now and then;
+  // empty: nobody is.
+  std::function<void(double)> progress = {};
 };
 
 // One finding's figures in each resample; NaN where the resample has no

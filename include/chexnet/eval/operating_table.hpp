@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/eval/decision_rules.hpp"
 #include "chexnet/eval/operating_point.hpp"
 #include "chexnet/eval/predictions.hpp"
 
@@ -16,7 +17,7 @@ struct OperatingPoint {
   std::string finding;
   std::string rule;                 // "youden", "sensitivity 0.9", "threshold"
   std::optional<double> threshold;  // empty where none could be chosen
-  // Of the images that it was chosen on; 0 where the user gave it.
+  // Of the images that it was chosen on, labeled; 0 where the user gave it.
   std::size_t chosen_on_positives = 0, chosen_on_images = 0;
   Confusion confusion;  // of the images that it is applied to
   bool few_positives() const {
@@ -25,17 +26,16 @@ struct OperatingPoint {
   }
 };
 
-struct OperatingRules {
-  double sensitivity = 0.9, specificity = 0.9;  // in 0..1
-  std::optional<double> threshold;              // the user's, of all findings
-};
-
-// For each of `findings` (as in score()) of `test`: Youden's point, one of the
-// sensitivity and one of the specificity, chosen on `validation` where there is
-// one (else null), and the user's threshold where he gave one. DataError when
-// an image is in both predictions, or when `validation` lacks a finding.
+// For each of `findings` (as in score()) of `test`: the points of `rules`
+// (null: none) and `threshold`, the user's, where he gave one. DataError when
+// the rules lack a finding.
 std::vector<OperatingPoint> operating_points(
     const Predictions& test, const std::vector<std::string>& findings,
-    const Predictions* validation, const OperatingRules& rules);
+    const DecisionRules* rules, std::optional<double> threshold);
+
+// DataError when an image is in both predictions: thresholds would be chosen on
+// what they are applied to.
+void refuse_common_images(const Predictions& test,
+                          const Predictions& validation);
 
 }  // namespace chexnet

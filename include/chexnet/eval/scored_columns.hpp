@@ -1,4 +1,6 @@
-// The images of a prediction that were scored, finding by finding.
+// The images of a prediction that were scored, finding by finding. They stand
+// in the order of their names: sums over them, and resamples of them, are then
+// the same bits whatever the order of a table's rows was.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +18,9 @@ struct ScoredColumns {
     std::size_t index = 0;       // in the prediction's findings
     std::vector<double> scores;  // [N]
     std::vector<float> labels;   // [N], NaN = not labeled
-    std::size_t positives = 0;
+    std::size_t positives = 0, negatives = 0;
   };
-  std::vector<std::size_t> rows;  // [N] of the prediction
+  std::vector<std::size_t> rows;  // [N] of the prediction, by name of image
   std::vector<Column> columns;    // [K]
   bool probabilities = true;      // all scores are in 0..1
 };

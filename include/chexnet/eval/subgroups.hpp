@@ -39,14 +39,19 @@ struct Subgroups {
 
 inline constexpr std::size_t kMostSubgroups = 50;
 
-// scores [N]; labels [N]: 1 positive, 0 negative, NaN left out; values [N],
-// blank = unknown. DataError with more than kMostSubgroups values. NaN as the
-// score of a labeled case leaves its group, and every gap, undefined.
-Subgroups subgroups_of(std::span<const double> scores,
-                       std::span<const float> labels,
-                       std::span<const std::string> values,
-                       const PatientNumbers& patients,
-                       const BootstrapOptions& options);
+// A finding: scores [N]; labels [N]: 1 positive, 0 negative, NaN left out.
+struct LabeledScores {
+  std::span<const double> scores;
+  std::span<const float> labels;
+};
+
+// Of each finding, from one set of resamples; values [N], blank = unknown.
+// DataError with more than kMostSubgroups values. NaN as the score of a labeled
+// case leaves its group, and every gap, undefined.
+std::vector<Subgroups> subgroups_of(std::span<const LabeledScores> findings,
+                                    std::span<const std::string> values,
+                                    const PatientNumbers& patients,
+                                    const BootstrapOptions& options);
 
 // Names of bands for ages in years; NaN = unknown, which is blank. `from`
 // ascending and positive, e.g. {18, 40, 65}: "0-17", "18-39", "40-64", "65+".

@@ -10,6 +10,8 @@
 #include "chexnet/eval/localization.hpp"
 #include "chexnet/eval/operating_table.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/eval/reliability.hpp"
+#include "chexnet/eval/subgroup_table.hpp"
 
 namespace chexnet {
 
@@ -18,8 +20,11 @@ struct SplitScores {
   Scores scores;
   std::string sha256 = {};  // of the split's images; empty for tables
   Figures figures = {};     // on rank 0 alone
-  std::vector<OperatingPoint> points = {};  // where thresholds were asked for
-  std::optional<double> prevalence = {};    // that PPV and NPV are also at
+  std::vector<OperatingPoint> points = {};  // where there are thresholds
+  std::string rules_from = {};  // "the model", or a table; empty: none chosen
+  std::vector<Reliability> reliability = {};  // where `figures` are
+  std::vector<SubgroupTable> subgroups = {};  // by columns, where asked for
+  std::optional<double> prevalence = {};      // that PPV and NPV are also at
   std::string against = {};  // the table of another network, where compared
   std::optional<Comparison> comparison = {};
   std::optional<Localization> localization = {};  // against boxes

@@ -11,14 +11,11 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/run/dataset.hpp"
+#include "chexnet/train/model_card.hpp"
 #include "chexnet/train/optimizer.hpp"
 #include "chexnet/train/weight_average.hpp"
 
 namespace chexnet {
-
-// The JSON text in model.safetensors' metadata: arch, findings, preprocessing,
-// config, splits.
-std::string model_description(const Config& config, const Dataset& dataset);
 
 // model.safetensors and optimizer.safetensors into `folder`. With an average
 // the first holds the averaged weights and the second also those that training
@@ -27,14 +24,6 @@ void write_network(const std::filesystem::path& folder,
                    const Parameters& parameters, const Optimizer& optimizer,
                    std::int64_t step, const std::string& description,
                    WeightAverage* average = nullptr);
-
-// What a model file says of itself, enough to score with it wherever it is.
-// CheckpointError when it is damaged or was not written by this program.
-struct ModelCard {
-  std::string config;  // YAML, without places
-  std::vector<std::string> findings;
-};
-ModelCard read_model_card(const std::filesystem::path& file);
 
 // Weights of a model file for inference or further training. CheckpointError
 // when it is of another network, or learnt other findings, or saw other

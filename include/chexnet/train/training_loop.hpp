@@ -69,6 +69,7 @@ class TrainingLoop {
   bool end_of_epoch(std::int64_t epoch_before);
   bool evaluate();
   void score_weights(const SplitPrediction& result);
+  void keep_decision_rules(const Predictions& validation);
   void checkpoint();
   bool out_of_patience() const;  // train.early_stop_epochs
   ExitCode stopped();

@@ -1,0 +1,39 @@
+// What a model file says of itself.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/eval/decision_rules.hpp"
+#include "chexnet/run/dataset.hpp"
+
+namespace chexnet {
+
+// The JSON text in model.safetensors' metadata: arch, findings in the order of
+// the outputs, preprocessing, config, splits, versions.
+std::string model_description(const Config& config, const Dataset& dataset);
+
+// Copies the model file `from` to `into` with `rules` for its weights, which
+// replace those that it had. What they are for is noted with them.
+void write_decision_rules(const std::filesystem::path& from,
+                          const std::filesystem::path& into,
+                          DecisionRules rules);
+
+// What a model file says of itself, enough to score with it wherever it is.
+// CheckpointError when it is damaged or was not written by this program, or
+// when its decision rules are of another model: other weights, other findings
+// or another order of them, other preprocessing.
+struct ModelCard {
+  std::string config;                         // YAML, without places
+  std::vector<std::string> findings;          // in the order of the outputs
+  std::string manifest_sha256;                // of the table; empty: not known
+  std::map<std::string, std::string> splits;  // name -> SHA-256
+  std::optional<DecisionRules> rules;  // none: never scored on validation
+};
+ModelCard read_model_card(const std::filesystem::path& file);
+
+}  // namespace chexnet

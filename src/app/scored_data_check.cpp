@@ -1,0 +1,100 @@
+#include "scored_data_check.hpp"
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/run/training_overlap.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// RUN/split.csv of RUN/checkpoints/step-…/model.safetensors; empty elsewhere.
+fs::path split_csv_of(const fs::path& model) {
+  const fs::path checkpoints = model.parent_path().parent_path();
+  if (checkpoints.filename() != "checkpoints") return {};
+  const fs::path csv = checkpoints.parent_path() / "split.csv";
+  return fs::exists(csv) ? csv : fs::path();
+}
+
+void check_overlap(const fs::path& split_csv, const ScoredData& data,
+                   bool allowed) {
+  const Split& scored = data.set.split;
+  const auto overlap =
+      training_overlap(split_csv, data.set.dataset.manifest, scored.rows);
+  if (overlap.of_patients == 0) return;
+  const std::string what =
+      "[evaluate] " + std::to_string(overlap.of_patients) + " of the " +
+      std::to_string(scored.rows.size()) + " images of " + scored.name +
+      " are of patients that the model was trained on (" +
+      std::to_string(overlap.images) +
+      " are training images themselves): figures of them are too good";
+  if (data.split.empty() || allowed) {
+    log_warning(what);
+    return;
+  }
+  throw DataError(what +
+                  ". Hint: the lists, table and data.split_seed of the run, or "
+                  "data.allow_patient_leak=true");
+}
+
+void check_known_split(const ScoredData& data, const ModelCard& card,
+                       bool overlap_was_checked) {
+  const auto known = card.splits.find(data.split);
+  if (known == card.splits.end() || known->second == data.set.split.sha256)
+    return;
+  log_warning("[evaluate] the " + data.split +
+              " split is not the one that the model file names (other images, "
+              "or another order)" +
+              (overlap_was_checked
+                   ? ""
+                   : "; whether the model was trained on its patients cannot "
+                     "be told without the run's split.csv"));
+}
+
+}  // namespace
+
+void check_scored_data(const ScoredData& data, const Config& config,
+                       const ModelCard& card, const fs::path& model) {
+  const fs::path split_csv = split_csv_of(model);
+  if (!split_csv.empty() && data.split != "train")
+    check_overlap(split_csv, data, config.data.allow_patient_leak);
+  if (data.split.empty()) return;  // tables are others on purpose
+  check_known_split(data, card, !split_csv.empty());
+  const Manifest& manifest = data.set.dataset.manifest;
+  if (!card.manifest_sha256.empty() && card.manifest_sha256 != manifest.sha256)
+    log_warning("[evaluate] " + manifest.path +
+                " is not the file that the model was trained with: labels may "
+                "differ (NIH released two versions)");
+}
+
+const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops) {
+  if (!card.rules || card.rules->crops == choice_name(crops))
+    return card.rules ? &*card.rules : nullptr;
+  log_warning(
+      std::string(
+          "[thresholds] the model's thresholds and calibration are of ") +
+      "eval.crops=" + card.rules->crops +
+      ", and these scores of eval.crops=" + choice_name(crops) +
+      ": they are not used. Hint: --set eval.crops=" + card.rules->crops);
+  return nullptr;
+}
+
+const DecisionRules* rules_for(const TestSet& set, const Config& config,
+                               const ModelCard& card) {
+  if (!card.rules) {
+    log_info(
+        "no operating points: the model was not scored on validation. Hint: "
+        "--choose-on CSV, or data.val_fraction in training");
+    return nullptr;
+  }
+  if (card.rules->chosen_on == set.split.sha256) {
+    log_info(
+        "no operating points: the model's thresholds were chosen on these "
+        "very images");
+    return nullptr;
+  }
+  return rules_of_crops(card, config.eval.crops);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,36 @@
+// What `evaluate` looks at before it scores with a model: are these the images
+// and labels that its figures may be taken from?
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/run/dataset.hpp"
+#include "chexnet/train/model_card.hpp"
+
+namespace chexnet {
+
+struct ScoredData {
+  const TestSet& set;
+  std::string split;  // empty: all rows of tables
+};
+
+// Rank 0. DataError: a validation or test split has patients that the model was
+// trained on, unless data.allow_patient_leak accepts it. Warnings: the same for
+// rows of tables; another table than the model's; a split that the model does
+// not know and that cannot be checked, because the model lies outside of its
+// run.
+void check_scored_data(const ScoredData& data, const Config& config,
+                       const ModelCard& card,
+                       const std::filesystem::path& model);
+
+// The model's own; null, and a line says why, where they were chosen on the
+// very images of `set`, or of scores over other crops.
+const DecisionRules* rules_for(const TestSet& set, const Config& config,
+                               const ModelCard& card);
+// Null without rules, or where they are for scores over other crops: then a
+// warning says so.
+const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops);
+
+}  // namespace chexnet

@@ -1,0 +1,159 @@
+#include "chexnet/eval/decision_rules.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
+#include "chexnet/eval/scored_columns.hpp"
+
+namespace chexnet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Column = ScoredColumns::Column;
+
+FindingRules rules_of(const Column& on, bool probabilities,
+                      const OperatingTargets& targets) {
+  FindingRules rules;
+  rules.finding = on.finding;
+  rules.positives = on.positives;
+  rules.negatives = on.negatives;
+  rules.points = {
+      {"youden", youden_threshold(on.scores, on.labels)},
+      {"sensitivity " + number_text(targets.sensitivity),
+       threshold_of_sensitivity(on.scores, on.labels, targets.sensitivity)},
+      {"specificity " + number_text(targets.specificity),
+       threshold_of_specificity(on.scores, on.labels, targets.specificity)}};
+  if (!probabilities) return rules;
+  rules.temperature = fit_temperature(on.scores, on.labels);
+  rules.isotonic = fit_isotonic(on.scores, on.labels);
+  return rules;
+}
+
+Json json_of(const FindingRules& rules) {
+  Json json = {{"finding", rules.finding},
+               {"positives", rules.positives},
+               {"negatives", rules.negatives}};
+  for (const auto& [rule, threshold] : rules.points)
+    json["thresholds"].push_back(
+        {{"rule", rule},
+         {"threshold", threshold ? Json(*threshold) : Json(nullptr)}});
+  if (rules.temperature) json["temperature"] = rules.temperature->temperature;
+  if (rules.isotonic)
+    json["isotonic"] = {{"from", rules.isotonic->from},
+                        {"to", rules.isotonic->to}};
+  return json;
+}
+
+FindingRules rules_of(const nlohmann::json& json) {
+  FindingRules rules;
+  rules.finding = json.at("finding");
+  rules.positives = json.at("positives");
+  rules.negatives = json.at("negatives");
+  for (const auto& point : json.at("thresholds")) {
+    const auto& threshold = point.at("threshold");
+    rules.points.push_back({point.at("rule"), {}});
+    if (!threshold.is_null())
+      rules.points.back().threshold = threshold.get<double>();
+  }
+  if (json.contains("temperature"))
+    rules.temperature = TemperatureScaling{json["temperature"]};
+  if (json.contains("isotonic"))
+    rules.isotonic =
+        IsotonicMap{json["isotonic"].at("from"), json["isotonic"].at("to")};
+  return rules;
+}
+
+// As calibration.hpp promises; a map that is not could not be applied.
+bool is_sound(const FindingRules& rules) {
+  if (rules.temperature && !(rules.temperature->temperature > 0)) return false;
+  if (!rules.isotonic) return true;
+  const auto& [from, to] = *rules.isotonic;
+  const bool ascends = std::ranges::adjacent_find(
+                           from, std::ranges::greater_equal()) == from.end();
+  return !from.empty() && from.size() == to.size() && ascends &&
+         std::ranges::is_sorted(to);
+}
+
+}  // namespace
+
+std::optional<double> FindingRules::threshold(const std::string& kind) const {
+  for (const auto& point : points)
+    if (point.rule.substr(0, point.rule.find(' ')) == kind)
+      return point.threshold;
+  return std::nullopt;
+}
+
+const FindingRules* DecisionRules::find(const std::string& finding) const {
+  std::vector<std::string> names;
+  for (const auto& rules : findings) names.push_back(rules.finding);
+  const auto found = find_finding(names, finding);
+  return found ? &findings[*found] : nullptr;
+}
+
+DecisionRules choose_rules(const Predictions& validation,
+                           const std::vector<std::string>& findings,
+                           const OperatingTargets& targets) {
+  const ScoredColumns scored = scored_columns(validation, findings);
+  DecisionRules rules;
+  rules.images = scored.rows.size();
+  for (const Column& column : scored.columns)
+    rules.findings.push_back(rules_of(column, scored.probabilities, targets));
+  return rules;
+}
+
+std::string decision_rules_json(const DecisionRules& rules) {
+  Json json = {{"model_sha256", rules.model_sha256},
+               {"crops", rules.crops},
+               {"chosen_on",
+                {{"images", rules.images},
+                 {"sha256", rules.chosen_on},
+                 {"manifest_sha256", rules.manifest_sha256}}},
+               {"findings", Json::array()}};
+  for (const auto& finding : rules.findings)
+    json["findings"].push_back(json_of(finding));
+  return json_text(json);
+}
+
+DecisionRules parse_decision_rules(const std::string& text,
+                                   const std::string& origin) {
+  const auto refuse = [&](const std::string& what) {
+    throw CheckpointError("[decision rules] " + origin + ": " + what +
+                          ". Hint: the file was changed; take the model from "
+                          "its run folder");
+  };
+  DecisionRules rules;
+  try {
+    const auto json = nlohmann::json::parse(text);
+    rules.model_sha256 = json.at("model_sha256");
+    rules.crops = json.at("crops");
+    const auto& chosen_on = json.at("chosen_on");
+    rules.images = chosen_on.at("images");
+    rules.chosen_on = chosen_on.at("sha256");
+    rules.manifest_sha256 = chosen_on.at("manifest_sha256");
+    for (const auto& finding : json.at("findings"))
+      rules.findings.push_back(rules_of(finding));
+  } catch (const nlohmann::json::exception& e) {
+    refuse(e.what());
+  }
+  for (const auto& finding : rules.findings)
+    if (!is_sound(finding))
+      refuse("the calibration of " + finding.finding + " is no such map");
+  return rules;
+}
+
+std::optional<double> calibrated(const FindingRules& rules,
+                                 Calibration calibration, double probability) {
+  if (calibration == Calibration::kTemperature) {
+    if (!rules.temperature) return std::nullopt;
+    return (*rules.temperature)(probability);
+  }
+  if (!rules.isotonic) return std::nullopt;
+  return (*rules.isotonic)(probability);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,17 @@
+// Calibration and reliability bins for a terminal and for scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chexnet/eval/reliability.hpp"
+#include "figure_output.hpp"
+
+namespace chexnet {
+
+// A section behind the table of figures; empty where nothing was calibrated.
+std::string reliability_text(const std::vector<Reliability>& reliability);
+// "reliability" of `evaluate` in docs/json.md.
+FigureJson reliability_json(const std::vector<Reliability>& reliability);
+
+}  // namespace chexnet

@@ -1,0 +1,78 @@
+#include "crops.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <utility>
+
+#include "chexnet/image/crop.hpp"
+#include "chexnet/train/score_images.hpp"
+
+namespace chexnet {
+
+Crops::Crops(EvalCrops crops, const DataConfig& data)
+    : crops_(crops), preprocessing_(evaluation_preprocessing(data)) {}
+
+Preprocessing Crops::of_reader() const {
+  Preprocessing delivered = preprocessing_;
+  if (crops_ == EvalCrops::kTen) delivered.crop = delivered.resize;
+  return delivered;
+}
+
+at::Tensor Crops::logits(Network& network, const at::Tensor& images) const {
+  std::vector<at::Tensor> all;
+  // A copy: the next pass may use the same memory.
+  const auto add = [&](const at::Tensor& crop) {
+    all.push_back(network.forward(crop, Mode::kInference)
+                      .to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
+  };
+  const auto add_mirrored = [&](const at::Tensor& crop) {
+    add(crop.flip({3}).contiguous());
+  };
+  if (crops_ != EvalCrops::kTen) {
+    add(images);
+    if (crops_ == EvalCrops::kOne) return all.front().unsqueeze(0);
+    add_mirrored(images);
+    return at::stack(all);
+  }
+  const std::int64_t size = preprocessing_.crop;
+  const std::int64_t far = preprocessing_.resize - preprocessing_.crop;
+  const std::int64_t center =
+      center_crop_begin(preprocessing_.resize, preprocessing_.crop);
+  using Corner = std::pair<std::int64_t, std::int64_t>;
+  for (const auto& [y, x] : {Corner(0, 0), Corner(0, far), Corner(far, 0),
+                             Corner(far, far), Corner(center, center)}) {
+    const at::Tensor crop =
+        images.narrow(2, y, size).narrow(3, x, size).contiguous();
+    add(crop);
+    add_mirrored(crop);
+  }
+  return at::stack(all);
+}
+
+// In the order of crops and by the C library's exp, not ATen's vectors: so the
+// sum does not depend on where in a batch an image stands.
+void append_mean_of_crops(const at::Tensor& logits, std::size_t i,
+                          std::vector<double>& line) {
+  const auto crops = static_cast<std::size_t>(logits.size(0));
+  const auto images = static_cast<std::size_t>(logits.size(1));
+  const auto findings = static_cast<std::size_t>(logits.size(2));
+  const double* values = logits.const_data_ptr<double>();
+  for (std::size_t k = 0; k < findings; ++k) {
+    if (crops == 1) {
+      line.push_back(values[i * findings + k]);
+      continue;
+    }
+    // log(p / (1 - p)) of the mean p; 1 - p is summed by itself, as it may be
+    // far below the last bit of 1.
+    double positive = 0, negative = 0;
+    for (std::size_t c = 0; c < crops; ++c) {
+      const double logit = values[(c * images + i) * findings + k];
+      positive += probability_of(logit);
+      negative += probability_of(-logit);
+    }
+    line.push_back(std::log(positive) - std::log(negative));
+  }
+}
+
+}  // namespace chexnet

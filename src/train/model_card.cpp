@@ -1,0 +1,164 @@
+#include "chexnet/train/model_card.hpp"
+
+#include <torch/headeronly/version.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/safetensors.hpp"
+#include "chexnet/data/findings.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/image/crop.hpp"
+#include "chexnet/model/weights.hpp"
+#include "model_description.hpp"
+
+namespace chexnet {
+
+nlohmann::json preprocessing_json(const DataConfig& data) {
+  const Preprocessing evaluated = evaluation_preprocessing(data);
+  return {
+      {"resize", data.resize},
+      {"eval_resize", data.eval_resize},
+      {"crop", data.crop},
+      {"eval_crop_begin", center_crop_begin(evaluated.resize, evaluated.crop)},
+      {"resize_kind", choice_name(data.resize_kind)},
+      {"jpeg",
+       data.jpeg_scale == JpegScale::kAuto
+           ? "scaled in the DCT by 1/2, 1/4 or 1/8 down to the wanted size"
+           : "decoded at full size"},
+      {"mean", data.mean},
+      {"std", data.std}};
+}
+
+std::string model_description(const Config& config, const Dataset& dataset) {
+  nlohmann::json splits;
+  for (const Split* split :
+       {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
+    splits[split->name] = {{"images", split->rows.size()},
+                           {"sha256", split->sha256}};
+  const nlohmann::json json = {
+      {"arch", config.model.arch},
+      {"findings", dataset.manifest.findings},
+      {"preprocessing", preprocessing_json(config.data)},
+      {"config", config_yaml(without_places(config))},
+      {"manifest_sha256", dataset.manifest.sha256},
+      {"finding_names_sha256", dataset.manifest.finding_names_sha256},
+      {"splits", splits},
+      {"versions",
+       {{"chexnet-train", CHEXNET_VERSION}, {"torch", TORCH_VERSION}}},
+      {"notice", "research use, not a medical device"}};
+  return json_text(json);
+}
+
+nlohmann::json description_of(const SafetensorsFile& file,
+                              const std::filesystem::path& path) {
+  const auto found = file.metadata().find("chexnet");
+  auto json = found == file.metadata().end()
+                  ? nlohmann::json(nlohmann::json::value_t::discarded)
+                  : nlohmann::json::parse(found->second, nullptr, false);
+  const auto has = [&](const char* key, auto type) {
+    return json.contains(key) && json[key].type() == type;
+  };
+  using Type = nlohmann::json::value_t;
+  if (!has("arch", Type::string) || !has("findings", Type::array) ||
+      !has("config", Type::string))
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": is no model of this program: its findings and preprocessing are not "
+        "known. Hint: for plain weights use model.weights");
+  return json;
+}
+
+nlohmann::json field(const nlohmann::json& description, const char* name) {
+  return description.value(name, nlohmann::json());
+}
+
+namespace {
+
+constexpr const char* kRules = "chexnet.decision_rules";
+
+std::vector<NamedArray> in_order_of_data(const SafetensorsFile& file) {
+  auto arrays = file.arrays();
+  std::ranges::sort(arrays, std::less<>(),
+                    [](const NamedArray& a) { return a.data.data(); });
+  return arrays;
+}
+
+// Of all that decides what a score means: every weight by its name, the
+// network, its findings in their order, its input.
+std::string model_sha256(const SafetensorsFile& file,
+                         const nlohmann::json& description) {
+  const nlohmann::json meaning = {
+      {"arch", field(description, "arch")},
+      {"findings", field(description, "findings")},
+      {"preprocessing", field(description, "preprocessing")}};
+  Sha256 sum;
+  sum.update(json_text(meaning));
+  auto arrays = file.arrays();
+  std::ranges::sort(arrays, {}, &NamedArray::name);
+  for (const NamedArray& array : arrays) {
+    sum.update("\n" + array.name + "\n");
+    sum.update(array.data);
+  }
+  return sum.hex();
+}
+
+void refuse_rules_of_another(const DecisionRules& rules,
+                             const std::vector<std::string>& findings,
+                             const std::string& sha256,
+                             const std::filesystem::path& path) {
+  const std::string hint =
+      ". Hint: the file was changed after it was written; take the model from "
+      "its run folder";
+  std::vector<std::string> names;
+  for (const auto& finding : rules.findings) names.push_back(finding.finding);
+  if (names != findings)
+    throw CheckpointError("[checkpoint] " + path.string() +
+                          ": its thresholds are of " + listed(names) +
+                          ", its outputs in this order: " + listed(findings) +
+                          hint);
+  if (rules.model_sha256 != sha256)
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": its thresholds and calibration were chosen for a model with other "
+        "weights, names or preprocessing (SHA-256 " +
+        rules.model_sha256.substr(0, 12) + ", this one " +
+        sha256.substr(0, 12) + ")" + hint);
+}
+
+}  // namespace
+
+ModelCard read_model_card(const std::filesystem::path& path) {
+  const SafetensorsFile file(path);
+  const auto json = description_of(file, path);
+  ModelCard card{json["config"],
+                 findings_of(file, path.string()),
+                 json.value("manifest_sha256", ""),
+                 {},
+                 {}};
+  const nlohmann::json splits = field(json, "splits");
+  for (const auto& [name, split] : splits.items())
+    if (split.is_object()) card.splits[name] = split.value("sha256", "");
+  const auto rules = file.metadata().find(kRules);
+  if (rules == file.metadata().end()) return card;
+  card.rules = parse_decision_rules(rules->second, path.string());
+  refuse_rules_of_another(*card.rules, card.findings, model_sha256(file, json),
+                          path);
+  return card;
+}
+
+void write_decision_rules(const std::filesystem::path& from,
+                          const std::filesystem::path& into,
+                          DecisionRules rules) {
+  const SafetensorsFile file(from);
+  rules.model_sha256 = model_sha256(file, description_of(file, from));
+  Metadata metadata = file.metadata();
+  metadata[kRules] = decision_rules_json(rules);
+  write_safetensors(into, in_order_of_data(file), metadata);
+}
+
+}  // namespace chexnet

@@ -1,0 +1,20 @@
+// The JSON in a model file's metadata, for those who compare it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/core/safetensors.hpp"
+
+namespace chexnet {
+
+nlohmann::json preprocessing_json(const DataConfig& data);
+
+// Of the model file at `path`. CheckpointError when it has none.
+nlohmann::json description_of(const SafetensorsFile& file,
+                              const std::filesystem::path& path);
+// Null where there is no such field.
+nlohmann::json field(const nlohmann::json& description, const char* name);
+
+}  // namespace chexnet

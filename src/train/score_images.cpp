@@ -1,0 +1,223 @@
+// A split of n images on R ranks in batches of B. Rank r scores the images r,
+// r + R, r + 2R, …, and after each batch all ranks hear what all of them found:
+//
+//   B = 2    batch 0        batch 1        a line: K logits, then one flag (1 =
+//   rank 0: | 0 | 3 |      | 6 | - |       damaged, no logits that count)
+//   rank 1: | 1 | 4 |      | 7 | - |       the end is padding, which is
+//   rank 2: | 2 | 5 |      | - | - |       computed and not sent
+//
+// So the images b B R … (b + 1) B R - 1 are complete after batch b, image i as
+// line i / R - b B of rank i % R. Every rank takes every line, so all of them
+// agree on what is not finite without asking again.
+#include "chexnet/train/score_images.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/data/damage.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/train/batch_tensors.hpp"
+#include "chexnet/train/batch_upload.hpp"
+#include "chexnet/train/host_copy.hpp"
+#include "chexnet/train/thread_scope.hpp"
+#include "crops.hpp"
+
+namespace chexnet {
+namespace {
+
+// What happened, without what to do about it.
+std::string reason_of(const std::string& message) {
+  return message.substr(0, message.find(". Hint: "));
+}
+
+[[noreturn]] void refuse_not_finite(const Split& split, std::size_t not_finite,
+                                    std::size_t all) {
+  throw NumericError(
+      "[evaluate] the " + split.name + " split: " + std::to_string(not_finite) +
+      " of " + std::to_string(all) +
+      " logits are not finite: the network has diverged. Hint: start a new run "
+      "with a lower train.lr or with train.clip_norm; earlier checkpoints are "
+      "untouched");
+}
+
+// A batch whose logits are computed: what stays of it when the loader has gone
+// on.
+struct UnderWay {
+  std::vector<Sample> samples;
+  std::vector<std::string> errors;
+  HostCopy logits;  // double [crops, its images, K]
+
+  UnderWay(const Batch& batch, const at::Tensor& computed)
+      : samples(batch.samples), errors(batch.errors), logits(computed) {}
+};
+
+bool any_damaged(const std::vector<std::vector<std::byte>>& lines,
+                 std::size_t line_length) {
+  for (const auto& of_rank : lines) {
+    for (std::size_t end = line_length * sizeof(double); end <= of_rank.size();
+         end += line_length * sizeof(double)) {
+      double flag = 0;
+      std::memcpy(&flag, &of_rank[end - sizeof(double)], sizeof(double));
+      if (flag != 0) return true;
+    }
+  }
+  return false;
+}
+
+class Scoring {
+ public:
+  Scoring(const RunContext& run, const Split& split,
+          const ScoringRequest& request)
+      : run_(run),
+        split_(split),
+        request_(request),
+        batch_(static_cast<std::size_t>(run.config.eval.batch)),
+        findings_(run.dataset.manifest.finding_count()) {}
+
+  // False on all ranks when any of them wants to stop. While a GPU computes a
+  // batch, the host takes in the next one; the logits are read when that one is
+  // launched.
+  bool score();
+  // Nothing but what all ranks know: all throw the same, or none does.
+  void check() const {
+    accept_damage(DamagePolicy::of(run_.config.data), damaged_,
+                  split_.rows.size(), split_.name, "", run_.comm);
+    if (not_finite_ > 0)
+      refuse_not_finite(split_, not_finite_, split_.rows.size() * findings_);
+  }
+
+ private:
+  void share(UnderWay& batch);
+  void take(const std::vector<std::vector<std::byte>>& lines,
+            const std::vector<std::string>& messages);
+
+  const RunContext& run_;
+  const Split& split_;
+  const ScoringRequest& request_;
+  std::size_t batch_, findings_;
+  std::size_t taken_ = 0;             // images
+  std::vector<std::string> damaged_;  // messages of this rank
+  std::size_t not_finite_ = 0;
+};
+
+bool Scoring::score() {
+  const auto ranks = static_cast<std::size_t>(run_.comm.size());
+  const std::size_t per_rank = (split_.rows.size() + ranks - 1) / ranks;
+  const std::size_t batches = (per_rank + batch_ - 1) / batch_;
+
+  const DataConfig& data = run_.config.data;
+  const Crops crops(run_.config.eval.crops, data);
+  const ImageReader reader(*run_.dataset.images, crops.of_reader(),
+                           Augmentation::none(), 0);
+  const EvalSampler sampler(split_.rows, run_.comm.rank(), run_.comm.size());
+  Loader::Options options = loader_options(data, static_cast<int>(batch_),
+                                           reader.source(), run_.device.cores);
+  options.absent_is_damage = request_.absent_is_damage;
+  Loader loader(run_.dataset.manifest, reader, sampler, options,
+                run_.device.batch_memory());
+
+  Progress progress(request_.progress && run_.comm.rank() == 0);
+  BatchUpload upload(run_.device.where);
+  // A CPU's logits are read at once, before its memory is used again.
+  const std::size_t behind = run_.device.where.is_cpu() ? 0 : 1;
+  std::deque<UnderWay> under_way;
+  const double start = now_s();
+  for (std::size_t b = 0; b < batches; ++b) {
+    const bool stops = any_rank(run_.comm, request_.stop());
+    upload.wait();  // the loader fills the last batch's memory anew, or ends
+    if (stops) {
+      progress.clear();
+      return false;
+    }
+    const Batch& next = loader.next();
+    const BatchTensors tensors = upload.upload(tensors_of(next));
+    under_way.emplace_back(next, crops.logits(run_.network, tensors.images));
+    if (under_way.size() > behind) {
+      share(under_way.front());
+      under_way.pop_front();
+    }
+    const double done =
+        static_cast<double>(b + 1) / static_cast<double>(batches);
+    progress.show("evaluating " + split_.name + ": " +
+                  percent_and_time_left(done, now_s() - start));
+  }
+  for (UnderWay& last : under_way) share(last);
+  progress.clear();
+  return true;
+}
+
+// Collective. Waits for the device.
+void Scoring::share(UnderWay& batch) {
+  const at::Tensor& logits = batch.logits.wait();
+  std::vector<double> lines;
+  std::string messages;  // a line each
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    if (batch.samples[i].padding) continue;
+    append_mean_of_crops(logits, i, lines);
+    const std::string& error = batch.errors[i];
+    lines.push_back(error.empty() ? 0 : 1);
+    if (error.empty()) continue;
+    log_warning(error);
+    damaged_.push_back(error);
+    std::string line = reason_of(error);
+    std::ranges::replace(line, '\n', ' ');
+    messages += line + "\n";
+  }
+  const auto all_lines = run_.comm.all_gather(std::as_bytes(std::span(lines)));
+  // All ranks see the same flags, so all gather messages, or none does.
+  take(all_lines, any_damaged(all_lines, findings_ + 1)
+                      ? gather_text(run_.comm, messages)
+                      : std::vector<std::string>(all_lines.size()));
+}
+
+void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
+                   const std::vector<std::string>& messages) {
+  const std::size_t ranks = lines.size();
+  const std::size_t first = taken_;  // a multiple of the ranks
+  const std::size_t end = std::min(split_.rows.size(), first + batch_ * ranks);
+  std::vector<std::size_t> read(ranks, 0);  // of a rank's messages
+  std::vector<double> line(findings_ + 1);
+  const std::size_t line_bytes = line.size() * sizeof(double);
+  for (; taken_ < end; ++taken_) {
+    const std::size_t rank = taken_ % ranks;
+    const std::size_t at = (taken_ - first) / ranks * line_bytes;
+    assert(at + line_bytes <= lines[rank].size());
+    std::memcpy(line.data(), lines[rank].data() + at, line_bytes);
+    ImageLogits image{taken_, {}, {}};
+    if (line.back() == 0) {
+      image.logits = std::span(line).first(findings_);
+      for (const double logit : image.logits)
+        if (!std::isfinite(logit)) ++not_finite_;
+    } else {
+      const std::size_t line_end = messages[rank].find('\n', read[rank]);
+      image.error = messages[rank].substr(read[rank], line_end - read[rank]);
+      read[rank] = line_end + 1;
+    }
+    request_.take(image);
+  }
+}
+
+}  // namespace
+
+double probability_of(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
+
+bool score_images(const RunContext& run, const Split& split,
+                  const ScoringRequest& request) {
+  const ThreadScope threads = evaluation_threads(run);
+  Scoring scoring(run, split, request);
+  if (!scoring.score()) return false;
+  scoring.check();
+  return true;
+}
+
+}  // namespace chexnet

@@ -11,7 +11,8 @@ std::vector<ConfigOption> model_options() {
                    "resnet101"}},
       {MEMBER(model.weights),
        .help = "initial weights (required: no silent default): a "
-               ".safetensors file with torchvision's names, or none for a "
+               ".safetensors file with the names of torchvision, timm, "
+               "torchxrayvision or a CheXNet reproduction, or none for a "
                "random start",
        .is_path = true},
       {MEMBER(model.sync_batchnorm),

@@ -104,7 +104,7 @@ void copy_rows(const at::Tensor& from, const Rows& rows, at::Tensor to) {
 }
 
 // What of the file cannot be used, in words; fills report.missing.
-std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
+std::vector<std::string> unfit_tensors(const ForeignWeights& file,
                                        const NetworkTensors& tensors,
                                        std::size_t named_rows,
                                        LoadReport& report) {
@@ -127,7 +127,42 @@ std::vector<std::string> unfit_tensors(const SafetensorsFile& file,
   return unfit;
 }
 
-void check_finite(const SafetensorsFile& file, const NetworkTensors& tensors,
+// The first tensor of the file that is none of the network's: what to look at
+// when names do not fit.
+std::string first_unmatched(const ForeignWeights& file,
+                            const NetworkTensors& tensors) {
+  for (const auto& array : file.arrays()) {
+    if (tensors.contains(array.name) ||
+        array.name.ends_with(".num_batches_tracked"))
+      continue;
+    const std::string& own = file.name_in_file(array.name);
+    return own + " " + shape_text(array.shape) +
+           (own == array.name ? "" : " (read as " + array.name + ")");
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_unfit(const std::string& origin,
+                               const ForeignWeights& file,
+                               const NetworkTensors& tensors,
+                               const std::vector<std::string>& unfit) {
+  std::vector<std::string> names;
+  for (const auto& array : file.arrays()) names.push_back(array.name);
+  const std::string wanted = unfit.front().substr(0, unfit.front().find(' '));
+  const std::string unmatched = first_unmatched(file, tensors);
+  throw CheckpointError(
+      "[weights] " + origin + ": " + std::to_string(unfit.size()) +
+      " tensors do not fit this network, e.g. " + listed(unfit, 3) +
+      (unmatched.empty()
+           ? ""
+           : "; first of the file that is none of its: " + unmatched) +
+      ". Hint: another model.arch? Names of torchvision, timm, "
+      "torchxrayvision and CheXNet reproductions are known; nearest names in "
+      "the file: " +
+      nearest_names(wanted, names));
+}
+
+void check_finite(const ForeignWeights& file, const NetworkTensors& tensors,
                   const std::string& origin) {
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -176,28 +211,20 @@ std::vector<std::string> findings_of(const SafetensorsFile& file,
   }
 }
 
-LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
+LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
                         const std::vector<std::string>& findings,
-                        Parameters& parameters) {
+                        Parameters& parameters, const InputScale& scale) {
+  const ForeignWeights file(from, origin, scale);
   LoadReport report;
+  report.read_as = file.text();
   const auto tensors = named_tensors(parameters);
   const bool has_head = std::ranges::any_of(tensors, [&](const auto& t) {
     return t.second.is_head && file.find(t.first) != nullptr;
   });
   const auto known =
-      has_head ? findings_of(file, origin) : std::vector<std::string>{};
+      has_head ? findings_of(from, origin) : std::vector<std::string>{};
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
-  if (!unfit.empty()) {
-    std::vector<std::string> names;
-    for (const auto& array : file.arrays()) names.push_back(array.name);
-    throw CheckpointError(
-        "[weights] " + origin + ": " + std::to_string(unfit.size()) +
-        " tensors do not fit this network, e.g. " + listed(unfit, 3) +
-        ". Hint: another model.arch? Old torchvision or CheXNet names are "
-        "converted by "
-        "scripts/reference/convert_weights.py; nearest names in the file: " +
-        nearest_names(unfit.front().substr(0, unfit.front().find(' ')), names));
-  }
+  if (!unfit.empty()) refuse_unfit(origin, file, tensors, unfit);
   check_finite(file, tensors, origin);
   const Rows rows = match_rows(known, findings, report);
   for (const auto& [name, tensor] : tensors) {

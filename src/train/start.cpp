@@ -83,9 +83,10 @@ std::string fresh_weights(const Config& config,
   if (config.model.starts_random())
     return "drawn from seed " + std::to_string(config.run.seed);
   if (!first_rank) return "";
-  const auto report =
-      load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
-                   config.model.weights, findings, p);
+  const auto report = load_weights(
+      SafetensorsFile(std::filesystem::path(config.model.weights)),
+      config.model.weights, findings, p, {config.data.mean, config.data.std});
+  if (!report.read_as.empty()) log_info("[weights] " + report.read_as);
   if (const auto text = report.taken_text(); !text.empty())
     log_info("[weights] " + text);
   if (const auto text = report.left_out_text(); !text.empty())

@@ -70,6 +70,43 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("weights with the names of a CheXNet reproduction are read") {
+  const ScratchFolder folder;
+  const auto file = folder / "a.safetensors";
+  Network a(network_spec("densenet121"), 3, {}),
+      b(network_spec("densenet121"), 3, {});
+  a.parameters().initialize(1);
+  b.parameters().initialize(2);
+  save_weights(file, a.parameters(), 3, {});
+  const SafetensorsFile own(file);
+  std::vector<NamedArray> theirs = own.arrays();
+  for (auto& array : theirs) {
+    for (const char* layer : {".norm1.", ".norm2.", ".conv1.", ".conv2."}) {
+      const auto at = array.name.find(layer);
+      if (at != std::string::npos) array.name.insert(at + 5, ".");
+    }
+    if (array.name.starts_with("classifier")) array.name.insert(10, ".0");
+    array.name.insert(0, "module.densenet121.");
+  }
+  write_safetensors(folder / "b.safetensors", theirs,
+                    knows("[\"A\", \"B\", \"C\"]"));
+  const SafetensorsFile foreign(folder / "b.safetensors");
+  const auto report = load_weights(foreign, "b", kThree, b.parameters());
+  CHECK(report.left_out_text().empty());
+  CHECK(report.read_as.find("tensors read by other names, e.g. module.") !=
+        std::string::npos);
+  CHECK(at::equal(a.parameters().flat_values(), b.parameters().flat_values()));
+  CHECK(
+      at::equal(a.parameters().flat_running(), b.parameters().flat_running()));
+
+  // The first that fits nowhere is named, as the file has it.
+  Network resnet(network_spec("resnet50"), 3, {});
+  CHECK(error_of<CheckpointError>(
+            [&] { load_weights(foreign, "b", kThree, resnet.parameters()); })
+            .find("first of the file that is none of its: " +
+                  foreign.arrays().front().name + " [") != std::string::npos);
+}
+
 TEST_CASE(
     "a classifier's rows are taken over by name of finding, never by "
     "position") {

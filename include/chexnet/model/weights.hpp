@@ -1,5 +1,5 @@
 // Network weights as safetensors with torchvision's names, to and from
-// Parameters.
+// Parameters; from files with others' names too (exchange/weight_names.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chexnet/core/safetensors.hpp"
+#include "chexnet/exchange/foreign_weights.hpp"
 #include "chexnet/model/parameters.hpp"
 
 namespace chexnet {
@@ -21,7 +22,8 @@ struct LoadReport {
   std::vector<std::string> taken, afresh, left_out;
   std::int64_t unnamed =
       0;  // outputs of a classifier whose file does not name its findings
-  std::string taken_text() const;     // one line; empty when no row was taken
+  std::string read_as;             // one line: what had other names; else empty
+  std::string taken_text() const;  // one line; empty when no row was taken
   std::string left_out_text() const;  // one line; empty when everything fitted
 };
 
@@ -32,11 +34,12 @@ std::vector<std::string> findings_of(const SafetensorsFile& file,
 
 // Copies tensors by name, rows of the classifier by name of finding
 // (findings.hpp): never by position, as two data sets may have equally many.
+// `scale` is that of the network's input, for files whose input has another.
 // CheckpointError: a backbone tensor is missing or of another shape, or a value
 // is not finite.
 LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
                         const std::vector<std::string>& findings,
-                        Parameters& parameters);
+                        Parameters& parameters, const InputScale& scale = {});
 
 // Writes parameters, running statistics and num_batches_tracked (= steps), all
 // in fp32 (fp64 networks: fp64).

@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);
   chexnet::add_predict(app, invocation);
+  chexnet::add_export(app, invocation);
   chexnet::add_phantom(app, invocation);
   chexnet::add_pack(app, invocation);
   chexnet::add_diagnose(app, invocation);

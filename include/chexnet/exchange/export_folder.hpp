@@ -1,0 +1,34 @@
+// A folder that appears whole or not at all: its files are written into a
+// hidden one beside it, which takes its name at commit(). With SHA256SUMS, as
+// `sha256sum -c` reads it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace chexnet {
+
+class ExportFolder {
+ public:
+  // CheckpointError: `path` is there and not an empty folder, or nothing can be
+  // made beside it.
+  explicit ExportFolder(std::filesystem::path path);
+  ~ExportFolder();  // without commit() nothing stays
+  ExportFolder(const ExportFolder&) = delete;
+  ExportFolder& operator=(const ExportFolder&) = delete;
+
+  // Where files are written; names may have one folder before them.
+  std::filesystem::path file(const std::string& name) const;
+  void write(const std::string& name, std::string_view bytes);
+
+  // Sums of all files by name, which become those of `path`. CheckpointError,
+  // also where `path` has come to be meanwhile.
+  std::map<std::string, std::string> commit();
+
+ private:
+  std::filesystem::path path_, hidden_;
+};
+
+}  // namespace chexnet

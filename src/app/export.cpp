@@ -1,0 +1,158 @@
+// export: a trained network for other people's software, in a folder with all
+// that is needed to use it and to find out that it is the same.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/checkpoint/store.hpp"
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/exchange/export_folder.hpp"
+#include "chexnet/exchange/export_texts.hpp"
+#include "chexnet/exchange/named_weights.hpp"
+#include "model_file.hpp"
+#include "test_vectors.hpp"
+
+namespace chexnet {
+namespace {
+
+const std::map<std::string, ModelInput> kInputs = {
+    {"gray", ModelInput::kGray}, {"float", ModelInput::kFloat}};
+const std::map<std::string, ModelOutput> kOutputs = {
+    {"probabilities", ModelOutput::kProbabilities},
+    {"logits", ModelOutput::kLogits}};
+const std::map<std::string, WeightsFor> kLibraries = {
+    {"torchvision", WeightsFor::kTorchvision},
+    {"torchxrayvision", WeightsFor::kTorchxrayvision}};
+
+struct Options {
+  std::string model, out, input = "gray", output = "probabilities", weights;
+  int vectors = 8;
+  bool json = false;
+};
+
+OnnxOptions onnx_options(const ModelDescription& model,
+                         const ExportedFile& file) {
+  return {.input = file.input,
+          .output = file.output,
+          .size = model.crop,
+          .mean = model.mean,
+          .std = model.std,
+          .metadata = {{"chexnet", model.text},
+                       {"findings", json_text(nlohmann::json(model.findings))},
+                       {"notice", "research use, not a medical device"}}};
+}
+
+// The network's own file. Libraries' networks take normalized channels and give
+// logits.
+ExportedFile write_model(const Options& options, const SafetensorsFile& weights,
+                         const ModelDescription& model,
+                         const std::string& origin, ExportFolder& folder) {
+  if (!options.weights.empty()) {
+    const std::string name = "weights.safetensors";
+    write_named_weights(folder.file(name), weights, model,
+                        kLibraries.at(options.weights));
+    return {name, ModelInput::kFloat, ModelOutput::kLogits};
+  }
+  const ExportedFile file = {"model.onnx", kInputs.at(options.input),
+                             kOutputs.at(options.output)};
+  folder.write(file.name, onnx_network(network_spec(model.arch),
+                                       float_tensors(weights, origin),
+                                       onnx_options(model, file)));
+  folder.write("config.pbtxt", triton_config(model, file));
+  folder.write("labels.txt", labels_text(model));
+  return file;
+}
+
+void print(const Options& options, const ModelDescription& model,
+           const std::string& origin,
+           const std::map<std::string, std::string>& sums) {
+  if (options.json)
+    std::cout << json_text(nlohmann::ordered_json{{"folder", options.out},
+                                                  {"model", origin},
+                                                  {"arch", model.arch},
+                                                  {"findings", model.findings},
+                                                  {"files", sums},
+                                                  {"vectors", options.vectors}})
+              << std::endl;
+  log_info("[export] " + origin + " to " + options.out + ": " +
+           counted(std::ssize(sums), "file") + " and their SHA256SUMS");
+}
+
+int export_model(const Options& options) {
+  const auto file = resolve_model(options.model);
+  const std::string origin = file.string();
+  const ModelCard card = read_model_card(file);
+  const SafetensorsFile weights(file);
+  const ModelDescription model = model_description(weights, origin);
+  ExportFolder folder(options.out);
+  const auto vectors =
+      make_test_vectors(file, card, model_config(file, card, {}, nullptr),
+                        options.vectors, folder);
+  const ExportedFile exported =
+      write_model(options, weights, model, origin, folder);
+  folder.write("preprocessing.json", preprocessing_json(model, exported));
+  folder.write("labels.json", labels_json(model, exported));
+  folder.write("vectors.json", test_vectors_json(model, vectors));
+  print(options, model, origin, folder.commit());
+  return 0;
+}
+
+template <class Choice>
+CLI::IsMember one_of(const std::map<std::string, Choice>& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, choice] : choices) names.push_back(name);
+  return CLI::IsMember(names);
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "export",
+      "the trained network as ONNX, or as weights of torchvision and "
+      "torchxrayvision");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("model", options->model,
+                   "run folder (its best checkpoint), checkpoint folder, or a "
+                   "model's .safetensors file")
+      ->required();
+  command->add_option("--out", options->out, "folder to write, new or empty")
+      ->required()
+      ->check(in_file_system());
+  auto* weights =
+      command
+          ->add_option("--weights", options->weights,
+                       "safetensors that this library loads, in place of ONNX")
+          ->check(one_of(kLibraries));
+  command
+      ->add_option("--input", options->input,
+                   "gray: uint8 pixels, scaled in the model; float: "
+                   "normalized channels")
+      ->check(one_of(kInputs))
+      ->excludes(weights)
+      ->capture_default_str();
+  command->add_option("--output", options->output, "what the model gives")
+      ->check(one_of(kOutputs))
+      ->excludes(weights)
+      ->capture_default_str();
+  command
+      ->add_option("--vectors", options->vectors,
+                   "drawings to put in with their probabilities")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return export_model(*options); };
+  });
+}
+
+}  // namespace chexnet

@@ -1,0 +1,24 @@
+// Drawings and what a network makes of them: with these, whoever runs the
+// network elsewhere can tell that it is the same, and no patient's picture
+// travels.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/exchange/export_folder.hpp"
+#include "chexnet/exchange/export_texts.hpp"
+#include "chexnet/train/network_state.hpp"
+
+namespace chexnet {
+
+// Draws `count` phantoms, writes picture and input of each into vectors/ of
+// `folder`, and computes them as `predict` does, in fp32 on this process's
+// CPUs. `file` is the model; `config` its run's. Errors of read_network().
+std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
+                                          const ModelCard& card, Config config,
+                                          int count,
+                                          const ExportFolder& folder);
+
+}  // namespace chexnet

@@ -1,0 +1,40 @@
+#include "chexnet/exchange/named_weights.hpp"
+
+#include "chexnet/exchange/float_tensors.hpp"
+#include "chexnet/exchange/gray_stem.hpp"
+
+namespace chexnet {
+namespace {
+
+void turn_stem(const InputScale& scale, FloatTensors& tensors) {
+  const bool dense = tensors.contains("features.conv0.weight");
+  FloatTensor& weight =
+      tensors[dense ? "features.conv0.weight" : "conv1.weight"];
+  FloatTensor& mean =
+      tensors[dense ? "features.norm0.running_mean" : "bn1.running_mean"];
+  const StemWeights gray = to_gray_stem({weight, mean}, scale);
+  weight = gray.weight;
+  mean = gray.running_mean;
+}
+
+}  // namespace
+
+void write_named_weights(const std::filesystem::path& path,
+                         const SafetensorsFile& file,
+                         const ModelDescription& model, WeightsFor library) {
+  FloatTensors tensors = float_tensors(file, path.string());
+  if (library == WeightsFor::kTorchxrayvision)
+    turn_stem({model.mean, model.std}, tensors);
+  std::vector<NamedArray> arrays;
+  for (const NamedArray& from : file.arrays()) {
+    NamedArray& to = arrays.emplace_back(from);
+    const auto found = tensors.find(from.name);
+    if (found == tensors.end()) continue;  // num_batches_tracked
+    to.type = ElementType::kF32;
+    to.shape = found->second.shape;
+    to.data = std::as_bytes(std::span(found->second.values));
+  }
+  write_safetensors(path, arrays, file.metadata());
+}
+
+}  // namespace chexnet

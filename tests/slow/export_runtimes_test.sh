@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Exported networks by other people's software: the onnx checker, ONNX Runtime, OpenVINO and Triton's schema, on drawings and on real
+# X-rays; within 1e-4 of predict. Makes a Python environment in the build folder and skips where it cannot.
+set -u
+source tests/lib.sh
+venv=$CHEXNET_BUILD/test-venv-export
+if ! [ -e "$venv/made" ]; then
+  { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet numpy Pillow onnx onnxruntime openvino "tritonclient[grpc]" && touch "$venv/made"; } >"$scratch/venv" 2>&1 ||
+    { echo "skipped: no Python environment with onnx, onnxruntime and openvino: $(tail -n 1 "$scratch/venv")"; exit 77; }
+fi
+python=$venv/bin/python3
+xray=$(cd "${CHEXNET_XRAY_DIR:-../shared/xray}" 2>/dev/null && pwd) && [ -d "$xray/nih352" ] || { echo "skipped: real X-rays (set CHEXNET_XRAY_DIR)"; xray=; }
+config=$small data=()
+if [ -n "$xray" ]; then
+  config=$scratch/real.yaml
+  { data_config "$xray/nih352" 352 320; printf 'model: {weights: none}\nlaunch: {device: cpu}\n'; } >"$config"
+  data=(--set data.val_fraction=0 --set data.train_list="$xray/nih352/train_list.txt")
+  sed -n '1,24p' "$xray/nih352/test_list.txt" | tr -d '\r' | sed "s|^|$xray/nih352/images/|" >"$scratch/list"
+fi
+check_export() { "$python" scripts/reference/check_export.py "$@"; }
+for run in densenet121:fp32 densenet121:bf16 resnet50:fp32; do
+  arch=${run%:*} precision=${run#*:} folder=$scratch/$arch-$precision
+  # Trained at few pixels and evaluated at 320: a network whose statistics are of pictures.
+  check "$arch, trained in $precision" "$program" train "$config" "${data[@]}" --out "$folder" --set model.arch=$arch --set train.precision=$precision \
+    --set train.batch=8 --set train.max_steps=12 --set eval.splits=[] 2>"$scratch/log"
+  check "exports" "$program" export "$folder" --out "$folder.gray" 2>"$scratch/log"
+  check "exports for float in and logits out" "$program" export "$folder" --out "$folder.float" --input float --output logits 2>"$scratch/log"
+  predicted=()
+  if [ -n "$xray" ]; then
+    "$program" predict "$folder" --list "$scratch/list" --set train.precision=fp32 --out "$scratch/$arch.csv" 2>"$scratch/log"
+    predicted=(--predicted "$scratch/$arch.csv")
+  fi
+  for folder in "$folder.gray" "$folder.float"; do
+    check "$(basename "$folder") as predict" check_export "$folder" --runtime onnx --runtime onnxruntime --runtime openvino "${predicted[@]}"
+  done
+done
+check "Triton's own schema takes config.pbtxt" "$python" - "$folder/config.pbtxt" "$scratch/densenet121-fp32.gray/config.pbtxt" <<'PY'
+import sys
+from google.protobuf import text_format
+from tritonclient.grpc import model_config_pb2
+for path, kind in zip(sys.argv[1:], ("TYPE_FP32", "TYPE_UINT8")):
+    config = text_format.Parse(open(path).read(), model_config_pb2.ModelConfig())
+    assert config.platform == "onnxruntime_onnx" and config.max_batch_size == 32
+    assert model_config_pb2.DataType.Name(config.input[0].data_type) == kind
+    assert list(config.output[0].dims) == [14] and config.output[0].label_filename == "labels.txt"
+PY
+folder=$scratch/densenet121-fp32.gray
+printf 'x' >>"$folder/model.onnx"
+check "a changed file is found" sh -c "! '$python' scripts/reference/check_export.py '$folder' 2>/dev/null"
+finish

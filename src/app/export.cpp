@@ -49,16 +49,19 @@ OnnxOptions onnx_options(const ModelDescription& model,
                        {"notice", "research use, not a medical device"}}};
 }
 
-// The network's own file. Libraries' networks take normalized channels and give
+// The network's own file. Libraries' networks take scaled channels and give
 // logits.
 ExportedFile write_model(const Options& options, const SafetensorsFile& weights,
                          const ModelDescription& model,
                          const std::string& origin, ExportFolder& folder) {
   if (!options.weights.empty()) {
     const std::string name = "weights.safetensors";
-    write_named_weights(folder.file(name), weights, model,
-                        kLibraries.at(options.weights));
-    return {name, ModelInput::kFloat, ModelOutput::kLogits};
+    const WeightsFor library = kLibraries.at(options.weights);
+    write_named_weights(folder.file(name), weights, model, library);
+    const ModelInput input = library == WeightsFor::kTorchvision
+                                 ? ModelInput::kFloat
+                                 : ModelInput::kOneChannel;
+    return {name, input, ModelOutput::kLogits};
   }
   const ExportedFile file = {"model.onnx", kInputs.at(options.input),
                              kOutputs.at(options.output)};

@@ -14,7 +14,21 @@ constexpr const char* kNotice =
     "For research use. Not a medical device: not to be used for diagnosis.";
 
 Json input_shape(const ModelDescription& model, ModelInput input) {
-  return {"N", input == ModelInput::kGray ? 1 : 3, model.crop, model.crop};
+  return {"N", input == ModelInput::kFloat ? 3 : 1, model.crop, model.crop};
+}
+
+// What becomes of gray values: divided, minus the mean, by the deviation of
+// each channel.
+Json scaling(const ModelDescription& model, ModelInput input) {
+  if (input == ModelInput::kOneChannel)  // 1024 (2 gray / 255 - 1)
+    return {{"divide_by", 255},
+            {"channels", 1},
+            {"mean", Json::array({0.5})},
+            {"std", Json::array({1.0 / 2048})}};
+  return {{"divide_by", 255},
+          {"channels", 3},
+          {"mean", model.mean},
+          {"std", model.std}};
 }
 
 std::string resize_meaning(const std::string& kind) {
@@ -43,10 +57,6 @@ std::string preprocessing_json(const ModelDescription& model,
       {"resize_meaning", resize_meaning(model.resize_kind)},
       {"crop", {{"height", model.crop}, {"width", model.crop}}},
       {"crop_begin", {{"top", model.crop_begin}, {"left", model.crop_begin}}}};
-  const Json scaling = {{"divide_by", 255},
-                        {"channels", 3},
-                        {"mean", model.mean},
-                        {"std", model.std}};
   return page({{"notice", kNotice},
                {"file", file.name},
                {"input",
@@ -54,7 +64,7 @@ std::string preprocessing_json(const ModelDescription& model,
                  {"type", gray ? "uint8" : "float32"},
                  {"shape", input_shape(model, file.input)}}},
                {"before_the_model", before},
-               {"scaling", scaling},
+               {"scaling", scaling(model, file.input)},
                {"scaling_is_inside_the_model", gray}});
 }
 

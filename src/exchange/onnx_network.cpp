@@ -198,6 +198,7 @@ const char* output_name(ModelOutput output) {
 
 std::string onnx_network(const NetworkSpec& spec, const FloatTensors& weights,
                          const OnnxOptions& options) {
+  assert(options.input != ModelInput::kOneChannel);
   OnnxGraph graph(spec.arch);
   Layers layers(graph, weights);
   const std::int64_t size = options.size;

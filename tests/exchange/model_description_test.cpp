@@ -71,6 +71,17 @@ TEST_CASE("what goes in and comes out is said of each kind of file") {
   CHECK(other["input"]["shape"] == nlohmann::json({"N", 3, 224, 224}));
   CHECK(other["scaling_is_inside_the_model"] == false);
 
+  const ExportedFile one = {"weights.safetensors", ModelInput::kOneChannel};
+  const auto xrv = nlohmann::json::parse(preprocessing_json(model, one));
+  CHECK(xrv["input"]["shape"] == nlohmann::json({"N", 1, 224, 224}));
+  const auto scaled_to = [&](double gray) {
+    return (gray / xrv["scaling"]["divide_by"].get<double>() -
+            xrv["scaling"]["mean"][0].get<double>()) /
+           xrv["scaling"]["std"][0].get<double>();
+  };
+  CHECK(scaled_to(0) == -1024);
+  CHECK(scaled_to(255) == 1024);
+
   const auto labels = nlohmann::json::parse(labels_json(model, scaled));
   CHECK(labels["output"]["name"] == "logits");
   CHECK(labels["output"]["shape"] == nlohmann::json({"N", 2}));

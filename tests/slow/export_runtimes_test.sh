@@ -44,7 +44,18 @@ for path, kind in zip(sys.argv[1:], ("TYPE_FP32", "TYPE_UINT8")):
     assert model_config_pb2.DataType.Name(config.input[0].data_type) == kind
     assert list(config.output[0].dims) == [14] and config.output[0].label_filename == "labels.txt"
 PY
+# PYTHONS names interpreters to look for the libraries in (default: python3).
+read -ra pythons <<<"${PYTHONS:-python3}"
+for library in torchvision torchxrayvision; do
+  torch=
+  for python in "${pythons[@]}"; do "$python" -c "import torch, $library, safetensors, PIL" 2>/dev/null && torch=$python; done
+  [ -n "$torch" ] || { echo "skipped: no Python with PyTorch, $library, safetensors and Pillow among: ${pythons[*]}"; continue; }
+  for run in densenet121-fp32 resnet50-fp32; do
+    check "weights of $run" "$program" export "$scratch/$run" --weights $library --out "$scratch/$run.$library" 2>"$scratch/log"
+    check "$library loads them and gives the same" "$torch" scripts/reference/check_weights.py "$scratch/$run.$library" $library
+  done
+done
 folder=$scratch/densenet121-fp32.gray
 printf 'x' >>"$folder/model.onnx"
-check "a changed file is found" sh -c "! '$python' scripts/reference/check_export.py '$folder' 2>/dev/null"
+check "a changed file is found" sh -c "! '$venv/bin/python3' scripts/reference/check_export.py '$folder' 2>/dev/null"
 finish

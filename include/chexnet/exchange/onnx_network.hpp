@@ -18,8 +18,9 @@
 namespace chexnet {
 
 enum class ModelInput {
-  kGray,   // uint8 [N,1,S,S]: scaling and three channels are in the model
-  kFloat,  // float [N,3,S,S], normalized by the caller
+  kGray,        // uint8 [N,1,S,S]: scaling and three channels are in the model
+  kFloat,       // float [N,3,S,S], normalized by the caller
+  kOneChannel,  // float [N,1,S,S], of weights for TorchXRayVision alone
 };
 enum class ModelOutput { kProbabilities, kLogits };
 
@@ -34,8 +35,8 @@ struct OnnxOptions {
   std::map<std::string, std::string> metadata;
 };
 
-// The file's bytes. CheckpointError: a weight of the network is absent or of
-// another shape.
+// The file's bytes; not for kOneChannel. CheckpointError: a weight of the
+// network is absent or of another shape.
 std::string onnx_network(const NetworkSpec& spec, const FloatTensors& weights,
                          const OnnxOptions& options);
 

@@ -56,9 +56,9 @@ void check_outputs(const Options& options, const std::filesystem::path& model) {
   check_output(options.out);
   check_output(options.scoring.figures);
   Strings inputs = options.manifests;
-  inputs.insert(inputs.end(), {options.predictions, options.scoring.choose_on,
-                               options.scoring.against, options.boxes.list,
-                               model.string()});
+  inputs.insert(inputs.end(),
+                {options.predictions, options.scoring.choose_on,
+                 options.scoring.against, options.boxes.list, model.string()});
   refuse_to_replace(options.out, inputs);
   inputs.push_back(options.out);
   refuse_to_replace(options.scoring.figures, inputs);

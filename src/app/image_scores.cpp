@@ -46,9 +46,9 @@ std::optional<double> ImageScoreRows::calibrated_probability(
 
 std::optional<bool> ImageScoreRows::is_positive(const ImageScore& image,
                                                 std::size_t k) const {
-  const auto threshold =
-      decisions_ ? decisions_->rules[k].threshold(decisions_->rule)
-                 : std::nullopt;
+  const auto threshold = decisions_
+                             ? decisions_->rules[k].threshold(decisions_->rule)
+                             : std::nullopt;
   if (!threshold) return std::nullopt;
   return image.probabilities[k] >= *threshold;
 }

@@ -256,10 +256,12 @@ int predict(const Options& options, Invocation& invocation) {
   request.take = [&](const ImageLogits& image) {
     scored += image.error.empty() ? 1 : 0;
     ImageScore score = score_of(image);
-    if (heat_maps && score.error.empty())
-      score.heat_maps = heat_maps->choose(
-          image.index, set.dataset.manifest.images[set.split.rows[image.index]],
-          score.probabilities, positives_of(texts, score));
+    if (heat_maps && score.error.empty()) {
+      const std::uint32_t row = set.split.rows[image.index];
+      score.heat_maps =
+          heat_maps->choose(row, set.dataset.manifest.images[row],
+                            score.probabilities, positives_of(texts, score));
+    }
     if (rows) rows->take(std::move(score));
   };
   const RunContext run{config, comm, device, set.dataset, network, weights};

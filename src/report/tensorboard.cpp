@@ -18,7 +18,12 @@ namespace {
 
 using Tag = protozero::pbf_tag_type;
 // Field numbers of the messages, by their names there.
-enum EventField : Tag { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
+enum EventField : Tag {
+  kWallTime = 1,
+  kStep = 2,
+  kFileVersion = 3,
+  kSummary = 5
+};
 enum SummaryField : Tag { kValue = 1 };
 enum ValueField : Tag {
   kTag = 1,
@@ -28,7 +33,12 @@ enum ValueField : Tag {
   kTensor = 8,
   kMetadata = 9
 };
-enum ImageField : Tag { kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4 };
+enum ImageField : Tag {
+  kHeight = 1,
+  kWidth = 2,
+  kColorspace = 3,
+  kEncoded = 4
+};
 enum HistogramField : Tag {
   kMin = 1,
   kMax = 2,

@@ -3,6 +3,7 @@
 // Collective.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -246,7 +246,6 @@ at::Tensor Classifier::feature_gradient(const at::Tensor& dlogits,
 
 at::Tensor Classifier::backward(const at::Tensor& dlogits,
                                 const MicroBatch& micro_batch) {
-  const Parameters& p = context_.parameters;
   const at::Tensor pooled = std::exchange(pooled_, {});
   assert(pooled.defined() && pooled.size(0) == dlogits.size(0));
   context_.gradients.add(bias_, dlogits.sum(0), micro_batch);

@@ -37,7 +37,8 @@ FindingRules rules_of(const Column& on, bool probabilities,
 Json json_of(const FindingRules& rules) {
   Json json = {{"finding", rules.finding},
                {"positives", rules.positives},
-               {"negatives", rules.negatives}};
+               {"negatives", rules.negatives},
+               {"thresholds", Json::array()}};
   for (const auto& [rule, threshold] : rules.points)
     json["thresholds"].push_back(
         {{"rule", rule},

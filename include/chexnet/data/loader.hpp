@@ -50,7 +50,7 @@ class Loader {
     int readers =
         0;  // reads in flight ahead of the workers; 0 = workers read themselves
     int max_workers = 1;
-    bool absent_is_damage = false;  // an image that is gone ends nothing
+    bool absent_is_damage = false;  // one that cannot be read ends nothing
   };
   // The references must outlive the loader. Image memory comes from `memory`
   // (pinned when a GPU reads it).

@@ -28,8 +28,8 @@ struct ScoringRequest {
   // Called on every rank, for each image in the split's order, as soon as all
   // ranks have scored the batch that it is in.
   std::function<void(const ImageLogits&)> take;
-  // Images that are gone are reported as damaged ones are; else such a one ends
-  // the scoring (AbsentError).
+  // Images that cannot be read (permissions, links) are reported as damaged
+  // ones are; else such a one ends the scoring (AbsentError).
   bool absent_is_damage = false;
   bool progress = true;  // a line on stderr
 };

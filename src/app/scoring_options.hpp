@@ -19,8 +19,8 @@ struct ScoringOptions {
   OperatingTargets targets;
   std::optional<double> threshold;  // the user's, of all findings
   std::optional<double> prevalence;
-  std::vector<std::string> by;                // columns that make subgroups
-  std::vector<int> age_bands = {18, 40, 65};  // years that a band begins with
+  std::vector<std::string> by;             // columns that make subgroups
+  std::vector<int> age_bands = kAgeBands;  // years that a band begins with
   std::size_t resamples = 10000;
   std::uint64_t seed = 0;
   bool json = false;

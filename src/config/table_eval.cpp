@@ -43,6 +43,10 @@ std::vector<ConfigOption> eval_table() {
       {MEMBER(eval.specificity),
        .help = "the same of at least this specificity", .limits = {{0, 1}},
        .may_change_on_resume = true},
+      {MEMBER(eval.examples),
+       .help = "pictures with heat maps for the report: hits, misses and false "
+               "alarms of the test split, kept in the run folder; 0 = none",
+       .limits = {{0, 48}}, .may_change_on_resume = true},
       {MEMBER(checkpoint.every_steps),
        .help = "steps between two checkpoints; 0 = only at the ends of epochs",
        .limits = {{0, kNoMaximum}}, .may_change_on_resume = true},

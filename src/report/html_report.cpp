@@ -66,6 +66,10 @@ std::string report_html(const std::filesystem::path& folder,
            figures_section(results, split));
   body.add("operating", "Operating points", operating_section(evaluation));
   body.add("curves", "Curves", curves_section(folder, evaluation, split));
+  body.add("calibration", "Calibration", calibration_section(evaluation));
+  body.add("subgroups", "Groups of patients", subgroups_section(evaluation));
+  if (!options.for_sharing)
+    body.add("examples", "Examples", examples_section(folder));
   body.add("data", "Data and split", data_section(results, split));
   for (const auto& [other, figures] : evaluations.items())
     if (other != split)

@@ -42,13 +42,15 @@ table{border-collapse:collapse;font-size:.9rem}
 caption{text-align:left;color:var(--soft);padding-bottom:.3rem}
 td,th{padding:.25rem .7rem .25rem 0;border-bottom:1px solid var(--line);
 text-align:left;vertical-align:top}
-td{overflow-wrap:anywhere}
+td{overflow-wrap:break-word}
 th{font-weight:600;white-space:nowrap}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .groups{display:grid;gap:.4rem 2rem;
 grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr))}
 .panels{display:grid;gap:.6rem;
 grid-template-columns:repeat(auto-fill,minmax(8.6rem,1fr))}
+.pictures{display:grid;gap:.8rem;
+grid-template-columns:repeat(auto-fill,minmax(13rem,1fr))}
 .grid{display:grid;gap:1rem 1.4rem;
 grid-template-columns:repeat(auto-fill,minmax(min(24rem,100%),1fr))}
 figure{margin:0}figcaption{font-size:.88rem}
@@ -141,6 +143,10 @@ std::string html_list(const std::vector<std::string>& lines) {
 std::string html_figure(const std::string& svg, const std::string& caption) {
   return "<figure>" + svg + "<figcaption>" + xml_escaped(caption) +
          "</figcaption></figure>\n";
+}
+
+std::string html_pictures(const std::string& figures) {
+  return "<div class=\"pictures\">\n" + figures + "</div>\n";
 }
 
 std::string html_group(const std::string& heading, const std::string& figures) {

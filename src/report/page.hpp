@@ -36,7 +36,9 @@ std::string html_paragraph(const std::string& text);
 std::string html_list(const std::vector<std::string>& lines);
 // A drawing with its caption below.
 std::string html_figure(const std::string& svg, const std::string& caption);
-// Figures side by side, as many as fit, under a heading of their own.
+// Pictures side by side, as many as fit.
+std::string html_pictures(const std::string& figures);
+// Small figures side by side under a heading of their own.
 std::string html_group(const std::string& heading, const std::string& figures);
 // Such groups, two side by side where there is room.
 std::string html_groups(const std::string& groups);

@@ -96,18 +96,19 @@ std::string panels_of(const ScoredColumns::Column& column, bool probabilities,
 std::string operating_section(const Record& evaluation) {
   HtmlTable table(
       "Chosen on validation, applied to these images; 95 % by image (Wilson)",
-      {"finding", "rule", "#threshold", "#TP", "#FP", "#TN", "#FN",
-       "#sensitivity", "#specificity", "#PPV", "#NPV", "#F1"});
+      {"finding", "rule", "#threshold", "#TP / FP / TN / FN", "#sensitivity",
+       "#specificity", "#PPV", "#NPV", "#F1"});
   for (const auto& point : member(evaluation, "operating_points")) {
-    const Record& counts = member(point, "confusion");
     const auto threshold = number(point, "threshold");
+    if (!threshold) continue;
+    const Record& counts = member(point, "confusion");
     table.add({shown(text(point, "finding")) +
                    (is_true(point, "few_positives") ? " (rough)" : ""),
-               text(point, "rule"), threshold ? number_text(*threshold) : "-",
-               count_text(counts, "true_positives"),
-               count_text(counts, "false_positives"),
-               count_text(counts, "true_negatives"),
-               count_text(counts, "false_negatives"),
+               text(point, "rule"), fixed(*threshold, 4),
+               count_text(counts, "true_positives") + " / " +
+                   count_text(counts, "false_positives") + " / " +
+                   count_text(counts, "true_negatives") + " / " +
+                   count_text(counts, "false_negatives"),
                share(point, "sensitivity"), share(point, "specificity"),
                share(point, "ppv"), share(point, "npv"),
                digits(number(point, "f1"), 2)});
@@ -115,8 +116,10 @@ std::string operating_section(const Record& evaluation) {
   if (table.empty()) return "";
   return html_paragraph(
              "An image is called positive when its score is at least the "
-             "threshold. PPV and NPV hold for the prevalence of these images "
-             "alone: where a finding is rarer, the PPV is lower.") +
+             "threshold; results.json and the model file have all its digits. "
+             "PPV and NPV hold for the prevalence of these images alone: where "
+             "a finding is rarer, the PPV is lower. Rough: fewer than ten "
+             "positives, here or where the threshold was chosen.") +
          table.html();
 }
 

@@ -65,6 +65,33 @@ std::string verdict_html(const Record& evaluation) {
   return html + html_list(sentences_of(verdicts_of(evaluation)));
 }
 
+// The first rule of the list (Youden's), for what can be judged.
+std::string decisions_html(const Record& evaluation) {
+  HtmlTable table("Called positive at Youden's threshold, chosen on validation",
+                  {"finding", "#threshold", "#finds", "#clears", "#PPV"});
+  const auto share = [](const Record& point, const char* key) {
+    const auto found = number(member(point, key), "value");
+    return found ? fixed(100 * *found, 0) + " %" : "-";
+  };
+  for (const auto& point : member(evaluation, "operating_points")) {
+    const auto threshold = number(point, "threshold");
+    if (text(point, "rule") != "youden" || !threshold ||
+        is_true(point, "few_positives"))
+      continue;
+    table.add({shown(text(point, "finding")), digits(threshold, 3),
+               share(point, "sensitivity"), share(point, "specificity"),
+               share(point, "ppv")});
+  }
+  if (table.empty()) return "";
+  return "<h3>At its operating point</h3>\n" + table.html() +
+         "<p class=\"soft\">Finds: sensitivity. Clears: specificity. PPV: "
+         "share "
+         "of the called that have it, at the prevalence of these images. "
+         "Findings with fewer than ten positives, here or where the threshold "
+         "was chosen, are left out; all of them, with intervals, are "
+         "below.</p>\n";
+}
+
 std::string forest_of(const Record& evaluation) {
   std::vector<ForestRow> rows;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
@@ -100,7 +127,8 @@ std::string opening(const Record& results, const std::string& split) {
   return html +
          "<div class=\"columns summary\"><div>\n<h3>What it separates, "
          "and how surely</h3>\n" +
-         verdict_html(evaluation) + "</div><div>\n" + forest_of(evaluation) +
+         verdict_html(evaluation) + decisions_html(evaluation) +
+         "</div><div>\n" + forest_of(evaluation) +
          "</div></div>\n<h3>What it must not be used for</h3>\n" +
          html_list(limits_of_use(results, split));
 }

@@ -23,6 +23,11 @@ std::string operating_section(const Record& evaluation);
 // ROC, precision-recall and reliability, from the table of predictions.
 std::string curves_section(const std::filesystem::path& folder,
                            const Record& evaluation, const std::string& split);
+// Whether scores mean what they say, before and after calibration.
+std::string calibration_section(const Record& evaluation);
+std::string subgroups_section(const Record& evaluation);
+// The pictures of RUN/examples.
+std::string examples_section(const std::filesystem::path& folder);
 // Loss, AUROC, throughput, waiting, ranks.
 std::string training_section(const std::filesystem::path& folder);
 std::string settings_section(const Record& results);

@@ -1,6 +1,7 @@
 #include "chexnet/report/tensorboard_scores.hpp"
 
 #include "chexnet/eval/scored_columns.hpp"
+#include "run_examples.hpp"
 
 namespace chexnet {
 
@@ -41,6 +42,22 @@ void show_figures(TensorBoardLog& log, std::int64_t step,
     scalars.emplace_back(place + "mean_auroc_high", mean->interval.high);
   }
   log.scalars(step, scalars);
+}
+
+void show_examples(TensorBoardLog& log, std::int64_t step,
+                   const std::filesystem::path& run) {
+  for (const auto& example : read_examples(run)) {
+    // Width and height are the first fields of a PNG's head (RFC 2083).
+    const auto pixels = [&](std::size_t at) {
+      std::uint32_t value = 0;
+      for (std::size_t i = 0; i < 4; ++i)
+        value = value << 8U | static_cast<unsigned char>(example.png[at + i]);
+      return static_cast<int>(value);
+    };
+    constexpr std::size_t kWidthAt = 16, kHeightAt = 20;
+    log.image("examples/" + example.finding + "/" + example.kind, step,
+              example.png, pixels(kWidthAt), pixels(kHeightAt));
+  }
 }
 
 }  // namespace chexnet

@@ -3,11 +3,15 @@
 // system they might still see the old link.
 #include "chexnet/train/final_evaluation.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
+#include "chexnet/train/example_maps.hpp"
+#include "chexnet/train/model_card.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
 
@@ -50,6 +54,55 @@ void write_scores(const TrainingLoop::Parts& parts, std::int64_t step,
                         {"auroc", by_finding}});
 }
 
+// Thresholds and calibration of the scored weights, as they lie with them; on
+// rank 0.
+std::optional<DecisionRules> own_rules(const TrainingLoop::Parts& parts,
+                                       bool best) {
+  const auto file = parts.folder.path() / "checkpoints" /
+                    (best ? "best" : "last") / "model.safetensors";
+  return read_model_card(file).rules;
+}
+
+// By sex, view and age, as far as the table knows them.
+std::vector<SubgroupTable> subgroups_of(
+    const Predictions& predictions, const std::vector<std::string>& findings,
+    const Manifest& manifest, const BootstrapOptions& draws) {
+  const auto known = [](const auto& values, const auto& is_known) {
+    return std::ranges::any_of(values, is_known);
+  };
+  const auto has_text = [](const std::string& text) { return !text.empty(); };
+  std::vector<std::string> columns;
+  if (known(manifest.sexes, has_text)) columns.emplace_back("sex");
+  if (known(manifest.views, has_text)) columns.emplace_back("view");
+  if (known(manifest.ages, [](float years) { return !std::isnan(years); }))
+    columns.emplace_back("age");
+  std::vector<SubgroupTable> tables;
+  for (const auto& column : columns)
+    tables.push_back(subgroup_table(predictions, findings, manifest, column,
+                                    group_values(manifest, column, kAgeBands),
+                                    draws));
+  return tables;
+}
+
+// All figures of a split; rank 0. Thresholds and calibration were chosen on
+// validation, so there they prove nothing.
+void add_figures(const TrainingLoop::Parts& parts,
+                 const Predictions& predictions,
+                 const std::optional<DecisionRules>& rules,
+                 SplitScores& result) {
+  const auto& findings = parts.config.eval.findings;
+  const BootstrapOptions draws{.threads = parts.device.cores};
+  result.figures = figures_of(predictions, findings, draws);
+  const DecisionRules* own =
+      rules && result.split != choice_name(SplitName::kVal) ? &*rules : nullptr;
+  result.points = operating_points(predictions, findings, own, {});
+  result.reliability = reliability_of(predictions, findings, own);
+  if (own == nullptr) return;
+  result.rules_from = "the model";
+  result.subgroups =
+      subgroups_of(predictions, findings, parts.dataset.manifest, draws);
+}
+
 }  // namespace
 
 std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
@@ -57,7 +110,9 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
   FinalScores finals;
   finals.best = take_best_weights(parts, state);
   finals.step = finals.best ? state.best_step : state.step;
-  std::vector<SplitScores>& results = finals.splits;
+  const bool first_rank = parts.metrics != nullptr;
+  std::optional<DecisionRules> rules;
+  if (first_rank) rules = own_rules(parts, finals.best);
   for (const SplitName asked : parts.config.eval.splits) {
     const std::string name = choice_name(asked);
     const Split& split = parts.dataset.splits.named(name);
@@ -65,19 +120,22 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     const auto prediction =
         predict_split(parts, split, [&] { return parts.stop.asked(0); });
     if (!prediction) return std::nullopt;
-    Scores scores = score(prediction->predictions, parts.config.eval.findings);
+    const Predictions& predictions = prediction->predictions;
+    Scores scores = score(predictions, parts.config.eval.findings);
     scores.loss = prediction->loss;
-    results.push_back({name, std::move(scores), split.sha256});
-    if (parts.metrics == nullptr) continue;  // not rank 0
-    write_scores(parts, state.step, finals, name, prediction->predictions,
-                 results.back().scores);
-    results.back().figures =
-        figures_of(prediction->predictions, parts.config.eval.findings,
-                   {.threads = parts.device.cores});
+    SplitScores& result = finals.splits.emplace_back(
+        SplitScores{name, std::move(scores), split.sha256});
+    if (asked == SplitName::kTest &&
+        !write_examples(parts, split, predictions,
+                        rules.value_or(DecisionRules{})))
+      return std::nullopt;
+    if (!first_rank) continue;
+    write_scores(parts, state.step, finals, name, predictions, result.scores);
+    add_figures(parts, predictions, rules, result);
     TensorBoardLog& tensorboard = parts.metrics->tensorboard();
     show_distributions(tensorboard, "final_scores/" + name, state.step,
-                       prediction->predictions);
-    show_figures(tensorboard, state.step, results.back());
+                       predictions);
+    show_figures(tensorboard, state.step, result);
   }
   return finals;
 }

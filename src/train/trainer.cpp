@@ -26,6 +26,7 @@
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/model_card.hpp"
 #include "chexnet/report/run_results.hpp"
+#include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/recipe.hpp"
@@ -72,8 +73,9 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   facts.scored_step = finals.step;
   write_results(folder, facts, finals.splits);
   write_report(folder);
-  parts.metrics->tensorboard().text("run/model_card", state.step,
-                                    model_card(folder));
+  TensorBoardLog& tensorboard = parts.metrics->tensorboard();
+  tensorboard.text("run/model_card", state.step, model_card(folder));
+  show_examples(tensorboard, state.step, folder);
   state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
 }

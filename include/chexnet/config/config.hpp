@@ -140,6 +140,7 @@ struct EvalConfig {
   std::optional<LabelPolicy> blank;  // auto: as data.blank
   LabelPolicy uncertain = LabelPolicy::kIgnore;
   double sensitivity = 0.9, specificity = 0.9;  // of operating points, 0..1
+  std::int64_t examples = 12;  // pictures with heat maps, for the report
 };
 
 struct CheckpointConfig {

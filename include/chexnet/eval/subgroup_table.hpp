@@ -17,6 +17,9 @@ struct SubgroupTable {
   std::vector<Subgroups> of;          // [K], the same groups in each
 };
 
+// Years that a band of ages begins with, unless others are asked for.
+inline const std::vector<int> kAgeBands = {18, 40, 65};
+
 // What a column gives for each row of the table [N], blank = unknown: "sex" and
 // "view" as the format knows them, "age" in bands that begin at `bands`
 // (age_bands()); any other name is a column of the table. Errors as

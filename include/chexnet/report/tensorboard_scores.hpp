@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "chexnet/report/scores_output.hpp"
@@ -20,5 +21,10 @@ void show_distributions(TensorBoardLog& log, const std::string& event,
 // AUROC's interval as auroc_low and auroc_high.
 void show_figures(TensorBoardLog& log, std::int64_t step,
                   const SplitScores& result);
+
+// The pictures of RUN/examples: examples/<finding>/<kind>. None where there are
+// none.
+void show_examples(TensorBoardLog& log, std::int64_t step,
+                   const std::filesystem::path& run);
 
 }  // namespace chexnet

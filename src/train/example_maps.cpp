@@ -1,0 +1,101 @@
+// Rank 0 knows the thresholds, so it chooses; every rank draws the maps of the
+// images that it computes.
+#include "chexnet/train/example_maps.hpp"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
+#include "chexnet/eval/examples.hpp"
+#include "chexnet/report/heat_map_overlay.hpp"
+#include "chexnet/train/heat_map_pass.hpp"
+
+namespace chexnet {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kWidth = 336;  // pixels: a page of twelve stays small
+// Twice as fine as the network's last map: a box of a nodule is smaller than
+// one pixel of that.
+constexpr HeatMapKind kKind{.method = HeatMapMethod::kCam, .shifts = 2};
+
+ordered_json chosen(const Predictions& predictions, const DecisionRules& rules,
+                    std::size_t most) {
+  ordered_json list = ordered_json::array();
+  for (const auto& e : choose_examples(predictions, rules, most))
+    list.push_back({{"file", std::to_string(list.size() + 1) + ".png"},
+                    {"image", predictions.images[e.image]},
+                    {"finding", predictions.findings[e.finding]},
+                    {"kind", e.kind},
+                    {"probability", e.probability},
+                    {"threshold", e.threshold},
+                    {"row", e.image},
+                    {"output", e.finding}});
+  return list;
+}
+
+// Rank 0 makes the folder afresh.
+void begin_folder(const std::filesystem::path& folder, Communicator& comm) {
+  std::error_code error;
+  if (comm.rank() == 0) {
+    std::filesystem::remove_all(folder, error);
+    std::filesystem::create_directories(folder, error);
+  }
+  if (any_rank(comm, static_cast<bool>(error)))
+    throw CheckpointError("[report] " + folder.string() + ": " +
+                          (error ? error.message() : "see rank 0") +
+                          ". Hint: is the run folder writable?");
+}
+
+}  // namespace
+
+bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
+                    const Predictions& predictions,
+                    const DecisionRules& rules) {
+  Communicator& comm = parts.comm;
+  const auto most = static_cast<std::size_t>(parts.config.eval.examples);
+  const std::string told = broadcast_text(
+      comm, comm.rank() == 0 ? chosen(predictions, rules, most).dump(
+                                   -1, ' ', false,
+                                   ordered_json::error_handler_t::replace)
+                             : "");
+  ordered_json list = ordered_json::parse(told);
+  if (list.empty()) return true;
+  const auto folder = parts.folder.path() / "examples";
+  begin_folder(folder, comm);
+  std::multimap<std::uint32_t, ordered_json> of_row;  // of the manifest
+  std::vector<std::uint32_t> rows;
+  for (const auto& example : list) {
+    const std::uint32_t row = split.rows[example["row"].get<std::size_t>()];
+    if (!of_row.contains(row)) rows.push_back(row);
+    of_row.emplace(row, example);
+  }
+  const auto draw = [&](const MappedImage& image) {
+    const auto [first, last] = of_row.equal_range(image.row);
+    for (auto it = first; it != last; ++it) {
+      OutputFile file(folder / it->second["file"].get<std::string>());
+      file.write(overlay_png(
+          image.picture, image.map(it->second["output"].get<std::size_t>()),
+          {.caption = it->second["finding"].get<std::string>(),
+           .unit = unit_of(kKind.method),
+           .most_width = kWidth}));
+      file.commit();
+    }
+  };
+  if (!for_each_map(parts, rows, {kKind, "examples"}, draw,
+                    [&] { return parts.stop.asked(0); }))
+    return false;
+  comm.barrier();  // the list comes last
+  for (auto& example : list) {
+    example.erase("row");
+    example.erase("output");
+  }
+  if (comm.rank() == 0)
+    write_atomically(folder / "examples.json", json_text(list, 1) + "\n");
+  return true;
+}
+
+}  // namespace chexnet

@@ -102,6 +102,10 @@ int export_model(const Options& options) {
       write_model(options, weights, model, origin, folder);
   folder.write("preprocessing.json", preprocessing_json(model, exported));
   folder.write("labels.json", labels_json(model, exported));
+  if (card.rules)
+    folder.write("thresholds.json", decision_rules_json(*card.rules) + "\n");
+  else
+    log_info("[export] no thresholds: the model was not scored on validation");
   folder.write("vectors.json", test_vectors_json(model, vectors));
   print(options, model, origin, folder.commit());
   return 0;

@@ -7,7 +7,7 @@ fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 export PYTHONPATH=$source_folder/tests/support
 train() { "$program" train "$small" --out "$scratch/$1" --set model.arch="$2" --set train.max_steps=2 --set data.val_fraction=0 --set eval.splits=[] "${@:3}" 2>"$scratch/log"; }
 check "a DenseNet" train dense densenet121
-check "a ResNet, in bf16" train res resnet50 --set train.precision=bf16
+check "a ResNet, in bf16" train res resnet50 --set train.precision=bf16 --set data.val_fraction=0.2
 cd "$scratch"
 
 "$program" export dense --out d --vectors 3 --json >d.json 2>log; check "exports the DenseNet" [ $? = 0 ]
@@ -85,6 +85,13 @@ check "torchvision's weights" "$program" export dense --weights torchvision --ou
 check "torchxrayvision's" "$program" export dense --weights torchxrayvision --out xrv --vectors 1 2>log
 check "the ResNet's" "$program" export res --weights torchxrayvision --out xrv_res --vectors 1 2>log
 check "no ONNX and no Triton beside them" [ "$(cd tv && echo *)" = "SHA256SUMS labels.json preprocessing.json vectors vectors.json weights.safetensors" ]
+check "thresholds of a model that was scored on validation" python3 - <<'PY'
+import json
+rules = json.load(open("xrv_res/thresholds.json"))
+labels = json.load(open("xrv_res/labels.json"))["findings"]
+assert [f["finding"] for f in rules["findings"]] == labels, rules
+assert [t["rule"] for t in rules["findings"][0]["thresholds"]] == ["youden", "sensitivity 0.9", "specificity 0.9"], rules
+PY
 python3 - <<'PY' && echo "ok: names and shapes as load_state_dict takes them" || fail "weights"
 import json, struct
 def header(path):

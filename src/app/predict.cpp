@@ -21,7 +21,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/plain_text.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
@@ -29,6 +28,7 @@
 #include "chexnet/train/score_images.hpp"
 #include "heat_map_options.hpp"
 #include "model_file.hpp"
+#include "row_writer.hpp"
 #include "scored_data_check.hpp"
 
 namespace chexnet {
@@ -101,72 +101,8 @@ std::optional<Decisions> decisions_of(const ModelCard& card,
   if (const auto* rules = rules_of_crops(card, config.eval.crops))
     return Decisions{options.rule, calibration_named(options.calibration),
                      rules->findings};
-  if (!card.rules)
-    log_info(
-        "probabilities alone, no yes or no: the model was not scored on "
-        "validation");
   return std::nullopt;
 }
-
-std::size_t widest_name(const std::vector<InputImage>& images) {
-  std::size_t width = 0;
-  for (const auto& image : images)
-    width = std::max(width, printable(image.name).size());
-  return width;
-}
-
-// Rows as they come, in the order of naming: what could not be found stands
-// among what was scored. Rank 0.
-class RowWriter {
- public:
-  RowWriter(const InputSet& set, ImageScoreRows rows, const Options& options)
-      : set_(set), rows_(std::move(rows)), options_(options) {
-    summary_.left_out = set.left_out;
-    if (!options.out.empty()) out_.emplace(options.out);
-    if (out_) out_->write(rows_.csv_heading());
-    if (prints_text()) std::cout << rows_.text_heading();
-  }
-
-  void take(ImageScore score) {
-    write_absent();
-    score.image = set_.images[next_++].name;
-    write(score);
-    std::cout << std::flush;
-  }
-
-  ImageScoresSummary finish(double seconds) {
-    write_absent();
-    summary_.seconds = seconds;
-    if (out_) out_->commit();
-    if (options_.json) std::cout << summary_json(summary_, rows_);
-    std::cout << std::flush;
-    return summary_;
-  }
-
- private:
-  bool prints_text() const { return !options_.json && options_.out.empty(); }
-
-  void write_absent() {
-    for (; next_ < set_.images.size() && !set_.images[next_].problem.empty();
-         ++next_)
-      write({set_.images[next_].name, set_.images[next_].problem, {}, {}});
-  }
-
-  void write(const ImageScore& image) {
-    ++summary_.images;
-    summary_.scored += image.error.empty() ? 1 : 0;
-    if (out_) out_->write(rows_.csv(image));
-    if (options_.json) std::cout << rows_.json(image);
-    if (prints_text()) std::cout << rows_.text(image);
-  }
-
-  const InputSet& set_;
-  ImageScoreRows rows_;
-  const Options& options_;
-  std::optional<OutputFile> out_;
-  std::size_t next_ = 0;  // of set_.images
-  ImageScoresSummary summary_;
-};
 
 ImageScore score_of(const ImageLogits& image) {
   ImageScore score{"", image.error, {}, {}};
@@ -240,8 +176,11 @@ int predict(const Options& options, Invocation& invocation) {
                              widest_name(set.images));
   std::optional<RowWriter> rows;  // on rank 0
   if (comm.rank() == 0) {
-    log_info("model " + file.string());
-    rows.emplace(set, texts, options);
+    log_info("model " + file.string() +
+             (card.rules ? ""
+                         : ": probabilities alone, no yes or no, as it was not "
+                           "scored on validation"));
+    rows.emplace(set, texts, RowPlaces{options.out, options.json});
   }
   std::optional<HeatMapFolder> heat_maps;
   if (!options.heat_maps.folder.empty())

@@ -16,8 +16,7 @@ std::optional<std::size_t> first_case(const Column& column, const Fits& fits,
                                       const Better& better) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < column.scores.size(); ++i)
-    if (fits(i) &&
-        (!found || better(column.scores[i], column.scores[*found])))
+    if (fits(i) && (!found || better(column.scores[i], column.scores[*found])))
       found = i;
   return found;
 }
@@ -34,13 +33,12 @@ std::vector<Example> examples_of(const Column& column,
   std::vector<Example> examples;
   const auto add = [&](const char* kind, std::optional<std::size_t> found) {
     if (found)
-      examples.push_back({rows[*found], column.index, kind,
-                          column.scores[*found], threshold});
+      examples.push_back(
+          {rows[*found], column.index, kind, column.scores[*found], threshold});
   };
-  add("right",
-      first_case(
-          column, [&](std::size_t i) { return is(i, 1) && called(i); },
-          std::greater<>()));
+  add("right", first_case(
+                   column, [&](std::size_t i) { return is(i, 1) && called(i); },
+                   std::greater<>()));
   add("missed",
       first_case(
           column, [&](std::size_t i) { return is(i, 1) && !called(i); },

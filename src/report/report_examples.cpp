@@ -24,8 +24,8 @@ std::string base64(std::string_view bytes) {
               (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i])
                                      : 0U);
     for (std::size_t i = 0; i < 4; ++i)
-      text += at + i > bytes.size() ? '='
-                                    : kBase64[three >> (6 * (3 - i)) & 63U];
+      text +=
+          at + i > bytes.size() ? '=' : kBase64[three >> (6 * (3 - i)) & 63U];
   }
   return text;
 }
@@ -34,8 +34,7 @@ std::string picture_html(const RunExample& example) {
   const std::string caption = shown(example.finding) + ", " + example.kind +
                               ": score " + digits(example.probability, 2) +
                               ", threshold " + digits(example.threshold, 2);
-  return html_figure("<img alt=\"X-ray with heat map, " +
-                         xml_escaped(caption) +
+  return html_figure("<img alt=\"X-ray with heat map, " + xml_escaped(caption) +
                          "\" src=\"data:image/png;base64," +
                          base64(example.png) + "\">",
                      caption);
@@ -61,19 +60,17 @@ std::string subgroups_section(const Record& evaluation) {
   std::string html;
   for (const auto& table : member(evaluation, "subgroups")) {
     const std::string by = text(table, "by");
-    HtmlTable rows("By " + by,
-                   {"finding", by, "#images", "#positives", "#AUROC (95 %)",
-                    "#gap to all others (95 %)"});
+    HtmlTable rows("By " + by, {"finding", by, "#images", "#positives",
+                                "#AUROC (95 %)", "#gap to all others (95 %)"});
     for (const auto& [finding, of] : member(table, "findings").items())
       for (const auto& group : member(of, "groups")) {
         if (is_true(group, "few_positives")) continue;
-        rows.add({shown(finding), text(group, "value"),
-                  count_text(group, "images"),
-                  count_text(group, "positives"),
-                  with_interval(number(group, "auroc"),
-                                interval(group, "interval")),
-                  with_interval(number(group, "gap"),
-                                interval(group, "gap_interval"))});
+        rows.add(
+            {shown(finding), text(group, "value"), count_text(group, "images"),
+             count_text(group, "positives"),
+             with_interval(number(group, "auroc"), interval(group, "interval")),
+             with_interval(number(group, "gap"),
+                           interval(group, "gap_interval"))});
       }
     if (!rows.empty()) html += rows.html();
   }
@@ -110,8 +107,8 @@ std::string calibration_section(const Record& evaluation) {
       for (const auto& kind : kinds) {
         const auto row = rows.find(kind);
         cells.push_back(row == rows.end() ? "-" : digits(figure(row->second)));
-        rough = rough || (row != rows.end() &&
-                          is_true(row->second, "few_positives"));
+        rough = rough ||
+                (row != rows.end() && is_true(row->second, "few_positives"));
       }
     };
     add([](const Record& row) { return number(row, "brier"); });

@@ -58,9 +58,9 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
   Communicator& comm = parts.comm;
   const auto most = static_cast<std::size_t>(parts.config.eval.examples);
   const std::string told = broadcast_text(
-      comm, comm.rank() == 0 ? chosen(predictions, rules, most).dump(
-                                   -1, ' ', false,
-                                   ordered_json::error_handler_t::replace)
+      comm, comm.rank() == 0 ? chosen(predictions, rules, most)
+                                   .dump(-1, ' ', false,
+                                         ordered_json::error_handler_t::replace)
                              : "");
   ordered_json list = ordered_json::parse(told);
   if (list.empty()) return true;

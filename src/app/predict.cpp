@@ -190,6 +190,7 @@ int predict(const Options& options, Invocation& invocation) {
   const bool shows_rows = options.json || options.out.empty();
   ScoringRequest request{
       .stop = stop_requested,
+      .take = {},
       .absent_is_damage = true,
       .progress = !(shows_rows && isatty(STDOUT_FILENO) != 0)};
   request.take = [&](const ImageLogits& image) {

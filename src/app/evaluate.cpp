@@ -18,6 +18,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/figures_csv.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/machine/affinity.hpp"
@@ -53,8 +54,8 @@ void say_what_has_no_scores(const Manifest& manifest,
 
 // Before the work: places to write to that are there, and none that is read.
 void check_outputs(const Options& options, const std::filesystem::path& model) {
-  check_output(options.out);
-  check_output(options.scoring.figures);
+  check_own_output(options.out, "image,label:");
+  check_own_output(options.scoring.figures, kFiguresHead);
   Strings inputs = options.manifests;
   inputs.insert(inputs.end(),
                 {options.predictions, options.scoring.choose_on,
@@ -137,10 +138,12 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   Network network(network_spec(config.model.arch),
                   static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
+  TrainingOverlap overlap;  // rank 0
   if (comm.rank() == 0) {
     say_what_is_not_scored(set);
     read_groups(options.scoring, &manifest);
-    check_scored_data({set, is_split ? options.split : ""}, config, card, file);
+    overlap = check_scored_data({set, is_split ? options.split : ""}, config,
+                                card, file);
   }
   read_shared_network(file, config, card, comm, network);
   // Unweighted, so that losses of runs with other weights compare, and no
@@ -167,7 +170,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
     result.scores.loss = prediction->loss;
     result.localization = std::move(localization);
     const DecisionRules* rules =
-        others.choose_on ? nullptr : rules_for(set, config, card);
+        others.choose_on ? nullptr : rules_for(set, overlap, config, card);
     print_scores(
         std::move(result),
         {prediction->predictions, set.scored, others, rules, &manifest},

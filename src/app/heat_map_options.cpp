@@ -36,14 +36,16 @@ std::string name_part(std::string text) {
   return text;
 }
 
-// "000012_chest_Mass.png"; the number makes it the only one of its name.
-std::string file_name(std::size_t row, const std::string& image,
+// "000012_chest_05_Mass.png"; the numbers of image and finding make it the only
+// one of its name.
+std::string file_name(std::size_t row, const std::string& image, std::size_t k,
                       const std::string& finding) {
-  std::array<char, 24> number{};
+  std::array<char, 24> number{}, output{};
   std::snprintf(number.data(), number.size(), "%06zu", row + 1);
+  std::snprintf(output.data(), output.size(), "%02zu", k + 1);
   return std::string(number.data()) + "_" +
-         name_part(fs::path(image).stem().string()) + "_" + name_part(finding) +
-         ".png";
+         name_part(fs::path(image).stem().string()) + "_" + output.data() +
+         "_" + name_part(finding) + ".png";
 }
 
 void make_folder(const fs::path& folder, Communicator& comm) {
@@ -112,26 +114,32 @@ void check_heat_map_options(const HeatMapOptions& options,
 }
 
 HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,
-                             std::vector<std::string> findings)
-    : options_(options), findings_(std::move(findings)) {
+                             std::vector<std::string> findings,
+                             std::vector<double> thresholds)
+    : options_(options),
+      findings_(std::move(findings)),
+      thresholds_(std::move(thresholds)) {
+  assert(thresholds_.size() == findings_.size());
   for (const auto& finding : options.findings)
     named_.push_back(*find_finding(findings_, finding));
 }
 
-bool HeatMapFolder::is_wanted(std::size_t finding, double probability,
-                              bool positive) const {
+double HeatMapFolder::threshold(std::size_t finding) const {
+  return options_.threshold.value_or(thresholds_[finding]);
+}
+
+bool HeatMapFolder::is_wanted(std::size_t finding, double probability) const {
   if (!named_.empty()) return std::ranges::count(named_, finding) > 0;
-  return options_.threshold ? probability >= *options_.threshold : positive;
+  return probability >= threshold(finding);
 }
 
 HeatMapFiles HeatMapFolder::choose(std::size_t row, const std::string& image,
-                                   std::span<const double> probabilities,
-                                   const std::vector<bool>& positive) {
+                                   std::span<const double> probabilities) {
   assert(probabilities.size() == findings_.size());
   HeatMapFiles files;
   for (std::size_t k = 0; k < findings_.size(); ++k) {
-    if (!is_wanted(k, probabilities[k], positive[k])) continue;
-    files.emplace_back(findings_[k], file_name(row, image, findings_[k]));
+    if (!is_wanted(k, probabilities[k])) continue;
+    files.emplace_back(findings_[k], file_name(row, image, k, findings_[k]));
     rows_[row].image = image;
     rows_[row].pictures.push_back({k, probabilities[k], files.back().second});
   }
@@ -161,15 +169,23 @@ bool HeatMapFolder::write(const RunContext& run,
   const auto use = [&](const MappedImage& image) {
     for (const auto& picture : rows_.at(image.row).pictures) {
       OutputFile file(folder / picture.file);
-      file.write(overlay_png(image.picture, image.map(picture.finding),
-                             {.caption = findings_[picture.finding] + "  " +
-                                         fixed(picture.probability, 2),
-                              .unit = unit_of(options_.kind.method)}));
+      const HeatMapMethod method = options_.kind.method;
+      const std::size_t k = picture.finding;
+      file.write(overlay_png(
+          image.picture, map_above(image, k, threshold(k), method),
+          {.caption = findings_[k] + "  " + fixed(picture.probability, 2),
+           .unit = unit_of(method),
+           .nothing = "nowhere above " + number_text(threshold(k))}));
       file.commit();
     }
   };
-  if (!for_each_map(run, rows, {options_.kind, "heat maps"}, use, stop))
+  if (!for_each_map(run, rows, {options_.kind, "heat maps"}, use, stop)) {
+    if (run.comm.rank() == 0)
+      log_warning("[heat maps] " + options_.folder +
+                  ": stopped; some pictures are missing, and so is "
+                  "heatmaps.csv");
     return false;
+  }
   run.comm.barrier();  // the list comes last
   if (run.comm.rank() == 0) {
     write_list();

@@ -38,16 +38,15 @@ using HeatMapFiles = std::vector<std::pair<std::string, std::string>>;
 // every rank; they are drawn when all rows are known.
 class HeatMapFolder {
  public:
-  // `findings` [K]: the network's.
+  // `findings` [K]: the network's. `thresholds` [K] say what is wanted where
+  // neither findings nor a threshold were named.
   HeatMapFolder(const HeatMapOptions& options,
-                std::vector<std::string> findings);
-  // Of `row` of the split, whose image is scored: `positive` [K] says which
-  // findings are wanted where neither findings nor a threshold were named.
-  // Returns its pictures-to-be.
+                std::vector<std::string> findings,
+                std::vector<double> thresholds);
+  // Of `row` of the split, whose image is scored. Returns its pictures-to-be.
   HeatMapFiles choose(std::size_t row, const std::string& image,
-                      std::span<const double> probabilities,
-                      const std::vector<bool>& positive);
-  // Collective. Writes NUMBER_IMAGE_FINDING.png for what was chosen, and
+                      std::span<const double> probabilities);
+  // Collective. Writes NUMBER_IMAGE_OUTPUT_FINDING.png for what was chosen, and
   // heatmaps.csv (file,image,finding,probability) last. False where any rank
   // was asked to stop.
   bool write(const RunContext& run, const std::function<bool()>& stop) const;
@@ -62,11 +61,13 @@ class HeatMapFolder {
     std::string image;
     std::vector<Picture> pictures;
   };
-  bool is_wanted(std::size_t finding, double probability, bool positive) const;
+  double threshold(std::size_t finding) const;
+  bool is_wanted(std::size_t finding, double probability) const;
   void write_list() const;
 
   const HeatMapOptions& options_;
   std::vector<std::string> findings_;
+  std::vector<double> thresholds_;  // [K]
   std::vector<std::size_t> named_;  // of findings_
   std::map<std::size_t, Row> rows_;
 };

@@ -10,6 +10,7 @@
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
 
 namespace chexnet {
 namespace {
@@ -44,39 +45,59 @@ std::optional<double> ImageScoreRows::calibrated_probability(
                     image.probabilities[k]);
 }
 
-std::optional<bool> ImageScoreRows::is_positive(const ImageScore& image,
-                                                std::size_t k) const {
-  const auto threshold = decisions_
-                             ? decisions_->rules[k].threshold(decisions_->rule)
-                             : std::nullopt;
-  if (!threshold) return std::nullopt;
-  return image.probabilities[k] >= *threshold;
+std::optional<double> ImageScoreRows::threshold(std::size_t k) const {
+  return decisions_ ? decisions_->rules[k].threshold(decisions_->rule)
+                    : std::nullopt;
 }
 
-// "Effusion 0.812*  Mass 0.301  Nodule 0.204"; of equal ones the first finding.
+std::optional<bool> ImageScoreRows::is_positive(const ImageScore& image,
+                                                std::size_t k) const {
+  const auto least = threshold(k);
+  if (!least) return std::nullopt;
+  return image.probabilities[k] >= *least;
+}
+
+// "Effusion 0.812*  Mass 0.301  Nodule 0.204"; first what is called positive,
+// then by probability; of equal ones the first finding.
 std::string ImageScoreRows::highest(const ImageScore& image) const {
   std::vector<std::size_t> order(findings_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto called = [&](std::size_t k) {
+    return is_positive(image, k).value_or(false);
+  };
   std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t k) {
-    return image.probabilities[k];
+    return std::pair(called(k), image.probabilities[k]);
   });
-  order.resize(std::min(kHighest, order.size()));
   std::string text;
-  for (const std::size_t k : order) {
-    const bool marked = is_positive(image, k).value_or(false);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t k = order[i];
+    if (i >= kHighest && !called(k)) break;
     text += (text.empty() ? "" : "  ") + findings_[k] + " " +
-            fixed(image.probabilities[k], 3) + (marked ? "*" : "");
+            fixed(image.probabilities[k], 3) + (called(k) ? "*" : "");
   }
   return text;
 }
 
 std::string ImageScoreRows::text_heading() const {
-  std::string text = "The highest probabilities, of " +
-                     counted(std::ssize(findings_), "finding") +
-                     " (research use, not a medical device)\n";
+  std::string text = decisions_ ? "What is called positive, else the" : "The";
+  text += " highest probabilities, of " +
+          counted(std::ssize(findings_), "finding") +
+          " (research use, not a medical device)\n";
   if (decisions_)
     text += "* = positive: at least the finding's threshold (" +
             decisions_->rule + ", chosen on validation)\n";
+  std::vector<std::string> none, rough;
+  for (std::size_t k = 0; decisions_ && k < findings_.size(); ++k) {
+    if (!threshold(k))
+      none.push_back(findings_[k]);
+    else if (decisions_->rules[k].few_positives())
+      rough.push_back(findings_[k]);
+  }
+  if (!none.empty())
+    text += "without a threshold, so never called: " + listed(none) + "\n";
+  if (!rough.empty())
+    text +=
+        "rough, chosen on fewer than ten positives: " + listed(rough) + "\n";
   return text;
 }
 

@@ -96,12 +96,21 @@ int main(int argc, char** argv) {
   }
   try {
     const int code = invocation.run();
+    if (!std::cout.flush())
+      throw chexnet::CheckpointError(
+          "[output] what should stand on stdout could not be written. Hint: is "
+          "its disk full?");
     chexnet::close_log();
     return code;
   } catch (const chexnet::Error& e) {
     fail(invocation, e.what(), e.code());
   } catch (const c10::Error& e) {
     fail(invocation, chexnet::library_error_text(e), ExitCode::kDevice);
+  } catch (const std::filesystem::filesystem_error& e) {
+    fail(invocation,
+         std::string("[files] ") + e.what() +
+             ". Hint: check the path and its permissions",
+         ExitCode::kCheckpoint);
   } catch (const std::bad_alloc&) {
     fail(invocation,
          "[memory] the machine has not enough memory. Hint: lower train.batch, "

@@ -111,14 +111,13 @@ ImageScore score_of(const ImageLogits& image) {
   return score;
 }
 
-// Of each finding; where the model has no threshold for it, from 0.5 on.
-std::vector<bool> positives_of(const ImageScoreRows& texts,
-                               const ImageScore& score) {
-  std::vector<bool> positive;
-  for (std::size_t k = 0; k < score.probabilities.size(); ++k)
-    positive.push_back(
-        texts.is_positive(score, k).value_or(score.probabilities[k] >= 0.5));
-  return positive;
+// Of each finding; 0.5 where the model has none for it.
+std::vector<double> thresholds_of(const ImageScoreRows& texts,
+                                  std::size_t findings) {
+  std::vector<double> thresholds;
+  for (std::size_t k = 0; k < findings; ++k)
+    thresholds.push_back(texts.threshold(k).value_or(0.5));
+  return thresholds;
 }
 
 void say_end(const ImageScoresSummary& summary) {
@@ -131,7 +130,7 @@ void say_end(const ImageScoresSummary& summary) {
 
 void check_output_place(const Options& options,
                         const std::filesystem::path& model) {
-  check_output(options.out);
+  check_own_output(options.out, "image,prob:");
   Strings inputs = options.lists;
   for (const auto& input : options.inputs)
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
@@ -184,7 +183,8 @@ int predict(const Options& options, Invocation& invocation) {
   }
   std::optional<HeatMapFolder> heat_maps;
   if (!options.heat_maps.folder.empty())
-    heat_maps.emplace(options.heat_maps, card.findings);
+    heat_maps.emplace(options.heat_maps, card.findings,
+                      thresholds_of(texts, card.findings.size()));
   std::size_t scored = 0;
   // Rows on a terminal show how far it is.
   const bool shows_rows = options.json || options.out.empty();
@@ -198,9 +198,8 @@ int predict(const Options& options, Invocation& invocation) {
     ImageScore score = score_of(image);
     if (heat_maps && score.error.empty()) {
       const std::uint32_t row = set.split.rows[image.index];
-      score.heat_maps =
-          heat_maps->choose(row, set.dataset.manifest.images[row],
-                            score.probabilities, positives_of(texts, score));
+      score.heat_maps = heat_maps->choose(row, set.dataset.manifest.images[row],
+                                          score.probabilities);
     }
     if (rows) rows->take(std::move(score));
   };

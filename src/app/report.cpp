@@ -33,7 +33,7 @@ int run(const Options& options) {
     throw ConfigError("[report] " + std::to_string(options.runs.size()) +
                       " runs. Hint: one, or --compare");
   const fs::path folder = options.runs.front(), page = page_of(options);
-  check_output(page.string());
+  check_own_output(page.string(), "<!doctype html>");
   if (options.compare)
     write_atomically(
         page, comparison_html({options.runs.begin(), options.runs.end()}));

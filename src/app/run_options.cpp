@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "chexnet/config/load.hpp"
@@ -39,6 +40,28 @@ void refuse_to_replace(const std::string& output,
       throw ConfigError("[output] " + output +
                         " is read by this command and would be replaced. "
                         "Hint: give the output another name");
+}
+
+void check_own_output(const std::string& path, const std::string& head) {
+  namespace fs = std::filesystem;
+  check_output(path);
+  std::error_code error;
+  if (path.empty() || !fs::is_regular_file(path, error)) return;
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError("[output] " + path + " is there, and " + what +
+                      ": it is not replaced. Hint: give the output another "
+                      "name, or remove that file");
+  };
+  const fs::path target = fs::weakly_canonical(path);
+  const std::string name = target.filename().string();
+  if (name.starts_with("predictions_") &&
+      fs::exists(target.parent_path() / "config.yaml", error))
+    refuse("belongs to the run");
+  std::string begin(head.size(), ' ');
+  std::ifstream file(target, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  if (file.gcount() > 0 && begin != head)
+    refuse("was not written by this command");
 }
 
 void check_output(const std::string& path) {

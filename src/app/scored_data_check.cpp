@@ -2,7 +2,6 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/run/training_overlap.hpp"
 
 namespace chexnet {
 namespace {
@@ -17,11 +16,9 @@ fs::path split_csv_of(const fs::path& model) {
   return fs::exists(csv) ? csv : fs::path();
 }
 
-void check_overlap(const fs::path& split_csv, const ScoredData& data,
+void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
                    bool allowed) {
   const Split& scored = data.set.split;
-  const auto overlap =
-      training_overlap(split_csv, data.set.dataset.manifest, scored.rows);
   if (overlap.of_patients == 0) return;
   const std::string what =
       "[evaluate] " + std::to_string(overlap.of_patients) + " of the " +
@@ -54,18 +51,28 @@ void check_known_split(const ScoredData& data, const ModelCard& card,
 
 }  // namespace
 
-void check_scored_data(const ScoredData& data, const Config& config,
-                       const ModelCard& card, const fs::path& model) {
+TrainingOverlap check_scored_data(const ScoredData& data, const Config& config,
+                                  const ModelCard& card,
+                                  const fs::path& model) {
   const fs::path split_csv = split_csv_of(model);
-  if (!split_csv.empty() && data.split != "train")
-    check_overlap(split_csv, data, config.data.allow_patient_leak);
-  if (data.split.empty()) return;  // tables are others on purpose
+  TrainingOverlap overlap;
+  if (!split_csv.empty())
+    overlap = training_overlap(split_csv, data.set.dataset.manifest,
+                               data.set.split.rows);
+  else if (data.split.empty())
+    log_info(
+        "whether the model was trained on patients of these tables cannot be "
+        "told: it lies outside of its run, or the run has no split.csv");
+  if (data.split != "train")
+    check_overlap(overlap, data, config.data.allow_patient_leak);
+  if (data.split.empty()) return overlap;  // tables are others on purpose
   check_known_split(data, card, !split_csv.empty());
   const Manifest& manifest = data.set.dataset.manifest;
   if (!card.manifest_sha256.empty() && card.manifest_sha256 != manifest.sha256)
     log_warning("[evaluate] " + manifest.path +
                 " is not the file that the model was trained with: labels may "
                 "differ (NIH released two versions)");
+  return overlap;
 }
 
 const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops) {
@@ -80,8 +87,9 @@ const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops) {
   return nullptr;
 }
 
-const DecisionRules* rules_for(const TestSet& set, const Config& config,
-                               const ModelCard& card) {
+const DecisionRules* rules_for(const TestSet& set,
+                               const TrainingOverlap& overlap,
+                               const Config& config, const ModelCard& card) {
   if (!card.rules) {
     log_info(
         "no operating points: the model was not scored on validation. Hint: "
@@ -92,6 +100,11 @@ const DecisionRules* rules_for(const TestSet& set, const Config& config,
     log_info(
         "no operating points: the model's thresholds were chosen on these "
         "very images");
+    return nullptr;
+  }
+  if (overlap.of_validation > 0) {
+    log_info("no operating points: the model's thresholds were chosen on " +
+             std::to_string(overlap.of_validation) + " of these images");
     return nullptr;
   }
   return rules_of_crops(card, config.eval.crops);

@@ -7,6 +7,7 @@
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/run/dataset.hpp"
+#include "chexnet/run/training_overlap.hpp"
 #include "chexnet/train/model_card.hpp"
 
 namespace chexnet {
@@ -21,14 +22,15 @@ struct ScoredData {
 // rows of tables; another table than the model's; a split that the model does
 // not know and that cannot be checked, because the model lies outside of its
 // run.
-void check_scored_data(const ScoredData& data, const Config& config,
-                       const ModelCard& card,
-                       const std::filesystem::path& model);
+TrainingOverlap check_scored_data(const ScoredData& data, const Config& config,
+                                  const ModelCard& card,
+                                  const std::filesystem::path& model);
 
 // The model's own; null, and a line says why, where they were chosen on the
-// very images of `set`, or of scores over other crops.
-const DecisionRules* rules_for(const TestSet& set, const Config& config,
-                               const ModelCard& card);
+// very images of `set`, on some of them, or of scores over other crops.
+const DecisionRules* rules_for(const TestSet& set,
+                               const TrainingOverlap& overlap,
+                               const Config& config, const ModelCard& card);
 // Null without rules, or where they are for scores over other crops: then a
 // warning says so.
 const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops);

@@ -57,10 +57,42 @@ std::optional<double> years(std::string_view text) {
   return *value * unit;
 }
 
+namespace {
+
+// One name a line, as a table would write it. What holds several names, or is
+// of another encoding, would leave everybody in without a word.
+std::vector<std::string> excluded_names(const std::string& path) {
+  std::string text = read_text(path);
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  const auto refuse = [&](std::size_t line, const std::string& what) {
+    throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
+                    what +
+                    ". Hint: data.exclude wants UTF-8 text, one image or "
+                    "patient a line");
+  };
+  if (const auto bad = line_not_utf8(text); bad > 0)
+    refuse(bad, "is no UTF-8 text");
+  if (text.find('\0') != std::string::npos) refuse(1, "is no UTF-8 text");
+  std::vector<std::string> names;
+  std::size_t line = 0;
+  CsvReader csv(text);
+  for (std::vector<std::string_view> fields; csv.next(fields);) {
+    line = csv.line();
+    const std::string name(trimmed(fields[0]));
+    if (fields.size() > 1 || name.find(';') != std::string::npos)
+      refuse(line, "holds several names");
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
 RowChoice::RowChoice(const DataConfig& config) : exclude_path_(config.exclude) {
   for (const auto& text : config.filter) conditions_.push_back(parse(text));
   if (exclude_path_.empty()) return;
-  for (const auto& name : list_lines(read_text(exclude_path_)))
+  for (const auto& name : excluded_names(exclude_path_))
     excluded_.emplace(name, false);
 }
 
@@ -173,9 +205,9 @@ void RowChoice::finish() const {
   const auto unseen = std::ranges::count_if(
       excluded_, [](const auto& entry) { return !entry.second; });
   if (unseen > 0)
-    log_info("data.exclude: " + std::to_string(unseen) + " of " +
-             std::to_string(excluded_.size()) + " names of " + exclude_path_ +
-             " are neither an image nor a patient here");
+    log_warning("data.exclude: " + std::to_string(unseen) + " of " +
+                std::to_string(excluded_.size()) + " names of " +
+                exclude_path_ + " are neither an image nor a patient here");
 }
 
 }  // namespace chexnet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "chexnet/core/error.hpp"
@@ -50,11 +51,20 @@ Json json_of(const FindingRules& rules) {
   return json;
 }
 
+// Not negative, and no fraction: what at() would turn into some number.
+std::size_t count_of(const nlohmann::json& json, const char* key) {
+  const auto& value = json.at(key);
+  if (!value.is_number_unsigned())
+    throw nlohmann::json::type_error::create(
+        302, std::string(key) + " is no count", &value);
+  return value.get<std::size_t>();
+}
+
 FindingRules rules_of(const nlohmann::json& json) {
   FindingRules rules;
   rules.finding = json.at("finding");
-  rules.positives = json.at("positives");
-  rules.negatives = json.at("negatives");
+  rules.positives = count_of(json, "positives");
+  rules.negatives = count_of(json, "negatives");
   for (const auto& point : json.at("thresholds")) {
     const auto& threshold = point.at("threshold");
     rules.points.push_back({point.at("rule"), {}});
@@ -69,15 +79,27 @@ FindingRules rules_of(const nlohmann::json& json) {
   return rules;
 }
 
-// As calibration.hpp promises; a map that is not could not be applied.
+bool is_share(double value) { return value >= 0 && value <= 1; }
+
+// As calibration.hpp and choose_rules() promise; others could not be applied,
+// or would call everything positive.
 bool is_sound(const FindingRules& rules) {
-  if (rules.temperature && !(rules.temperature->temperature > 0)) return false;
+  std::set<std::string> kinds;
+  for (const auto& point : rules.points)
+    if (!kinds.insert(point.rule.substr(0, point.rule.find(' '))).second ||
+        (point.threshold && !is_share(*point.threshold)))
+      return false;
+  if (rules.temperature &&
+      !(rules.temperature->temperature >= kLeastTemperature &&
+        rules.temperature->temperature <= kMostTemperature))
+    return false;
   if (!rules.isotonic) return true;
   const auto& [from, to] = *rules.isotonic;
   const bool ascends = std::ranges::adjacent_find(
                            from, std::ranges::greater_equal()) == from.end();
   return !from.empty() && from.size() == to.size() && ascends &&
-         std::ranges::is_sorted(to);
+         std::ranges::is_sorted(to) && std::ranges::all_of(from, is_share) &&
+         std::ranges::all_of(to, is_share);
 }
 
 }  // namespace
@@ -133,7 +155,7 @@ DecisionRules parse_decision_rules(const std::string& text,
     rules.model_sha256 = json.at("model_sha256");
     rules.crops = json.at("crops");
     const auto& chosen_on = json.at("chosen_on");
-    rules.images = chosen_on.at("images");
+    rules.images = count_of(chosen_on, "images");
     rules.chosen_on = chosen_on.at("sha256");
     rules.manifest_sha256 = chosen_on.at("manifest_sha256");
     for (const auto& finding : json.at("findings"))
@@ -143,7 +165,8 @@ DecisionRules parse_decision_rules(const std::string& text,
   }
   for (const auto& finding : rules.findings)
     if (!is_sound(finding))
-      refuse("the calibration of " + finding.finding + " is no such map");
+      refuse("the thresholds or the calibration of " + finding.finding +
+             " are none");
   return rules;
 }
 

@@ -43,9 +43,10 @@ std::optional<PercentileInterval> percentile_interval(
                        [](double v) { return !std::isnan(v); });
   if (defined.empty()) return std::nullopt;
   std::ranges::sort(defined);
-  return PercentileInterval{
-      {quantile(defined, 0.025), quantile(defined, 0.975)},
-      resamples.size() - defined.size()};
+  const Interval interval = {quantile(defined, 0.025),
+                             quantile(defined, 0.975)};
+  if (interval.low == interval.high) return std::nullopt;
+  return PercentileInterval{interval, resamples.size() - defined.size()};
 }
 
 }  // namespace chexnet

@@ -73,12 +73,23 @@ void add_pass(const at::Tensor& features, const at::Tensor& weights,
 
 }  // namespace
 
+double HeatMaps::bias(std::size_t image, std::size_t finding) const {
+  const float* pixel = map(image, finding);
+  double sum = 0;
+  for (int y = 0; y < height; y += shifts)
+    for (int x = 0; x < width; x += shifts)
+      sum += static_cast<double>(pixel[y * width + x]);
+  const auto count = static_cast<double>(height / shifts * (width / shifts));
+  return logits[image * findings + finding] - sum / count;
+}
+
 HeatMaps heat_maps(Network& network, const at::Tensor& images,
                    const HeatMapKind& kind) {
   assert(kind.shifts == 1 || kind.shifts == 2 || kind.shifts == 4);
   HeatMaps maps;
   maps.grid = network.last_map_grid();
   maps.grid.step /= kind.shifts;
+  maps.shifts = kind.shifts;
   const auto by = static_cast<std::int64_t>(maps.grid.step);
   for (int y = 0; y < kind.shifts; ++y)
     for (int x = 0; x < kind.shifts; ++x) {

@@ -7,6 +7,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/eval/comparison.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"
@@ -95,18 +96,30 @@ std::string settings_that_differ(const std::vector<Compared>& runs) {
   return table.empty() ? html_paragraph("None.") : table.html();
 }
 
+// The findings of all runs, each once: data sets name some differently.
+std::vector<std::string> findings_of(const std::vector<Compared>& runs) {
+  std::vector<std::string> findings;
+  for (const auto& run : runs)
+    for (const auto& [name, _] : member(run.evaluation(), "findings").items())
+      if (!find_finding(findings, name)) findings.push_back(name);
+  return findings;
+}
+
+std::string auroc_of(const Compared& run, const std::string& finding) {
+  for (const auto& [name, figures] :
+       member(run.evaluation(), "findings").items())
+    if (find_finding({name}, finding))
+      return with_interval(number(figures, "auroc"),
+                           interval(figures, "auroc_interval"));
+  return "not scored";
+}
+
 std::string figures_by_run(const std::vector<Compared>& runs) {
   HtmlTable table("AUROC of each finding (95 %)",
                   heads_of(runs, "finding", "#"));
-  for (const auto& [finding, _] :
-       member(runs.front().evaluation(), "findings").items()) {
+  for (const auto& finding : findings_of(runs)) {
     std::vector<std::string> cells = {shown(finding)};
-    for (const auto& run : runs) {
-      const Record& figures =
-          member(member(run.evaluation(), "findings"), finding);
-      cells.push_back(with_interval(number(figures, "auroc"),
-                                    interval(figures, "auroc_interval")));
-    }
+    for (const auto& run : runs) cells.push_back(auroc_of(run, finding));
     table.add(cells);
   }
   return table.html();

@@ -123,7 +123,7 @@ cv::Mat legend(const OverlayOptions& options, float highest, int width) {
 
   const std::string most = highest > 0
                                ? number_text_of(highest) + " " + options.unit
-                               : std::string("nothing raises the score");
+                               : options.nothing;
   const Text low = fitted("0", 0.8 * wanted, room / 3),
              high = fitted(most, 0.8 * wanted, room / 2);
   const bool readable = high.scale >= kLeastScale;

@@ -187,8 +187,8 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
 // Absolute, without a slash at its end.
 fs::path folder_of_run(const fs::path& run_folder) {
   if (!fs::exists(run_folder / "config.yaml"))
-    throw CheckpointError("[doctor] " + run_folder.string() +
-                          ": holds no run. Hint: --collect runs/NAME");
+    throw CheckpointError("[run] " + run_folder.string() +
+                          ": holds no run. Hint: name a folder like runs/NAME");
   const fs::path folder = fs::absolute(run_folder).lexically_normal();
   return folder.filename().empty() ? folder.parent_path() : folder;
 }

@@ -54,7 +54,9 @@ History history_of(const std::filesystem::path& folder) {
     if (kind != "ranks") return;
     const auto own = event.value("own_ms_per_step", nlohmann::json::object());
     for (const auto& [rank, ms] : own.items())
-      if (ms.is_number()) history.own_ms[rank] = ms.get<double>();
+      if (ms.is_number() &&
+          rank.find_first_not_of("0123456789") == std::string::npos)
+        history.own_ms[rank] = ms.get<double>();
   });
   return history;
 }

@@ -35,6 +35,20 @@ Record redacted(const Record& results, const std::filesystem::path& folder) {
   Record shared = Record::parse(
       redaction_of_run(folder).of_json(json_text(results)), nullptr, false);
   if (!shared.is_object()) return Record::object();
+  const auto keep_splits = [](Record& splits) {
+    if (!splits.is_object()) return;
+    Record known = Record::object();
+    for (const char* name : {"train", "val", "test"})
+      if (splits.contains(name)) known[name] = splits[name];
+    splits = known;
+  };
+  if (shared.contains("evaluations")) keep_splits(shared["evaluations"]);
+  if (shared.contains("data") && shared["data"].is_object()) {
+    Record& data = shared["data"];
+    if (data.contains("splits")) keep_splits(data["splits"]);
+    data.erase("release");  // free text, where somebody changed it
+  }
+  shared.erase("command");
   shared["run"] = "A network for chest X-rays";  // its own name is free text
   return shared;
 }

@@ -21,6 +21,8 @@ std::string xml_escaped(const std::string& text) {
       out += "&gt;";
     else if (c == '"')
       out += "&quot;";
+    else if (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t')
+      out += "\ufffd";  // XML and HTML have no such character
     else
       out += c;
   }

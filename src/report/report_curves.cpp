@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/calibration_error.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/eval/scored_columns.hpp"
@@ -123,6 +124,22 @@ std::string operating_section(const Record& evaluation) {
          table.html();
 }
 
+namespace {
+
+// Whether the table of predictions is the one that the figures are of: its
+// AUROCs are theirs.
+bool belongs_to(const ScoredColumns& scored, const Record& evaluation) {
+  constexpr double kRounding = 1e-9;
+  return std::ranges::all_of(scored.columns, [&](const auto& column) {
+    const auto told =
+        number(member(member(evaluation, "findings"), column.finding), "auroc");
+    const auto found = auroc(column.scores, column.labels);
+    return !told || (found && std::abs(*told - *found) < kRounding);
+  });
+}
+
+}  // namespace
+
 std::string curves_section(const std::filesystem::path& folder,
                            const Record& evaluation, const std::string& split) {
   const auto table = folder / ("predictions_" + split + ".csv");
@@ -130,6 +147,10 @@ std::string curves_section(const std::filesystem::path& folder,
   if (evaluation.is_null() || !std::filesystem::exists(table, error)) return "";
   const ScoredColumns scored =
       scored_columns(read_predictions(table.string(), nullptr), {});
+  if (!belongs_to(scored, evaluation))
+    return html_paragraph(table.filename().string() +
+                          " was changed after the run: it is not what the "
+                          "figures above are of, so no curves are drawn.");
   std::string html;
   for (const auto& column : scored.columns)
     if (member(evaluation, "findings").contains(column.finding))

@@ -50,9 +50,9 @@ std::string examples_section(const std::filesystem::path& folder) {
   return html_paragraph(
              "Of the findings with the most positives the clearest hit, the "
              "clearest miss and the clearest false alarm: extremes, not "
-             "typical images. The map shows where the score comes from (class "
-             "activation map; brighter is more), which need not be where the "
-             "finding is.") +
+             "typical images. The map (class activation map; brighter is more) "
+             "shows which parts alone would be above the threshold. That need "
+             "not be where the finding is.") +
          html_pictures(figures);
 }
 

@@ -82,11 +82,15 @@ std::string settings_section(const Record& results) {
         row[1].is_string())
       table.add({row[0].get<std::string>(), row[1].get<std::string>()});
   const Record& model = member(results, "model");
-  return html_paragraph(
-             "Scored were the " + text(model, "scored") + " weights, of step " +
-             count_text(model, "scored_step") + ". This repeats the run:") +
-         "<pre>" + xml_escaped(text(results, "command")) + "</pre>\n" +
-         table.html();
+  const std::string command = text(results, "command");
+  const std::string repeat =
+      command.empty() ? ""
+                      : html_paragraph("This repeats the run:") + "<pre>" +
+                            xml_escaped(command) + "</pre>\n";
+  return html_paragraph("Scored were the " + text(model, "scored") +
+                        " weights, of step " +
+                        count_text(model, "scored_step") + ".") +
+         repeat + table.html();
 }
 
 }  // namespace chexnet

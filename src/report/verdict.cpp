@@ -61,8 +61,8 @@ std::vector<std::string> limits_of_use(const Record& results,
                      ": these images do not show that it works.");
   if (is_true(member(results, "model"), "weighted_loss"))
     limits.emplace_back(
-        "Its scores as probabilities: it was trained with a weighted loss, "
-        "which shifts them away from prevalence.");
+        "Its scores as probabilities: it was trained with a weighted loss "
+        "or balanced draws, which shift them away from prevalence.");
   limits.emplace_back(
       "As a measure against the truth: labels that text mining drew from "
       "reports, as those of the public sets, are themselves wrong in some "

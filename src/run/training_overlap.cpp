@@ -22,9 +22,11 @@ TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
                     ": does not begin with image,patient,split. Hint: it is "
                     "written by training; without it the check for patients "
                     "that were trained on is left out");
-  std::unordered_set<std::string> images, patients;
+  std::unordered_set<std::string> images, patients, validation;
   while (csv.next(fields)) {
-    if (fields.size() != header.size() || fields[2] != "train") continue;
+    if (fields.size() != header.size()) continue;
+    if (fields[2] == "val") validation.emplace(fields[0]);
+    if (fields[2] != "train") continue;
     images.emplace(fields[0]);
     patients.emplace(fields[1]);
   }
@@ -33,6 +35,7 @@ TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
     const bool known_image = images.contains(manifest.images[row]);
     const bool known_patient =
         manifest.knows_patients && patients.contains(manifest.patients[row]);
+    if (validation.contains(manifest.images[row])) ++overlap.of_validation;
     if (known_image) ++overlap.images;
     if (known_image || known_patient) ++overlap.of_patients;
   }

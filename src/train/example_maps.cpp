@@ -8,6 +8,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/examples.hpp"
 #include "chexnet/report/heat_map_overlay.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
@@ -77,11 +78,15 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
     const auto [first, last] = of_row.equal_range(image.row);
     for (auto it = first; it != last; ++it) {
       OutputFile file(folder / it->second["file"].get<std::string>());
-      file.write(overlay_png(
-          image.picture, image.map(it->second["output"].get<std::size_t>()),
-          {.caption = it->second["finding"].get<std::string>(),
-           .unit = unit_of(kKind.method),
-           .most_width = kWidth}));
+      const auto threshold = it->second["threshold"].get<double>();
+      file.write(
+          overlay_png(image.picture,
+                      map_above(image, it->second["output"].get<std::size_t>(),
+                                threshold, kKind.method),
+                      {.caption = it->second["finding"].get<std::string>(),
+                       .unit = unit_of(kKind.method),
+                       .nothing = "nowhere above " + fixed(threshold, 2),
+                       .most_width = kWidth}));
       file.commit();
     }
   };

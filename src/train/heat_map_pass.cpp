@@ -2,6 +2,9 @@
 // they are stored, where a map is asked for.
 #include "chexnet/train/heat_map_pass.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
@@ -60,11 +63,22 @@ void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
     const std::span<const double> logits(maps.logits);
     use({row, logits.subspan(i * maps.findings, maps.findings),
          [&](std::size_t k) { return map_of(maps, i, k, preprocessing); },
-         stored.picture});
+         [&](std::size_t k) { return maps.bias(i, k); }, stored.picture});
   }
 }
 
 }  // namespace
+
+HeatMap map_above(const MappedImage& image, std::size_t k, double threshold,
+                  HeatMapMethod method) {
+  HeatMap map = image.map(k);
+  if (method != HeatMapMethod::kCam) return map;
+  constexpr double kLeast = 1e-12;
+  const double p = std::clamp(threshold, kLeast, 1 - kLeast);
+  const auto shift = static_cast<float>(image.bias(k) - std::log(p / (1 - p)));
+  for (float& value : map.values) value += shift;
+  return map;
+}
 
 bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,
                   const HeatMapPass& pass,

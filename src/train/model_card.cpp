@@ -9,6 +9,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json_text.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/image_reader.hpp"
@@ -132,17 +133,42 @@ void refuse_rules_of_another(const DecisionRules& rules,
 
 }  // namespace
 
+namespace {
+
+// Names become columns, tags and lines of a terminal.
+void check_names(const std::vector<std::string>& findings,
+                 const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& what) {
+    throw CheckpointError("[checkpoint] " + path.string() + ": its findings " +
+                          what + ". Hint: the file was changed");
+  };
+  if (findings.empty()) refuse("are none");
+  if (const auto twice = doubled_finding(findings); !twice.empty())
+    refuse("are named twice: " + printable(twice));
+  for (const auto& name : findings)
+    if (name.empty() || printable(name) != name)
+      refuse("have a name with control characters: " + printable(name));
+}
+
+}  // namespace
+
 ModelCard read_model_card(const std::filesystem::path& path) {
   const SafetensorsFile file(path);
   const auto json = description_of(file, path);
-  ModelCard card{json["config"],
-                 findings_of(file, path.string()),
-                 json.value("manifest_sha256", ""),
-                 {},
-                 {}};
-  const nlohmann::json splits = field(json, "splits");
-  for (const auto& [name, split] : splits.items())
-    if (split.is_object()) card.splits[name] = split.value("sha256", "");
+  ModelCard card;
+  card.findings = findings_of(file, path.string());
+  check_names(card.findings, path);
+  try {
+    card.config = json.at("config");
+    card.manifest_sha256 = json.value("manifest_sha256", "");
+    const nlohmann::json splits = field(json, "splits");
+    for (const auto& [name, split] : splits.items())
+      if (split.is_object()) card.splits[name] = split.value("sha256", "");
+  } catch (const nlohmann::json::exception& e) {
+    throw CheckpointError("[checkpoint] " + path.string() +
+                          ": its description is damaged: " + e.what() +
+                          ". Hint: the file was changed");
+  }
   const auto rules = file.metadata().find(kRules);
   if (rules == file.metadata().end()) return card;
   card.rules = parse_decision_rules(rules->second, path.string());

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/audit.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/launch/batch_system.hpp"
@@ -19,6 +20,41 @@
 
 namespace chexnet {
 namespace {
+
+std::string length_text(const TrainConfig& train) {
+  return number_text(train.epochs) + " epochs" +
+         (train.max_steps > 0 ? ", at most " + counted(train.max_steps, "step")
+                              : "");
+}
+
+std::string regularization_text(const TrainConfig& train) {
+  std::string text;
+  const auto add = [&](const std::string& name, double value) {
+    if (value > 0)
+      text += (text.empty() ? "" : ", ") + name + " " + number_text(value);
+  };
+  add("weight decay", train.weight_decay);
+  add("label smoothing", train.label_smoothing);
+  add("mixup", train.mixup);
+  add("average of weights (EMA)", train.ema);
+  if (train.sampling != SamplingKind::kUniform)
+    text += std::string(text.empty() ? "" : ", ") +
+            choice_name(train.sampling) +
+            " draws: scores are shifted away from prevalence";
+  return text.empty() ? "none" : text;
+}
+
+std::string augmentation_text(const DataConfig& data) {
+  std::string text = data.random_crop ? "random crop" : "center crop";
+  if (data.flip) text += ", mirrored at random";
+  const auto add = [&](const std::string& name, double value) {
+    if (value > 0) text += ", " + name + " " + number_text(value);
+  };
+  add("rotation (degrees)", data.rotate_deg);
+  add("zoom", data.scale_jitter);
+  add("contrast", data.contrast_jitter);
+  return text;
+}
 
 std::string split_text(const Split& split) {
   return split.rows.empty()
@@ -73,7 +109,11 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
        batchnorm_text(config, run.decisions.batch, run.comm.size())},
       {"loss", loss_text(config.train)},
       {"optimizer", std::string(choice_name(config.train.optimizer)) +
-                        ", schedule " + choice_name(config.train.schedule)},
+                        ", learning rate " + number_text(config.train.lr) +
+                        ", schedule " + choice_name(config.train.schedule) +
+                        ", " + length_text(config.train)},
+      {"regularization", regularization_text(config.train)},
+      {"augmentation", augmentation_text(data)},
       {"device", run.device.description},
       {"computed by", engine},
       {"communication", run.comm.description()},
@@ -102,7 +142,8 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
     facts.patients_in_two_splits = splits.leaked_patients;
   facts.network = config.model.arch;
   facts.input_px = config.data.crop;
-  facts.weighted_loss = config.train.loss_weights != LossWeighting::kNone;
+  facts.weighted_loss = config.train.loss_weights != LossWeighting::kNone ||
+                        config.train.sampling != SamplingKind::kUniform;
   facts.settings = settings;
   return facts;
 }

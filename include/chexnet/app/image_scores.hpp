@@ -33,9 +33,9 @@ class ImageScoreRows {
   ImageScoreRows(std::vector<std::string> findings,
                  std::optional<Decisions> decisions, std::size_t name_width);
 
-  // A line per image, behind a heading: the three highest findings, "*" behind
-  // those called positive, or what is wrong. Control characters of names are
-  // shown as \xHH.
+  // A line per image, behind a heading: all findings called positive with "*",
+  // and others up to the three highest, or what is wrong. Control characters of
+  // names are shown as \xHH.
   std::string text_heading() const;
   std::string text(const ImageScore& image) const;
   // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…],error;
@@ -46,8 +46,8 @@ class ImageScoreRows {
   // A line of `predict` in docs/json.md.
   std::string json(const ImageScore& image) const;
 
-  // Whether finding k is called positive; empty without a threshold for it.
-  std::optional<bool> is_positive(const ImageScore& image, std::size_t k) const;
+  // From which probability on finding k is called positive.
+  std::optional<double> threshold(std::size_t k) const;
 
   // What the rows' yes and no come from, for the last line of JSON; "null"
   // without decisions.
@@ -57,6 +57,7 @@ class ImageScoreRows {
   std::string highest(const ImageScore& image) const;
   std::optional<double> calibrated_probability(const ImageScore& image,
                                                std::size_t k) const;
+  std::optional<bool> is_positive(const ImageScore& image, std::size_t k) const;
 
   std::vector<std::string> findings_;
   std::optional<Decisions> decisions_;

@@ -34,6 +34,10 @@ void check_run(const Config& config);
 // CheckpointError where no file can be made at `path`; empty: none is wanted.
 // For what is written after hours of work.
 void check_output(const std::string& path);
+// The same; and ConfigError where a file is there that such a command did not
+// write, as its bytes do not begin with `head`, or that a run keeps
+// (predictions_test.csv): it may be one that cannot be had again.
+void check_own_output(const std::string& path, const std::string& head);
 // ConfigError when the output is one of the inputs; empty names are none.
 void refuse_to_replace(const std::string& output,
                        const std::vector<std::string>& inputs);

@@ -23,6 +23,9 @@ struct FigureTables {
   const Comparison* comparison = nullptr;
 };
 
+// What the table begins with.
+inline constexpr const char* kFiguresHead = "finding,figure,rule,";
+
 // finding,figure,rule,threshold,value,low,high,positives,negatives,group,
 // few_positives; a blank is not defined, or does not apply. `rule` also names a
 // calibration, `group` a part of the images: "sex=F", or a reliability bin

@@ -13,6 +13,7 @@ namespace chexnet {
 struct OverlayOptions {
   std::string caption;         // "Mass  0.83"; ASCII, else '?'
   std::string unit = "logit";  // of the map's values; may be empty
+  std::string nothing = "nothing raises the score";  // of a map without any
   // Pixels; a wider picture is shrunk to it. 0: the picture keeps its size.
   int most_width = 0;
 };

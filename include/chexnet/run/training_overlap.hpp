@@ -12,8 +12,9 @@
 namespace chexnet {
 
 struct TrainingOverlap {
-  std::size_t images = 0;       // that were trained on themselves
-  std::size_t of_patients = 0;  // of patients that were trained on, these too
+  std::size_t images = 0;         // that were trained on themselves
+  std::size_t of_patients = 0;    // of patients that were trained on, these too
+  std::size_t of_validation = 0;  // that thresholds were chosen on
 };
 
 // Of the given rows; `split_csv` as splits_csv() wrote it. Patients count where

@@ -20,6 +20,7 @@ struct MappedImage {
   std::uint32_t row = 0;                    // of the manifest
   std::span<const double> logits;           // [K]
   std::function<HeatMap(std::size_t)> map;  // of finding k, with its place
+  std::function<double(std::size_t)> bias;  // HeatMaps::bias of finding k
   const GrayImage& picture;  // as it is stored: at full size, or of a pack
 };
 
@@ -27,6 +28,13 @@ struct HeatMapPass {
   HeatMapKind kind;
   std::string what;  // for the progress line: "heat maps"
 };
+
+// The map of finding k for an overlay. A class activation map then counts from
+// the threshold: with the bias, its mean is the logit, so where it is above 0
+// the picture alone would be called positive, and of one that is called
+// positive some part is.
+HeatMap map_above(const MappedImage& image, std::size_t k, double threshold,
+                  HeatMapMethod method);
 
 // Collective. Calls `use` for each of `rows` once, on the rank that computed
 // it, in the order of rows of that rank; not for a damaged image, which is

@@ -54,8 +54,6 @@ void say_what_has_no_scores(const Manifest& manifest,
 
 // Before the work: places to write to that are there, and none that is read.
 void check_outputs(const Options& options, const std::filesystem::path& model) {
-  check_own_output(options.out, "image,label:");
-  check_own_output(options.scoring.figures, kFiguresHead);
   Strings inputs = options.manifests;
   inputs.insert(inputs.end(),
                 {options.predictions, options.scoring.choose_on,
@@ -63,6 +61,8 @@ void check_outputs(const Options& options, const std::filesystem::path& model) {
   refuse_to_replace(options.out, inputs);
   inputs.push_back(options.out);
   refuse_to_replace(options.scoring.figures, inputs);
+  check_own_output(options.out, "image,label:");
+  check_own_output(options.scoring.figures, kFiguresHead);
 }
 
 int evaluate_predictions(const Options& options) {

@@ -130,12 +130,12 @@ void say_end(const ImageScoresSummary& summary) {
 
 void check_output_place(const Options& options,
                         const std::filesystem::path& model) {
-  check_own_output(options.out, "image,prob:");
   Strings inputs = options.lists;
   for (const auto& input : options.inputs)
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
   inputs.push_back(model.string());
   refuse_to_replace(options.out, inputs);
+  check_own_output(options.out, "image,prob:");
 }
 
 // Of a folder it is known by now what is in it.

@@ -71,7 +71,7 @@ template <class S>
 void ClassifierHead<S>::features(const Run<S>& run, const FeatureMap<S>& in,
                                  A* into) const {
   assert(in.channels == channels_);
-  const std::int64_t pixels = shape_.height * shape_.width;
+  const std::int64_t pixels = std::int64_t{shape_.height} * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
     for (std::int64_t p = image * pixels; p < (image + 1) * pixels; ++p)
       run.kernels.mean(in, p, 1, into + p * channels_);
@@ -91,7 +91,7 @@ void ClassifierHead<S>::dfeatures_of(const A* dlogits, int image,
 template <class S>
 void ClassifierHead<S>::feature_gradient(const Run<S>& run, const A* dlogits,
                                          A* into) const {
-  const std::int64_t pixels = shape_.height * shape_.width;
+  const std::int64_t pixels = std::int64_t{shape_.height} * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
     A* first = into + image * pixels * channels_;
     dfeatures_of(dlogits, image, first);

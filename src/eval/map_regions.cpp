@@ -29,7 +29,8 @@ std::vector<PixelBox> regions_above(std::span<const float> values, int side,
              std::max(box.right, x + 1), std::max(box.bottom, y + 1)};
       for (int v = std::max(0, y - 1); v <= std::min(side - 1, y + 1); ++v)
         for (int u = std::max(0, x - 1); u <= std::min(side - 1, x + 1); ++u)
-          if (open[static_cast<std::size_t>(v * side + u)]) take(v * side + u);
+          if (const int at = v * side + u; open[static_cast<std::size_t>(at)])
+            take(at);
     }
     boxes.push_back(box);
   }

@@ -15,7 +15,7 @@ namespace {
 }
 
 // "runs/x/" is "runs/x".
-fs::path without_slash(fs::path path) {
+fs::path without_slash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
@@ -50,7 +50,7 @@ ExportFolder::~ExportFolder() {
 }
 
 fs::path ExportFolder::file(const std::string& name) const {
-  const fs::path path = hidden_ / name;
+  fs::path path = hidden_ / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) refuse(path_, error.message(), "is there room on the disk?");
@@ -62,7 +62,7 @@ void ExportFolder::write(const std::string& name, std::string_view bytes) {
 }
 
 std::map<std::string, std::string> ExportFolder::commit() {
-  const auto sums = sums_of(hidden_);
+  auto sums = sums_of(hidden_);
   std::string text;
   for (const auto& [name, sum] : sums) text += sum + "  " + name + "\n";
   write("SHA256SUMS", text);

@@ -86,8 +86,9 @@ std::vector<float> resized(const HeatMap& map, int width, int height) {
 Peak peak_of(const HeatMap& map) {
   assert(!map.values.empty());
   const auto at = std::ranges::max_element(map.values) - map.values.begin();
-  const double x = (static_cast<double>(at % map.width) + 0.5) / map.width;
-  const double y = (static_cast<double>(at / map.width) + 0.5) / map.height;
+  const auto column = at % map.width, row = at / map.width;
+  const double x = (static_cast<double>(column) + 0.5) / map.width;
+  const double y = (static_cast<double>(row) + 0.5) / map.height;
   const Box &pixels = map.pixels, &place = map.place;
   return {std::clamp(pixels.left + x * (pixels.right - pixels.left), place.left,
                      place.right),

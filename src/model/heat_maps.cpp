@@ -49,7 +49,7 @@ void add_pass(const at::Tensor& features, const at::Tensor& weights,
              width = static_cast<std::size_t>(features.size(3));
   const std::size_t pixels = height * width;
   const auto shifts = static_cast<std::size_t>(kind.shifts);
-  const double* weight = weights.const_data_ptr<double>();
+  const auto* weight = weights.const_data_ptr<double>();
   std::vector<double> sums(pixels);
   for (std::size_t map = 0; map < into.images * into.findings;
        ++map, weight += channels) {
@@ -79,7 +79,7 @@ double HeatMaps::bias(std::size_t image, std::size_t finding) const {
   for (int y = 0; y < height; y += shifts)
     for (int x = 0; x < width; x += shifts)
       sum += static_cast<double>(pixel[y * width + x]);
-  const auto count = static_cast<double>(height / shifts * (width / shifts));
+  const int count = height / shifts * (width / shifts);
   return logits[image * findings + finding] - sum / count;
 }
 
@@ -104,7 +104,7 @@ HeatMaps heat_maps(Network& network, const at::Tensor& images,
         maps.width = static_cast<int>(features.size(3)) * kind.shifts;
         maps.values.resize(maps.images * maps.findings * maps.pixels());
         const at::Tensor logits = on_host(forward.logits);
-        const double* logit = logits.const_data_ptr<double>();
+        const auto* logit = logits.const_data_ptr<double>();
         maps.logits.assign(logit, logit + logits.numel());
       }
       add_pass(features, channel_weights(network, forward, kind.method), kind,

@@ -64,7 +64,7 @@ void cover(cv::Mat shown, const HeatMap& map, float highest) {
       const double heat = std::clamp(*value / highest, 0.0f, 1.0f);
       const auto& color =
           colors[static_cast<std::size_t>(std::lround(255 * heat))];
-      cv::Vec3b& pixel = shown.at<cv::Vec3b>(y, x);
+      auto& pixel = shown.at<cv::Vec3b>(y, x);
       const double amount = kMostCover * heat;
       for (int c = 0; c < 3; ++c)
         pixel[c] = static_cast<std::uint8_t>(

@@ -63,8 +63,7 @@ ordered_json read_results(const std::filesystem::path& folder) {
         "[report] " + folder.string() + ": no " + kFile +
         ". Hint: a run writes it with its final scores; `train CONFIG --resume "
         "--out RUN` finishes a run that was stopped");
-  const ordered_json json =
-      ordered_json::parse(read_text(path), nullptr, false);
+  ordered_json json = ordered_json::parse(read_text(path), nullptr, false);
   if (!json.is_object() || json.value("format", ordered_json()) != kFormat)
     throw CheckpointError("[report] " + path.string() +
                           ": not a record of this version's runs. Hint: is the "

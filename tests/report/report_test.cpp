@@ -25,7 +25,7 @@ protozero::pbf_reader last_event(const std::string& bytes) {
     last = std::string_view(bytes).substr(at + kHead, length);
     at += kHead + length + kTail;
   }
-  return protozero::pbf_reader(last.data(), last.size());
+  return {last.data(), last.size()};
 }
 
 }  // namespace

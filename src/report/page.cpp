@@ -19,7 +19,7 @@ constexpr const char* kStyle = R"css(
 @media print{:root{--page:#ffffff;--ink:#1b1f23;--soft:#57606a;--line:#d0d7de;
 --curve:#1f6fb2;--second:#b34a12;--third:#2a7f3f;--note:#fdf4ee;--mark:#b34a12}
 nav{display:none}main{max-width:none;padding:0}
-figure,tr,.summary{break-inside:avoid}h2,h3{break-after:avoid}}
+figure,tr{break-inside:avoid}h2,h3{break-after:avoid}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}

@@ -51,23 +51,23 @@ void check_known_split(const ScoredData& data, const ModelCard& card,
 
 }  // namespace
 
-TrainingOverlap check_scored_data(const ScoredData& data, const Config& config,
-                                  const ModelCard& card,
+TrainingOverlap check_scored_data(const ScoredData& scored,
+                                  const Config& config, const ModelCard& card,
                                   const fs::path& model) {
   const fs::path split_csv = split_csv_of(model);
   TrainingOverlap overlap;
   if (!split_csv.empty())
-    overlap = training_overlap(split_csv, data.set.dataset.manifest,
-                               data.set.split.rows);
-  else if (data.split.empty())
+    overlap = training_overlap(split_csv, scored.set.dataset.manifest,
+                               scored.set.split.rows);
+  else if (scored.split.empty())
     log_info(
         "whether the model was trained on patients of these tables cannot be "
         "told: it lies outside of its run, or the run has no split.csv");
-  if (data.split != "train")
-    check_overlap(overlap, data, config.data.allow_patient_leak);
-  if (data.split.empty()) return overlap;  // tables are others on purpose
-  check_known_split(data, card, !split_csv.empty());
-  const Manifest& manifest = data.set.dataset.manifest;
+  if (scored.split != "train")
+    check_overlap(overlap, scored, config.data.allow_patient_leak);
+  if (scored.split.empty()) return overlap;  // tables are others on purpose
+  check_known_split(scored, card, !split_csv.empty());
+  const Manifest& manifest = scored.set.dataset.manifest;
   if (!card.manifest_sha256.empty() && card.manifest_sha256 != manifest.sha256)
     log_warning("[evaluate] " + manifest.path +
                 " is not the file that the model was trained with: labels may "

@@ -21,16 +21,16 @@ std::optional<std::size_t> first_case(const Column& column, const Fits& fits,
   return found;
 }
 
-std::vector<Example> examples_of(const Column& column,
-                                 const std::vector<std::size_t>& rows,
-                                 double threshold) {
+std::vector<ScoredExample> examples_of(const Column& column,
+                                       const std::vector<std::size_t>& rows,
+                                       double threshold) {
   const auto called = [&](std::size_t i) {
     return column.scores[i] >= threshold;
   };
   const auto is = [&](std::size_t i, float label) {
     return column.labels[i] == label;
   };
-  std::vector<Example> examples;
+  std::vector<ScoredExample> examples;
   const auto add = [&](const char* kind, std::optional<std::size_t> found) {
     if (found)
       examples.push_back(
@@ -52,13 +52,13 @@ std::vector<Example> examples_of(const Column& column,
 
 }  // namespace
 
-std::vector<Example> choose_examples(const Predictions& predictions,
-                                     const DecisionRules& rules,
-                                     std::size_t most) {
+std::vector<ScoredExample> choose_examples(const Predictions& predictions,
+                                           const DecisionRules& rules,
+                                           std::size_t most) {
   ScoredColumns scored = scored_columns(predictions, {});
   std::ranges::stable_sort(scored.columns, std::ranges::greater(),
                            &Column::positives);
-  std::vector<Example> examples;
+  std::vector<ScoredExample> examples;
   for (const Column& column : scored.columns) {
     const FindingRules* own = rules.find(column.finding);
     const auto threshold =

@@ -27,7 +27,7 @@ Predictions six_images() {
   return p;
 }
 
-std::string text_of(const std::vector<Example>& examples) {
+std::string text_of(const std::vector<ScoredExample>& examples) {
   std::string text;
   for (const auto& e : examples)
     text += std::to_string(e.image) + " " + std::to_string(e.finding) + " " +

@@ -10,7 +10,7 @@
 
 namespace chexnet {
 
-struct Example {
+struct ScoredExample {
   std::size_t image = 0, finding = 0;  // in the prediction
   std::string kind;                    // "right", "missed" or "false alarm"
   double probability = 0, threshold = 0;
@@ -21,8 +21,8 @@ struct Example {
 // negatives at or above it the highest; of equal scores the first image.
 // Findings with more positives come first; of those without a threshold in
 // `rules` there are none.
-std::vector<Example> choose_examples(const Predictions& predictions,
-                                     const DecisionRules& rules,
-                                     std::size_t most);
+std::vector<ScoredExample> choose_examples(const Predictions& predictions,
+                                           const DecisionRules& rules,
+                                           std::size_t most);
 
 }  // namespace chexnet

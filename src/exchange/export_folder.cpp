@@ -29,8 +29,7 @@ std::map<std::string, std::string> sums_of(const fs::path& folder) {
 
 }  // namespace
 
-ExportFolder::ExportFolder(fs::path path)
-    : path_(without_slash(std::move(path))) {
+ExportFolder::ExportFolder(const fs::path& path) : path_(without_slash(path)) {
   std::error_code error;
   const auto status = fs::symlink_status(path_, error);
   const bool free = status.type() == fs::file_type::not_found ||

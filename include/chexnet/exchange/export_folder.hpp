@@ -14,7 +14,7 @@ class ExportFolder {
  public:
   // CheckpointError: `path` is there and not an empty folder, or nothing can be
   // made beside it.
-  explicit ExportFolder(std::filesystem::path path);
+  explicit ExportFolder(const std::filesystem::path& path);
   ~ExportFolder();  // without commit() nothing stays
   ExportFolder(const ExportFolder&) = delete;
   ExportFolder& operator=(const ExportFolder&) = delete;

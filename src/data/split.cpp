@@ -58,10 +58,8 @@ Rows rows_of_tables(const Manifest& manifest, SplitName split) {
   Rows rows;
   for (std::size_t t = 0; t < manifest.tables.size(); ++t) {
     if (manifest.tables[t].split != split) continue;
-    const std::size_t end = t + 1 < manifest.tables.size()
-                                ? manifest.tables[t + 1].first_row
-                                : manifest.size();
-    for (std::size_t row = manifest.tables[t].first_row; row < end; ++row)
+    for (std::size_t row = manifest.tables[t].first_row;
+         row < manifest.end_row(t); ++row)
       rows.push_back(static_cast<std::uint32_t>(row));
   }
   return rows;

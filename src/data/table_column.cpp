@@ -54,12 +54,8 @@ std::vector<std::string> table_column(const Manifest& manifest,
                                       const std::string& column) {
   assert(!manifest.tables.empty() && manifest.lines.size() == manifest.size());
   std::vector<std::string> cells;
-  for (std::size_t t = 0; t < manifest.tables.size(); ++t) {
-    const bool is_last = t + 1 == manifest.tables.size();
-    const std::size_t end =
-        is_last ? manifest.size() : manifest.tables[t + 1].first_row;
-    add_cells(manifest, manifest.tables[t], end, column, cells);
-  }
+  for (std::size_t t = 0; t < manifest.tables.size(); ++t)
+    add_cells(manifest, manifest.tables[t], manifest.end_row(t), column, cells);
   return cells;
 }
 

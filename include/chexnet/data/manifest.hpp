@@ -48,6 +48,10 @@ struct Manifest {
   const float* label_row(std::size_t row) const {
     return &labels[row * findings.size()];
   }
+  // One past the last row of tables[table].
+  std::size_t end_row(std::size_t table) const {
+    return table + 1 < tables.size() ? tables[table + 1].first_row : size();
+  }
   // Where a row stands, for messages, which name no image: "valid.csv:17".
   std::string place(std::size_t row) const;
   const float* scored_row(std::size_t row) const {

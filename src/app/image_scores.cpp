@@ -164,10 +164,10 @@ std::string ImageScoreRows::json(const ImageScore& image) const {
   return json_text(json) + "\n";
 }
 
-std::string ImageScoreRows::decisions_json() const {
-  if (!decisions_) return "null";
+Json ImageScoreRows::decisions_json() const {
+  if (!decisions_) return nullptr;
   Json json = {{"rule", decisions_->rule},
-               {"calibration", calibration_name(decisions_->calibration)}};
+               {"calibration", choice_name(decisions_->calibration)}};
   for (std::size_t k = 0; k < findings_.size(); ++k) {
     const FindingRules& rules = decisions_->rules[k];
     json["findings"][findings_[k]] = {
@@ -175,7 +175,7 @@ std::string ImageScoreRows::decisions_json() const {
         {"chosen_on_positives", rules.positives},
         {"few_positives", rules.few_positives()}};
   }
-  return json_text(json);
+  return json;
 }
 
 double ImageScoresSummary::images_per_s() const {
@@ -201,7 +201,7 @@ std::string summary_json(const ImageScoresSummary& s,
                      {"errors", s.images - s.scored},
                      {"left_out", s.left_out},
                      {"images_per_s", s.images_per_s()},
-                     {"operating_point", Json::parse(rows.decisions_json())}};
+                     {"operating_point", rows.decisions_json()}};
   return json_text(json) + "\n";
 }
 

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/eval/figures_csv.hpp"
 #include "chexnet/report/scores_output.hpp"
@@ -185,7 +187,8 @@ void print_scores(SplitScores result, const Scored& scored,
         figures_csv({result.figures, result.points, result.prevalence,
                      result.reliability, result.subgroups,
                      result.comparison ? &*result.comparison : nullptr}));
-  std::cout << (options.json ? scores_json(result) : scores_text(result))
+  std::cout << (options.json ? json_text(scores_json(result))
+                             : scores_text(result))
             << std::endl;
 }
 

@@ -57,7 +57,7 @@ void print_json(const TrainOutcome& outcome) {
                          {"evaluate_s", figure(outcome.evaluate_s)},
                          {"complete", outcome.code == ExitCode::kDone}};
   for (const auto& result : outcome.results)
-    json["results"][result.split] = nlohmann::json::parse(scores_json(result));
+    json["results"][result.split] = scores_json(result);
   std::cout << json_text(json) << std::endl;
 }
 

@@ -50,8 +50,7 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
     json["settings"].push_back({row.first, row.second});
   json["evaluations"] = ordered_json::object();
   for (const auto& result : results)
-    json["evaluations"][result.split] =
-        ordered_json::parse(scores_json(result));
+    json["evaluations"][result.split] = scores_json(result);
   write_atomically(folder / kFile, json_text(json, 1) + "\n");
 }
 

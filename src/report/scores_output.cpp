@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "chexnet/core/json_text.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
@@ -173,7 +172,7 @@ std::string scores_text(const SplitScores& result) {
          (result.localization ? localization_text(*result.localization) : "");
 }
 
-std::string scores_json(const SplitScores& result) {
+Json scores_json(const SplitScores& result) {
   const Scores& s = result.scores;
   const Figures& figures = result.figures;
   Json json;
@@ -211,7 +210,7 @@ std::string scores_json(const SplitScores& result) {
   json["split"] = {
       {"name", result.split},
       {"sha256", result.sha256.empty() ? Json(nullptr) : Json(result.sha256)}};
-  return json_text(json);
+  return json;
 }
 
 }  // namespace chexnet

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,9 +50,9 @@ class ImageScoreRows {
   // From which probability on finding k is called positive.
   std::optional<double> threshold(std::size_t k) const;
 
-  // What the rows' yes and no come from, for the last line of JSON; "null"
+  // What the rows' yes and no come from, for the last line of JSON; null
   // without decisions.
-  std::string decisions_json() const;
+  nlohmann::ordered_json decisions_json() const;
 
  private:
   std::string highest(const ImageScore& image) const;

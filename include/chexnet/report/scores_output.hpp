@@ -1,6 +1,7 @@
 // Scores of a split for a terminal and for scripts.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,6 @@ struct SplitScores {
 // positives; then the mean and "any finding". `split` may also name tables.
 std::string scores_text(const SplitScores& result);
 // The object of `evaluate` in docs/json.md.
-std::string scores_json(const SplitScores& result);
+nlohmann::ordered_json scores_json(const SplitScores& result);
 
 }  // namespace chexnet

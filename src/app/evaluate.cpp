@@ -85,10 +85,12 @@ int evaluate_predictions(const Options& options) {
     others = read_other_tables(options.scoring, &*manifest);
     say_what_has_no_scores(*manifest, predictions, options.predictions);
   }
-  print_scores({options.predictions, score(predictions, config.eval.findings)},
-               {predictions, config.eval.findings, others, nullptr,
-                manifest ? &*manifest : nullptr},
-               options.scoring, static_cast<int>(allowed_cpus().size()));
+  const Manifest* table = manifest ? &*manifest : nullptr;
+  const Groups groups = read_groups(options.scoring, table);
+  print_scores(
+      {options.predictions, score(predictions, config.eval.findings)},
+      {predictions, config.eval.findings, others, nullptr, table, groups},
+      options.scoring, static_cast<int>(allowed_cpus().size()));
   return 0;
 }
 
@@ -139,9 +141,10 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                   static_cast<std::int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
   TrainingOverlap overlap;  // rank 0
+  Groups groups;            // rank 0
   if (comm.rank() == 0) {
     say_what_is_not_scored(set);
-    read_groups(options.scoring, &manifest);
+    groups = read_groups(options.scoring, &manifest);
     overlap = check_scored_data({set, is_split ? options.split : ""}, config,
                                 card, file);
   }
@@ -173,7 +176,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
         others.choose_on ? nullptr : rules_for(set, overlap, config, card);
     print_scores(
         std::move(result),
-        {prediction->predictions, set.scored, others, rules, &manifest},
+        {prediction->predictions, set.scored, others, rules, &manifest, groups},
         options.scoring, device.cores);
   }
   return 0;

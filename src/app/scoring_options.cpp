@@ -96,8 +96,7 @@ OtherTables read_other_tables(const ScoringOptions& options,
   return others;
 }
 
-std::vector<std::vector<std::string>> read_groups(const ScoringOptions& options,
-                                                  const Manifest* manifest) {
+Groups read_groups(const ScoringOptions& options, const Manifest* manifest) {
   if (options.by.empty()) return {};
   if (manifest == nullptr)
     throw ConfigError(
@@ -108,7 +107,7 @@ std::vector<std::vector<std::string>> read_groups(const ScoringOptions& options,
       bands.end())
     throw ConfigError(
         "[evaluate] --age-bands: the years do not ascend. Hint: 18,40,65");
-  std::vector<std::vector<std::string>> groups;
+  Groups groups;
   for (const auto& column : options.by)
     groups.push_back(group_values(*manifest, column, bands));
   return groups;
@@ -146,12 +145,11 @@ class ShownDraws {
 std::vector<SubgroupTable> subgroups(const Scored& scored,
                                      const ScoringOptions& options,
                                      ShownDraws& draws) {
-  const auto groups = read_groups(options, scored.manifest);
   std::vector<SubgroupTable> tables;
-  for (std::size_t c = 0; c < groups.size(); ++c)
-    tables.push_back(subgroup_table(scored.predictions, scored.findings,
-                                    *scored.manifest, options.by[c], groups[c],
-                                    draws.of("by " + options.by[c])));
+  for (std::size_t c = 0; c < scored.groups.size(); ++c)
+    tables.push_back(subgroup_table(
+        scored.predictions, scored.findings, *scored.manifest, options.by[c],
+        scored.groups[c], draws.of("by " + options.by[c])));
   return tables;
 }
 
@@ -159,7 +157,8 @@ std::vector<SubgroupTable> subgroups(const Scored& scored,
 
 void print_scores(SplitScores result, const Scored& scored,
                   const ScoringOptions& options, int threads) {
-  const auto& [predictions, findings, others, own_rules, manifest] = scored;
+  const auto& [predictions, findings, others, own_rules, manifest, groups] =
+      scored;
   std::optional<DecisionRules> chosen;
   if (others.choose_on) {
     refuse_common_images(predictions, *others.choose_on);

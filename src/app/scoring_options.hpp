@@ -37,6 +37,11 @@ struct OtherTables {
 OtherTables read_other_tables(const ScoringOptions& options,
                               const Manifest* manifest);
 
+// Which group each row of the table is in, for each column of --by.
+using Groups = std::vector<std::vector<std::string>>;
+// Before the work, as it may be refused. ConfigError without a table.
+Groups read_groups(const ScoringOptions& options, const Manifest* manifest);
+
 // What figures are of.
 struct Scored {
   const Predictions& predictions;
@@ -44,12 +49,8 @@ struct Scored {
   const OtherTables& others;
   const DecisionRules* rules;  // the model's own; null: none, or not to be used
   const Manifest* manifest;    // null: a table of predictions alone
+  const Groups& groups;
 };
-
-// Before the work, as it may be refused: which group each row of the table is
-// in, for each column of --by. ConfigError without a table.
-std::vector<std::vector<std::string>> read_groups(const ScoringOptions& options,
-                                                  const Manifest* manifest);
 
 // Completes `result`, which has the scores, by figures, operating points and
 // the comparison, subgroups and reliability, writes --figures and prints all.

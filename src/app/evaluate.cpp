@@ -189,10 +189,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       "evaluate",
       "AUROC of a run, a checkpoint, or any table of probabilities");
   auto options = std::make_shared<Options>();
-  auto* model =
-      command->add_option("model", options->model,
-                          "run folder (its best checkpoint), checkpoint "
-                          "folder, or a model's .safetensors file");
+  auto* model = add_model_option(*command, options->model);
   auto* predictions = command->add_option(
       "--predictions", options->predictions,
       "CSV with an image column and a probability column per finding");

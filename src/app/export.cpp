@@ -63,8 +63,8 @@ ExportedFile write_model(const Options& options, const SafetensorsFile& weights,
                                  : ModelInput::kOneChannel;
     return {name, input, ModelOutput::kLogits};
   }
-  const ExportedFile file = {"model.onnx", kInputs.at(options.input),
-                             kOutputs.at(options.output)};
+  ExportedFile file = {"model.onnx", kInputs.at(options.input),
+                       kOutputs.at(options.output)};
   folder.write(file.name, onnx_network(network_spec(model.arch),
                                        float_tensors(weights, origin),
                                        onnx_options(model, file)));
@@ -126,11 +126,7 @@ void add_export(CLI::App& app, Invocation& invocation) {
       "the trained network as ONNX, or as weights of torchvision and "
       "torchxrayvision");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("model", options->model,
-                   "run folder (its best checkpoint), checkpoint folder, or a "
-                   "model's .safetensors file")
-      ->required();
+  add_model_option(*command, options->model)->required();
   command->add_option("--out", options->out, "folder to write, new or empty")
       ->required()
       ->check(in_file_system());

@@ -3,11 +3,19 @@
 // elsewhere holds the config without places.
 #include "model_file.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/run/train_state.hpp"
 
 namespace chexnet {
+
+CLI::Option* add_model_option(CLI::App& command, std::string& model) {
+  return command.add_option("model", model,
+                            "run folder (its best checkpoint), checkpoint "
+                            "folder, or a model's .safetensors file");
+}
 
 Config model_config(const std::filesystem::path& file, const ModelCard& card,
                     const Strings& set, Strings* variables) {

@@ -3,13 +3,22 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/train/network_state.hpp"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace chexnet {
+
+// The model to take, by its place.
+CLI::Option* add_model_option(CLI::App& command, std::string& model);
 
 // The config of the run that a model is in, else what the model file itself
 // says; then what `set` (key=value) overrides. ConfigError; `variables` as

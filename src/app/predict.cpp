@@ -221,11 +221,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "predict", "probabilities of images without a table or labels");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("model", options->model,
-                   "run folder (its best checkpoint), checkpoint folder, or a "
-                   "model's .safetensors file")
-      ->required();
+  add_model_option(*command, options->model)->required();
   command->add_option(
       "input", options->inputs,
       "images, folders, archives, packs, s3:// places; @FILE: a list, one path "

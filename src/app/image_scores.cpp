@@ -24,10 +24,6 @@ Json json_or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-std::string calibration_name(Calibration calibration) {
-  return calibration == Calibration::kTemperature ? "temperature" : "isotonic";
-}
-
 }  // namespace
 
 ImageScoreRows::ImageScoreRows(std::vector<std::string> findings,

@@ -80,11 +80,6 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card,
   return config;
 }
 
-Calibration calibration_named(const std::string& name) {
-  return name == "isotonic" ? Calibration::kIsotonic
-                            : Calibration::kTemperature;
-}
-
 void warn_of_weighted_loss(const Config& config) {
   if (config.train.loss_weights != LossWeighting::kNone)
     log_warning(std::string("[predict] the model was trained with "
@@ -99,7 +94,8 @@ std::optional<Decisions> decisions_of(const ModelCard& card,
                                       const Config& config,
                                       const Options& options) {
   if (const auto* rules = rules_of_crops(card, config.eval.crops))
-    return Decisions{options.rule, calibration_named(options.calibration),
+    return Decisions{options.rule,
+                     *find_choice<Calibration>(options.calibration),
                      rules->findings};
   return std::nullopt;
 }
@@ -242,7 +238,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->add_option("--calibration", options->calibration,
                    "temperature or isotonic, as fitted on validation (default "
                    "temperature)")
-      ->check(CLI::IsMember({"temperature", "isotonic"}));
+      ->check(CLI::IsMember(choice_names<Calibration>()));
   add_set_option(*command, options->set, "the run's config");
   add_ranks_option(*command, options->ranks);
   add_heat_map_options(*command, options->heat_maps);

@@ -79,6 +79,11 @@ FindingRules rules_of(const nlohmann::json& json) {
   return rules;
 }
 
+// "sensitivity" of "sensitivity 0.9".
+std::string kind_of(const FindingRules::Point& point) {
+  return point.rule.substr(0, point.rule.find(' '));
+}
+
 bool is_share(double value) { return value >= 0 && value <= 1; }
 
 // As calibration.hpp and choose_rules() promise; others could not be applied,
@@ -86,7 +91,7 @@ bool is_share(double value) { return value >= 0 && value <= 1; }
 bool is_sound(const FindingRules& rules) {
   std::set<std::string> kinds;
   for (const auto& point : rules.points)
-    if (!kinds.insert(point.rule.substr(0, point.rule.find(' '))).second ||
+    if (!kinds.insert(kind_of(point)).second ||
         (point.threshold && !is_share(*point.threshold)))
       return false;
   if (rules.temperature &&
@@ -106,8 +111,7 @@ bool is_sound(const FindingRules& rules) {
 
 std::optional<double> FindingRules::threshold(const std::string& kind) const {
   for (const auto& point : points)
-    if (point.rule.substr(0, point.rule.find(' ')) == kind)
-      return point.threshold;
+    if (kind_of(point) == kind) return point.threshold;
   return std::nullopt;
 }
 

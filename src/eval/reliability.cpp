@@ -1,7 +1,6 @@
 #include "chexnet/eval/reliability.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "chexnet/eval/scored_columns.hpp"
 
@@ -29,10 +28,7 @@ Reliability of(const Column& column, const std::string& calibration,
 
 void add_calibrated(const Column& column, const FindingRules& rules,
                     std::vector<Reliability>& results) {
-  using Named = std::pair<const char*, Calibration>;
-  for (const auto& [name, calibration] :
-       {Named("temperature", Calibration::kTemperature),
-        Named("isotonic", Calibration::kIsotonic)}) {
+  for (const auto& [calibration, name] : names_of(Calibration{})) {
     if (!calibrated(rules, calibration, 0.5)) continue;  // was not fitted
     std::vector<double> mapped;
     for (const double p : column.scores)

@@ -3,11 +3,13 @@
 // for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/eval/calibration.hpp"
 #include "chexnet/eval/interval.hpp"
 #include "chexnet/eval/operating_point.hpp"
@@ -63,6 +65,11 @@ DecisionRules parse_decision_rules(const std::string& json,
 
 // How a probability is calibrated.
 enum class Calibration { kTemperature, kIsotonic };
+constexpr auto names_of(Calibration) {
+  using enum Calibration;
+  return std::to_array<NamedChoice<Calibration>>(
+      {{kTemperature, "temperature"}, {kIsotonic, "isotonic"}});
+}
 // Empty where it was not fitted.
 std::optional<double> calibrated(const FindingRules& rules,
                                  Calibration calibration, double probability);

@@ -10,16 +10,17 @@
 
 namespace chexnet {
 
-inline std::string figure_text(const std::optional<double>& value) {
-  return value ? fixed(*value, 4) : "-";
+inline std::string figure_text(const std::optional<double>& value,
+                               int digits = 4) {
+  return value ? fixed(*value, digits) : "-";
 }
 
 // "0.7 - 0.8"; where values may be negative another `between`.
 inline std::string interval_text(const std::optional<PercentileInterval>& found,
-                                 const char* between) {
+                                 const char* between, int digits = 4) {
   if (!found) return "-";
-  return fixed(found->interval.low, 4) + between +
-         fixed(found->interval.high, 4);
+  return fixed(found->interval.low, digits) + between +
+         fixed(found->interval.high, digits);
 }
 
 // Below tables in which "*" marks findings.

@@ -9,19 +9,25 @@
 namespace chexnet {
 namespace {
 
+std::optional<double> figure(const nlohmann::json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number()
+             ? std::optional(found->get<double>())
+             : std::nullopt;
+}
+
+// A point of `curve`, where the event has the figure.
+void add(Curve& curve, double step, const nlohmann::json& event,
+         const char* key) {
+  if (const auto y = figure(event, key)) curve.points.emplace_back(step, *y);
+}
+
 void add_train(History& history, double step, const nlohmann::json& event) {
-  const auto figure = [&](const char* key) {
-    const auto found = event.find(key);
-    return found != event.end() && found->is_number()
-               ? std::optional(found->get<double>())
-               : std::nullopt;
-  };
-  if (const auto loss = figure("loss"))
-    history.train_loss.points.emplace_back(step, *loss);
-  const auto rate = figure("images_per_s");
-  if (rate) history.images.points.emplace_back(step, *rate);
-  const auto steps = figure("steps"), wait = figure("data_wait_s"),
-             others = figure("allreduce_wait_s");
+  add(history.train_loss, step, event, "loss");
+  add(history.images, step, event, "images_per_s");
+  const auto steps = figure(event, "steps"),
+             wait = figure(event, "data_wait_s"),
+             others = figure(event, "allreduce_wait_s");
   if (!steps || *steps <= 0) return;
   if (wait) history.data_wait.points.emplace_back(step, 1e3 * *wait / *steps);
   if (others)
@@ -39,15 +45,10 @@ History history_of(const std::filesystem::path& folder) {
                                       const std::string&) {
     const std::string kind = event.value("event", "");
     const double step = event.value("step", 0.0);
-    const auto add = [&](Curve& curve, const char* key) {
-      const auto y = event.find(key);
-      if (y != event.end() && y->is_number())
-        curve.points.emplace_back(step, y->get<double>());
-    };
     if (kind == "train") add_train(history, step, event);
     if (kind == "val") {
-      add(history.val_loss, "loss");
-      add(history.val_auroc, "mean_auroc");
+      add(history.val_loss, step, event, "loss");
+      add(history.val_auroc, step, event, "mean_auroc");
       if (event.value("best", "") == "yes" && !history.val_auroc.points.empty())
         history.val_auroc.marked = {history.val_auroc.points.size() - 1};
     }

@@ -10,21 +10,13 @@ namespace chexnet {
 namespace {
 
 using Json = FigureJson;
-using chexnet::json_of;  // beside those below
+using chexnet::json_of;     // beside those below
+constexpr int kDigits = 2;  // of shares in tables
 using IouEstimates = std::array<Estimate, kIouThresholds.size()>;
 
-std::string two_digits(const Estimate& e) {
-  return e.value ? fixed(*e.value, 2) : "-";
-}
-
-std::string interval_text(const Estimate& e) {
-  if (!e.interval) return "-";
-  const Interval& i = e.interval->interval;
-  return fixed(i.low, 2) + " - " + fixed(i.high, 2);
-}
-
 void add_ious(const IouEstimates& estimates, std::vector<std::string>& line) {
-  for (const Estimate& e : estimates) line.push_back(two_digits(e));
+  for (const Estimate& e : estimates)
+    line.push_back(figure_text(e.value, kDigits));
 }
 
 Json json_of(const Estimate& e) {
@@ -50,15 +42,17 @@ std::string localization_text(const Localization& localization) {
   for (const auto& f : localization.findings) {
     few = few || f.few_cases();
     lines.push_back({"  " + f.finding + (f.few_cases() ? " *" : ""),
-                     std::to_string(f.cases), two_digits(f.pointing),
-                     interval_text(f.pointing)});
+                     std::to_string(f.cases),
+                     figure_text(f.pointing.value, kDigits),
+                     interval_text(f.pointing.interval, " - ", kDigits)});
     add_ious(f.iou_at, lines.back());
     lines.back().push_back(fixed(f.mean_iou, 2));
     lines.back().push_back(fixed(f.boxes_per_map, 1));
   }
-  lines.push_back({"  mean", std::to_string(localization.cases),
-                   two_digits(localization.mean_pointing),
-                   interval_text(localization.mean_pointing)});
+  lines.push_back(
+      {"  mean", std::to_string(localization.cases),
+       figure_text(localization.mean_pointing.value, kDigits),
+       interval_text(localization.mean_pointing.interval, " - ", kDigits)});
   add_ious(localization.mean_iou_at, lines.back());
   lines.back().insert(lines.back().end(), {"-", "-"});
 

@@ -60,17 +60,12 @@ std::string points_table(const Record& evaluation) {
       "its score is at least the threshold.\n\n" +
       head({"finding", "rule", "threshold", "sensitivity", "specificity",
             "PPV"});
-  const auto share = [](const Record& point, const char* key) {
-    const Record& found = member(point, key);
-    return with_interval(number(found, "value"), interval(found, "interval"),
-                         2);
-  };
   for (const auto& point : points) {
     const auto threshold = number(point, "threshold");
     table += row({shown(text(point, "finding")), text(point, "rule"),
                   threshold ? number_text(*threshold) : "-",
-                  share(point, "sensitivity"), share(point, "specificity"),
-                  share(point, "ppv")});
+                  share_text(point, "sensitivity"),
+                  share_text(point, "specificity"), share_text(point, "ppv")});
   }
   return table;
 }

@@ -19,11 +19,6 @@ constexpr double kCell = 1.0 / 150;
 // A reliability diagram of fewer images says nothing.
 constexpr std::size_t kFewestInBin = 5;
 
-std::string share(const Record& from, const char* key) {
-  const Record& found = member(from, key);
-  return with_interval(number(found, "value"), interval(found, "interval"), 2);
-}
-
 // The operating points of `finding`, as (1 - specificity, sensitivity, PPV).
 struct Mark {
   double x, sensitivity;
@@ -110,9 +105,9 @@ std::string operating_section(const Record& evaluation) {
                    count_text(counts, "false_positives") + " / " +
                    count_text(counts, "true_negatives") + " / " +
                    count_text(counts, "false_negatives"),
-               share(point, "sensitivity"), share(point, "specificity"),
-               share(point, "ppv"), share(point, "npv"),
-               digits(number(point, "f1"), 2)});
+               share_text(point, "sensitivity"),
+               share_text(point, "specificity"), share_text(point, "ppv"),
+               share_text(point, "npv"), digits(number(point, "f1"), 2)});
   }
   if (table.empty()) return "";
   return html_paragraph(

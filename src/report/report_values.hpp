@@ -83,4 +83,10 @@ inline std::string with_interval(const std::optional<double>& value,
          fixed(range->high, count) + ")";
 }
 
+// A share of an operating point, as results.json has it: "0.81 (0.70 to 0.88)".
+inline std::string share_text(const Record& point, std::string_view key) {
+  const Record& share = member(point, key);
+  return with_interval(number(share, "value"), interval(share, "interval"), 2);
+}
+
 }  // namespace chexnet

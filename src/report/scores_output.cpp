@@ -70,10 +70,6 @@ std::string share_text(const Share& share) {
          fixed(interval->high, 2) + ")";
 }
 
-std::string two_digits(const std::optional<double>& value) {
-  return value ? fixed(*value, 2) : "-";
-}
-
 std::string points_text(const SplitScores& result) {
   if (result.points.empty()) return "";
   std::vector<Line> lines = {{"  finding", "rule", "threshold", "sensitivity",
@@ -89,10 +85,10 @@ std::string points_text(const SplitScores& result) {
                      p.threshold ? number_text(*p.threshold) : "-",
                      share_text(c.sensitivity()), share_text(c.specificity()),
                      share_text(c.ppv()), share_text(c.npv()),
-                     two_digits(c.f1())});
+                     figure_text(c.f1(), 2)});
     if (!result.prevalence) continue;
-    lines.back().push_back(two_digits(c.ppv_at(*result.prevalence)));
-    lines.back().push_back(two_digits(c.npv_at(*result.prevalence)));
+    lines.back().push_back(figure_text(c.ppv_at(*result.prevalence), 2));
+    lines.back().push_back(figure_text(c.npv_at(*result.prevalence), 2));
   }
   std::string text =
       "\n\nOperating points" +

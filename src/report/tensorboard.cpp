@@ -71,6 +71,17 @@ std::string summary_record(
   return bytes;
 }
 
+// A record with one value of this tag, which `fill` says.
+std::string value_record(
+    const std::string& tag, std::int64_t step,
+    const std::function<void(protozero::pbf_writer& value)>& fill) {
+  return summary_record(step, [&](protozero::pbf_writer& summary) {
+    protozero::pbf_writer value(summary, kValue);
+    value.add_string(kTag, tag);
+    fill(value);
+  });
+}
+
 }  // namespace
 
 TensorBoardLog::TensorBoardLog(const std::filesystem::path& folder) {
@@ -119,9 +130,7 @@ void TensorBoardLog::scalars(
 
 void TensorBoardLog::text(const std::string& tag, std::int64_t step,
                           const std::string& markdown) {
-  record(summary_record(step, [&](protozero::pbf_writer& summary) {
-    protozero::pbf_writer value(summary, kValue);
-    value.add_string(kTag, tag);
+  record(value_record(tag, step, [&](protozero::pbf_writer& value) {
     {
       protozero::pbf_writer tensor(value, kTensor);
       tensor.add_enum(kDtype, kStringType);
@@ -150,9 +159,7 @@ void TensorBoardLog::histogram(const std::string& tag, std::int64_t step,
     count += 1;
   }
   if (count == 0) return;
-  record(summary_record(step, [&](protozero::pbf_writer& summary) {
-    protozero::pbf_writer value(summary, kValue);
-    value.add_string(kTag, tag);
+  record(value_record(tag, step, [&](protozero::pbf_writer& value) {
     protozero::pbf_writer histogram(value, kHisto);
     histogram.add_double(kMin, least);
     histogram.add_double(kMax, most);
@@ -166,9 +173,7 @@ void TensorBoardLog::histogram(const std::string& tag, std::int64_t step,
 
 void TensorBoardLog::image(const std::string& tag, std::int64_t step,
                            std::string_view png, int width, int height) {
-  record(summary_record(step, [&](protozero::pbf_writer& summary) {
-    protozero::pbf_writer value(summary, kValue);
-    value.add_string(kTag, tag);
+  record(value_record(tag, step, [&](protozero::pbf_writer& value) {
     protozero::pbf_writer image(value, kImage);
     image.add_int32(kHeight, height);
     image.add_int32(kWidth, width);

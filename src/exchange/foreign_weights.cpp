@@ -8,11 +8,6 @@
 namespace chexnet {
 namespace {
 
-// First convolution and the BatchNorm behind it, of both families.
-constexpr std::array<std::array<const char*, 2>, 2> kStems = {
-    {{"features.conv0.weight", "features.norm0.running_mean"},
-     {"conv1.weight", "bn1.running_mean"}}};
-
 FloatTensor copy_of(const NamedArray& array) {
   FloatTensor tensor{array.shape, {}};
   tensor.values.resize(array.data.size() / sizeof(float));

@@ -7,11 +7,10 @@ namespace chexnet {
 namespace {
 
 void turn_stem(const InputScale& scale, FloatTensors& tensors) {
-  const bool dense = tensors.contains("features.conv0.weight");
-  FloatTensor& weight =
-      tensors[dense ? "features.conv0.weight" : "conv1.weight"];
-  FloatTensor& mean =
-      tensors[dense ? "features.norm0.running_mean" : "bn1.running_mean"];
+  const auto& [dense, residual] = kStems;
+  const StemNames& names = tensors.contains(dense.weight) ? dense : residual;
+  FloatTensor& weight = tensors[names.weight];
+  FloatTensor& mean = tensors[names.running_mean];
   const StemWeights gray = to_gray_stem({weight, mean}, scale);
   weight = gray.weight;
   mean = gray.running_mean;

@@ -10,6 +10,7 @@
 // of the first maps differ.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "chexnet/exchange/float_tensors.hpp"
@@ -20,6 +21,15 @@ struct InputScale {
   std::vector<double> mean = {0.485, 0.456, 0.406},
                       std = {0.229, 0.224, 0.225};  // of each channel
 };
+
+// A first convolution and the BatchNorm behind it, by torchvision's names: of
+// DenseNets and of ResNets.
+struct StemNames {
+  const char *weight, *running_mean;
+};
+inline constexpr std::array<StemNames, 2> kStems = {
+    {{"features.conv0.weight", "features.norm0.running_mean"},
+     {"conv1.weight", "bn1.running_mean"}}};
 
 struct StemWeights {
   FloatTensor weight;        // [out, in, height, width]

@@ -15,7 +15,6 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/report/heat_map_overlay.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
 
 namespace chexnet {
@@ -168,15 +167,11 @@ bool HeatMapFolder::write(const RunContext& run,
   }
   const auto use = [&](const MappedImage& image) {
     for (const auto& picture : rows_.at(image.row).pictures) {
-      OutputFile file(folder / picture.file);
-      const HeatMapMethod method = options_.kind.method;
       const std::size_t k = picture.finding;
-      file.write(overlay_png(
-          image.picture, map_above(image, k, threshold(k), method),
+      write_overlay(
+          folder / picture.file, image, {k, threshold(k), options_.kind.method},
           {.caption = findings_[k] + "  " + fixed(picture.probability, 2),
-           .unit = unit_of(method),
-           .nothing = "nowhere above " + number_text(threshold(k))}));
-      file.commit();
+           .nothing = "nowhere above " + number_text(threshold(k))});
     }
   };
   if (!for_each_map(run, rows, {options_.kind, "heat maps"}, use, stop)) {

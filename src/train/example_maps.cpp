@@ -10,7 +10,6 @@
 #include "chexnet/core/json_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/examples.hpp"
-#include "chexnet/report/heat_map_overlay.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
 
 namespace chexnet {
@@ -59,10 +58,8 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
   Communicator& comm = parts.comm;
   const auto most = static_cast<std::size_t>(parts.config.eval.examples);
   const std::string told = broadcast_text(
-      comm, comm.rank() == 0 ? chosen(predictions, rules, most)
-                                   .dump(-1, ' ', false,
-                                         ordered_json::error_handler_t::replace)
-                             : "");
+      comm,
+      comm.rank() == 0 ? json_text(chosen(predictions, rules, most)) : "");
   ordered_json list = ordered_json::parse(told);
   if (list.empty()) return true;
   const auto folder = parts.folder.path() / "examples";
@@ -77,17 +74,14 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
   const auto draw = [&](const MappedImage& image) {
     const auto [first, last] = of_row.equal_range(image.row);
     for (auto it = first; it != last; ++it) {
-      OutputFile file(folder / it->second["file"].get<std::string>());
-      const auto threshold = it->second["threshold"].get<double>();
-      file.write(
-          overlay_png(image.picture,
-                      map_above(image, it->second["output"].get<std::size_t>(),
-                                threshold, kKind.method),
-                      {.caption = it->second["finding"].get<std::string>(),
-                       .unit = unit_of(kKind.method),
-                       .nothing = "nowhere above " + fixed(threshold, 2),
-                       .most_width = kWidth}));
-      file.commit();
+      const ordered_json& example = it->second;
+      const auto threshold = example["threshold"].get<double>();
+      write_overlay(
+          folder / example["file"].get<std::string>(), image,
+          {example["output"].get<std::size_t>(), threshold, kKind.method},
+          {.caption = example["finding"].get<std::string>(),
+           .nothing = "nowhere above " + fixed(threshold, 2),
+           .most_width = kWidth});
     }
   };
   if (!for_each_map(parts, rows, {kKind, "examples"}, draw,

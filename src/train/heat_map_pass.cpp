@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/loader.hpp"
@@ -67,17 +68,25 @@ void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
   }
 }
 
-}  // namespace
-
-HeatMap map_above(const MappedImage& image, std::size_t k, double threshold,
-                  HeatMapMethod method) {
-  HeatMap map = image.map(k);
-  if (method != HeatMapMethod::kCam) return map;
+HeatMap map_above(const MappedImage& image, const MapAbove& shown) {
+  HeatMap map = image.map(shown.finding);
+  if (shown.method != HeatMapMethod::kCam) return map;
   constexpr double kLeast = 1e-12;
-  const double p = std::clamp(threshold, kLeast, 1 - kLeast);
-  const auto shift = static_cast<float>(image.bias(k) - std::log(p / (1 - p)));
+  const double p = std::clamp(shown.threshold, kLeast, 1 - kLeast);
+  const auto shift =
+      static_cast<float>(image.bias(shown.finding) - std::log(p / (1 - p)));
   for (float& value : map.values) value += shift;
   return map;
+}
+
+}  // namespace
+
+void write_overlay(const std::filesystem::path& path, const MappedImage& image,
+                   const MapAbove& shown, OverlayOptions look) {
+  look.unit = unit_of(shown.method);
+  OutputFile file(path);
+  file.write(overlay_png(image.picture, map_above(image, shown), look));
+  file.commit();
 }
 
 bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,

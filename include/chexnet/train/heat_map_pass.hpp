@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "chexnet/image/gray_image.hpp"
 #include "chexnet/image/heat_map.hpp"
 #include "chexnet/model/heat_maps.hpp"
+#include "chexnet/report/heat_map_overlay.hpp"
 #include "chexnet/train/run_context.hpp"
 
 namespace chexnet {
@@ -29,12 +31,17 @@ struct HeatMapPass {
   std::string what;  // for the progress line: "heat maps"
 };
 
-// The map of finding k for an overlay. A class activation map then counts from
-// the threshold: with the bias, its mean is the logit, so where it is above 0
-// the picture alone would be called positive, and of one that is called
-// positive some part is.
-HeatMap map_above(const MappedImage& image, std::size_t k, double threshold,
-                  HeatMapMethod method);
+struct MapAbove {
+  std::size_t finding = 0;
+  double threshold = 0.5;
+  HeatMapMethod method = HeatMapMethod::kCam;
+};
+// A PNG with the map over its picture; `look.unit` is the method's. A class
+// activation map counts from the threshold: with the bias, its mean is the
+// logit, so where it is above 0 the picture alone would be called positive, and
+// of one that is called positive some part is.
+void write_overlay(const std::filesystem::path& path, const MappedImage& image,
+                   const MapAbove& shown, OverlayOptions look);
 
 // Collective. Calls `use` for each of `rows` once, on the rank that computed
 // it, in the order of rows of that rank; not for a damaged image, which is

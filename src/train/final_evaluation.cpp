@@ -64,7 +64,7 @@ std::optional<DecisionRules> own_rules(const TrainingLoop::Parts& parts,
 }
 
 // By sex, view and age, as far as the table knows them.
-std::vector<SubgroupTable> subgroups_of(
+std::vector<SubgroupTable> known_subgroups(
     const Predictions& predictions, const std::vector<std::string>& findings,
     const Manifest& manifest, const BootstrapOptions& draws) {
   const auto known = [](const auto& values, const auto& is_known) {
@@ -100,7 +100,7 @@ void add_figures(const TrainingLoop::Parts& parts,
   if (own == nullptr) return;
   result.rules_from = "the model";
   result.subgroups =
-      subgroups_of(predictions, findings, parts.dataset.manifest, draws);
+      known_subgroups(predictions, findings, parts.dataset.manifest, draws);
 }
 
 }  // namespace

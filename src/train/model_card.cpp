@@ -131,10 +131,6 @@ void refuse_rules_of_another(const DecisionRules& rules,
         sha256.substr(0, 12) + ")" + hint);
 }
 
-}  // namespace
-
-namespace {
-
 // Names become columns, tags and lines of a terminal.
 void check_names(const std::vector<std::string>& findings,
                  const std::filesystem::path& path) {

@@ -26,9 +26,8 @@ std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases);
 
 // The 2.5th and the 97.5th percentile of a figure's resamples, between two
 // values in proportion (numpy's "linear"). NaN = not defined in a resample:
-// left out. Empty when none is defined,
-// and where both are equal: a figure that no resample changes (0 of 14 hits) is
-// not known exactly.
+// left out. Empty when none is defined, and where both are equal: a figure that
+// no resample changes (0 of 14 hits) is not known exactly.
 struct PercentileInterval {
   Interval interval;
   std::size_t left_out = 0;  // resamples

@@ -13,11 +13,10 @@
 namespace chexnet {
 
 std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
-                                 std::size_t statistics, std::size_t total,
-                                 std::size_t element_size,
-                                 std::size_t bucket_bytes,
+                                 size_t statistics, size_t total,
+                                 size_t element_size, size_t bucket_bytes,
                                  GradientCompression compression) {
-  constexpr std::size_t kLastShare = 8;
+  constexpr size_t kLastShare = 8;
   std::vector<Bucket> buckets;
   bool begins = true;
   for (const Extent& parameter : parameters) {
@@ -27,7 +26,7 @@ std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
 
     const bool full =
         (bucket.end - bucket.begin) * element_size >= bucket_bytes;
-    const std::size_t rest = (total - bucket.end) * element_size;
+    const size_t rest = (total - bucket.end) * element_size;
     const bool only_little_follows =
         rest <= bucket_bytes / kLastShare &&
         (total - bucket.begin) * element_size > bucket_bytes / kLastShare;
@@ -60,7 +59,7 @@ void BucketedReducer::begin() {
   active_ = true;
 }
 
-void BucketedReducer::start_ready(std::size_t end) {
+void BucketedReducer::start_ready(size_t end) {
   for (; next_ < buckets_.size() && buckets_[next_].end <= end; ++next_) {
     const Bucket& bucket = buckets_[next_];
     comm_.start({flat_ + bucket.begin * element_bytes(type_),
@@ -68,7 +67,7 @@ void BucketedReducer::start_ready(std::size_t end) {
   }
 }
 
-void BucketedReducer::written_to(std::size_t end) {
+void BucketedReducer::written_to(size_t end) {
   if (!active_) return;
   start_ready(end);
   comm_.poll();

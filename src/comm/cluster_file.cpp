@@ -17,7 +17,7 @@ Cluster read_cluster(const std::filesystem::path& path) {
       std::function<bool(const std::string&)>;  // false: not such a value
   const auto number = [](double& into) -> Take {
     return [&into](const std::string& text) {
-      std::size_t used = 0;
+      size_t used = 0;
       try {
         into = std::stod(text, &used);
       } catch (const std::exception&) {

@@ -53,7 +53,7 @@ std::unique_ptr<Communicator> open_mpi(const MpiOptions& options) {
 }
 
 std::string loaded_mpi_library() {
-  using Name = void (*)(char*, std::size_t);
+  using Name = void (*)(char*, size_t);
   std::string text(1024, 0);
   reinterpret_cast<Name>(mpi_plugin().symbol("chexnet_mpi_library"))(
       text.data(), text.size());
@@ -66,7 +66,7 @@ void abort_mpi(int exit_code) {
 }
 
 // The length goes first: only the root knows it.
-void Communicator::gather(const double* own, double* all, std::size_t count) {
+void Communicator::gather(const double* own, double* all, size_t count) {
   const auto parts = all_gather(std::as_bytes(std::span(own, count)));
   for (const auto& part : parts) {
     assert(part.size() == count * sizeof(double));
@@ -76,7 +76,7 @@ void Communicator::gather(const double* own, double* all, std::size_t count) {
 }
 
 std::string broadcast_text(Communicator& comm, std::string text, int root) {
-  text.resize(broadcast_value(comm, std::uint64_t{text.size()}, root));
+  text.resize(broadcast_value(comm, uint64_t{text.size()}, root));
   comm.broadcast(std::as_writable_bytes(std::span(text.data(), text.size())),
                  root);
   return text;

@@ -14,7 +14,7 @@ namespace chexnet {
 
 void combine_moments(Communicator& comm, std::span<double> mean,
                      std::span<double> deviations, double& count) {
-  const std::size_t channels = mean.size();
+  const size_t channels = mean.size();
   std::vector<double> own(mean.begin(), mean.end());
   own.insert(own.end(), deviations.begin(), deviations.end());
   own.push_back(count);
@@ -25,7 +25,7 @@ void combine_moments(Communicator& comm, std::span<double> mean,
   for (const auto& part : parts) {
     std::memcpy(own.data(), part.data(), part.size());
     const double more = own.back(), total = count + more;
-    for (std::size_t c = 0; c < channels; ++c) {
+    for (size_t c = 0; c < channels; ++c) {
       const double delta = own[c] - mean[c];
       deviations[c] +=
           own[channels + c] + delta * delta * (count * more / total);

@@ -69,7 +69,7 @@ std::optional<NcclLink> parse_nccl_line(const std::string& line,
       line.find(" via ") == std::string::npos)
     return std::nullopt;
   // The patterns take a step of the stack for each character.
-  constexpr std::size_t kLongestLine = 2048;
+  constexpr size_t kLongestLine = 2048;
   if (line.size() > kLongestLine) {
     unknown = true;
     return std::nullopt;

@@ -59,8 +59,8 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
                              {"pid", static_cast<unsigned>(getpid())}});
   std::vector<RankAffinity> neighbors;
   std::vector<unsigned> pids;
-  std::size_t me = 0;
-  for (std::size_t r = 0; r < everyone.size(); ++r) {
+  size_t me = 0;
+  for (size_t r = 0; r < everyone.size(); ++r) {
     if (everyone[r]["host"] != host) continue;
     if (static_cast<int>(r) == comm.rank()) me = neighbors.size();
     neighbors.push_back(
@@ -104,10 +104,9 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
                                             {"binding", binding},
                                             {"good", placed.warnings.empty()}});
   int sharers = 0;
-  for (std::size_t r = 0; r < after.size(); ++r) {
+  for (size_t r = 0; r < after.size(); ++r) {
     if (everyone[r]["host"] == host &&
-        after[r]["cpus"] ==
-            after[static_cast<std::size_t>(comm.rank())]["cpus"])
+        after[r]["cpus"] == after[static_cast<size_t>(comm.rank())]["cpus"])
       ++sharers;
     const int numa = after[r]["numa"];
     placed.table.push_back(

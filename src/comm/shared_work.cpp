@@ -136,7 +136,7 @@ class SharedWork {
   }
 
   void look_for_progress(double waited_s) {
-    const std::uint64_t count = job_->progress.count_;
+    const uint64_t count = job_->progress.count_;
     still_s_ = count == seen_ ? still_s_ + waited_s : 0;
     seen_ = count;
     stuck_ = comm_.size() > 1 && still_s_ > options_.timeout_s;
@@ -177,7 +177,7 @@ class SharedWork {
   std::shared_ptr<Job> job_;
   std::thread thread_;
   bool stuck_ = false, failed_ = false, stopped_ = false;
-  std::uint64_t seen_ = 0;
+  uint64_t seen_ = 0;
   double still_s_ = 0;
 };
 

@@ -23,7 +23,7 @@ bool parse_number(std::string_view text, Number& out) {
 }
 
 // "1e3" and "64_000_000" are integers to people.
-bool parse_integer(const std::string& text, std::int64_t& out) {
+bool parse_integer(const std::string& text, int64_t& out) {
   std::string digits;
   for (const char c : text)
     if (c != '_') digits += c;
@@ -34,7 +34,7 @@ bool parse_integer(const std::string& text, std::int64_t& out) {
   if (!parse_number(digits, number) || number != std::floor(number) ||
       std::abs(number) > kExact)
     return false;
-  out = static_cast<std::int64_t>(number);
+  out = static_cast<int64_t>(number);
   return true;
 }
 
@@ -58,7 +58,7 @@ class Assignment {
     *flag = text == "true";
   }
 
-  void operator()(std::int64_t* integer) const {
+  void operator()(int64_t* integer) const {
     const std::string text = scalar();
     if (!parse_integer(text, *integer)) wrong(text);
     check_range(static_cast<double>(*integer));

@@ -16,12 +16,12 @@ std::string config_yaml(const Config& config) {
     Strings parts;
     std::istringstream key(option.key);
     for (std::string part; std::getline(key, part, '.');) parts.push_back(part);
-    std::size_t same = 0;
+    size_t same = 0;
     while (same < open.size() && same + 1 < parts.size() &&
            open[same] == parts[same])
       ++same;
     open.resize(same);
-    for (std::size_t i = same; i + 1 < parts.size(); ++i) {
+    for (size_t i = same; i + 1 < parts.size(); ++i) {
       text += std::string(2 * i, ' ') + parts[i] + ":\n";
       open.push_back(parts[i]);
     }

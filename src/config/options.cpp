@@ -50,7 +50,7 @@ std::string quoted(const std::string& text) {
 template <class List, class Text>
 std::string flow_list(const List& list, Text text) {
   std::string out = "[";
-  for (std::size_t i = 0; i < list.size(); ++i)
+  for (size_t i = 0; i < list.size(); ++i)
     out += (i ? ", " : "") + text(list[i]);
   return out + "]";
 }
@@ -119,9 +119,9 @@ std::string option_text(const ConfigOption& option, const Config& config) {
   return std::visit(
       Overloaded{
           [](const bool* v) { return std::string(*v ? "true" : "false"); },
-          [](const std::int64_t* v) { return std::to_string(*v); },
+          [](const int64_t* v) { return std::to_string(*v); },
           [](const double* v) { return number_text(*v); },
-          [](const std::optional<std::int64_t>* v) {
+          [](const std::optional<int64_t>* v) {
             return *v ? std::to_string(**v) : std::string("auto");
           },
           [](const std::optional<double>* v) {
@@ -141,9 +141,9 @@ std::string option_type(const ConfigOption& option) {
   return std::visit(
       Overloaded{
           [](const bool*) { return "true/false"; },
-          [](const std::int64_t*) { return "integer"; },
+          [](const int64_t*) { return "integer"; },
           [](const double*) { return "number"; },
-          [](const std::optional<std::int64_t>*) { return "integer or auto"; },
+          [](const std::optional<int64_t>*) { return "integer or auto"; },
           [](const std::optional<double>*) { return "number or auto"; },
           [](const std::string*) { return "text"; },
           [](const Strings*) { return "list of text"; },

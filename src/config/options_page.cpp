@@ -8,7 +8,7 @@ namespace {
 std::string meaning_of(const ConfigOption& option) {
   if (option.choices.empty()) return option.help;
   std::string text = option.help + " (one of ";
-  for (std::size_t i = 0; i < option.choices.size(); ++i)
+  for (size_t i = 0; i < option.choices.size(); ++i)
     text += (i ? ", " : "") + option.choices[i];
   return text + ")";
 }
@@ -26,8 +26,7 @@ std::vector<ConfigOption> options_with(const std::string& prefix) {
 
 // A bar would end the cell of a table.
 std::string in_cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos;
-       at += 2)
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
     text.insert(at, "\\");
   return text;
 }

@@ -11,7 +11,7 @@ namespace chexnet {
 // holds is not expanded again.
 std::string expanded_path(const std::string& text) {
   std::string out;
-  std::size_t at = 0;
+  size_t at = 0;
   for (auto open = text.find("${"); open != std::string::npos;
        open = text.find("${", at)) {
     const auto close = text.find('}', open);

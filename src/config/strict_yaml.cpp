@@ -12,7 +12,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kMaxConfigBytes = 1 << 20;
+constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr int kMaxDepth = 32;
 
 [[noreturn]] void fail(const std::string& place, const std::string& what,

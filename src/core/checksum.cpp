@@ -65,7 +65,7 @@ std::string sha256_file(const std::filesystem::path& path) {
   if (fd < 0) throw_unreadable("checksum", path.string(), errno);
   Sha256 sum;
   std::vector<std::byte> piece(1 << 20);
-  std::uint64_t at = 0;
+  uint64_t at = 0;
   for (;;) {
     const auto count = read_at(fd, at, piece);
     if (count <= 0) {
@@ -74,16 +74,16 @@ std::string sha256_file(const std::filesystem::path& path) {
       if (count < 0) throw_unreadable("checksum", path.string(), error);
       return sum.hex();
     }
-    sum.update(std::span(piece).first(static_cast<std::size_t>(count)));
-    at += static_cast<std::uint64_t>(count);
+    sum.update(std::span(piece).first(static_cast<size_t>(count)));
+    at += static_cast<uint64_t>(count);
   }
 }
 
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
 #ifdef CHEXNET_WITH_ISAL
-  std::uint32_t crc = ~before;
+  uint32_t crc = ~before;
   while (!bytes.empty()) {  // its length is an int
-    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 1 << 30));
+    const auto part = bytes.first(std::min<size_t>(bytes.size(), 1 << 30));
     crc = crc32_iscsi(const_cast<unsigned char*>(
                           reinterpret_cast<const unsigned char*>(part.data())),
                       static_cast<int>(part.size()), crc);
@@ -92,18 +92,18 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
   return ~crc;
 #else
   static const auto table = [] {
-    std::array<std::uint32_t, 256> t{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      std::uint32_t c = i;
+    std::array<uint32_t, 256> t{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t c = i;
       for (int k = 0; k < 8; ++k)
         c = (c >> 1) ^ (c & 1 ? 0x82F63B78u : 0u);  // reflected polynomial
       t[i] = c;
     }
     return t;
   }();
-  std::uint32_t crc = ~before;
+  uint32_t crc = ~before;
   for (const std::byte b : bytes)
-    crc = table[(crc ^ static_cast<std::uint32_t>(b)) & 0xFF] ^ (crc >> 8);
+    crc = table[(crc ^ static_cast<uint32_t>(b)) & 0xFF] ^ (crc >> 8);
   return ~crc;
 #endif
 }

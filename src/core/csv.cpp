@@ -25,7 +25,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   if (rest_.empty()) return false;
   record_line_ = line_;
   unquoted_.clear();
-  std::vector<std::pair<std::size_t, std::size_t>>
+  std::vector<std::pair<size_t, size_t>>
       quoted;  // (field, index into unquoted_)
   for (;;) {
     if (!rest_.empty() && rest_.front() == '"') {
@@ -48,7 +48,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
       unquoted_.push_back(std::move(value));
       fields.emplace_back();
     } else {
-      const std::size_t end = rest_.find_first_of(",\n");
+      const size_t end = rest_.find_first_of(",\n");
       std::string_view field = rest_.substr(0, end);
       rest_.remove_prefix(field.size());
       if (field.ends_with('\r')) field.remove_suffix(1);
@@ -106,17 +106,17 @@ namespace {
 
 // Bytes of the UTF-8 character at the front of `text`; 0 when there is none
 // (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF).
-std::size_t utf8_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
+size_t utf8_character(std::string_view text) {
+  const auto byte = [&](size_t i) {
     return static_cast<unsigned char>(text[i]);
   };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
-  std::size_t size = 2;
+  size_t size = 2;
   if (lead >= 0xE0) size = 3;
   if (lead >= 0xF0) size = 4;
   if (lead < 0xC2 || lead > 0xF4 || size > text.size()) return 0;
-  for (std::size_t i = 1; i < size; ++i)
+  for (size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
   const unsigned char second = byte(1);
   if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F))
@@ -128,12 +128,12 @@ std::size_t utf8_character(std::string_view text) {
 
 }  // namespace
 
-std::size_t line_not_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = utf8_character(text.substr(at));
+size_t line_not_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = utf8_character(text.substr(at));
     if (size == 0) {
       const auto before = text.substr(0, at);
-      return 1 + static_cast<std::size_t>(std::ranges::count(before, '\n'));
+      return 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
     }
     at += size;
   }

@@ -9,14 +9,14 @@
 namespace chexnet {
 namespace {
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
     row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
       diagonal = row[j];
       row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
     }
@@ -27,9 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_names(std::string_view name,
-                          const std::vector<std::string>& known,
-                          std::size_t count) {
-  std::vector<std::pair<std::size_t, std::string>> ranked;
+                          const std::vector<std::string>& known, size_t count) {
+  std::vector<std::pair<size_t, std::string>> ranked;
   ranked.reserve(known.size());
   for (const auto& candidate : known)
     ranked.emplace_back(edit_distance(name, candidate), candidate);
@@ -37,7 +36,7 @@ std::string nearest_names(std::string_view name,
       ranked.begin(), ranked.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;
-  for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i)
+  for (size_t i = 0; i < std::min(count, ranked.size()); ++i)
     text += (i ? ", '" : "'") + ranked[i].second + "'";
   return text;
 }

@@ -71,7 +71,7 @@ class Readable {
   int fd() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
   bool is_regular() const { return S_ISREG(info_.st_mode); }
-  std::size_t size() const { return static_cast<std::size_t>(info_.st_size); }
+  size_t size() const { return static_cast<size_t>(info_.st_size); }
 
  private:
   void close() {
@@ -92,8 +92,7 @@ class Readable {
   struct stat info_ {};
 };
 
-constexpr std::size_t kLargestTable = std::size_t{1}
-                                      << 30;  // unpacked; NIH's has 7 MB
+constexpr size_t kLargestTable = size_t{1} << 30;  // unpacked; NIH's has 7 MB
 
 std::string read_gzip(const fs::path& path) {
   Readable readable(path);
@@ -114,47 +113,46 @@ std::string read_gzip(const fs::path& path) {
           "[files] " + path.string() +
           ": damaged gzip data, or cut off. Hint: download it again");
     if (count == 0) return text;
-    if (text.size() + static_cast<std::size_t>(count) > kLargestTable)
+    if (text.size() + static_cast<size_t>(count) > kLargestTable)
       throw DataError("[files] " + path.string() + ": unpacks to more than " +
                       std::to_string(kLargestTable >> 30) +
                       " GiB. Hint: is this a table of images and labels?");
-    text.append(buffer.data(), static_cast<std::size_t>(count));
+    text.append(buffer.data(), static_cast<size_t>(count));
   }
 }
 
 // What a pipe gives until its end.
-std::ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
-  constexpr std::size_t kPiece = 65536;
-  std::size_t done = 0;
+ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
+  constexpr size_t kPiece = 65536;
+  size_t done = 0;
   for (;;) {
     into.resize(done + kPiece);
     const auto count = ::read(fd, into.data() + done, kPiece);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -1;
-    if (count == 0) return static_cast<std::ptrdiff_t>(done);
-    done += static_cast<std::size_t>(count);
+    if (count == 0) return static_cast<ptrdiff_t>(done);
+    done += static_cast<size_t>(count);
   }
 }
 
 }  // namespace
 
-std::ptrdiff_t read_at(int fd, std::uint64_t offset,
-                       std::span<std::byte> into) {
-  std::size_t done = 0;
+ptrdiff_t read_at(int fd, uint64_t offset, std::span<std::byte> into) {
+  size_t done = 0;
   while (done < into.size()) {
     const auto count = ::pread(fd, into.data() + done, into.size() - done,
                                static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -1;
     if (count == 0) break;
-    done += static_cast<std::size_t>(count);
+    done += static_cast<size_t>(count);
   }
-  return static_cast<std::ptrdiff_t>(done);
+  return static_cast<ptrdiff_t>(done);
 }
 
 void read_bytes(const std::string& path, std::vector<std::byte>& into) {
   const Readable file(path);
-  std::ptrdiff_t got = 0;
+  ptrdiff_t got = 0;
   if (file.is_regular()) {
     into.resize(file.size());
     got = read_at(file.fd(), 0, into);
@@ -163,7 +161,7 @@ void read_bytes(const std::string& path, std::vector<std::byte>& into) {
   }
   if (got < 0) throw_unreadable("files", path, errno);
   into.resize(
-      static_cast<std::size_t>(got));  // it may have shrunk while it was read
+      static_cast<size_t>(got));  // it may have shrunk while it was read
 }
 
 std::string read_text(const fs::path& path) {
@@ -232,7 +230,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     const auto count = ::write(fd_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) write_failed(path_, "cannot be written", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }
 

@@ -13,28 +13,27 @@
 
 namespace chexnet {
 
-void parallel_for(std::size_t count, int threads,
-                  const std::function<void(std::size_t)>& work,
+void parallel_for(size_t count, int threads,
+                  const std::function<void(size_t)>& work,
                   const std::function<void()>& tick) {
-  const auto any_thread = [&](std::size_t i, std::size_t) { work(i); };
+  const auto any_thread = [&](size_t i, size_t) { work(i); };
   parallel_for_by_thread(count, threads, any_thread, tick);
 }
 
-void parallel_for_by_thread(
-    std::size_t count, int threads,
-    const std::function<void(std::size_t, std::size_t)>& work,
-    const std::function<void()>& tick) {
+void parallel_for_by_thread(size_t count, int threads,
+                            const std::function<void(size_t, size_t)>& work,
+                            const std::function<void()>& tick) {
   const int started = std::max(1, threads);
-  std::atomic<std::size_t> next = 0;
+  std::atomic<size_t> next = 0;
   std::atomic<int> live = started;
   std::mutex mutex;  // guards failure
   std::exception_ptr failure;
   {
     std::vector<std::jthread> running;
     for (int t = 0; t < started; ++t)
-      running.emplace_back([&, thread = static_cast<std::size_t>(t)] {
+      running.emplace_back([&, thread = static_cast<size_t>(t)] {
         try {
-          for (std::size_t i = 0; (i = next++) < count;) work(i, thread);
+          for (size_t i = 0; (i = next++) < count;) work(i, thread);
         } catch (...) {
           const std::lock_guard lock(mutex);
           if (!failure) failure = std::current_exception();

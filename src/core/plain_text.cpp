@@ -22,7 +22,7 @@ void put_escape(std::string& text, unsigned char c) {
 std::string printable(std::string_view text, std::string_view kept) {
   std::string shown;
   shown.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     const bool has_next = i + 1 < text.size();
     const auto next = has_next ? static_cast<unsigned char>(text[i + 1]) : 0;
@@ -63,7 +63,7 @@ std::string escaped(std::string_view text) {
 std::string unescaped(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     unsigned value = 0;
     const char* digits = text.data() + i + 2;
     const bool may_be =

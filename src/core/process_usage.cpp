@@ -46,28 +46,27 @@ double cpu_s() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-std::uint64_t peak_rss_bytes() {
+uint64_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 namespace {
 
-std::optional<std::uint64_t> number_in(const char* path) {
+std::optional<uint64_t> number_in(const char* path) {
   std::ifstream file(path);
-  std::uint64_t value = 0;
+  uint64_t value = 0;
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
 
-std::uint64_t available_memory_bytes() {
-  std::uint64_t available = 0;
+uint64_t available_memory_bytes() {
+  uint64_t available = 0;
   std::ifstream meminfo("/proc/meminfo");
   std::string key, unit;
-  for (std::uint64_t kib = 0;
-       meminfo >> key >> kib && std::getline(meminfo, unit);)
+  for (uint64_t kib = 0; meminfo >> key >> kib && std::getline(meminfo, unit);)
     if (key == "MemAvailable:") available = kib * 1024;
   for (const auto& [limit, used] :
        {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},

@@ -22,7 +22,7 @@ const char* phase_name(Phase phase) {
       "evaluation",
       "checkpoint",
       "ended"};
-  const auto index = static_cast<std::size_t>(phase);
+  const auto index = static_cast<size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
@@ -30,20 +30,19 @@ Profiler::Profiler() : since_s_(now_s()) {}
 
 double Profiler::change(Phase to, double now, Shown shown) {
   if (now == 0) now = now_s();
-  seconds_[static_cast<std::size_t>(phase_)] += now - since_s_;
+  seconds_[static_cast<size_t>(phase_)] += now - since_s_;
   phase_ = to;
   since_s_ = now;
   if (slot_ != nullptr && shown == Shown::kNow) {
     slot_->since_s.store(now, std::memory_order_relaxed);
-    slot_->phase.store(static_cast<std::uint32_t>(to),
-                       std::memory_order_release);
+    slot_->phase.store(static_cast<uint32_t>(to), std::memory_order_release);
   }
   return now;
 }
 
 Profiler::Seconds Profiler::seconds() const {
   Seconds seconds = seconds_;
-  seconds[static_cast<std::size_t>(phase_)] += now_s() - since_s_;
+  seconds[static_cast<size_t>(phase_)] += now_s() - since_s_;
   return seconds;
 }
 
@@ -52,21 +51,21 @@ void Profiler::set_slot(PhaseSlot* slot) {
   change(phase_, 0);
 }
 
-void Profiler::set_step(std::int64_t step) {
+void Profiler::set_step(int64_t step) {
   if (slot_ != nullptr) slot_->step.store(step, std::memory_order_relaxed);
 }
 
-void Profiler::entered_collective(std::uint64_t sequence) {
+void Profiler::entered_collective(uint64_t sequence) {
   if (slot_ != nullptr)
     slot_->sequence.store(sequence, std::memory_order_relaxed);
 }
 
 void Profiler::rebook(Phase from, Phase to, double seconds) {
-  seconds_[static_cast<std::size_t>(from)] -= seconds;
-  seconds_[static_cast<std::size_t>(to)] += seconds;
+  seconds_[static_cast<size_t>(from)] -= seconds;
+  seconds_[static_cast<size_t>(to)] += seconds;
 }
 
-void Profiler::start_timeline(std::size_t events) {
+void Profiler::start_timeline(size_t events) {
   capacity_ = events;
   events_.reserve(events);
 }
@@ -79,7 +78,7 @@ void Profiler::add(const TimelineEvent& event) {
 }
 
 Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name,
-                     std::int32_t number)
+                     int32_t number)
     : profiler_(profiler), exceptions_(std::uncaught_exceptions()) {
   if (profiler_ == nullptr) return;
   event_.name = name != nullptr ? name : phase_name(phase);

@@ -15,7 +15,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;
+constexpr uint64_t kMaxHeader = 100'000'000;
 constexpr std::pair<ElementType, const char*> kTypeNames[] = {
     {ElementType::kF64, "F64"}, {ElementType::kF32, "F32"},
     {ElementType::kF16, "F16"}, {ElementType::kBF16, "BF16"},
@@ -47,7 +47,7 @@ nlohmann::json parse_without_duplicates(std::string_view text) {
 
 }  // namespace
 
-std::size_t element_bytes(ElementType type) {
+size_t element_bytes(ElementType type) {
   switch (type) {
     case ElementType::kF64:
     case ElementType::kI64:
@@ -68,7 +68,7 @@ void write_safetensors(const std::filesystem::path& path,
                        const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::uint64_t offset = 0;
+  uint64_t offset = 0;
   for (const auto& array : arrays) {
     header[array.name] = {
         {"dtype", type_name(array.type)},
@@ -78,7 +78,7 @@ void write_safetensors(const std::filesystem::path& path,
   }
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // data starts 8-byte aligned
-  std::uint64_t length = text.size();
+  uint64_t length = text.size();
   OutputFile out(path);
   out.write(std::as_bytes(std::span(&length, 1)));
   out.write(text);
@@ -111,7 +111,7 @@ void SafetensorsFile::parse() {
         "converted by scripts/reference/convert_weights.py)");
   };
   if (bytes_.size() < 10) refuse("too short for a safetensors file");
-  std::uint64_t length = 0;
+  uint64_t length = 0;
   std::memcpy(&length, bytes_.data(), 8);
   if (length > kMaxHeader || length > bytes_.size() - 8)
     refuse("header length " + std::to_string(length) + " is impossible");
@@ -119,7 +119,7 @@ void SafetensorsFile::parse() {
                               length);
   if (!text.starts_with('{')) refuse("header does not start with '{'");
   const std::span<const std::byte> data = std::span(bytes_).subspan(8 + length);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
   try {
     const nlohmann::json header = parse_without_duplicates(text);
     for (const auto& [name, entry] : header.items()) {
@@ -132,20 +132,19 @@ void SafetensorsFile::parse() {
           kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
       if (known == std::end(kTypeNames))
         refuse("tensor " + name + " has unknown type " + dtype);
-      const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
-      std::uint64_t count = 1;
+      const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+      uint64_t count = 1;
       for (const auto extent : shape) {
-        if (extent < 0 ||
-            __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent),
-                                   &count))
+        if (extent < 0 || __builtin_mul_overflow(
+                              count, static_cast<uint64_t>(extent), &count))
           refuse("tensor " + name + " has an impossible shape");
       }
-      std::uint64_t size = 0;
-      if (__builtin_mul_overflow(
-              count, std::uint64_t{element_bytes(known->first)}, &size))
+      uint64_t size = 0;
+      if (__builtin_mul_overflow(count, uint64_t{element_bytes(known->first)},
+                                 &size))
         refuse("tensor " + name + " has an impossible shape");
-      const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
-      const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+      const auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
+      const auto end = entry.at("data_offsets").at(1).get<uint64_t>();
       if (begin > end || end > data.size() || end - begin != size)
         refuse("tensor " + name + " does not fit its data offsets");
       ranges.emplace_back(begin, end);
@@ -157,7 +156,7 @@ void SafetensorsFile::parse() {
     refuse(std::string("header is not valid: ") + e.what());
   }
   std::ranges::sort(ranges);
-  std::uint64_t at = 0;
+  uint64_t at = 0;
   for (const auto& [begin, end] : ranges) {
     if (begin != at)
       refuse("tensor data has a hole or an overlap at byte " +
@@ -167,7 +166,7 @@ void SafetensorsFile::parse() {
   if (at != data.size())
     refuse("file has " + std::to_string(data.size()) +
            " data bytes, its tensors " + std::to_string(at));
-  for (std::size_t i = 0; i < arrays_.size(); ++i) index_[arrays_[i].name] = i;
+  for (size_t i = 0; i < arrays_.size(); ++i) index_[arrays_[i].name] = i;
 }
 
 const NamedArray* SafetensorsFile::find(const std::string& name) const {

@@ -8,7 +8,7 @@
 namespace chexnet {
 
 std::string aligned(const Rows& rows) {
-  std::size_t width = 0;
+  size_t width = 0;
   for (const auto& [name, value] : rows) width = std::max(width, name.size());
   std::string text;
   for (const auto& [name, value] : rows)
@@ -27,21 +27,21 @@ bool is_number(const std::string& text) {
 }  // namespace
 
 std::string columns(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<std::size_t> widths;
+  std::vector<size_t> widths;
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t c = 0; c < line.size(); ++c)
+    for (size_t c = 0; c < line.size(); ++c)
       widths[c] = std::max(widths[c], line[c].size());
   }
   // A column of numbers has its heading to the right too.
   std::vector<bool> right(widths.size(), lines.size() > 1);
-  for (std::size_t l = 1; l < lines.size(); ++l)
-    for (std::size_t c = 0; c < lines[l].size(); ++c)
+  for (size_t l = 1; l < lines.size(); ++l)
+    for (size_t c = 0; c < lines[l].size(); ++c)
       if (!is_number(lines[l][c]) && lines[l][c] != "-") right[c] = false;
   std::string text;
   for (const auto& line : lines) {
     std::string row;
-    for (std::size_t c = 0; c < line.size(); ++c) {
+    for (size_t c = 0; c < line.size(); ++c) {
       const std::string padding(widths[c] - line[c].size(), ' ');
       row += (c == 0 ? "" : "  ") +
              (right[c] ? padding + line[c] : line[c] + padding);

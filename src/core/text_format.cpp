@@ -18,7 +18,7 @@ std::string fixed(double value, int digits) {
 
 std::string readable_bytes(double bytes) {
   static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
+  size_t unit = 0;
   while (bytes >= 1024 && unit + 1 < kUnits.size()) {
     bytes /= 1024;
     ++unit;
@@ -55,7 +55,7 @@ std::string shortest(Number value) {
 std::string number_text(float value) { return shortest(value); }
 std::string number_text(double value) { return shortest(value); }
 
-std::string counted(std::int64_t count, const std::string& what) {
+std::string counted(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 

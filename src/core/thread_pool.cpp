@@ -78,7 +78,7 @@ void ThreadPool::run_erased(int tasks, Call call, const void* work) {
 }
 
 void ThreadPool::help(int thread, int spins_before_sleep) {
-  std::uint32_t seen = 0;
+  uint32_t seen = 0;
   for (;;) {
     for (int spins = 0; pass_.load(std::memory_order_acquire) == seen;
          ++spins) {

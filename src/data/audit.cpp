@@ -29,8 +29,8 @@ struct Seen {
   bool flat = false;
 };
 
-Seen look_at(const ImageSource& source, std::uint32_t row,
-             std::int64_t max_pixels, FetchedImage& fetched, GrayImage& image) {
+Seen look_at(const ImageSource& source, uint32_t row, int64_t max_pixels,
+             FetchedImage& fetched, GrayImage& image) {
   Seen seen;
   try {
     source.fetch(row, fetched);
@@ -43,10 +43,10 @@ Seen look_at(const ImageSource& source, std::uint32_t row,
       std::to_string(image.width()) + " x " + std::to_string(image.height());
   Sha256 sum;
   sum.update(seen.size);
-  const std::uint8_t first = *image.row(0);
+  const uint8_t first = *image.row(0);
   seen.flat = true;
   for (int y = 0; y < image.height(); ++y) {
-    const std::span line(image.row(y), static_cast<std::size_t>(image.width()));
+    const std::span line(image.row(y), static_cast<size_t>(image.width()));
     seen.flat = seen.flat &&
                 std::ranges::all_of(line, [&](auto p) { return p == first; });
     sum.update(std::as_bytes(line));
@@ -78,9 +78,9 @@ class Auditor {
   ImageSource find(const std::vector<std::string>& folders, Stores& stores) {
     std::vector<Container> containers;
     const auto found = find_images(folders, stores, containers);
-    std::vector<std::uint32_t> wanted, missing;
+    std::vector<uint32_t> wanted, missing;
     std::unordered_set<std::string> names;
-    for (std::uint32_t row = 0; row < m_.size(); ++row) {
+    for (uint32_t row = 0; row < m_.size(); ++row) {
       names.emplace(last_part(m_.images[row]));
       if (split_of_.contains(row)) wanted.push_back(row);
     }
@@ -96,16 +96,15 @@ class Auditor {
     return source;
   }
 
-  void look_at_all(
-      const ImageSource& source, std::int64_t max_pixels, int threads,
-      const std::function<void(std::size_t, std::size_t)>& progress) {
+  void look_at_all(const ImageSource& source, int64_t max_pixels, int threads,
+                   const std::function<void(size_t, size_t)>& progress) {
     struct Scratch {
       FetchedImage fetched;
       GrayImage image;
     };
     seen_.resize(present_.size());
-    std::atomic<std::size_t> done = 0;
-    const auto look = [&](std::size_t i, Scratch& scratch) {
+    std::atomic<size_t> done = 0;
+    const auto look = [&](size_t i, Scratch& scratch) {
       seen_[i] = look_at(source, present_[i], max_pixels, scratch.fetched,
                          scratch.image);
       ++done;
@@ -116,7 +115,7 @@ class Auditor {
 
   // Damage, sizes, flat pictures.
   void sort_by_what_was_seen() {
-    for (std::size_t i = 0; i < present_.size(); ++i) {
+    for (size_t i = 0; i < present_.size(); ++i) {
       const Seen& seen = seen_[i];
       if (!seen.error.empty()) {
         audit.corrupt.push_back(seen.error);
@@ -128,7 +127,7 @@ class Auditor {
     }
     const auto usual = std::ranges::max_element(
         audit.sizes, {}, [](const auto& s) { return s.second; });
-    for (std::size_t i = 0; i < present_.size(); ++i) {
+    for (size_t i = 0; i < present_.size(); ++i) {
       const Seen& seen = seen_[i];
       if (seen.error.empty() && seen.size != usual->first)
         audit.odd_sized.push_back(m_.images[present_[i]] + " (" + seen.size +
@@ -147,8 +146,8 @@ class Auditor {
   // the same too.
   void find_near_duplicates() {
     std::vector<PictureSketch> sketches;
-    std::vector<const std::vector<std::uint32_t>*> pictures;
-    for (std::size_t i = 0; i < present_.size(); ++i) {
+    std::vector<const std::vector<uint32_t>*> pictures;
+    for (size_t i = 0; i < present_.size(); ++i) {
       const Seen& seen = seen_[i];
       if (!seen.error.empty() || seen.flat) continue;
       const auto& equal = same_.at(seen.pixels_sha256);
@@ -157,7 +156,7 @@ class Auditor {
       pictures.push_back(&equal);
     }
     for (const auto& group : nearly_same_groups(sketches)) {
-      std::vector<std::uint32_t> rows;
+      std::vector<uint32_t> rows;
       for (const auto i : group)
         rows.insert(rows.end(), pictures[i]->begin(), pictures[i]->end());
       audit.near_duplicates.push_back(alike(rows, "nearly the same picture"));
@@ -183,13 +182,13 @@ class Auditor {
 
  private:
   // The names of pictures that are `what`; a leak where they are in two splits.
-  std::vector<std::string> alike(const std::vector<std::uint32_t>& rows,
+  std::vector<std::string> alike(const std::vector<uint32_t>& rows,
                                  const std::string& what) {
     assert(!rows.empty());
     std::vector<std::string> names;
     for (const auto row : rows) names.push_back(m_.images[row]);
     const std::string first = split_of_.at(rows[0]);
-    for (std::size_t i = 1; i < rows.size(); ++i) {
+    for (size_t i = 1; i < rows.size(); ++i) {
       const std::string other = split_of_.at(rows[i]);
       if (other == first) continue;
       audit.leaks.push_back(names[0] + " (" + first + ") and " + names[i] +
@@ -201,10 +200,10 @@ class Auditor {
 
   const Manifest& m_;
   const Splits& splits_;
-  std::unordered_map<std::uint32_t, const char*> split_of_;  // [row]
-  std::vector<std::uint32_t> present_;  // rows whose image is there
-  std::vector<Seen> seen_;              // of present_
-  std::unordered_map<std::string, std::vector<std::uint32_t>>
+  std::unordered_map<uint32_t, const char*> split_of_;  // [row]
+  std::vector<uint32_t> present_;  // rows whose image is there
+  std::vector<Seen> seen_;         // of present_
+  std::unordered_map<std::string, std::vector<uint32_t>>
       same_;  // rows by their pixels' sum
 };
 
@@ -212,7 +211,7 @@ class Auditor {
 
 Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits,
             Stores& stores, int threads,
-            const std::function<void(std::size_t, std::size_t)>& progress) {
+            const std::function<void(size_t, size_t)>& progress) {
   Auditor auditor(m, splits);
   auditor.count_splits();
   if (config.manifest.format == ManifestFormats{ManifestFormat::kNih} &&

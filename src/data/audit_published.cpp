@@ -15,8 +15,8 @@ namespace {
 // test list, by which it is known (Pneumonia 1,353 of all instead of 1,431).
 struct Published {
   const char* name;
-  std::size_t images, patients, no_finding;
-  std::array<std::size_t, 14> positives;
+  size_t images, patients, no_finding;
+  std::array<size_t, 14> positives;
 };
 constexpr Published kTrainVal{"train_val",
                               86524,
@@ -30,12 +30,12 @@ constexpr Published kTest{"test",
                           9861,
                           {3279, 1069, 4658, 6112, 1748, 1623, 555, 2665, 1815,
                            925, 1093, 435, 1143, 86}};
-constexpr std::size_t kAllImages = 112120, kPneumonia2017 = 1353,
-                      kPneumonia2020 = 1431;
+constexpr size_t kAllImages = 112120, kPneumonia2017 = 1353,
+                 kPneumonia2020 = 1431;
 
 bool is_positive(float label) { return label > 0.5f; }  // NaN is not
 
-bool positive(const Manifest& m, std::uint32_t row, std::size_t k) {
+bool positive(const Manifest& m, uint32_t row, size_t k) {
   return is_positive(m.label_row(row)[k]);
 }
 
@@ -48,7 +48,7 @@ const char* age_group(float years) {
 }
 
 // The subgroups that an image counts for; what is not known makes none.
-std::vector<std::string> groups_of(const Manifest& m, std::uint32_t row) {
+std::vector<std::string> groups_of(const Manifest& m, uint32_t row) {
   std::vector<std::string> groups;
   if (!m.sexes[row].empty()) groups.push_back("sex " + m.sexes[row]);
   if (!m.views[row].empty()) groups.push_back("view " + m.views[row]);
@@ -56,7 +56,7 @@ std::vector<std::string> groups_of(const Manifest& m, std::uint32_t row) {
   return groups;
 }
 
-const char* release_of(std::size_t pneumonia) {
+const char* release_of(size_t pneumonia) {
   if (pneumonia == kPneumonia2020) return "labels of the v2020 release";
   if (pneumonia == kPneumonia2017) return "labels of the 2017 release";
   return "labels of no published release";
@@ -65,7 +65,7 @@ const char* release_of(std::size_t pneumonia) {
 }  // namespace
 
 Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
-                               const std::vector<std::uint32_t>& rows) {
+                               const std::vector<uint32_t>& rows) {
   Audit::SplitCounts c;
   c.name = name;
   c.has_no_finding = std::ranges::none_of(m.findings, is_no_finding);
@@ -77,7 +77,7 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
     const float* labels =
         name == "train" ? m.label_row(row) : m.scored_row(row);
     bool any = false, unknown = false;
-    for (std::size_t k = 0; k < m.finding_count(); ++k) {
+    for (size_t k = 0; k < m.finding_count(); ++k) {
       any = any || is_positive(labels[k]);
       unknown = unknown || std::isnan(labels[k]);
       c.unlabeled_entries += std::isnan(labels[k]) ? 1 : 0;
@@ -88,7 +88,7 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
       auto& g = c.subgroups[group];
       g.positives.resize(m.finding_count());
       ++g.images;
-      for (std::size_t k = 0; k < m.finding_count(); ++k)
+      for (size_t k = 0; k < m.finding_count(); ++k)
         g.positives[k] += is_positive(labels[k]) ? 1 : 0;
     }
   }
@@ -98,11 +98,10 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
 
 namespace {
 
-void compare(const Manifest& m, const std::vector<std::uint32_t>& rows,
+void compare(const Manifest& m, const std::vector<uint32_t>& rows,
              const Published& known, Audit& audit) {
   const auto c = count_split(m, known.name, rows);
-  const auto differs = [&](const std::string& what, std::size_t got,
-                           std::size_t wanted) {
+  const auto differs = [&](const std::string& what, size_t got, size_t wanted) {
     if (got == wanted) return;
     audit.known_differs = true;
     audit.known.push_back(std::string(known.name) + ": " + what + " " +
@@ -115,7 +114,7 @@ void compare(const Manifest& m, const std::vector<std::uint32_t>& rows,
       known.name == std::string("test") && c.positives[6] < known.positives[6];
   if (v2017) return;  // its 181 other labels are all in this list
   differs("no finding", c.no_finding, known.no_finding);
-  for (std::size_t k = 0; k < 14; ++k)
+  for (size_t k = 0; k < 14; ++k)
     differs(m.findings[k], c.positives[k], known.positives[k]);
 }
 
@@ -128,8 +127,8 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
         " images, not the 112,120 of ChestX-ray14: nothing to compare with");
     return;
   }
-  std::size_t pneumonia = 0;
-  for (std::uint32_t row = 0; row < m.size(); ++row)
+  size_t pneumonia = 0;
+  for (uint32_t row = 0; row < m.size(); ++row)
     pneumonia += positive(m, row, 6) ? 1 : 0;
   audit.known.emplace_back(release_of(pneumonia));
   audit.known_differs =

@@ -12,7 +12,7 @@ namespace chexnet {
 // are scored elsewhere.
 Audit::SplitCounts count_split(const Manifest& manifest,
                                const std::string& name,
-                               const std::vector<std::uint32_t>& rows);
+                               const std::vector<uint32_t>& rows);
 
 // Fills known and known_differs.
 void compare_with_nih(const Manifest& manifest, const Splits& splits,

@@ -22,13 +22,11 @@ namespace {
 // Rotation and zoom in one resampling; the border is repeated, as black wedges
 // would be a cue.
 Square rotate_and_zoom(Square square, double degrees, double zoom,
-                       std::vector<std::uint8_t>& memory) {
+                       std::vector<uint8_t>& memory) {
   const int side = square.side;
-  memory.resize(static_cast<std::size_t>(side) *
-                static_cast<std::size_t>(side));
+  memory.resize(static_cast<size_t>(side) * static_cast<size_t>(side));
 
-  const cv::Mat from(side, side, CV_8UC1,
-                     const_cast<std::uint8_t*>(square.pixels));
+  const cv::Mat from(side, side, CV_8UC1, const_cast<uint8_t*>(square.pixels));
   cv::Mat to(side, side, CV_8UC1, memory.data());
   const auto center = static_cast<float>(side - 1) / 2;
   const cv::Mat matrix =
@@ -47,37 +45,36 @@ int crop_begin(const DrawnAugmentation& drawn, double at, int side, int crop) {
 }
 
 void cut(Square square, const DrawnAugmentation& drawn, int crop,
-         std::uint8_t* into) {
-  const auto stride = static_cast<std::size_t>(square.side);
-  const auto width = static_cast<std::size_t>(crop);
-  const auto x = static_cast<std::size_t>(
-      crop_begin(drawn, drawn.at_x, square.side, crop));
-  const auto y = static_cast<std::size_t>(
-      crop_begin(drawn, drawn.at_y, square.side, crop));
+         uint8_t* into) {
+  const auto stride = static_cast<size_t>(square.side);
+  const auto width = static_cast<size_t>(crop);
+  const auto x =
+      static_cast<size_t>(crop_begin(drawn, drawn.at_x, square.side, crop));
+  const auto y =
+      static_cast<size_t>(crop_begin(drawn, drawn.at_y, square.side, crop));
   assert(x + width <= stride && y + width <= stride);
 
-  const std::uint8_t* corner = square.pixels + y * stride + x;
+  const uint8_t* corner = square.pixels + y * stride + x;
   const auto copy = drawn.flip ? copy_crop_flipped : copy_crop;
   copy(corner, stride, width, width, into);
 }
 
 // Away from the mean of the picture, or towards it.
-void change_contrast(std::uint8_t* pixels, std::size_t count, double factor) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += pixels[i];
+void change_contrast(uint8_t* pixels, size_t count, double factor) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += pixels[i];
   const double mean = static_cast<double>(sum) / static_cast<double>(count);
 
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const long value = std::lround(mean + factor * (pixels[i] - mean));
-    pixels[i] = static_cast<std::uint8_t>(std::clamp(value, 0L, 255L));
+    pixels[i] = static_cast<uint8_t>(std::clamp(value, 0L, 255L));
   }
 }
 
 }  // namespace
 
 DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
-                                    std::uint64_t seed,
-                                    std::uint64_t position) {
+                                    uint64_t seed, uint64_t position) {
   // Draws happen in a fixed order whatever is switched on, so switching one off
   // leaves the others as they were.
   Random random(seed, Purpose::kAugment, position);
@@ -108,14 +105,13 @@ Region drawn_region(const DrawnAugmentation& drawn, int width, int height) {
 }
 
 void augment(Square square, const DrawnAugmentation& drawn, int crop,
-             std::uint8_t* into, std::vector<std::uint8_t>& scratch) {
+             uint8_t* into, std::vector<uint8_t>& scratch) {
   assert(crop > 0 && crop <= square.side);
   if (drawn.warps())
     square = rotate_and_zoom(square, drawn.degrees, drawn.zoom, scratch);
   cut(square, drawn, crop, into);
 
-  const auto pixels =
-      static_cast<std::size_t>(crop) * static_cast<std::size_t>(crop);
+  const auto pixels = static_cast<size_t>(crop) * static_cast<size_t>(crop);
   if (drawn.contrast != 1) change_contrast(into, pixels, drawn.contrast);
 }
 

@@ -12,14 +12,14 @@
 namespace chexnet {
 
 std::vector<double> balanced_weights(const Manifest& manifest,
-                                     const std::vector<std::uint32_t>& rows) {
-  const std::size_t findings = manifest.finding_count();
-  std::vector<std::size_t> positives(findings);
-  std::size_t without = 0;
+                                     const std::vector<uint32_t>& rows) {
+  const size_t findings = manifest.finding_count();
+  std::vector<size_t> positives(findings);
+  size_t without = 0;
   for (const auto row : rows) {
     const float* labels = manifest.label_row(row);
     bool has_one = false;
-    for (std::size_t k = 0; k < findings; ++k) {
+    for (size_t k = 0; k < findings; ++k) {
       if (labels[k] != 1) continue;
       ++positives[k];
       has_one = true;
@@ -30,8 +30,8 @@ std::vector<double> balanced_weights(const Manifest& manifest,
   weights.reserve(rows.size());
   for (const auto row : rows) {
     const float* labels = manifest.label_row(row);
-    std::size_t least = rows.size() + 1;
-    for (std::size_t k = 0; k < findings; ++k)
+    size_t least = rows.size() + 1;
+    for (size_t k = 0; k < findings; ++k)
       if (labels[k] == 1) least = std::min(least, positives[k]);
     if (least > rows.size()) least = without;
     weights.push_back(std::sqrt(static_cast<double>(rows.size()) /
@@ -40,20 +40,20 @@ std::vector<double> balanced_weights(const Manifest& manifest,
   return weights;
 }
 
-std::vector<std::uint32_t> weighted_order(
-    const std::vector<std::uint32_t>& rows, const std::vector<double>& weights,
-    Random& random) {
+std::vector<uint32_t> weighted_order(const std::vector<uint32_t>& rows,
+                                     const std::vector<double>& weights,
+                                     Random& random) {
   assert(rows.size() == weights.size() && !rows.empty());
-  std::vector<std::size_t> line(rows.size());
-  std::iota(line.begin(), line.end(), std::size_t{0});
+  std::vector<size_t> line(rows.size());
+  std::iota(line.begin(), line.end(), size_t{0});
   shuffle(line, random);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   const double apart = sum / static_cast<double>(rows.size());
   const double first = random.uniform() * apart;
-  std::vector<std::uint32_t> drawn;
+  std::vector<uint32_t> drawn;
   drawn.reserve(rows.size());
   double end = 0;
-  for (const std::size_t i : line) {
+  for (const size_t i : line) {
     end += weights[i];
     while (drawn.size() < rows.size() &&
            first + static_cast<double>(drawn.size()) * apart < end)

@@ -15,7 +15,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kFields = 6;
+constexpr size_t kFields = 6;
 
 [[noreturn]] void fail(const std::string& path, int line,
                        const std::string& what, const std::string& hint) {
@@ -49,7 +49,7 @@ std::vector<FindingBox> read_boxes(const std::string& path) {
            "the row has " + std::to_string(fields.size()) + " fields, not 6",
            "the row is damaged or cut off");
     std::array<double, 4> numbers{};
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
       const std::string_view cell = trimmed(fields[2 + i]);
       const char* end = cell.data() + cell.size();
       const auto [rest, error] = std::from_chars(cell.data(), end, numbers[i]);

@@ -10,11 +10,11 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kShown = 20;
+constexpr size_t kShown = 20;
 
 std::string first_lines(const DamageByRank& damage) {
   std::string shown;
-  std::size_t seen = 0;
+  size_t seen = 0;
   for (const auto& of_rank : damage)
     for (const auto& text : of_rank)
       if (++seen <= kShown) shown += "\n  " + text;
@@ -25,8 +25,8 @@ std::string first_lines(const DamageByRank& damage) {
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  for (std::size_t at = 0, end = 0;
-       (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+  for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
+       at = end + 1)
     lines.push_back(text.substr(at, end - at));
   return lines;
 }
@@ -50,14 +50,13 @@ DamagePolicy DamagePolicy::of(const DataConfig& config) {
   return {config.corrupt == OnDamage::kSkip, config.corrupt_limit};
 }
 
-std::uint64_t DamagePolicy::allowed(std::uint64_t images) const {
+uint64_t DamagePolicy::allowed(uint64_t images) const {
   if (!skip || limit == 0) return 0;
-  return std::max<std::uint64_t>(
-      1, static_cast<std::uint64_t>(limit * static_cast<double>(images)));
+  return std::max<uint64_t>(
+      1, static_cast<uint64_t>(limit * static_cast<double>(images)));
 }
 
-std::string DamagePolicy::text(std::uint64_t damaged,
-                               std::uint64_t images) const {
+std::string DamagePolicy::text(uint64_t damaged, uint64_t images) const {
   std::string what = std::to_string(damaged) + " of " + std::to_string(images) +
                      " images are damaged";
   if (skip)
@@ -75,16 +74,16 @@ std::string DamagePolicy::hint() const {
          "few";
 }
 
-std::uint64_t count(const DamageByRank& damage) {
-  std::uint64_t all = 0;
+uint64_t count(const DamageByRank& damage) {
+  uint64_t all = 0;
   for (const auto& of_rank : damage) all += of_rank.size();
   return all;
 }
 
 DamageByRank accept_damage(const DamagePolicy& policy,
-                           const std::vector<std::string>& own,
-                           std::uint64_t images, const std::string& origin,
-                           const std::string& more, Communicator& comm) {
+                           const std::vector<std::string>& own, uint64_t images,
+                           const std::string& origin, const std::string& more,
+                           Communicator& comm) {
   std::string lines;
   for (std::string text : own) {
     std::ranges::replace(text, '\n', ' ');
@@ -93,7 +92,7 @@ DamageByRank accept_damage(const DamagePolicy& policy,
   DamageByRank damage;
   for (const auto& text : gather_text(comm, lines))
     damage.push_back(lines_of(text));
-  const std::uint64_t damaged = count(damage);
+  const uint64_t damaged = count(damage);
   if (damaged > policy.allowed(images))
     throw DataError("[" + origin + "] " + policy.text(damaged, images) + more +
                     ". Hint: " + hint_for(damage, policy) + ":" +

@@ -9,10 +9,10 @@
 namespace chexnet {
 
 DamageCounter::Count DamageCounter::in(const Batch& batch,
-                                       std::uint64_t position) const {
+                                       uint64_t position) const {
   Count count;
   if (batch.damaged == 0) return count;
-  for (std::size_t i = 0; i < batch.errors.size(); ++i) {
+  for (size_t i = 0; i < batch.errors.size(); ++i) {
     if (batch.errors[i].empty()) continue;
     const bool here = batch.samples[i].position / images_ == position / images_;
     ++(here ? count.this_epoch : count.next_epoch);
@@ -20,8 +20,8 @@ DamageCounter::Count DamageCounter::in(const Batch& batch,
   return count;
 }
 
-void DamageCounter::add(const Count& damaged, std::uint64_t position) {
-  const std::uint64_t epoch = position / images_;
+void DamageCounter::add(const Count& damaged, uint64_t position) {
+  const uint64_t epoch = position / images_;
   if (epoch == epoch_ + 1) so_far_ = {so_far_.next_epoch, 0};
   if (epoch > epoch_ + 1) so_far_ = {};
   epoch_ = epoch;
@@ -32,8 +32,8 @@ void DamageCounter::add(const Count& damaged, std::uint64_t position) {
   if (damaged.all() >= static_cast<double>(batch_))
     throw DataError("[images] all " + std::to_string(batch_) +
                     " images of a step are damaged" + look + policy_.hint());
-  const auto most = static_cast<std::uint64_t>(
-      std::max(so_far_.this_epoch, so_far_.next_epoch));
+  const auto most =
+      static_cast<uint64_t>(std::max(so_far_.this_epoch, so_far_.next_epoch));
   if (most > policy_.allowed(images_))
     throw DataError("[images] epoch " + std::to_string(epoch + 1) + ": " +
                     policy_.text(most, images_) + look + policy_.hint());

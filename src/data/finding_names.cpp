@@ -57,7 +57,7 @@ FindingNames::FindingNames(const std::string& path) {
 void FindingNames::apply(Manifest& table) {
   if (entries_.empty()) return;
   std::vector<std::string> findings;
-  std::vector<std::size_t> to;  // [K] column of the renamed table
+  std::vector<size_t> to;  // [K] column of the renamed table
   for (const auto& name : table.findings) {
     const auto entry = std::ranges::find(entries_, name, &Entry::name);
     if (entry != entries_.end()) entry->used = true;
@@ -69,12 +69,12 @@ void FindingNames::apply(Manifest& table) {
   }
   std::vector<float> labels;
   labels.reserve(table.size() * findings.size());
-  const std::size_t width = table.finding_count();
-  for (std::size_t row = 0; row < table.size(); ++row) {
-    const std::size_t at = labels.size();
+  const size_t width = table.finding_count();
+  for (size_t row = 0; row < table.size(); ++row) {
+    const size_t at = labels.size();
     std::vector<bool> is_set(findings.size());
     labels.resize(at + findings.size());
-    for (std::size_t k = 0; k < width; ++k) {
+    for (size_t k = 0; k < width; ++k) {
       float& cell = labels[at + to[k]];
       const float said = table.labels[row * width + k];
       cell = is_set[to[k]] ? either(cell, said) : said;

@@ -35,14 +35,14 @@ bool same_finding(const std::string& a, const std::string& b) {
   return canonical(a) == canonical(b);
 }
 
-std::optional<std::size_t> find_finding(const std::vector<std::string>& names,
-                                        const std::string& wanted) {
+std::optional<size_t> find_finding(const std::vector<std::string>& names,
+                                   const std::string& wanted) {
   auto found = std::ranges::find(names, wanted);
   if (found == names.end())
     found = std::ranges::find_if(
         names, [&](const auto& n) { return same_finding(n, wanted); });
   if (found == names.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - names.begin());
+  return static_cast<size_t>(found - names.begin());
 }
 
 std::string doubled_finding(const std::vector<std::string>& names) {
@@ -66,11 +66,10 @@ bool is_disease(const std::string& name) {
   return !is_no_finding(name) && plain(name) != "support devices";
 }
 
-std::string listed(const std::vector<std::string>& names, std::size_t shown) {
+std::string listed(const std::vector<std::string>& names, size_t shown) {
   std::string text;
-  const std::size_t count = std::min(shown, names.size());
-  for (std::size_t i = 0; i < count; ++i)
-    text += (i > 0 ? ", " : "") + names[i];
+  const size_t count = std::min(shown, names.size());
+  for (size_t i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + names[i];
   if (count < names.size())
     text += " and " + std::to_string(names.size() - count) + " more";
   return text;

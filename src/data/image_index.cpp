@@ -43,30 +43,30 @@ std::vector<Entry> parts_of(Container& container, Stores& stores,
 std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers,
                                           Stores& stores, const Tick& tick) {
   std::vector<std::vector<Entry>> parts(containers.size());
-  std::vector<std::size_t> wanted;
-  std::uint64_t total = 0;
-  for (std::size_t c = 0; c < containers.size(); ++c) {
+  std::vector<size_t> wanted;
+  uint64_t total = 0;
+  for (size_t c = 0; c < containers.size(); ++c) {
     if (containers[c].kind == ContainerKind::kFile) continue;
     wanted.push_back(c);
     total += containers[c].size;
   }
   if (wanted.empty()) return parts;
-  std::vector<std::atomic<std::uint64_t>> done(wanted.size());
+  std::vector<std::atomic<uint64_t>> done(wanted.size());
   Progress progress(true);
   const double start = now_s();
   parallel_for(
       wanted.size(),
-      static_cast<int>(std::min<std::size_t>(
-          wanted.size(), std::thread::hardware_concurrency())),
-      [&](std::size_t i) {
+      static_cast<int>(
+          std::min<size_t>(wanted.size(), std::thread::hardware_concurrency())),
+      [&](size_t i) {
         parts[wanted[i]] =
-            parts_of(containers[wanted[i]], stores, [&](std::uint64_t bytes) {
+            parts_of(containers[wanted[i]], stores, [&](uint64_t bytes) {
               done[i] = bytes;
               tick();
             });
       },
       [&] {
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         for (const auto& d : done) bytes += d;
         progress.show("indexing " + std::to_string(wanted.size()) +
                       " archives, once: " +
@@ -100,9 +100,8 @@ bool is_same_location(const FoundImage& a, const FoundImage& b,
 
 // The rows a found image may be for. The name of a file is the path by which
 // data.images reached it, however that was spelled, and its absolute path.
-std::vector<std::uint32_t> rows_for(const FoundImage& image,
-                                    const Container& container,
-                                    NameTable& names) {
+std::vector<uint32_t> rows_for(const FoundImage& image,
+                               const Container& container, NameTable& names) {
   auto rows = names.rows_for(image.name);
   const bool is_local = container.kind == ContainerKind::kFile &&
                         image.name.find("://") == std::string::npos;
@@ -120,7 +119,7 @@ std::vector<std::uint32_t> rows_for(const FoundImage& image,
 
 // For each row of the manifest the image that is for it, or null.
 std::vector<const FoundImage*> choose(
-    const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+    const Manifest& manifest, const std::vector<uint32_t>& rows,
     const std::vector<FoundImage>& found,
     const std::vector<Container>& containers) {
   std::vector<const FoundImage*> chosen(manifest.size());
@@ -172,12 +171,12 @@ std::vector<FoundImage> find_images(const std::vector<std::string>& sources,
   }
   auto parts = all_parts(containers, stores, tick);
   std::vector<FoundImage> found;
-  for (std::uint32_t c = 0; c < containers.size(); ++c) {
+  for (uint32_t c = 0; c < containers.size(); ++c) {
     if (containers[c].kind == ContainerKind::kFile) {
       found.push_back({containers[c].path, {c, 0, {}}});
       continue;
     }
-    for (std::size_t i = 0; i < parts[c].size(); ++i) {
+    for (size_t i = 0; i < parts[c].size(); ++i) {
       Entry& entry = parts[c][i];
       std::string name = std::move(entry.name);
       entry.name.clear();
@@ -188,16 +187,16 @@ std::vector<FoundImage> find_images(const std::vector<std::string>& sources,
 }
 
 ImageIndex ImageIndex::scan(const Manifest& manifest,
-                            const std::vector<std::uint32_t>& rows,
+                            const std::vector<uint32_t>& rows,
                             const std::vector<std::string>& sources,
                             Stores& stores, const Tick& tick) {
   std::vector<Container> containers;
   const auto found = find_images(sources, stores, containers, tick);
-  std::vector<std::uint32_t> missing;
+  std::vector<uint32_t> missing;
   ImageIndex index = match(manifest, rows, found, containers, missing);
   if (missing.empty()) return index;
   std::string examples;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, missing.size()); ++i)
+  for (size_t i = 0; i < std::min<size_t>(3, missing.size()); ++i)
     examples += (i > 0 ? ", " : "") + manifest.place(missing[i]);
   const auto folders =
       std::ranges::count(manifest.images[missing.front()], '/');
@@ -214,16 +213,16 @@ ImageIndex ImageIndex::scan(const Manifest& manifest,
 }
 
 ImageIndex ImageIndex::match(const Manifest& manifest,
-                             const std::vector<std::uint32_t>& rows,
+                             const std::vector<uint32_t>& rows,
                              const std::vector<FoundImage>& found,
                              const std::vector<Container>& containers,
-                             std::vector<std::uint32_t>& missing) {
+                             std::vector<uint32_t>& missing) {
   const std::vector<const FoundImage*> chosen =
       choose(manifest, rows, found, containers);
   ImageIndex index;
   index.locations_.resize(manifest.size());
-  std::vector<std::uint32_t> kept(
-      containers.size(), ImageLocation::kNowhere);  // old -> new number
+  std::vector<uint32_t> kept(containers.size(),
+                             ImageLocation::kNowhere);  // old -> new number
   missing.clear();
   for (const auto row : rows) {
     if (chosen[row] == nullptr) {
@@ -231,9 +230,9 @@ ImageIndex ImageIndex::match(const Manifest& manifest,
       continue;
     }
     ImageLocation location = chosen[row]->location;
-    std::uint32_t& number = kept[location.container];
+    uint32_t& number = kept[location.container];
     if (number == ImageLocation::kNowhere) {
-      number = static_cast<std::uint32_t>(index.containers_.size());
+      number = static_cast<uint32_t>(index.containers_.size());
       Container& container =
           index.containers_.emplace_back(containers[location.container]);
       if (container.kind == ContainerKind::kFile)

@@ -16,7 +16,7 @@ namespace chexnet {
 namespace {
 
 const char* const kOrigin = "the image index of rank 0";
-constexpr auto kLastKind = static_cast<std::uint64_t>(ContainerKind::kLast);
+constexpr auto kLastKind = static_cast<uint64_t>(ContainerKind::kLast);
 
 [[noreturn]] void damaged() {
   throw DataError(std::string("[index] ") + kOrigin +
@@ -36,9 +36,9 @@ class Fields {
     return found;
   }
   // At most `most`.
-  std::uint64_t number(char mark, std::uint64_t most) {
+  uint64_t number(char mark, uint64_t most) {
     const auto text = until(mark);
-    std::uint64_t value = 0;
+    uint64_t value = 0;
     const auto result =
         std::from_chars(text.data(), text.data() + text.size(), value);
     if (result.ec != std::errc() || result.ptr != text.data() + text.size() ||
@@ -63,7 +63,7 @@ std::string ImageIndex::to_text() const {
             "\t" + escaped(c.version) + "\t" + escaped(c.inode) + "\t" +
             escaped(c.path) + "\n";
   std::vector<Entry> entries;
-  for (std::size_t row = 0; row < locations_.size(); ++row) {
+  for (size_t row = 0; row < locations_.size(); ++row) {
     if (locations_[row].container == ImageLocation::kNowhere) continue;
     entries.push_back(locations_[row].entry);
     entries.back().name = std::to_string(row) + " " +
@@ -77,12 +77,12 @@ ImageIndex ImageIndex::from_text(const std::string& text) {
   ImageIndex index;
   Fields fields(text);
   index.locations_.resize(fields.number('\t', UINT32_MAX));
-  const std::uint64_t containers = fields.number('\n', UINT32_MAX - 1);
-  for (std::uint64_t i = 0; i < containers; ++i) {
+  const uint64_t containers = fields.number('\n', UINT32_MAX - 1);
+  for (uint64_t i = 0; i < containers; ++i) {
     Container c;
     c.kind = static_cast<ContainerKind>(fields.number('\t', kLastKind));
     c.size = fields.number('\t', UINT64_MAX);
-    c.head_crc32c = static_cast<std::uint32_t>(fields.number('\t', UINT32_MAX));
+    c.head_crc32c = static_cast<uint32_t>(fields.number('\t', UINT32_MAX));
     c.version = unescaped(fields.until('\t'));
     c.inode = unescaped(fields.until('\t'));
     c.path = unescaped(fields.until('\n'));
@@ -90,12 +90,12 @@ ImageIndex ImageIndex::from_text(const std::string& text) {
   }
   for (auto& entry : entries_of_text(std::string(fields.rest()), kOrigin)) {
     Fields numbers(entry.name);
-    const std::uint64_t row = numbers.number(' ', UINT32_MAX);
+    const uint64_t row = numbers.number(' ', UINT32_MAX);
     if (row >= index.locations_.size()) damaged();
     ImageLocation& location = index.locations_[row];
-    const std::uint64_t container = numbers.number(' ', UINT32_MAX - 1);
+    const uint64_t container = numbers.number(' ', UINT32_MAX - 1);
     if (container >= containers) damaged();
-    location.container = static_cast<std::uint32_t>(container);
+    location.container = static_cast<uint32_t>(container);
     location.number = numbers.number(' ', UINT64_MAX);
     const Container& in = index.containers_[container];
     if (!is_possible(entry, in.kind, in.size)) damaged();

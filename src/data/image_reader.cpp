@@ -61,7 +61,7 @@ void check_crops(const ImageSource& source, const Augmentation& augmentation) {
 }
 
 ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
-                         Augmentation augmentation, std::uint64_t seed)
+                         Augmentation augmentation, uint64_t seed)
     : source_(source),
       preprocessing_(preprocessing),
       augmentation_(augmentation),
@@ -71,22 +71,21 @@ ImageReader::ImageReader(const ImageSource& source, Preprocessing preprocessing,
   check_crops(source, augmentation);
 }
 
-void ImageReader::read(const Sample& sample, std::uint8_t* into,
-                       Scratch& scratch, const std::stop_token& stop) const {
+void ImageReader::read(const Sample& sample, uint8_t* into, Scratch& scratch,
+                       const std::stop_token& stop) const {
   source_.fetch(sample.row, scratch.fetched, stop);
   decode(sample, scratch.fetched, into, scratch);
 }
 
 void ImageReader::decode(const Sample& sample, const FetchedImage& fetched,
-                         std::uint8_t* into, Scratch& scratch) const {
+                         uint8_t* into, Scratch& scratch) const {
   within_memory(fetched.origin,
                 [&] { decode_within_memory(sample, fetched, into, scratch); });
 }
 
 void ImageReader::decode_within_memory(const Sample& sample,
                                        const FetchedImage& fetched,
-                                       std::uint8_t* into,
-                                       Scratch& scratch) const {
+                                       uint8_t* into, Scratch& scratch) const {
   const DrawnAugmentation drawn =
       draw_augmentation(augmentation_, seed_, sample.position);
   const Square square = resized(fetched, drawn, scratch);
@@ -105,9 +104,9 @@ Square ImageReader::resized(const FetchedImage& fetched,
   }
   const bool crops_original = drawn.random_resized_crop;
   const int size = crops_original ? preprocessing_.crop : preprocessing_.resize;
-  const auto side = static_cast<std::size_t>(size);
+  const auto side = static_cast<size_t>(size);
   scratch.resized.resize(side * side);
-  std::uint8_t* into = scratch.resized.data();
+  uint8_t* into = scratch.resized.data();
 
   GrayImage& image = scratch.image;
   if (crops_original) {

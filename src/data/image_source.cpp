@@ -39,9 +39,9 @@ void check_member(const FetchedImage& fetched, const Entry& entry) {
 
 }  // namespace
 
-const std::uint8_t* FetchedImage::pixels() const {
+const uint8_t* FetchedImage::pixels() const {
   assert(holds_pixels());
-  return reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return reinterpret_cast<const uint8_t*>(bytes.data());
 }
 
 void decode_fetched(const FetchedImage& fetched, const DecodeLimits& limits,
@@ -57,7 +57,7 @@ ImageSource::ImageSource(ImageIndex index, Stores& stores)
     : index_(std::move(index)),
       stores_(stores),
       packs_(index_.containers().size()) {
-  for (std::size_t c = 0; c < packs_.size(); ++c) {
+  for (size_t c = 0; c < packs_.size(); ++c) {
     const Container& container = index_.containers()[c];
     if (container.kind != ContainerKind::kPack) continue;
     packs_[c] = std::make_unique<PackReader>(container.path,
@@ -70,7 +70,7 @@ ImageSource::ImageSource(ImageIndex index, Stores& stores)
   }
 }
 
-void ImageSource::fetch(std::uint32_t row, FetchedImage& into,
+void ImageSource::fetch(uint32_t row, FetchedImage& into,
                         const std::stop_token& stop) const {
   assert(index_.has(row));
   const ImageLocation& location = index_.location(row);
@@ -92,7 +92,7 @@ void ImageSource::fetch_from(const Container& container,
     const int length =
         std::snprintf(number, sizeof number, "%llu",
                       static_cast<unsigned long long>(location.number));
-    into.origin.append(what).append(number, static_cast<std::size_t>(length));
+    into.origin.append(what).append(number, static_cast<size_t>(length));
   };
   switch (container.kind) {
     case ContainerKind::kFile:

@@ -82,7 +82,7 @@ class Search {
     std::vector<Container> containers;
     auto found = find_images(run_, stores_, containers, tick_);
     const std::set<std::string> named(run_.begin(), run_.end());
-    const auto first = static_cast<std::uint32_t>(result_.containers.size());
+    const auto first = static_cast<uint32_t>(result_.containers.size());
     for (FoundImage& image : found) {
       const Container& container = containers[image.location.container];
       const bool is_part = container.kind != ContainerKind::kFile;
@@ -98,7 +98,7 @@ class Search {
   }
 
   // `first`: the number of the run's first container among all.
-  void take(FoundImage image, const Container& container, std::uint32_t first) {
+  void take(FoundImage image, const Container& container, uint32_t first) {
     std::string name = image_name(image, container);
     const Place place(container.path, image.location.number);
     const auto [other, is_new] = places_.emplace(name, place);
@@ -112,7 +112,7 @@ class Search {
     result_.found.push_back(std::move(image));
   }
 
-  using Place = std::pair<std::string, std::uint64_t>;  // container, number
+  using Place = std::pair<std::string, uint64_t>;  // container, number
   Stores& stores_;
   const Tick& tick_;
   std::vector<std::string> run_;         // places that are searched together
@@ -134,7 +134,7 @@ void refuse_none(const InputImages& input,
         "[predict] " + first + more + ": no image is there" +
         (input.left_out > 0
              ? ", only " +
-                   counted(static_cast<std::int64_t>(input.left_out), "file") +
+                   counted(static_cast<int64_t>(input.left_out), "file") +
                    " of other kinds"
              : "") +
         ". Hint: name PNG or JPEG files, folders, archives or packs of them; "

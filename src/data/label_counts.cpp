@@ -9,14 +9,14 @@
 namespace chexnet {
 
 LabelCounts count_labels(const Manifest& manifest,
-                         const std::vector<std::uint32_t>& rows, Labels which) {
-  const std::size_t findings = manifest.finding_count();
-  LabelCounts counts{std::vector<std::size_t>(findings),
-                     std::vector<std::size_t>(findings)};
+                         const std::vector<uint32_t>& rows, Labels which) {
+  const size_t findings = manifest.finding_count();
+  LabelCounts counts{std::vector<size_t>(findings),
+                     std::vector<size_t>(findings)};
   for (const auto row : rows) {
     const float* labels = which == Labels::kTraining ? manifest.label_row(row)
                                                      : manifest.scored_row(row);
-    for (std::size_t k = 0; k < findings; ++k) {
+    for (size_t k = 0; k < findings; ++k) {
       if (labels[k] == 1) ++counts.positives[k];
       if (labels[k] == 0) ++counts.negatives[k];
     }
@@ -27,7 +27,7 @@ LabelCounts count_labels(const Manifest& manifest,
 std::string one_sided_text(const Manifest& manifest, const LabelCounts& counts,
                            const std::vector<std::string>& findings) {
   std::vector<std::string> without_positive, without_negative;
-  for (std::size_t k = 0; k < manifest.finding_count(); ++k) {
+  for (size_t k = 0; k < manifest.finding_count(); ++k) {
     const std::string& name = manifest.findings[k];
     if (std::ranges::find(findings, name) == findings.end()) continue;
     if (counts.positives[k] == 0) without_positive.push_back(name);

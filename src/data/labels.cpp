@@ -70,20 +70,19 @@ std::vector<Policy> training_policies(const Manifest& m,
 
 std::vector<float> with_policies(std::vector<float> entries,
                                  const std::vector<Policy>& policies) {
-  for (std::size_t i = 0; i < entries.size(); ++i)
+  for (size_t i = 0; i < entries.size(); ++i)
     entries[i] = policies[i % policies.size()](entries[i]);
   return entries;
 }
 
 }  // namespace
 
-std::vector<float> columns_of(const std::vector<float>& labels,
-                              std::size_t width,
-                              const std::vector<std::size_t>& from) {
+std::vector<float> columns_of(const std::vector<float>& labels, size_t width,
+                              const std::vector<size_t>& from) {
   std::vector<float> taken;
   taken.reserve(labels.size() / width * from.size());
-  for (std::size_t at = 0; at < labels.size(); at += width)
-    for (const std::size_t k : from)
+  for (size_t at = 0; at < labels.size(); at += width)
+    for (const size_t k : from)
       taken.push_back(k == kNoColumn ? kUnlabeled : labels[at + k]);
   return taken;
 }
@@ -113,11 +112,11 @@ void apply_policies(Manifest& m, ManifestFormat format,
 
 std::vector<std::string> match_findings(
     Manifest& m, const std::vector<std::string>& findings) {
-  std::vector<std::size_t> from;
+  std::vector<size_t> from;
   for (const auto& name : findings)
     from.push_back(find_finding(m.findings, name).value_or(kNoColumn));
   std::vector<std::string> left_out;
-  for (std::size_t k = 0; k < m.finding_count(); ++k)
+  for (size_t k = 0; k < m.finding_count(); ++k)
     if (std::ranges::find(from, k) == from.end())
       left_out.push_back(m.findings[k]);
   m.labels = columns_of(m.labels, m.finding_count(), from);

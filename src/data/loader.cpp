@@ -29,21 +29,21 @@
 namespace chexnet {
 namespace {
 
-constexpr std::uint64_t kFirstPrefetch = 3;  // when it adapts
+constexpr uint64_t kFirstPrefetch = 3;  // when it adapts
 constexpr double kStallSeconds = 1e-3;
 constexpr int kWindowBatches = 16;
 constexpr double kWaitFractionForMore =
     0.02;  // of the time spent waiting, for one more worker
 
 // One is with the consumer, the others are ahead of it.
-std::size_t slots_for(const Loader::Options& options) {
+size_t slots_for(const Loader::Options& options) {
   if (options.workers == 0) return 1;
-  return std::size_t{1} +
-         static_cast<std::size_t>(options.prefetch.value_or(kMostPrefetch));
+  return size_t{1} +
+         static_cast<size_t>(options.prefetch.value_or(kMostPrefetch));
 }
 
-std::uint64_t first_depth(const Loader::Options& options) {
-  return options.prefetch ? static_cast<std::uint64_t>(*options.prefetch)
+uint64_t first_depth(const Loader::Options& options) {
+  return options.prefetch ? static_cast<uint64_t>(*options.prefetch)
                           : kFirstPrefetch;
 }
 
@@ -67,13 +67,13 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader,
       depth_(first_depth(options)) {
   assert(options.batch > 0 && options.workers.value_or(1) >= 0 &&
          options.prefetch.value_or(0) >= 0);
-  const auto side = static_cast<std::size_t>(reader.crop());
-  const auto count = static_cast<std::size_t>(options.batch);
-  const std::size_t bytes = count * side * side;
+  const auto side = static_cast<size_t>(reader.crop());
+  const auto count = static_cast<size_t>(options.batch);
+  const size_t bytes = count * side * side;
   // Written here first, so the pages are on the NUMA node this rank is bound
   // to.
   pixels_.resize(bytes * slots_.size());
-  for (std::size_t s = 0; s < slots_.size(); ++s) {
+  for (size_t s = 0; s < slots_.size(); ++s) {
     Batch& batch = slots_[s].batch;
     batch.size = options.batch;
     batch.images = std::span(pixels_).subspan(s * bytes, bytes);
@@ -107,9 +107,8 @@ void Loader::prepare(Slot& slot) const {
 
 // Image and bytes of one sample. False when a stop came before them; DataError:
 // it is damaged.
-bool Loader::read_sample(const Sample& sample, std::uint64_t ticket,
-                         std::uint8_t* image, Scratch& scratch,
-                         const std::stop_token& stop) {
+bool Loader::read_sample(const Sample& sample, uint64_t ticket, uint8_t* image,
+                         Scratch& scratch, const std::stop_token& stop) {
   if (!read_ahead_) {
     if (!sample.padding) reader_.read(sample, image, scratch.reader, stop);
     return true;
@@ -120,15 +119,15 @@ bool Loader::read_sample(const Sample& sample, std::uint64_t ticket,
   return true;
 }
 
-void Loader::fill(std::uint64_t ticket, Scratch& scratch,
+void Loader::fill(uint64_t ticket, Scratch& scratch,
                   const std::stop_token& stop) {
-  const auto count = static_cast<std::uint64_t>(options_.batch);
+  const auto count = static_cast<uint64_t>(options_.batch);
   Slot& slot = slot_of(ticket / count);
   Batch& batch = slot.batch;
-  const std::size_t i = ticket % count;
-  const std::size_t pixels = batch.images.size() / count;
-  const std::size_t findings = manifest_.finding_count();
-  std::uint8_t* image = &batch.images[i * pixels];
+  const size_t i = ticket % count;
+  const size_t pixels = batch.images.size() / count;
+  const size_t findings = manifest_.finding_count();
+  uint8_t* image = &batch.images[i * pixels];
   float* labels = &batch.labels[i * findings];
   std::string& error = batch.errors[i];
 
@@ -149,7 +148,7 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch,
   if (read_ahead_) read_ahead_->done(ticket);
   discard(ticket, scratch, stop);
   if (sample.padding || !error.empty()) {
-    std::fill_n(image, pixels, std::uint8_t{0});
+    std::fill_n(image, pixels, uint8_t{0});
     std::fill_n(labels, findings, std::numeric_limits<float>::quiet_NaN());
   }
 
@@ -162,7 +161,7 @@ void Loader::fill(std::uint64_t ticket, Scratch& scratch,
 }
 
 // A label that one of the two images lacks is not known of the mixture.
-void Loader::mix_partner(const Sample& sample, std::span<std::uint8_t> image,
+void Loader::mix_partner(const Sample& sample, std::span<uint8_t> image,
                          std::span<float> labels, Scratch& scratch,
                          const std::stop_token& stop) const {
   scratch.other.resize(image.size());
@@ -170,19 +169,19 @@ void Loader::mix_partner(const Sample& sample, std::span<std::uint8_t> image,
       {.row = sample.partner, .position = partner_position(sample.position)},
       scratch.other.data(), scratch.reader, stop);
   const double own = sample.share, rest = 1 - own;
-  for (std::size_t i = 0; i < image.size(); ++i)
-    image[i] = static_cast<std::uint8_t>(
+  for (size_t i = 0; i < image.size(); ++i)
+    image[i] = static_cast<uint8_t>(
         std::lround(own * image[i] + rest * scratch.other[i]));
   const float* other = manifest_.label_row(sample.partner);
-  for (std::size_t k = 0; k < labels.size(); ++k)
+  for (size_t k = 0; k < labels.size(); ++k)
     labels[k] = static_cast<float>(own * labels[k] + rest * other[k]);
 }
 
 // Images that data.pipeline old decodes and does not train on.
-void Loader::discard(std::uint64_t ticket, Scratch& scratch,
+void Loader::discard(uint64_t ticket, Scratch& scratch,
                      const std::stop_token& stop) const {
   sampler_.discarded(ticket, scratch.discarded);
-  const auto side = static_cast<std::size_t>(reader_.crop());
+  const auto side = static_cast<size_t>(reader_.crop());
   for (const auto row : scratch.discarded) {
     scratch.other.resize(side * side);
     try {
@@ -195,9 +194,9 @@ void Loader::discard(std::uint64_t ticket, Scratch& scratch,
 void Loader::work(const std::stop_token& stop) {
   try {
     Scratch scratch;
-    const auto count = static_cast<std::uint64_t>(options_.batch);
+    const auto count = static_cast<uint64_t>(options_.batch);
     for (;;) {
-      std::uint64_t ticket = 0;
+      uint64_t ticket = 0;
       {
         std::unique_lock lock(mutex_);
         const auto has_free_slot = [&] {
@@ -229,8 +228,8 @@ const Batch& Loader::next() {
   Slot& slot = slot_of(taken_batches_);
   if (options_.workers == 0) {
     lock.unlock();
-    const auto count = static_cast<std::uint64_t>(options_.batch);
-    for (std::uint64_t i = 0; i < count; ++i)
+    const auto count = static_cast<uint64_t>(options_.batch);
+    for (uint64_t i = 0; i < count; ++i)
       fill(taken_batches_ * count + i, own_scratch_, {});
   } else {
     batch_ready_.wait(lock, [&] { return slot.missing == 0 || failure_; });
@@ -271,7 +270,7 @@ void Loader::adapt_depth(double elapsed) {
   const double wanted = 2 + std::ceil(window_.slowest_s / interval);
   const double depth = std::clamp(wanted, static_cast<double>(kFirstPrefetch),
                                   static_cast<double>(kMostPrefetch));
-  depth_ = static_cast<std::uint64_t>(depth);
+  depth_ = static_cast<uint64_t>(depth);
   assert(depth_ < slots_.size());
   slot_freed_.notify_all();
 }
@@ -284,7 +283,7 @@ Loader::Stats Loader::stats() const {
 Loader::Options loader_options(const DataConfig& config, int batch,
                                const ImageSource& source, int cores) {
   const auto number =
-      [](const std::optional<std::int64_t>& given) -> std::optional<int> {
+      [](const std::optional<int64_t>& given) -> std::optional<int> {
     if (!given) return std::nullopt;
     return static_cast<int>(*given);
   };

@@ -17,8 +17,8 @@ namespace chexnet {
 namespace {
 
 std::vector<TableFile> table_files(const ManifestConfig& config) {
-  const std::size_t count = config.path.size();
-  const auto refuse = [&](const std::string& key, std::size_t values,
+  const size_t count = config.path.size();
+  const auto refuse = [&](const std::string& key, size_t values,
                           const std::string& hint) {
     throw ConfigError("[config] data.manifest." + key + ": " +
                       std::to_string(values) + " values for " +
@@ -31,7 +31,7 @@ std::vector<TableFile> table_files(const ManifestConfig& config) {
   if (!config.split.empty() && config.split.size() != count)
     refuse("split", config.split.size(), "one for each table, or none");
   std::vector<TableFile> files;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     TableFile file{config.path[i],
                    config.format[config.format.size() == 1 ? 0 : i],
                    config.columns,
@@ -85,9 +85,9 @@ std::vector<std::string> chosen_findings(const std::vector<std::string>& wanted,
 
 // Adds the rows of another table with the same columns of findings.
 void append(Manifest& m, const Manifest& more) {
-  for (std::size_t row = 0; row < more.size(); ++row) {
-    const auto [first, is_new] = m.rows.emplace(
-        more.images[row], static_cast<std::uint32_t>(m.size() + row));
+  for (size_t row = 0; row < more.size(); ++row) {
+    const auto [first, is_new] =
+        m.rows.emplace(more.images[row], static_cast<uint32_t>(m.size() + row));
     if (!is_new)
       throw DataError("[manifest] " + more.place(row) +
                       ": the image of this row is also in " +
@@ -167,7 +167,7 @@ const std::vector<std::string>& nih_findings() {
   return names;
 }
 
-std::string Manifest::place(std::size_t row) const {
+std::string Manifest::place(size_t row) const {
   if (lines.empty()) return "row " + std::to_string(row + 1) + " of " + path;
   const auto next =
       std::ranges::upper_bound(tables, row, {}, &Table::first_row);
@@ -179,7 +179,7 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   const auto known = union_of(tables);
   const auto& formats = config.manifest.format;
   std::string path;
-  for (std::size_t i = 0; i < tables.size(); ++i) {
+  for (size_t i = 0; i < tables.size(); ++i) {
     apply_policies(tables[i], formats[formats.size() == 1 ? 0 : i], config,
                    eval, known);
     path += (i > 0 ? ", " : "") + tables[i].path;
@@ -187,7 +187,7 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   const auto findings = chosen_findings(config.findings, known, path);
   if (tables.size() > 1) say_what_is_missing(tables, findings);
   Manifest all;
-  for (std::size_t i = 0; i < tables.size(); ++i) {
+  for (size_t i = 0; i < tables.size(); ++i) {
     match_findings(tables[i], findings);
     if (i == 0)
       all = std::move(tables[i]);

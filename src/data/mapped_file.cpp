@@ -21,11 +21,11 @@ namespace {
 // What the signal handler knows: nothing but atomics may be touched there.
 // `begin` is written last.
 struct Range {
-  std::atomic<std::uintptr_t> begin = 0;  // 0: free
-  std::atomic<std::uint64_t> size = 0;
+  std::atomic<uintptr_t> begin = 0;  // 0: free
+  std::atomic<uint64_t> size = 0;
   std::atomic<const char*> path = nullptr;
 };
-static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
+static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
 std::array<Range, 256>
     ranges;  // more files than that are mapped, but not named
@@ -37,9 +37,9 @@ void say(const char* text) {
 }
 
 void on_bus_error(int, siginfo_t* info, void*) {
-  const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
   for (const Range& range : ranges) {
-    const std::uintptr_t begin = range.begin.load();
+    const uintptr_t begin = range.begin.load();
     if (begin == 0 || at < begin || at - begin >= range.size.load()) continue;
     say("error: [pack] ");
     say(range.path.load());
@@ -72,7 +72,7 @@ void enter(std::span<const std::byte> bytes, const char* path) {
     if (range.begin.load() != 0) continue;
     range.size = bytes.size();
     range.path = path;
-    range.begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+    range.begin = reinterpret_cast<uintptr_t>(bytes.data());
     return;
   }
 }
@@ -80,13 +80,13 @@ void enter(std::span<const std::byte> bytes, const char* path) {
 void remove(std::span<const std::byte> bytes) {
   const std::lock_guard lock(ranges_mutex);
   for (Range& range : ranges)
-    if (range.begin.load() == reinterpret_cast<std::uintptr_t>(bytes.data()))
+    if (range.begin.load() == reinterpret_cast<uintptr_t>(bytes.data()))
       range.begin = 0;
 }
 
 }  // namespace
 
-MappedFile::MappedFile(std::string path, int fd, std::uint64_t size)
+MappedFile::MappedFile(std::string path, int fd, uint64_t size)
     : path_(std::move(path)) {
   void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   if (map == MAP_FAILED) return;

@@ -11,7 +11,7 @@ std::string_view last_part(std::string_view path) {
 }
 
 NameTable::NameTable(const Manifest& manifest,
-                     const std::vector<std::uint32_t>& rows) {
+                     const std::vector<uint32_t>& rows) {
   by_name_.reserve(rows.size());
   by_last_part_.reserve(rows.size());
   for (const auto row : rows) {
@@ -22,8 +22,8 @@ NameTable::NameTable(const Manifest& manifest,
   }
 }
 
-std::vector<std::uint32_t> NameTable::rows_for(std::string_view stored) {
-  std::vector<std::uint32_t> rows;
+std::vector<uint32_t> NameTable::rows_for(std::string_view stored) {
+  std::vector<uint32_t> rows;
   for (std::string_view rest = stored;;) {
     ++lookups_;
     if (const auto found = by_name_.find(rest); found != by_name_.end())

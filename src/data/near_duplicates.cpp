@@ -28,15 +28,15 @@ constexpr int kFrequencies = 9;         // lowest of each direction
 constexpr int kMostSigns = 5;           // that differ
 constexpr int kParts = kMostSigns + 1;  // of the signs: one has no difference
 constexpr int kMostLevels = 2;          // gray levels of the mean difference
-constexpr std::size_t kWindow = 4096;
+constexpr size_t kWindow = 4096;
 
-using Pixels = std::array<std::uint8_t, std::size_t{kSide} * kSide>;
+using Pixels = std::array<uint8_t, size_t{kSide} * kSide>;
 using Cosines = std::array<std::array<double, kSide>, kFrequencies>;
 
 Cosines make_cosines() {
   Cosines cosines;
-  for (std::size_t f = 0; f < cosines.size(); ++f)
-    for (std::size_t x = 0; x < kSide; ++x)
+  for (size_t f = 0; f < cosines.size(); ++f)
+    for (size_t x = 0; x < kSide; ++x)
       cosines[f][x] =
           std::cos(std::numbers::pi * static_cast<double>((2 * x + 1) * f) /
                    (2 * kSide));
@@ -44,13 +44,12 @@ Cosines make_cosines() {
 }
 
 // Of the discrete cosine transform (DCT-II), [vertical][horizontal].
-double frequency(const Pixels& pixels, std::size_t vertical,
-                 std::size_t horizontal) {
+double frequency(const Pixels& pixels, size_t vertical, size_t horizontal) {
   static const Cosines kCosines = make_cosines();
   double sum = 0;
-  for (std::size_t y = 0; y < kSide; ++y) {
+  for (size_t y = 0; y < kSide; ++y) {
     double row = 0;
-    for (std::size_t x = 0; x < kSide; ++x)
+    for (size_t x = 0; x < kSide; ++x)
       row += kCosines[horizontal][x] * pixels[y * kSide + x];
     sum += kCosines[vertical][y] * row;
   }
@@ -59,12 +58,12 @@ double frequency(const Pixels& pixels, std::size_t vertical,
 
 // The 8 x 8 lowest, with one more in place of the mean, which is the picture's
 // brightness.
-std::uint64_t hash_of(const Pixels& pixels) {
-  std::uint64_t hash = 0;
-  for (std::size_t v = 0; v < 8; ++v)
-    for (std::size_t h = 0; h < 8; ++h) {
+uint64_t hash_of(const Pixels& pixels) {
+  uint64_t hash = 0;
+  for (size_t v = 0; v < 8; ++v)
+    for (size_t h = 0; h < 8; ++h) {
       const double value = frequency(pixels, v + h == 0 ? 8 : v, h);
-      if (value > 0) hash |= std::uint64_t{1} << (8 * v + h);
+      if (value > 0) hash |= uint64_t{1} << (8 * v + h);
     }
   return hash;
 }
@@ -72,18 +71,17 @@ std::uint64_t hash_of(const Pixels& pixels) {
 // Frequencies of every kind in each: chests are so alike that many signs are
 // nearly always the same. Of nih352's pairs 3 % have a part in common, so
 // ChestX-ray14 takes 2e8 comparisons of hashes.
-std::uint64_t signs_of_part(int part) {
-  std::uint64_t signs = 0;
+uint64_t signs_of_part(int part) {
+  uint64_t signs = 0;
   for (int v = 0; v < 8; ++v)
     for (int h = 0; h < 8; ++h)
-      if ((v + 2 * h) % kParts == part)
-        signs |= std::uint64_t{1} << (8 * v + h);
+      if ((v + 2 * h) % kParts == part) signs |= uint64_t{1} << (8 * v + h);
   return signs;
 }
 
 int levels_between(const PictureSketch& a, const PictureSketch& b) {
   int sum = 0;
-  for (std::size_t i = 0; i < a.tiny.size(); ++i)
+  for (size_t i = 0; i < a.tiny.size(); ++i)
     sum += std::abs(a.tiny[i] - b.tiny[i]);
   return sum;
 }
@@ -91,28 +89,28 @@ int levels_between(const PictureSketch& a, const PictureSketch& b) {
 // Sets that are joined, each known by its smallest member.
 class Sets {
  public:
-  explicit Sets(std::size_t count) : parent_(count) {
-    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+  explicit Sets(size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), size_t{0});
   }
-  std::size_t of(std::size_t i) {
+  size_t of(size_t i) {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
-  void join(std::size_t a, std::size_t b) {
-    const std::size_t one = of(a), other = of(b);
+  void join(size_t a, size_t b) {
+    const size_t one = of(a), other = of(b);
     parent_[std::max(one, other)] = std::min(one, other);
   }
 
  private:
-  std::vector<std::size_t> parent_;
+  std::vector<size_t> parent_;
 };
 
 // `members` have one part of the hash in common; equal hashes are neighbors.
 void join_alike(std::span<const PictureSketch> pictures,
-                std::span<const std::size_t> members, Sets& sets) {
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const std::size_t end = std::min(members.size(), i + 1 + kWindow);
-    for (std::size_t j = i + 1; j < end; ++j)
+                std::span<const size_t> members, Sets& sets) {
+  for (size_t i = 0; i < members.size(); ++i) {
+    const size_t end = std::min(members.size(), i + 1 + kWindow);
+    for (size_t j = i + 1; j < end; ++j)
       if (nearly_same(pictures[members[i]], pictures[members[j]]))
         sets.join(members[i], members[j]);
   }
@@ -126,12 +124,12 @@ PictureSketch sketch_of(const GrayImage& image) {
          ResizeKind::kAntialias, pixels.data());
   PictureSketch sketch;
   sketch.hash = hash_of(pixels);
-  for (std::size_t y = 0; y < PictureSketch::kSide; ++y)
-    for (std::size_t x = 0; x < PictureSketch::kSide; ++x) {
-      const std::uint8_t* corner = &pixels[2 * y * kSide + 2 * x];
+  for (size_t y = 0; y < PictureSketch::kSide; ++y)
+    for (size_t x = 0; x < PictureSketch::kSide; ++x) {
+      const uint8_t* corner = &pixels[2 * y * kSide + 2 * x];
       const int sum = corner[0] + corner[1] + corner[kSide] + corner[kSide + 1];
       sketch.tiny[y * PictureSketch::kSide + x] =
-          static_cast<std::uint8_t>((sum + 2) / 4);
+          static_cast<uint8_t>((sum + 2) / 4);
     }
   return sketch;
 }
@@ -141,27 +139,26 @@ bool nearly_same(const PictureSketch& a, const PictureSketch& b) {
   return levels_between(a, b) <= kMostLevels * static_cast<int>(a.tiny.size());
 }
 
-std::vector<std::vector<std::size_t>> nearly_same_groups(
+std::vector<std::vector<size_t>> nearly_same_groups(
     std::span<const PictureSketch> pictures) {
   Sets sets(pictures.size());
-  std::vector<std::size_t> order(pictures.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<size_t> order(pictures.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   for (int part = 0; part < kParts; ++part) {
-    const std::uint64_t signs = signs_of_part(part);
-    const auto key = [&](std::size_t i) { return pictures[i].hash & signs; };
-    std::ranges::sort(order, {}, [&](std::size_t i) {
+    const uint64_t signs = signs_of_part(part);
+    const auto key = [&](size_t i) { return pictures[i].hash & signs; };
+    std::ranges::sort(order, {}, [&](size_t i) {
       return std::tuple(key(i), pictures[i].hash, i);
     });
-    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       while (end < order.size() && key(order[end]) == key(order[begin])) ++end;
       join_alike(pictures, std::span(order).subspan(begin, end - begin), sets);
     }
   }
 
-  std::map<std::size_t, std::vector<std::size_t>> members;
-  for (std::size_t i = 0; i < pictures.size(); ++i)
-    members[sets.of(i)].push_back(i);
-  std::vector<std::vector<std::size_t>> groups;
+  std::map<size_t, std::vector<size_t>> members;
+  for (size_t i = 0; i < pictures.size(); ++i) members[sets.of(i)].push_back(i);
+  std::vector<std::vector<size_t>> groups;
   for (auto& [first, group] : members)
     if (group.size() > 1) groups.push_back(std::move(group));
   return groups;

@@ -61,12 +61,12 @@ PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest,
 
   PackWriter writer(job.out, shape);
   const ImageReader reader(source, whole, Augmentation::none(), 0);
-  const auto ranks = static_cast<std::uint64_t>(comm.size());
-  const auto rank = static_cast<std::uint64_t>(comm.rank());
-  const std::uint64_t own = items_of_rank(job.rows.size(), comm);
+  const auto ranks = static_cast<uint64_t>(comm.size());
+  const auto rank = static_cast<uint64_t>(comm.rank());
+  const uint64_t own = items_of_rank(job.rows.size(), comm);
   PackCounts counts;
-  const auto pack_one = [&](std::uint64_t i, PackScratch& scratch) {
-    const std::uint64_t image = i * ranks + rank;
+  const auto pack_one = [&](uint64_t i, PackScratch& scratch) {
+    const uint64_t image = i * ranks + rank;
     if (writer.has(image, scratch.reader.fetched.memory)) {
       ++counts.kept;
     } else if (read_image(reader, job.rows[image], counts, scratch)) {

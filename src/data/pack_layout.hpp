@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-inline constexpr std::size_t kPackPage = 4096, kPackHead = 16;  // bytes
+inline constexpr size_t kPackPage = 4096, kPackHead = 16;  // bytes
 inline constexpr std::string_view kPackMagic = "CHXPACK1",
                                   kPartialPackMagic = "CHXPART1";
 
@@ -21,14 +21,14 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 
 // Where everything is; a function of the shape alone.
 struct PackLayout {
-  std::uint64_t names_bytes, table_offset, data_offset, stride, size;
+  uint64_t names_bytes, table_offset, data_offset, stride, size;
 };
-inline PackLayout pack_layout(const PackShape& shape, std::size_t names_bytes) {
-  const auto up = [](std::uint64_t n, std::uint64_t to) {
+inline PackLayout pack_layout(const PackShape& shape, size_t names_bytes) {
+  const auto up = [](uint64_t n, uint64_t to) {
     return (n + to - 1) / to * to;
   };
   PackLayout l{};
-  const auto side = static_cast<std::uint64_t>(shape.side);
+  const auto side = static_cast<uint64_t>(shape.side);
   l.names_bytes = names_bytes;
   l.table_offset = up(kPackPage + names_bytes, 64);
   l.data_offset =

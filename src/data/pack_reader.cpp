@@ -33,8 +33,8 @@ DataError bad(const std::string& path, const char* what) {
 struct PackHead {
   PackShape shape;
   std::string source_sha256;
-  std::uint64_t images = 0, names_bytes = 0;
-  std::uint32_t names_crc = 0, table_crc = 0;
+  uint64_t images = 0, names_bytes = 0;
+  uint32_t names_crc = 0, table_crc = 0;
 };
 
 // The JSON of the first page, once its checksum is found right.
@@ -43,7 +43,7 @@ nlohmann::json head_json(const std::string& path,
   if (page.size() < kPackHead ||
       std::memcmp(page.data(), kPackMagic.data(), kPackMagic.size()) != 0)
     throw bad(path, "is not a pack");
-  std::uint32_t length = 0, crc = 0;
+  uint32_t length = 0, crc = 0;
   std::memcpy(&length, &page[8], 4);
   std::memcpy(&crc, &page[12], 4);
   if (length > page.size() - kPackHead ||
@@ -74,7 +74,7 @@ PackHead read_head(const std::string& path, std::span<const std::byte> page) {
     throw bad(path, "its header lacks a field");
   }
   // A name takes a byte at least, its line break.
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+  constexpr uint64_t kMost = uint64_t{1} << 32;
   const bool has_side = head.shape.side >= 1 && head.shape.side <= 65536;
   if (!has_side || head.names_bytes > kMost ||
       head.images > std::min(head.names_bytes, kMost / 4))
@@ -86,7 +86,7 @@ std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
   std::vector<std::string> lines;
   std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                         bytes.size());
-  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
+  for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
        text.remove_prefix(end + 1))
     lines.emplace_back(text.substr(0, end));
   return lines;
@@ -94,7 +94,7 @@ std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
 
 // Null where the pack is read image by image.
 std::unique_ptr<const MappedFile> map_pack(const std::string& path,
-                                           std::uint64_t size) {
+                                           uint64_t size) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0) {
@@ -102,7 +102,7 @@ std::unique_ptr<const MappedFile> map_pack(const std::string& path,
     if (fd >= 0) ::close(fd);
     throw_unreadable("pack", path, error);
   }
-  if (static_cast<std::uint64_t>(info.st_size) < size) {
+  if (static_cast<uint64_t>(info.st_size) < size) {
     ::close(fd);
     throw bad(path, "is cut off");
   }
@@ -138,7 +138,7 @@ PackReader::PackReader(std::string path, Store& store)
   const PackLayout layout = pack_layout(shape_, head.names_bytes);
   stride_ = layout.stride;
   data_offset_ = layout.data_offset;
-  const std::uint64_t table_bytes = head.images * sizeof(PackEntry);
+  const uint64_t table_bytes = head.images * sizeof(PackEntry);
   read_in_pieces(store_, path_, layout.table_offset, table_bytes, bytes);
   if (bytes.size() != table_bytes || crc32c(bytes) != head.table_crc)
     throw bad(path_, "its table is damaged");
@@ -149,7 +149,7 @@ PackReader::PackReader(std::string path, Store& store)
 }
 
 std::span<const std::byte> PackReader::pixels(
-    std::uint64_t image, std::vector<std::byte>& scratch,
+    uint64_t image, std::vector<std::byte>& scratch,
     const ReadOptions& options) const {
   assert(image < table_.size());
   if (table_[image].done == kPackDamaged)

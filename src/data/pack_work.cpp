@@ -5,15 +5,15 @@
 namespace chexnet {
 namespace fs = std::filesystem;
 
-std::uint64_t items_of_rank(std::uint64_t all, const Communicator& comm) {
-  const auto ranks = static_cast<std::uint64_t>(comm.size());
-  const auto rank = static_cast<std::uint64_t>(comm.rank());
+uint64_t items_of_rank(uint64_t all, const Communicator& comm) {
+  const auto ranks = static_cast<uint64_t>(comm.size());
+  const auto rank = static_cast<uint64_t>(comm.rank());
   return (all + ranks - 1 - rank) / ranks;
 }
 
-bool read_image(const ImageReader& reader, std::uint32_t row,
-                PackCounts& counts, PackScratch& scratch) {
-  const auto side = static_cast<std::size_t>(reader.crop());
+bool read_image(const ImageReader& reader, uint32_t row, PackCounts& counts,
+                PackScratch& scratch) {
+  const auto side = static_cast<size_t>(reader.crop());
   scratch.pixels.resize(side * side);
   try {
     reader.read({.row = row}, scratch.pixels.data(), scratch.reader);
@@ -35,8 +35,8 @@ PackResult total(const PackJob& job, Communicator& comm,
   comm.all_reduce(sums, ReduceOp::kSum);
 
   PackResult result;
-  result.written = static_cast<std::uint64_t>(sums[0]);
-  result.kept = static_cast<std::uint64_t>(sums[1]);
+  result.written = static_cast<uint64_t>(sums[0]);
+  result.kept = static_cast<uint64_t>(sums[1]);
   result.damaged = damaged;
   return result;
 }

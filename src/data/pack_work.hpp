@@ -22,24 +22,24 @@ namespace chexnet {
 
 // What the threads of a rank count together.
 struct PackCounts {
-  std::atomic<std::uint64_t> done = 0, written = 0, kept = 0;  // images
-  std::mutex mutex;                                            // guards damaged
-  std::vector<std::string> damaged;                            // messages
+  std::atomic<uint64_t> done = 0, written = 0, kept = 0;  // images
+  std::mutex mutex;                                       // guards damaged
+  std::vector<std::string> damaged;                       // messages
 };
 
 // What one thread keeps from image to image.
 struct PackScratch {
   ImageReader::Scratch reader;
-  std::vector<std::uint8_t> pixels;  // [crop, crop]
+  std::vector<uint8_t> pixels;  // [crop, crop]
 };
 
 // How many of `all` items a rank has that takes every size-th.
-std::uint64_t items_of_rank(std::uint64_t all, const Communicator& comm);
+uint64_t items_of_rank(uint64_t all, const Communicator& comm);
 
 // The image's bytes and pixels in `scratch`; false, and noted, when it is
 // damaged.
-bool read_image(const ImageReader& reader, std::uint32_t row,
-                PackCounts& counts, PackScratch& scratch);
+bool read_image(const ImageReader& reader, uint32_t row, PackCounts& counts,
+                PackScratch& scratch);
 
 // What all ranks did; DataError when more was damaged than allowed. All ranks
 // call.
@@ -59,13 +59,13 @@ FileLock lock_output(const std::filesystem::path& hidden,
 // All ranks call.
 template <class Work>
 void on_every_rank(Communicator& comm, const PackJob& job,
-                   const PackCounts& counts, std::uint64_t count,
-                   const Work& work, const std::function<void()>& show) {
+                   const PackCounts& counts, uint64_t count, const Work& work,
+                   const std::function<void()>& show) {
   share_work(comm, {"packing", job.timeout_s}, [&](WorkProgress& progress) {
-    std::uint64_t seen = 0;
+    uint64_t seen = 0;
     const auto tick = [&] {
       show();
-      const std::uint64_t done = counts.done;
+      const uint64_t done = counts.done;
       if (done == seen) return;
       seen = done;
       progress.advance();

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 std::string names_text(const PackShape& shape) {
   std::string text;
-  for (std::size_t i = 0; i < shape.names.size(); ++i) {
+  for (size_t i = 0; i < shape.names.size(); ++i) {
     if (shape.names[i].find('\n') != std::string::npos)
       throw DataError("[pack] the name of image " + std::to_string(i) +
                       " has a line break, which no pack can hold. Hint: rename "
@@ -36,8 +36,8 @@ std::string names_text(const PackShape& shape) {
 
 std::string head_text(std::string_view magic, const std::string& json) {
   std::string head(magic);
-  const auto length = static_cast<std::uint32_t>(json.size());
-  const std::uint32_t crc = crc32c(bytes_of(json));
+  const auto length = static_cast<uint32_t>(json.size());
+  const uint32_t crc = crc32c(bytes_of(json));
   head.append(reinterpret_cast<const char*>(&length), 4);
   head.append(reinterpret_cast<const char*>(&crc), 4);
   return head + json;
@@ -53,20 +53,20 @@ std::string head_text(std::string_view magic, const std::string& json) {
            : "check the folder and its permissions"));
 }
 
-void write_at(int fd, const std::string& path, std::uint64_t offset,
+void write_at(int fd, const std::string& path, uint64_t offset,
               std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto count =
         ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) write_failed(path, errno);
-    offset += static_cast<std::uint64_t>(count);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }
 
-bool read_all(int fd, std::uint64_t offset, std::span<std::byte> into) {
-  return read_at(fd, offset, into) == static_cast<std::ptrdiff_t>(into.size());
+bool read_all(int fd, uint64_t offset, std::span<std::byte> into) {
+  return read_at(fd, offset, into) == static_cast<ptrdiff_t>(into.size());
 }
 
 // Hidden, so that nothing takes it for data.
@@ -132,8 +132,7 @@ PackWriter::~PackWriter() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool PackWriter::has(std::uint64_t image,
-                     std::vector<std::byte>& scratch) const {
+bool PackWriter::has(uint64_t image, std::vector<std::byte>& scratch) const {
   assert(image < shape_.names.size());
   PackEntry entry;
   if (!read_all(fd_, table_offset_ + image * sizeof entry,
@@ -145,8 +144,7 @@ bool PackWriter::has(std::uint64_t image,
          crc32c(scratch) == entry.pixels_crc32c;
 }
 
-void PackWriter::write(std::uint64_t image,
-                       std::span<const std::uint8_t> pixels,
+void PackWriter::write(uint64_t image, std::span<const uint8_t> pixels,
                        std::span<const std::byte> source) {
   assert(image < shape_.names.size() && pixels.size() <= stride_);
   const PackEntry entry{crc32c(std::as_bytes(pixels)), crc32c(source),
@@ -156,7 +154,7 @@ void PackWriter::write(std::uint64_t image,
            std::as_bytes(std::span(&entry, 1)));
 }
 
-void PackWriter::leave_out(std::uint64_t image) {
+void PackWriter::leave_out(uint64_t image) {
   assert(image < shape_.names.size());
   const PackEntry entry{0, 0, 0, kPackDamaged};
   write_at(fd_, path_, table_offset_ + image * sizeof entry,
@@ -164,11 +162,11 @@ void PackWriter::leave_out(std::uint64_t image) {
 }
 
 void PackWriter::sync(const std::function<void()>& tick) const {
-  constexpr std::uint64_t kPiece = 64 << 20;
-  const std::uint64_t size = data_offset_ + stride_ * shape_.names.size();
+  constexpr uint64_t kPiece = 64 << 20;
+  const uint64_t size = data_offset_ + stride_ * shape_.names.size();
   constexpr unsigned kOut = SYNC_FILE_RANGE_WAIT_BEFORE |
                             SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  for (std::uint64_t at = 0; at < size; at += kPiece) {
+  for (uint64_t at = 0; at < size; at += kPiece) {
     // Errors come again from fsync, which also has the disk's own memory
     // written.
     ::sync_file_range(fd_, static_cast<off_t>(at), static_cast<off_t>(kPiece),
@@ -187,7 +185,7 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
   // What the pack was made of: names, sizes and checksums of the sources, in
   // order.
   Sha256 source;
-  for (std::size_t i = 0; i < table.size(); ++i) {
+  for (size_t i = 0; i < table.size(); ++i) {
     if (table[i].done != kPackDone && table[i].done != kPackDamaged)
       throw CheckpointError("[pack] " + path_ + ": " + shape_.names[i] +
                             " is missing. Hint: start the same command again");

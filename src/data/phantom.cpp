@@ -20,12 +20,12 @@ namespace chexnet {
 namespace {
 
 struct Entry {
-  std::uint32_t patient, follow_up;
+  uint32_t patient, follow_up;
   bool test;
   std::string name, rows, boxes;  // filled by a worker
 };
 
-std::string image_name(std::uint32_t patient, std::uint32_t follow_up) {
+std::string image_name(uint32_t patient, uint32_t follow_up) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%08u_%03u.png", patient, follow_up);
   return text.data();
@@ -34,15 +34,14 @@ std::string image_name(std::uint32_t patient, std::uint32_t follow_up) {
 // Patients with one to four images each, a quarter of them for test.
 std::vector<Entry> plan(const PhantomOptions& options) {
   std::vector<Entry> entries;
-  for (std::uint32_t patient = 1;
-       entries.size() < static_cast<std::size_t>(options.images); ++patient) {
+  for (uint32_t patient = 1;
+       entries.size() < static_cast<size_t>(options.images); ++patient) {
     Random random(options.seed, Purpose::kPhantom,
-                  std::uint64_t{patient} | (std::uint64_t{1} << 60));
+                  uint64_t{patient} | (uint64_t{1} << 60));
     const bool test = random.chance(options.test_fraction);
-    const std::uint32_t count = 1 + random.below(4);
-    for (std::uint32_t f = 0;
-         f < count && entries.size() < static_cast<std::size_t>(options.images);
-         ++f)
+    const uint32_t count = 1 + random.below(4);
+    for (uint32_t f = 0;
+         f < count && entries.size() < static_cast<size_t>(options.images); ++f)
       entries.push_back({patient, f, test, image_name(patient, f), "", ""});
   }
   return entries;
@@ -51,7 +50,7 @@ std::vector<Entry> plan(const PhantomOptions& options) {
 void describe(Entry& entry, const PhantomImage& image) {
   std::string labels;
   const auto& names = nih_findings();
-  for (std::size_t k = 0; k < names.size(); ++k)
+  for (size_t k = 0; k < names.size(); ++k)
     if (image.findings[k]) labels += (labels.empty() ? "" : "|") + names[k];
   if (labels.empty()) labels = "No Finding";
   const std::string side = std::to_string(image.size);
@@ -85,7 +84,7 @@ void write_phantom_set(const PhantomOptions& options,
   std::atomic<int> done = 0;
   parallel_for(
       entries.size(), options.threads,
-      [&](std::size_t i) {
+      [&](size_t i) {
         const PhantomImage image =
             draw_phantom(options.seed, entries[i].patient, entries[i].follow_up,
                          options.size);

@@ -228,14 +228,14 @@ class Painter {
 
 }  // namespace
 
-PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient,
-                          std::uint32_t follow_up, int size) {
+PhantomImage draw_phantom(uint64_t seed, uint32_t patient, uint32_t follow_up,
+                          int size) {
   assert(size > 0);
-  constexpr std::uint64_t kPictures = std::uint64_t{1}
-                                      << 40;  // positions behind the persons'
+  constexpr uint64_t kPictures = uint64_t{1}
+                                 << 40;  // positions behind the persons'
   Random person(seed, Purpose::kPhantom, patient);
   Random random(seed, Purpose::kPhantom,
-                (std::uint64_t{patient} << 12) + follow_up + kPictures);
+                (uint64_t{patient} << 12) + follow_up + kPictures);
   const auto [plan, noise] = draw_plan(person, random);
 
   PhantomImage image;
@@ -247,8 +247,7 @@ PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient,
   image.boxes = boxes_of(plan, size);
 
   const Painter painter(plan, noise);
-  image.pixels.reserve(static_cast<std::size_t>(size) *
-                       static_cast<std::size_t>(size));
+  image.pixels.reserve(static_cast<size_t>(size) * static_cast<size_t>(size));
   for (int row = 0; row < size; ++row) {
     const double v = 2 * (row + 0.5) / size - 1;
     for (int col = 0; col < size; ++col) {
@@ -256,7 +255,7 @@ PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient,
       const double gray =
           painter.on_film(painter.brightness(u, v), random.normal());
       const long value = std::clamp(std::lround(255 * gray), 0L, 255L);
-      image.pixels.push_back(static_cast<std::uint8_t>(value));
+      image.pixels.push_back(static_cast<uint8_t>(value));
     }
   }
   return image;

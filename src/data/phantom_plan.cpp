@@ -35,7 +35,7 @@ void draw_person(Random& person, Random& picture, PhantomPlan& plan) {
   plan.age = 18 + static_cast<int>(person.below(72));
   plan.sex = person.chance(0.5) ? 'M' : 'F';
   plan.findings.resize(kPhantomFindings);
-  for (std::size_t k = 0; k < kPhantomFindings; ++k) {
+  for (size_t k = 0; k < kPhantomFindings; ++k) {
     const bool chronic = person.chance(kPrevalence);
     plan.findings[k] =
         picture.chance(kChronic) ? chronic : picture.chance(kPrevalence);

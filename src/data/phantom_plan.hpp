@@ -40,7 +40,7 @@ class Noise {
   double at(double x, double y) const;
 
  private:
-  static constexpr std::size_t kSide = 32;
+  static constexpr size_t kSide = 32;
   std::array<double, kSide * kSide> lattice_{};
 };
 

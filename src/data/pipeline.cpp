@@ -13,8 +13,8 @@
 namespace chexnet {
 namespace {
 
-void require_shards(std::size_t shards, int world_size) {
-  if (shards < static_cast<std::size_t>(world_size))
+void require_shards(size_t shards, int world_size) {
+  if (shards < static_cast<size_t>(world_size))
     throw ConfigError("[pipeline] " + std::to_string(shards) + " shards for " +
                       std::to_string(world_size) +
                       " ranks: data.pipeline new gives each rank its own "
@@ -24,10 +24,8 @@ void require_shards(std::size_t shards, int world_size) {
 
 }  // namespace
 
-Shards shards_of(const ImageIndex& index,
-                 const std::vector<std::uint32_t>& rows) {
-  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint32_t>>>
-      by_path;
+Shards shards_of(const ImageIndex& index, const std::vector<uint32_t>& rows) {
+  std::map<std::string, std::vector<std::pair<uint64_t, uint32_t>>> by_path;
   for (const auto row : rows) {
     const ImageLocation& location = index.location(row);
     const Container& container = index.containers()[location.container];
@@ -47,15 +45,14 @@ Shards shards_of(const ImageIndex& index,
   return shards;
 }
 
-std::vector<std::uint32_t> interleave(const Shards& files,
-                                      std::size_t cycle_length) {
+std::vector<uint32_t> interleave(const Shards& files, size_t cycle_length) {
   assert(cycle_length > 0);
   struct Open {
-    std::size_t file, next;
+    size_t file, next;
   };
-  std::vector<std::uint32_t> out;
+  std::vector<uint32_t> out;
   std::vector<Open> open;
-  std::size_t next_file = 0;
+  size_t next_file = 0;
   const auto skip_empty = [&] {
     while (next_file < files.size() && files[next_file].empty()) ++next_file;
     return next_file < files.size();
@@ -63,7 +60,7 @@ std::vector<std::uint32_t> interleave(const Shards& files,
   while (open.size() < cycle_length && skip_empty())
     open.push_back({next_file++, 0});
   while (!open.empty()) {
-    for (std::size_t slot = 0; slot < open.size();) {
+    for (size_t slot = 0; slot < open.size();) {
       Open& o = open[slot];
       out.push_back(files[o.file][o.next++]);
       if (o.next < files[o.file].size()) {
@@ -72,29 +69,28 @@ std::vector<std::uint32_t> interleave(const Shards& files,
         o = {next_file++, 0};
         ++slot;
       } else {
-        open.erase(open.begin() + static_cast<std::ptrdiff_t>(slot));
+        open.erase(open.begin() + static_cast<ptrdiff_t>(slot));
       }
     }
   }
   return out;
 }
 
-std::vector<std::uint32_t> shuffle_in_buffer(
-    const std::vector<std::uint32_t>& items, std::size_t size, Random& random) {
+std::vector<uint32_t> shuffle_in_buffer(const std::vector<uint32_t>& items,
+                                        size_t size, Random& random) {
   if (size <= 1) return items;
-  std::vector<std::uint32_t> buffer, out;
+  std::vector<uint32_t> buffer, out;
   for (const auto item : items) {
     if (buffer.size() < size) {
       buffer.push_back(item);
       continue;
     }
-    auto& taken = buffer[random.below(static_cast<std::uint32_t>(size))];
+    auto& taken = buffer[random.below(static_cast<uint32_t>(size))];
     out.push_back(taken);
     taken = item;
   }
   while (!buffer.empty()) {
-    auto& taken =
-        buffer[random.below(static_cast<std::uint32_t>(buffer.size()))];
+    auto& taken = buffer[random.below(static_cast<uint32_t>(buffer.size()))];
     out.push_back(taken);
     taken = buffer.back();
     buffer.pop_back();
@@ -107,9 +103,9 @@ PipelineSampler::PipelineSampler(const Shards& shards, PipelineOptions options,
     : options_(options),
       seed_(part.seed),
       first_ticket_(part.first_position /
-                    static_cast<std::uint64_t>(part.world_size)),
-      rank_(static_cast<std::uint64_t>(part.rank)),
-      world_size_(static_cast<std::uint64_t>(part.world_size)) {
+                    static_cast<uint64_t>(part.world_size)),
+      rank_(static_cast<uint64_t>(part.rank)),
+      world_size_(static_cast<uint64_t>(part.world_size)) {
   assert(part.world_size > 0 && part.rank >= 0 && part.rank < part.world_size);
   if (options.old) {
     for (const auto& shard : shards)
@@ -125,10 +121,9 @@ PipelineSampler::PipelineSampler(const Shards& shards, PipelineOptions options,
                       " has no images");
 }
 
-std::vector<std::uint32_t> PipelineSampler::epoch_order(
-    std::uint64_t epoch) const {
+std::vector<uint32_t> PipelineSampler::epoch_order(uint64_t epoch) const {
   Random random(seed_, Purpose::kOrder, epoch * world_size_ + rank_);
-  std::vector<std::uint32_t> items;
+  std::vector<uint32_t> items;
   if (options_.old) {  // map(parse) over all, then shard
     items.resize(all_.size());
     std::iota(items.begin(), items.end(), 0u);
@@ -141,47 +136,48 @@ std::vector<std::uint32_t> PipelineSampler::epoch_order(
   return shuffle_in_buffer(items, options_.shuffle_records, random);
 }
 
-std::uint32_t PipelineSampler::item(std::uint64_t ticket) const {
-  const std::uint64_t own = first_ticket_ + ticket, epoch = own / per_epoch_;
+uint32_t PipelineSampler::item(uint64_t ticket) const {
+  const uint64_t own = first_ticket_ + ticket, epoch = own / per_epoch_;
   return orders_.item(epoch, own % per_epoch_,
-                      [this](std::uint64_t e) { return epoch_order(e); });
+                      [this](uint64_t e) { return epoch_order(e); });
 }
 
-Sample PipelineSampler::at(std::uint64_t ticket) const {
-  const std::uint32_t chosen = item(ticket);
+Sample PipelineSampler::at(uint64_t ticket) const {
+  const uint32_t chosen = item(ticket);
   return {.row = options_.old ? all_[chosen] : chosen,
           .position = (first_ticket_ + ticket) * world_size_ + rank_};
 }
 
-void PipelineSampler::discarded(std::uint64_t ticket,
-                                std::vector<std::uint32_t>& rows) const {
+void PipelineSampler::discarded(uint64_t ticket,
+                                std::vector<uint32_t>& rows) const {
   rows.clear();
   if (!options_.old) return;
   // The records between this one and the rank's next: parsed here, trained
   // elsewhere.
-  const std::size_t begin = item(ticket) / world_size_ * world_size_;
-  for (std::size_t i = begin;
-       i < std::min<std::size_t>(begin + world_size_, all_.size()); ++i)
+  const size_t begin = item(ticket) / world_size_ * world_size_;
+  for (size_t i = begin; i < std::min<size_t>(begin + world_size_, all_.size());
+       ++i)
     if (i % world_size_ != rank_) rows.push_back(all_[i]);
 }
 
 void check_pipeline(const DataConfig& config, const ImageIndex& index,
-                    const std::vector<std::uint32_t>& rows, int world_size) {
+                    const std::vector<uint32_t>& rows, int world_size) {
   if (config.pipeline == PipelineKind::kGlobal) return;
   const Shards shards = shards_of(index, rows);
   if (config.pipeline == PipelineKind::kNew)
     require_shards(shards.size(), world_size);
 }
 
-std::unique_ptr<Sampler> training_sampler(
-    const DataConfig& config, const ImageIndex& index,
-    const std::vector<std::uint32_t>& rows, const StreamPart& part) {
+std::unique_ptr<Sampler> training_sampler(const DataConfig& config,
+                                          const ImageIndex& index,
+                                          const std::vector<uint32_t>& rows,
+                                          const StreamPart& part) {
   if (config.pipeline == PipelineKind::kGlobal || part.keep_order)
     return std::make_unique<TrainSampler>(rows, part);
-  const PipelineOptions options{
-      config.pipeline == PipelineKind::kOld,
-      static_cast<std::size_t>(config.cycle_length),
-      static_cast<std::size_t>(config.shuffle_records), config.shuffle_files};
+  const PipelineOptions options{config.pipeline == PipelineKind::kOld,
+                                static_cast<size_t>(config.cycle_length),
+                                static_cast<size_t>(config.shuffle_records),
+                                config.shuffle_files};
   return std::make_unique<PipelineSampler>(shards_of(index, rows), options,
                                            part);
 }

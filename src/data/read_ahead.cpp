@@ -17,11 +17,9 @@ namespace chexnet {
 
 ReadAhead::ReadAhead(const ImageSource& source, const Sampler& sampler,
                      int threads, int slots)
-    : source_(source),
-      sampler_(sampler),
-      slots_(static_cast<std::size_t>(slots)) {
+    : source_(source), sampler_(sampler), slots_(static_cast<size_t>(slots)) {
   assert(threads > 0 && slots >= threads);
-  for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].ticket = i;
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].ticket = i;
   for (int t = 0; t < threads; ++t)
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
 }
@@ -34,7 +32,7 @@ ReadAhead::~ReadAhead() {
 void ReadAhead::work(const std::stop_token& stop) {
   for (;;) {
     Slot* slot = nullptr;
-    std::uint64_t ticket = 0;
+    uint64_t ticket = 0;
     {
       std::unique_lock lock(mutex_);
       ticket = next_++;
@@ -56,7 +54,7 @@ void ReadAhead::work(const std::stop_token& stop) {
   }
 }
 
-const FetchedImage* ReadAhead::wait(std::uint64_t ticket,
+const FetchedImage* ReadAhead::wait(uint64_t ticket,
                                     const std::stop_token& stop) {
   Slot& slot = slots_[ticket % slots_.size()];
   {
@@ -69,7 +67,7 @@ const FetchedImage* ReadAhead::wait(std::uint64_t ticket,
   return &slot.fetched;
 }
 
-void ReadAhead::done(std::uint64_t ticket) {
+void ReadAhead::done(uint64_t ticket) {
   Slot& slot = slots_[ticket % slots_.size()];
   const std::lock_guard lock(mutex_);
   assert(slot.ticket == ticket && slot.ready);

@@ -30,8 +30,8 @@ int label_code(float label) {
   return label > 0.5f ? 1 : 0;
 }
 
-std::vector<std::uint32_t> shuffled_rows(const PackJob& job) {
-  std::vector<std::uint32_t> rows = job.rows;
+std::vector<uint32_t> shuffled_rows(const PackJob& job) {
+  std::vector<uint32_t> rows = job.rows;
   if (job.shuffle_seed > 0) {
     Random random(job.shuffle_seed, Purpose::kOrder, 0);
     shuffle(rows, random);
@@ -41,12 +41,12 @@ std::vector<std::uint32_t> shuffled_rows(const PackJob& job) {
 
 // Of the names and labels, in the order of the records.
 std::string content_sha256(const Manifest& manifest,
-                           const std::vector<std::uint32_t>& rows) {
+                           const std::vector<uint32_t>& rows) {
   Sha256 content;
   for (const auto row : rows) {
     content.update(manifest.images[row]);
     const float* labels = manifest.label_row(row);
-    for (std::size_t k = 0; k < manifest.finding_count(); ++k)
+    for (size_t k = 0; k < manifest.finding_count(); ++k)
       content.update("\t" + std::to_string(label_code(labels[k])));
     content.update("\n");
   }
@@ -56,7 +56,7 @@ std::string content_sha256(const Manifest& manifest,
 // What the shards of a prefix hold, beside them: a second start must want the
 // same.
 void agree_on_plan(const PackJob& job, const Manifest& manifest,
-                   const std::vector<std::uint32_t>& rows) {
+                   const std::vector<uint32_t>& rows) {
   const nlohmann::ordered_json plan = {
       {"images", rows.size()},
       {"per_shard", job.per_shard},
@@ -98,7 +98,7 @@ void keep_index(const std::string& shard, const std::vector<Entry>& entries) {
 class ShardWriter {
  public:
   ShardWriter(const PackJob& job, const Manifest& manifest,
-              const ImageReader& reader, const std::vector<std::uint32_t>& rows,
+              const ImageReader& reader, const std::vector<uint32_t>& rows,
               PackCounts& counts)
       : job_(job),
         manifest_(manifest),
@@ -106,14 +106,14 @@ class ShardWriter {
         rows_(rows),
         counts_(counts) {}
 
-  std::size_t shards() const {
+  size_t shards() const {
     return (rows_.size() + job_.per_shard - 1) / job_.per_shard;
   }
-  std::size_t images_of(std::size_t shard) const {
+  size_t images_of(size_t shard) const {
     return end_of(shard) - begin_of(shard);
   }
 
-  void write(std::size_t shard, PackScratch& scratch) {
+  void write(size_t shard, PackScratch& scratch) {
     assert(shard < shards());
     const std::string name = shard_name(job_.prefix, shard, shards());
     const std::string path = (fs::path(job_.out) / name).string();
@@ -124,10 +124,9 @@ class ShardWriter {
     }
     OutputFile out(path);
     std::vector<Entry> entries;
-    std::uint64_t offset = 0;
+    uint64_t offset = 0;
     bool whole = true;
-    for (std::size_t r = begin_of(shard); r < end_of(shard);
-         ++r, ++counts_.done) {
+    for (size_t r = begin_of(shard); r < end_of(shard); ++r, ++counts_.done) {
       const bool sound = read_image(reader_, rows_[r], counts_, scratch);
       whole = whole && (sound || job_.damage.skip);
       offset +=
@@ -142,17 +141,15 @@ class ShardWriter {
   }
 
  private:
-  std::size_t begin_of(std::size_t shard) const {
-    return shard * job_.per_shard;
-  }
-  std::size_t end_of(std::size_t shard) const {
+  size_t begin_of(size_t shard) const { return shard * job_.per_shard; }
+  size_t end_of(size_t shard) const {
     return std::min(rows_.size(), begin_of(shard) + job_.per_shard);
   }
 
   // One record, without a picture when `fetched` is null. Returns its bytes.
-  std::size_t append_image(std::uint32_t row, const FetchedImage* fetched,
-                           std::uint64_t offset, OutputFile& out,
-                           std::vector<Entry>& entries) const {
+  size_t append_image(uint32_t row, const FetchedImage* fetched,
+                      uint64_t offset, OutputFile& out,
+                      std::vector<Entry>& entries) const {
     Example example;
     std::vector<std::byte> png;  // what `example` may refer to
     if (fetched != nullptr && fetched->holds_pixels()) {
@@ -163,7 +160,7 @@ class ShardWriter {
     }
     example.filename = manifest_.images[row];
     const float* labels = manifest_.label_row(row);
-    for (std::size_t k = 0; k < manifest_.finding_count(); ++k) {
+    for (size_t k = 0; k < manifest_.finding_count(); ++k) {
       example.labels.push_back(label_code(labels[k]));
       example.label_names.push_back(manifest_.findings[k]);
     }
@@ -184,7 +181,7 @@ class ShardWriter {
   const PackJob& job_;
   const Manifest& manifest_;
   const ImageReader& reader_;
-  const std::vector<std::uint32_t>& rows_;
+  const std::vector<uint32_t>& rows_;
   PackCounts& counts_;
 };
 
@@ -194,7 +191,7 @@ PackResult write_records(const PackJob& job, const Manifest& manifest,
                          const ImageSource& source, Communicator& comm,
                          const PackProgress& progress) {
   assert(job.per_shard > 0);
-  const std::vector<std::uint32_t> rows = shuffled_rows(job);
+  const std::vector<uint32_t> rows = shuffled_rows(job);
   std::optional<FileLock> lock;
   on_rank_0(comm, job, "preparing the shards", [&](WorkProgress&) {
     lock.emplace(
@@ -206,14 +203,13 @@ PackResult write_records(const PackJob& job, const Manifest& manifest,
                            Augmentation::none(), 0);
   PackCounts counts;
   ShardWriter writer(job, manifest, reader, rows, counts);
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  const auto rank = static_cast<std::size_t>(comm.rank());
-  const std::uint64_t own = items_of_rank(writer.shards(), comm);
-  std::uint64_t images = 0;
-  for (std::size_t i = 0; i < own; ++i)
-    images += writer.images_of(i * ranks + rank);
+  const auto ranks = static_cast<size_t>(comm.size());
+  const auto rank = static_cast<size_t>(comm.rank());
+  const uint64_t own = items_of_rank(writer.shards(), comm);
+  uint64_t images = 0;
+  for (size_t i = 0; i < own; ++i) images += writer.images_of(i * ranks + rank);
 
-  const auto write_shard = [&](std::uint64_t i, PackScratch& scratch) {
+  const auto write_shard = [&](uint64_t i, PackScratch& scratch) {
     writer.write(i * ranks + rank, scratch);
   };
   on_every_rank(comm, job, counts, own, write_shard,

@@ -17,7 +17,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kNone = std::string::npos;
+constexpr size_t kNone = std::string::npos;
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
@@ -65,7 +65,7 @@ std::vector<std::string> excluded_names(const std::string& path) {
   std::string text = read_text(path);
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  const auto refuse = [&](std::size_t line, const std::string& what) {
+  const auto refuse = [&](size_t line, const std::string& what) {
     throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
                     what +
                     ". Hint: data.exclude wants UTF-8 text, one image or "
@@ -75,7 +75,7 @@ std::vector<std::string> excluded_names(const std::string& path) {
     refuse(bad, "is no UTF-8 text");
   if (text.find('\0') != std::string::npos) refuse(1, "is no UTF-8 text");
   std::vector<std::string> names;
-  std::size_t line = 0;
+  size_t line = 0;
   CsvReader csv(text);
   for (std::vector<std::string_view> fields; csv.next(fields);) {
     line = csv.line();
@@ -161,7 +161,7 @@ void RowChoice::begin_table(const std::string& path,
     const auto found = std::ranges::find(header, condition.column);
     condition.field = found == header.end()
                           ? role(condition.column)
-                          : static_cast<std::size_t>(found - header.begin());
+                          : static_cast<size_t>(found - header.begin());
     condition.is_age = condition.field != kNone && condition.field == roles.age;
     condition.is_patient =
         condition.field == kNone && condition.column == "patient";

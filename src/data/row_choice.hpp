@@ -14,8 +14,8 @@ namespace chexnet {
 // Columns of one table by what they hold, npos where it has none. Filters name
 // them so in tables that spell them differently.
 struct RoleColumns {
-  std::size_t image = std::string::npos, age = std::string::npos,
-              sex = std::string::npos, view = std::string::npos;
+  size_t image = std::string::npos, age = std::string::npos,
+         sex = std::string::npos, view = std::string::npos;
 };
 
 // A row takes part when it meets every condition of data.filter whose column
@@ -42,7 +42,7 @@ class RowChoice {
     Sign sign = Sign::kEqual;
     std::vector<std::string> values;  // any of them; one number for < and >
     double number = 0;
-    std::size_t field = std::string::npos;  // in the table that is read
+    size_t field = std::string::npos;  // in the table that is read
     bool is_patient = false, is_age = false;
     std::vector<std::string> without;  // tables without the column
   };
@@ -53,7 +53,7 @@ class RowChoice {
   std::string exclude_path_;
   std::unordered_map<std::string, bool> excluded_;  // name -> seen in a table
   std::vector<std::string> columns_;                // of all tables
-  std::size_t tables_ = 0;
+  size_t tables_ = 0;
 };
 
 // "58", "058Y", "006M", "012D" as years, or any plain number.

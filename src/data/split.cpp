@@ -20,12 +20,12 @@
 namespace chexnet {
 namespace {
 
-using Rows = std::vector<std::uint32_t>;
+using Rows = std::vector<uint32_t>;
 
 // Names that data.filter and data.exclude keep out are passed over.
 Rows rows_of_list(const Manifest& manifest, const std::string& path) {
   Rows rows;
-  std::size_t names = 0, left_out = 0;
+  size_t names = 0, left_out = 0;
   for (const auto& name : list_lines(read_text(path))) {
     ++names;
     const auto found = manifest.rows.find(name);
@@ -56,11 +56,11 @@ Rows rows_of_list(const Manifest& manifest, const std::string& path) {
 // The rows of those tables that data.manifest.split gives to `split`.
 Rows rows_of_tables(const Manifest& manifest, SplitName split) {
   Rows rows;
-  for (std::size_t t = 0; t < manifest.tables.size(); ++t) {
+  for (size_t t = 0; t < manifest.tables.size(); ++t) {
     if (manifest.tables[t].split != split) continue;
-    for (std::size_t row = manifest.tables[t].first_row;
-         row < manifest.end_row(t); ++row)
-      rows.push_back(static_cast<std::uint32_t>(row));
+    for (size_t row = manifest.tables[t].first_row; row < manifest.end_row(t);
+         ++row)
+      rows.push_back(static_cast<uint32_t>(row));
   }
   return rows;
 }
@@ -77,22 +77,22 @@ Rows named_rows(const Manifest& manifest, const std::string& list,
 // What the patients of `rows` are dealt out by, so that each part gets its
 // share: the finding of a patient's images that the fewest patients have; K
 // where there is none.
-std::map<std::string, std::size_t> rarest_findings(const Manifest& manifest,
-                                                   const Rows& rows) {
-  const std::size_t findings = manifest.finding_count();
-  std::map<std::string, std::set<std::size_t>> findings_of;
+std::map<std::string, size_t> rarest_findings(const Manifest& manifest,
+                                              const Rows& rows) {
+  const size_t findings = manifest.finding_count();
+  std::map<std::string, std::set<size_t>> findings_of;
   for (const auto row : rows) {
     auto& of_patient = findings_of[manifest.patients[row]];
-    for (std::size_t k = 0; k < findings; ++k)
+    for (size_t k = 0; k < findings; ++k)
       if (manifest.label_row(row)[k] == 1) of_patient.insert(k);
   }
-  std::vector<std::size_t> patients(findings);
+  std::vector<size_t> patients(findings);
   for (const auto& [patient, of_patient] : findings_of)
-    for (const std::size_t k : of_patient) ++patients[k];
-  std::map<std::string, std::size_t> rarest;
+    for (const size_t k : of_patient) ++patients[k];
+  std::map<std::string, size_t> rarest;
   for (const auto& [patient, of_patient] : findings_of) {
     const auto least = std::ranges::min_element(
-        of_patient, {}, [&](std::size_t k) { return patients[k]; });
+        of_patient, {}, [&](size_t k) { return patients[k]; });
     rarest[patient] = least == of_patient.end() ? findings : *least;
   }
   return rarest;
@@ -103,11 +103,11 @@ std::map<std::string, std::size_t> rarest_findings(const Manifest& manifest,
 std::vector<std::string> dealt_patients(const Manifest& manifest,
                                         const Rows& rows,
                                         const DataConfig& config,
-                                        std::uint64_t stream) {
+                                        uint64_t stream) {
   std::set<std::string> unique;
   for (const auto row : rows) unique.insert(manifest.patients[row]);
   std::vector<std::string> patients(unique.begin(), unique.end());
-  Random random(static_cast<std::uint64_t>(config.split_seed), Purpose::kSplit,
+  Random random(static_cast<uint64_t>(config.split_seed), Purpose::kSplit,
                 stream);
   shuffle(patients, random);
   if (config.stratify) {
@@ -130,13 +130,12 @@ void move_patients(const Manifest& manifest,
 // `fraction` of the patients: the first ones, or with strata every
 // (1 / fraction)-th, which takes of each stratum its share to within one.
 void cut_fraction(const Manifest& manifest, const DataConfig& config,
-                  double fraction, std::uint64_t stream, Rows& train,
-                  Rows& to) {
+                  double fraction, uint64_t stream, Rows& train, Rows& to) {
   const auto patients = dealt_patients(manifest, train, config, stream);
-  const auto count = static_cast<std::size_t>(
+  const auto count = static_cast<size_t>(
       std::llround(fraction * static_cast<double>(patients.size())));
   std::set<std::string> chosen;
-  for (std::size_t i = 0; i < patients.size(); ++i) {
+  for (size_t i = 0; i < patients.size(); ++i) {
     // Whether i * count / size steps up behind i.
     const bool steps =
         (i + 1) * count / patients.size() > i * count / patients.size();
@@ -150,13 +149,13 @@ void cut_fraction(const Manifest& manifest, const DataConfig& config,
 void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
               Rows& to) {
   const auto patients = dealt_patients(manifest, train, config, 0);
-  const auto folds = static_cast<std::size_t>(config.folds);
+  const auto folds = static_cast<size_t>(config.folds);
   if (patients.size() < folds)
     throw DataError("[split] " + std::to_string(patients.size()) +
                     " patients for data.folds=" + std::to_string(folds) +
                     ". Hint: choose fewer folds");
   std::set<std::string> chosen;
-  for (auto i = static_cast<std::size_t>(config.fold); i < patients.size();
+  for (auto i = static_cast<size_t>(config.fold); i < patients.size();
        i += folds)
     chosen.insert(patients[i]);
   move_patients(manifest, chosen, train, to);
@@ -178,12 +177,12 @@ void seal(const Manifest& manifest, const char* name, Split& split) {
   split.sha256 = sum.hex();
 }
 
-std::size_t check_leaks(const Manifest& manifest, const Splits& splits,
-                        bool allowed) {
-  std::unordered_map<std::uint32_t, const Split*> image_in;
+size_t check_leaks(const Manifest& manifest, const Splits& splits,
+                   bool allowed) {
+  std::unordered_map<uint32_t, const Split*> image_in;
   struct First {
     const Split* split;
-    std::uint32_t row;
+    uint32_t row;
   };
   std::unordered_map<std::string, First> patient_in;
   std::map<std::string, std::string>
@@ -231,10 +230,9 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
     splits.train.rows =
         named_rows(manifest, config.train_list, SplitName::kTrain);
   } else {
-    std::set<std::uint32_t> taken(splits.test.rows.begin(),
-                                  splits.test.rows.end());
+    std::set<uint32_t> taken(splits.test.rows.begin(), splits.test.rows.end());
     taken.insert(splits.val.rows.begin(), splits.val.rows.end());
-    for (std::uint32_t row = 0; row < manifest.size(); ++row)
+    for (uint32_t row = 0; row < manifest.size(); ++row)
       if (!taken.contains(row)) splits.train.rows.push_back(row);
   }
   const bool has_test = !splits.test.rows.empty();

@@ -67,10 +67,10 @@ FileLock take_turn(const fs::path& root, const Tick& tick, Progress& show) {
   }
 }
 
-void need_room(const std::string& folder, std::uint64_t missing) {
+void need_room(const std::string& folder, uint64_t missing) {
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) != 0) return;
-  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  const uint64_t free = uint64_t{space.f_bavail} * space.f_frsize;
   if (missing + missing / 50 <= free) return;
   throw DataError("[stage] " + folder + " has " +
                   readable_bytes(static_cast<double>(free)) +
@@ -92,10 +92,10 @@ void fill(const std::vector<Container>& wanted, const std::string& folder,
     tick();
   };
   std::vector<StagedCopy> copies;
-  std::uint64_t missing = 0, done = 0, new_files = 0;
+  uint64_t missing = 0, done = 0, new_files = 0;
   for (const Container& c : wanted) {
     StagedCopy& copy = copies.emplace_back(root, c);
-    const std::uint64_t to_copy = copy.check([&] {
+    const uint64_t to_copy = copy.check([&] {
       progress.show("staging: checking what is there");
       goes_on();
     });
@@ -104,9 +104,9 @@ void fill(const std::vector<Container>& wanted, const std::string& folder,
   }
   need_room(folder, missing);
   const double start = now_s();
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
     const std::string name = fs::path(wanted[i].path).filename().string();
-    copies[i].complete(stores.of(wanted[i].path), [&](std::uint64_t bytes) {
+    copies[i].complete(stores.of(wanted[i].path), [&](uint64_t bytes) {
       done += bytes;
       const double share =
           static_cast<double>(done) / static_cast<double>(missing);
@@ -157,7 +157,7 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
   const bool automatic = options.where.kind == Kind::kAuto;
   const std::string folder = automatic ? auto_folder() : options.where.folder;
   std::vector<Container> wanted;
-  std::size_t single_files = 0;
+  size_t single_files = 0;
   for (const auto& c : index.containers()) {
     if (c.kind == ContainerKind::kFile)
       ++single_files;

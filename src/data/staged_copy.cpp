@@ -26,9 +26,9 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::uint64_t kPiece = 8 << 20;
-constexpr std::size_t kLine = 9;       // eight hex digits and a line end
-constexpr std::uint64_t kHead = 4096;  // bytes
+constexpr uint64_t kPiece = 8 << 20;
+constexpr size_t kLine = 9;       // eight hex digits and a line end
+constexpr uint64_t kHead = 4096;  // bytes
 
 std::string short_hash(const std::string& text) {
   return sha256_hex(text).substr(0, 16);
@@ -67,25 +67,25 @@ class OwnFile {
   int fd_;
 };
 
-void write_at(int fd, const fs::path& path, std::uint64_t offset,
+void write_at(int fd, const fs::path& path, uint64_t offset,
               std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto count =
         ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) cannot_write(path, errno);
-    offset += static_cast<std::uint64_t>(count);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }
 
 // As many whole lines as there are.
-std::vector<std::uint32_t> read_sums(const fs::path& path) {
-  std::vector<std::uint32_t> sums;
+std::vector<uint32_t> read_sums(const fs::path& path) {
+  std::vector<uint32_t> sums;
   if (!fs::exists(path)) return sums;
   const std::string text = read_text(path);
-  for (std::size_t at = 0; at + kLine <= text.size(); at += kLine) {
-    std::uint32_t sum = 0;
+  for (size_t at = 0; at + kLine <= text.size(); at += kLine) {
+    uint32_t sum = 0;
     const char* line = text.data() + at;
     const auto result = std::from_chars(line, line + kLine - 1, sum, 16);
     if (result.ptr != line + kLine - 1) break;
@@ -94,8 +94,7 @@ std::vector<std::uint32_t> read_sums(const fs::path& path) {
   return sums;
 }
 
-void write_sum(int fd, const fs::path& path, std::uint64_t piece,
-               std::uint32_t sum) {
+void write_sum(int fd, const fs::path& path, uint64_t piece, uint32_t sum) {
   char line[kLine + 1];
   std::snprintf(line, sizeof line, "%08x\n", sum);
   write_at(fd, path, piece * kLine, std::as_bytes(std::span(line, kLine)));
@@ -111,28 +110,28 @@ StagedCopy::StagedCopy(const fs::path& root, Container source)
       part_(path_.string() + ".part"),
       sums_path_(path_.string() + ".sums") {}
 
-std::uint64_t StagedCopy::pieces() const {
+uint64_t StagedCopy::pieces() const {
   return (source_.size + kPiece - 1) / kPiece;
 }
 
-std::uint64_t StagedCopy::piece_bytes(std::uint64_t piece) const {
+uint64_t StagedCopy::piece_bytes(uint64_t piece) const {
   assert(piece < pieces());
   return std::min(kPiece, source_.size - piece * kPiece);
 }
 
-std::uint64_t StagedCopy::check(const Tick& tick) {
+uint64_t StagedCopy::check(const Tick& tick) {
   sums_ = read_sums(sums_path_);
-  sums_.resize(std::min<std::uint64_t>(sums_.size(), pieces()));
+  sums_.resize(std::min<uint64_t>(sums_.size(), pieces()));
   good_.assign(pieces(), false);
-  std::uint64_t missing = source_.size;
+  uint64_t missing = source_.size;
   const fs::path& there = fs::exists(path_) ? path_ : part_;
   const int fd = ::open(there.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return missing;
   std::vector<std::byte> bytes;
-  for (std::uint64_t i = 0; i < sums_.size(); ++i) {
+  for (uint64_t i = 0; i < sums_.size(); ++i) {
     bytes.resize(piece_bytes(i));
     const auto got = read_at(fd, i * kPiece, bytes);
-    good_[i] = got == static_cast<std::ptrdiff_t>(bytes.size()) &&
+    good_[i] = got == static_cast<ptrdiff_t>(bytes.size()) &&
                crc32c(bytes) == sums_[i];
     missing -= good_[i] ? bytes.size() : 0;
     tick();
@@ -142,7 +141,7 @@ std::uint64_t StagedCopy::check(const Tick& tick) {
 }
 
 void StagedCopy::complete(Store& store,
-                          const std::function<void(std::uint64_t)>& copied) {
+                          const std::function<void(uint64_t)>& copied) {
   const bool whole = fs::exists(path_);
   if (!whole || std::ranges::find(good_, false) != good_.end()) {
     fs::create_directories(folder_);
@@ -162,15 +161,14 @@ void StagedCopy::complete(Store& store,
   compare_heads(store);
 }
 
-void StagedCopy::copy_missing(
-    Store& store, int file, int sums,
-    const std::function<void(std::uint64_t)>& copied) {
+void StagedCopy::copy_missing(Store& store, int file, int sums,
+                              const std::function<void(uint64_t)>& copied) {
   assert(good_.size() == pieces());  // check() comes first
   std::vector<std::byte> bytes;
   sums_.resize(pieces());
-  for (std::uint64_t i = 0; i < pieces(); ++i) {
+  for (uint64_t i = 0; i < pieces(); ++i) {
     if (good_[i]) continue;
-    const std::uint64_t at = i * kPiece;
+    const uint64_t at = i * kPiece;
     store.read(source_.path, at, piece_bytes(i), bytes);
     if (bytes.size() != piece_bytes(i))
       throw DataError("[stage] " + source_.path +
@@ -192,14 +190,14 @@ void StagedCopy::copy_missing(
 }
 
 // What is on the disk now, against what was read: a bad disk shows here.
-void StagedCopy::verify(int file, std::uint64_t piece,
+void StagedCopy::verify(int file, uint64_t piece,
                         std::vector<std::byte>& bytes) const {
   const auto at = static_cast<off_t>(piece * kPiece),
              length = static_cast<off_t>(bytes.size());
   ::posix_fadvise(file, at, length,
                   POSIX_FADV_DONTNEED);  // from the disk where it obeys
   const auto got = read_at(file, piece * kPiece, bytes);
-  if (got != static_cast<std::ptrdiff_t>(bytes.size()) ||
+  if (got != static_cast<ptrdiff_t>(bytes.size()) ||
       crc32c(bytes) != sums_[piece])
     throw DataError("[stage] " + path_.string() +
                     ": the disk returns other bytes than were written. Hint: "
@@ -208,7 +206,7 @@ void StagedCopy::verify(int file, std::uint64_t piece,
 }
 
 void StagedCopy::compare_heads(Store& store) const {
-  const std::uint64_t count = std::min(kHead, source_.size);
+  const uint64_t count = std::min(kHead, source_.size);
   std::vector<std::byte> of_source, of_copy;
   store.read(source_.path, 0, count, of_source);
   local_store()->read(path_.string(), 0, count, of_copy);

@@ -26,8 +26,7 @@ double symmetric_beta(double alpha, Random& random) {
 
 }  // namespace
 
-TrainSampler::TrainSampler(std::vector<std::uint32_t> rows,
-                           const StreamPart& part)
+TrainSampler::TrainSampler(std::vector<uint32_t> rows, const StreamPart& part)
     : rows_(std::move(rows)),
       keep_order_(part.keep_order),
       mixup_(part.mixup),
@@ -35,20 +34,20 @@ TrainSampler::TrainSampler(std::vector<std::uint32_t> rows,
       seed_(part.seed),
       first_position_(part.first_position),
       batch_(part.batch),
-      rank_(static_cast<std::uint64_t>(part.rank)),
-      world_size_(static_cast<std::uint64_t>(part.world_size)),
-      per_rank_(part.batch / static_cast<std::uint64_t>(part.world_size)) {
+      rank_(static_cast<uint64_t>(part.rank)),
+      world_size_(static_cast<uint64_t>(part.world_size)),
+      per_rank_(part.batch / static_cast<uint64_t>(part.world_size)) {
   assert(!rows_.empty());
   assert(part.world_size > 0 && part.rank >= 0 && part.rank < part.world_size);
   assert(batch_ > 0 && batch_ % world_size_ == 0);
   assert(first_position_ % batch_ == 0);
 }
 
-std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
-  const std::uint64_t epoch = position / rows_.size();
-  const std::size_t index = position % rows_.size();
+uint32_t TrainSampler::row_at(uint64_t position) const {
+  const uint64_t epoch = position / rows_.size();
+  const size_t index = position % rows_.size();
   if (keep_order_) return rows_[index];
-  return orders_.item(epoch, index, [this](std::uint64_t e) {
+  return orders_.item(epoch, index, [this](uint64_t e) {
     Random random(seed_, Purpose::kOrder, e);
     if (!weights_.empty()) return weighted_order(rows_, weights_, random);
     auto rows = rows_;
@@ -57,10 +56,10 @@ std::uint32_t TrainSampler::row_at(std::uint64_t position) const {
   });
 }
 
-Sample TrainSampler::at(std::uint64_t ticket) const {
-  const std::uint64_t step = ticket / per_rank_;
-  const std::uint64_t position = first_position_ + step * batch_ + rank_ +
-                                 (ticket % per_rank_) * world_size_;
+Sample TrainSampler::at(uint64_t ticket) const {
+  const uint64_t step = ticket / per_rank_;
+  const uint64_t position = first_position_ + step * batch_ + rank_ +
+                            (ticket % per_rank_) * world_size_;
   Sample sample{.row = row_at(position), .position = position};
   if (mixup_ > 0) draw_partner(sample);
   return sample;
@@ -69,23 +68,21 @@ Sample TrainSampler::at(std::uint64_t ticket) const {
 // Any image of the epoch, so it depends on no batch and no rank.
 void TrainSampler::draw_partner(Sample& sample) const {
   Random random(seed_, Purpose::kMixup, sample.position);
-  const std::uint64_t images = rows_.size();
-  const std::uint64_t first = sample.position / images * images;
-  sample.partner =
-      row_at(first + random.below(static_cast<std::uint32_t>(images)));
+  const uint64_t images = rows_.size();
+  const uint64_t first = sample.position / images * images;
+  sample.partner = row_at(first + random.below(static_cast<uint32_t>(images)));
   // Which of the two is called the partner makes no difference.
   const double share = symmetric_beta(mixup_, random);
   sample.share = std::max(share, 1 - share);
 }
 
-EvalSampler::EvalSampler(std::vector<std::uint32_t> rows, int rank,
-                         int world_size)
+EvalSampler::EvalSampler(std::vector<uint32_t> rows, int rank, int world_size)
     : rows_(std::move(rows)),
-      rank_(static_cast<std::uint64_t>(rank)),
-      world_size_(static_cast<std::uint64_t>(world_size)) {}
+      rank_(static_cast<uint64_t>(rank)),
+      world_size_(static_cast<uint64_t>(world_size)) {}
 
-Sample EvalSampler::at(std::uint64_t ticket) const {
-  const std::uint64_t index = ticket * world_size_ + rank_;
+Sample EvalSampler::at(uint64_t ticket) const {
+  const uint64_t index = ticket * world_size_ + rank_;
   if (index >= rows_.size())
     return {.row = 0, .position = index, .padding = true};
   return {.row = rows_[index], .position = index};

@@ -16,8 +16,8 @@
 namespace chexnet {
 namespace {
 
-std::size_t find_column(const std::vector<std::string_view>& header,
-                        const std::string& column, const std::string& path) {
+size_t find_column(const std::vector<std::string_view>& header,
+                   const std::string& column, const std::string& path) {
   std::vector<std::string> names;
   for (const auto name : header) names.emplace_back(trimmed(name));
   const auto found = std::ranges::find(
@@ -25,21 +25,21 @@ std::size_t find_column(const std::vector<std::string_view>& header,
   if (found == names.end())
     throw DataError("[manifest] " + path + ": has no column '" + column +
                     "'. Hint: it has " + listed(names, 40));
-  return static_cast<std::size_t>(found - names.begin());
+  return static_cast<size_t>(found - names.begin());
 }
 
 // Appends the cells of the rows first .. end, all of one table.
 void add_cells(const Manifest& manifest, const Manifest::Table& table,
-               std::size_t end, const std::string& column,
+               size_t end, const std::string& column,
                std::vector<std::string>& cells) {
   const std::string text = read_text(table.path);
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   csv.next(fields);
-  const std::size_t wanted = find_column(fields, column, table.path);
-  std::size_t row = table.first_row;
+  const size_t wanted = find_column(fields, column, table.path);
+  size_t row = table.first_row;
   while (row < end && csv.next(fields)) {
-    if (static_cast<std::uint32_t>(csv.line()) != manifest.lines[row]) continue;
+    if (static_cast<uint32_t>(csv.line()) != manifest.lines[row]) continue;
     cells.emplace_back(wanted < fields.size() ? trimmed(fields[wanted]) : "");
     ++row;
   }
@@ -54,7 +54,7 @@ std::vector<std::string> table_column(const Manifest& manifest,
                                       const std::string& column) {
   assert(!manifest.tables.empty() && manifest.lines.size() == manifest.size());
   std::vector<std::string> cells;
-  for (std::size_t t = 0; t < manifest.tables.size(); ++t)
+  for (size_t t = 0; t < manifest.tables.size(); ++t)
     add_cells(manifest, manifest.tables[t], manifest.end_row(t), column, cells);
   return cells;
 }

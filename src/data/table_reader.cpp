@@ -49,13 +49,13 @@ float parse_label(std::string_view cell, const Table& table,
   return value;
 }
 
-std::size_t column(const std::vector<std::string>& header,
-                   const std::string& name, const Table& table) {
+size_t column(const std::vector<std::string>& header, const std::string& name,
+              const Table& table) {
   const auto found = std::ranges::find(header, name);
   if (found == header.end())
     table.fail("no column '" + name + "'",
                "the header has " + nearest_names(name, header, header.size()));
-  return static_cast<std::size_t>(found - header.begin());
+  return static_cast<size_t>(found - header.begin());
 }
 
 // Whether the row takes part.
@@ -74,12 +74,12 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
     return false;
   }
   const auto [first, is_new] =
-      m.rows.emplace(image, static_cast<std::uint32_t>(m.images.size()));
+      m.rows.emplace(image, static_cast<uint32_t>(m.images.size()));
   if (!is_new)
     table.fail("the image of this row appears twice, first on line " +
                    std::to_string(m.lines[first->second]),
                "remove one of the rows");
-  m.lines.push_back(static_cast<std::uint32_t>(table.line));
+  m.lines.push_back(static_cast<uint32_t>(table.line));
   m.images.emplace_back(image);
   m.patients.emplace_back(patient);
   return true;
@@ -95,20 +95,19 @@ void read_nih(const std::string& text, RowChoice& choice, Manifest& m) {
   std::vector<std::string> header;
   for (const auto f : fields) header.emplace_back(trimmed(f));
   table.line = 1;
-  const std::size_t image = column(header, "Image Index", table);
-  const std::size_t labels = column(header, "Finding Labels", table);
-  const std::size_t patient = column(header, "Patient ID", table);
-  const std::size_t age = column(header, "Patient Age", table);
+  const size_t image = column(header, "Image Index", table);
+  const size_t labels = column(header, "Finding Labels", table);
+  const size_t patient = column(header, "Patient ID", table);
+  const size_t age = column(header, "Patient Age", table);
   const bool says_sex =
       std::ranges::find(header, "Patient Sex") != header.end();
-  const std::size_t sex =
+  const size_t sex =
       column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
-  const std::size_t view = column(header, "View Position", table);
+  const size_t view = column(header, "View Position", table);
   choice.begin_table(m.path, header, {image, age, sex, view});
-  const std::size_t needed =
-      std::max({image, labels, patient, age, sex, view}) + 1;
-  std::unordered_map<std::string_view, std::size_t> index;
-  for (std::size_t k = 0; k < m.findings.size(); ++k)
+  const size_t needed = std::max({image, labels, patient, age, sex, view}) + 1;
+  std::unordered_map<std::string_view, size_t> index;
+  for (size_t k = 0; k < m.findings.size(); ++k)
     index.emplace(m.findings[k], k);
   while (csv.next(fields)) {
     table.line = csv.line();
@@ -120,7 +119,7 @@ void read_nih(const std::string& text, RowChoice& choice, Manifest& m) {
           "the row is damaged or cut off");
     if (!add_row(m, table, choice, fields, fields[image], fields[patient]))
       continue;
-    const std::size_t at = m.labels.size();
+    const size_t at = m.labels.size();
     m.labels.resize(at + m.findings.size(), 0.0f);
     std::string_view list = trimmed(fields[labels]);
     if (list.empty())
@@ -167,8 +166,8 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
 // Columns of a table with one column per finding.
 struct Layout {
   std::vector<std::string> header;
-  std::size_t image, patient, age, sex, view;  // npos where there is none
-  std::vector<std::size_t> labels;             // [K]
+  size_t image, patient, age, sex, view;  // npos where there is none
+  std::vector<size_t> labels;             // [K]
 };
 
 // The findings of `columns` that the header has; all must be there unless
@@ -185,9 +184,9 @@ void take_named(const ColumnsConfig& columns, bool may_lack, const Table& table,
 }
 
 // Every column that is nothing else.
-void take_others(std::size_t lateral, Layout& layout, Manifest& m) {
+void take_others(size_t lateral, Layout& layout, Manifest& m) {
   const auto& l = layout;
-  for (std::size_t c = 0; c < l.header.size(); ++c) {
+  for (size_t c = 0; c < l.header.size(); ++c) {
     if (c == l.image || c == l.patient || c == l.age || c == l.sex ||
         c == l.view || c == lateral)
       continue;
@@ -213,8 +212,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
   layout.age = optional(columns.age);
   layout.sex = optional(columns.sex);
   layout.view = optional(columns.view);
-  const std::size_t lateral =
-      optional(chexpert ? "Frontal/Lateral" : std::string());
+  const size_t lateral = optional(chexpert ? "Frontal/Lateral" : std::string());
   if (columns.findings.empty())
     take_others(lateral, layout, m);
   else
@@ -254,10 +252,10 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
     else if (layout.patient != std::string::npos)
       of_patient = fields[layout.patient];
     if (!add_row(m, table, choice, fields, name, of_patient)) continue;
-    for (std::size_t k = 0; k < layout.labels.size(); ++k)
+    for (size_t k = 0; k < layout.labels.size(); ++k)
       m.labels.push_back(
           parse_label(fields[layout.labels[k]], table, m.findings[k]));
-    const auto cell = [&](std::size_t c) {
+    const auto cell = [&](size_t c) {
       return std::string(c == std::string::npos ? std::string_view{}
                                                 : trimmed(fields[c]));
     };
@@ -276,11 +274,10 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
   m.tables = {{m.path, 0, file.split}};
   const std::string text = read_text(m.path);
   m.sha256 = sha256_hex(text);
-  if (const std::size_t line = line_not_utf8(text); line > 0)
+  if (const size_t line = line_not_utf8(text); line > 0)
     Table{m.path, static_cast<int>(line)}.fail("is not UTF-8",
                                                "save the table as UTF-8");
-  const auto rows =
-      static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
+  const auto rows = static_cast<size_t>(std::ranges::count(text, '\n')) + 1;
   m.rows.reserve(rows);
   m.lines.reserve(rows);
   m.images.reserve(rows);

@@ -16,8 +16,8 @@ void decode_failed(const std::string& origin, const std::string& what,
   throw DataError("[decode] " + origin + ": " + what + ". Hint: " + hint);
 }
 
-void check_size(std::int64_t width, std::int64_t height,
-                const DecodeLimits& limits, const std::string& origin) {
+void check_size(int64_t width, int64_t height, const DecodeLimits& limits,
+                const std::string& origin) {
   if (width <= 0 || height <= 0)
     decode_failed(origin, "has no pixels", "the file is damaged");
   const auto size = [&] {
@@ -80,7 +80,7 @@ void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
 void decode_resized(std::span<const std::byte> bytes,
                     const DecodeLimits& limits, const std::string& origin,
                     int size, ResizeKind kind, GrayImage& scratch,
-                    std::uint8_t* into) {
+                    uint8_t* into) {
   within_memory(origin, [&] {
     if (kind == ResizeKind::kAntialias && is_png(bytes) &&
         decode_png_resized(bytes, limits, origin, size, into))

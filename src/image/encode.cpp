@@ -12,24 +12,24 @@
 namespace chexnet {
 namespace {
 
-std::vector<std::byte> encode_png(const std::uint8_t* pixels, int width,
-                                  int height, spng_color_type type) {
+std::vector<std::byte> encode_png(const uint8_t* pixels, int width, int height,
+                                  spng_color_type type) {
   assert(width > 0 && height > 0);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(
       spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
   spng_set_option(ctx.get(), SPNG_ENCODE_TO_BUFFER, 1);
   spng_ihdr header{};
-  header.width = static_cast<std::uint32_t>(width);
-  header.height = static_cast<std::uint32_t>(height);
+  header.width = static_cast<uint32_t>(width);
+  header.height = static_cast<uint32_t>(height);
   header.bit_depth = 8;
-  header.color_type = static_cast<std::uint8_t>(type);
+  header.color_type = static_cast<uint8_t>(type);
   spng_set_ihdr(ctx.get(), &header);
   int rc = spng_encode_image(ctx.get(), pixels,
-                             static_cast<std::size_t>(width) *
-                                 static_cast<std::size_t>(height) *
+                             static_cast<size_t>(width) *
+                                 static_cast<size_t>(height) *
                                  (type == SPNG_COLOR_TYPE_TRUECOLOR ? 3 : 1),
                              SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
-  std::size_t size = 0;
+  size_t size = 0;
   void* buffer = rc == 0 ? spng_get_png_buffer(ctx.get(), &size, &rc) : nullptr;
   if (buffer == nullptr)
     throw DataError(std::string("[encode] PNG: ") + spng_strerror(rc) +
@@ -42,12 +42,12 @@ std::vector<std::byte> encode_png(const std::uint8_t* pixels, int width,
 
 }  // namespace
 
-std::vector<std::byte> encode_gray_png(const std::uint8_t* pixels, int width,
+std::vector<std::byte> encode_gray_png(const uint8_t* pixels, int width,
                                        int height) {
   return encode_png(pixels, width, height, SPNG_COLOR_TYPE_GRAYSCALE);
 }
 
-std::vector<std::byte> encode_rgb_png(const std::uint8_t* pixels, int width,
+std::vector<std::byte> encode_rgb_png(const uint8_t* pixels, int width,
                                       int height) {
   return encode_png(pixels, width, height, SPNG_COLOR_TYPE_TRUECOLOR);
 }

@@ -18,7 +18,7 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
 // while it is decoded. False when it is not; nothing is written then.
 bool decode_png_resized(std::span<const std::byte> bytes,
                         const DecodeLimits& limits, const std::string& origin,
-                        int size, std::uint8_t* into);
+                        int size, uint8_t* into);
 void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                  const std::string& origin, GrayImage& into);
 
@@ -26,13 +26,13 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                                 const std::string& what,
                                 const std::string& hint);
 // The size a header claims.
-void check_size(std::int64_t width, std::int64_t height,
-                const DecodeLimits& limits, const std::string& origin);
+void check_size(int64_t width, int64_t height, const DecodeLimits& limits,
+                const std::string& origin);
 
 // Pillow's L = (19595 R + 38470 G + 7471 B + 2^15) >> 16.
-inline std::uint8_t luma(unsigned r, unsigned g, unsigned b) {
-  return static_cast<std::uint8_t>(
-      (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16);
+inline uint8_t luma(unsigned r, unsigned g, unsigned b) {
+  return static_cast<uint8_t>((19595 * r + 38470 * g + 7471 * b + 0x8000) >>
+                              16);
 }
 
 }  // namespace chexnet

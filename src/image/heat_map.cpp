@@ -12,7 +12,7 @@ namespace {
 
 // The two pixels that output pixel i lies between, and the share of the second.
 struct Between {
-  std::size_t first, second;
+  size_t first, second;
   float share;
 };
 
@@ -25,8 +25,8 @@ std::vector<Between> taps(int in, double from, double to, int out, double low,
   for (int i = 0; i < out; ++i) {
     const double wanted = (low + step * (i + 0.5) - from) * scale - 0.5;
     const double at = std::clamp(wanted, 0.0, in - 1.0);
-    const auto first = static_cast<std::size_t>(at);
-    const std::size_t last = static_cast<std::size_t>(in) - 1;
+    const auto first = static_cast<size_t>(at);
+    const size_t last = static_cast<size_t>(in) - 1;
     taps.push_back({first, std::min(first + 1, last),
                     static_cast<float>(at - static_cast<double>(first))});
   }
@@ -68,7 +68,7 @@ std::vector<float> resized(const HeatMap& map, int width, int height) {
                            place.left, place.right);
   const auto down = taps(map.height, pixels.top, pixels.bottom, height,
                          place.top, place.bottom);
-  const auto pitch = static_cast<std::size_t>(map.width);
+  const auto pitch = static_cast<size_t>(map.width);
   std::vector<float> values;
   values.reserve(across.size() * down.size());
   for (const Between& y : down) {

@@ -22,10 +22,8 @@ namespace {
 // Whether a frame of Huffman-coded blocks (SOF0 to SOF2) begins within the
 // file's markers.
 bool huffman_coded(std::span<const std::byte> bytes) {
-  const auto at = [&](std::size_t i) {
-    return std::to_integer<unsigned>(bytes[i]);
-  };
-  for (std::size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
+  const auto at = [&](size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  for (size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
     const unsigned marker = at(p + 1);
     if (marker >= 0xC0 && marker <= 0xC2) return true;
     p += 2 + (at(p + 2) << 8 | at(p + 3));
@@ -35,21 +33,21 @@ bool huffman_coded(std::span<const std::byte> bytes) {
 
 // A Huffman code has at least one bit, and a component at least a block for
 // every 4 x 4 blocks of 8 x 8 pixels (sampling factors end at 4).
-constexpr std::int64_t kMostPixelsOfByte = std::int64_t{8} * 64 * 16;
+constexpr int64_t kMostPixelsOfByte = int64_t{8} * 64 * 16;
 
 // The bytes of a TIFF header as EXIF has it, in its own byte order. What lies
 // behind the file's end reads as 0.
 class Tiff {
  public:
-  Tiff(std::span<const std::byte> bytes, std::size_t begin)
+  Tiff(std::span<const std::byte> bytes, size_t begin)
       : bytes_(bytes), begin_(begin), little_(at(begin) == 'I') {}
 
   // Of the first directory; 0 when it has no such tag.
   unsigned short_value(unsigned tag) const {
-    const std::size_t directory = begin_ + u32(begin_ + 4);
+    const size_t directory = begin_ + u32(begin_ + 4);
     const unsigned entries = u16(directory);
     for (unsigned e = 0; e < entries; ++e) {
-      const std::size_t entry = directory + 2 + std::size_t{12} * e;
+      const size_t entry = directory + 2 + size_t{12} * e;
       if (entry + 12 > bytes_.size()) break;
       if (u16(entry) == tag) return u16(entry + 8);
     }
@@ -57,18 +55,18 @@ class Tiff {
   }
 
  private:
-  unsigned at(std::size_t i) const {
+  unsigned at(size_t i) const {
     return i < bytes_.size() ? std::to_integer<unsigned>(bytes_[i]) : 0u;
   }
-  unsigned u16(std::size_t i) const {
+  unsigned u16(size_t i) const {
     return little_ ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1);
   }
-  unsigned u32(std::size_t i) const {
+  unsigned u32(size_t i) const {
     return little_ ? u16(i) | u16(i + 2) << 16 : u16(i) << 16 | u16(i + 2);
   }
 
   std::span<const std::byte> bytes_;
-  std::size_t begin_;
+  size_t begin_;
   bool little_;
 };
 
@@ -76,14 +74,12 @@ class Tiff {
 // it is damaged.
 int exif_orientation(std::span<const std::byte> bytes) {
   constexpr unsigned kApp1 = 0xE1, kScan = 0xDA, kOrientation = 0x0112;
-  const auto at = [&](std::size_t i) {
-    return std::to_integer<unsigned>(bytes[i]);
-  };
-  for (std::size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
+  const auto at = [&](size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  for (size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
     const unsigned marker = at(p + 1);
-    const std::size_t length = at(p + 2) << 8 | at(p + 3);
+    const size_t length = at(p + 2) << 8 | at(p + 3);
     if (marker == kScan || length < 2) break;
-    const std::size_t body = p + 4;
+    const size_t body = p + 4;
     const bool fits = length >= 16 && bytes.size() - body > 6;
     if (marker == kApp1 && fits &&
         std::memcmp(&bytes[body], "Exif\0", 6) == 0) {
@@ -155,7 +151,7 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   check(tjDecompressHeader3(handle.get(), data, size, &full_width, &full_height,
                             &subsampling, &colors));
   check_size(full_width, full_height, limits, origin);
-  if (std::int64_t{full_width} * full_height >
+  if (int64_t{full_width} * full_height >
           kMostPixelsOfByte * std::ssize(bytes) &&
       huffman_coded(bytes))
     decode_failed(origin, "damaged JPEG: the file is cut off",
@@ -176,14 +172,14 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                         flags));
   } else {
     const bool cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK;
-    thread_local std::vector<std::uint8_t> scratch;  // four bytes a pixel
-    scratch.resize(static_cast<std::size_t>(width) *
-                   static_cast<std::size_t>(height) * 4);
+    thread_local std::vector<uint8_t> scratch;  // four bytes a pixel
+    scratch.resize(static_cast<size_t>(width) * static_cast<size_t>(height) *
+                   4);
     check(tjDecompress2(handle.get(), data, size, scratch.data(), width, 0,
                         height, cmyk ? TJPF_CMYK : TJPF_RGBX, flags));
-    const std::uint8_t* p = scratch.data();
+    const uint8_t* p = scratch.data();
     for (int y = 0; y < height; ++y) {
-      std::uint8_t* row = into.row(y);
+      uint8_t* row = into.row(y);
       for (int x = 0; x < width; ++x, p += 4)
         // Adobe stores CMYK inverted: 255 is no ink.
         row[x] = cmyk ? luma(p[0] * p[3] / 255u, p[1] * p[3] / 255u,

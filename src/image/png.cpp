@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kBand =
     128;  // rows: what the widest unfilter kernel takes at a time
-constexpr std::int64_t kMostInflated =
+constexpr int64_t kMostInflated =
     1032;  // bytes that a byte of deflate can become
 
 struct Chunks {
@@ -44,11 +44,10 @@ struct Chunks {
 // What a thread keeps from picture to picture.
 struct Scratch {
   Chunks chunks;
-  std::vector<std::uint8_t>
-      lines;  // kUnfilterRoom, filtered lines, kUnfilterRoom
-  std::vector<std::byte> critical_file;      // for libspng
-  std::vector<std::uint8_t> library_pixels;  // from libspng
-  GrayImage band;                            // [kBand + 1] rows
+  std::vector<uint8_t> lines;  // kUnfilterRoom, filtered lines, kUnfilterRoom
+  std::vector<std::byte> critical_file;  // for libspng
+  std::vector<uint8_t> library_pixels;   // from libspng
+  GrayImage band;                        // [kBand + 1] rows
 };
 Scratch& scratch() {
   thread_local Scratch kept;
@@ -59,10 +58,10 @@ Scratch& scratch() {
   decode_failed(origin, "damaged PNG: " + what, "fetch the file again");
 }
 
-std::uint32_t big_endian(const std::byte* at) {
-  std::uint32_t value = 0;
+uint32_t big_endian(const std::byte* at) {
+  uint32_t value = 0;
   for (int i = 0; i < 4; ++i)
-    value = value << 8 | std::to_integer<std::uint32_t>(at[i]);
+    value = value << 8 | std::to_integer<uint32_t>(at[i]);
   return value;
 }
 
@@ -73,10 +72,10 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin,
   chunks.joined.clear();
   chunks.critical.clear();
   chunks.header = chunks.data = {};
-  std::size_t at = 8;
+  size_t at = 8;
   for (;;) {
     if (bytes.size() - at < 12) damaged(origin, "the file is cut off");
-    const std::size_t length = big_endian(&bytes[at]);
+    const size_t length = big_endian(&bytes[at]);
     if (length > bytes.size() - at - 12) damaged(origin, "the file is cut off");
     const auto type_and_body = bytes.subspan(at + 4, length + 4);
     if (crc32_of(type_and_body) != big_endian(&bytes[at + 8 + length]))
@@ -111,10 +110,10 @@ struct Header {
 
 Header read_header(const Chunks& chunks, const DecodeLimits& limits,
                    const std::string& origin) {
-  const std::int64_t width = big_endian(chunks.header.data());
-  const std::int64_t height = big_endian(&chunks.header[4]);
+  const int64_t width = big_endian(chunks.header.data());
+  const int64_t height = big_endian(&chunks.header[4]);
   check_size(width, height, limits, origin);
-  const auto field = [&](std::size_t i) {
+  const auto field = [&](size_t i) {
     return std::to_integer<int>(chunks.header[i]);
   };
   if (width * height * field(8) / 8 > kMostInflated * std::ssize(chunks.data))
@@ -129,14 +128,14 @@ Header read_header(const Chunks& chunks, const DecodeLimits& limits,
 // The filtered lines of a gray8 picture, kUnfilterRoom around them; null when
 // the file has more data than pixels, which libspng tolerates. This thread's,
 // until its next call.
-const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
-                                   const std::string& origin) {
-  std::vector<std::uint8_t>& memory = scratch().lines;
-  const std::size_t line = static_cast<std::size_t>(header.width) + 1;
-  const std::size_t size = line * static_cast<std::size_t>(header.height);
+const uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
+                              const std::string& origin) {
+  std::vector<uint8_t>& memory = scratch().lines;
+  const size_t line = static_cast<size_t>(header.width) + 1;
+  const size_t size = line * static_cast<size_t>(header.height);
   if (memory.size() < size + 2 * kUnfilterRoom)
     memory.resize(size + 2 * kUnfilterRoom);
-  std::uint8_t* lines = &memory[kUnfilterRoom];
+  uint8_t* lines = &memory[kUnfilterRoom];
   switch (inflate_zlib(chunks.data, {lines, size})) {
     case InflateStatus::kWhole:
       break;
@@ -147,7 +146,7 @@ const std::uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
     case InflateStatus::kDamaged:
       damaged(origin, "its compressed data is invalid");
   }
-  for (std::size_t at = 0; at < size; at += line)
+  for (size_t at = 0; at < size; at += line)
     if (lines[at] > 4) damaged(origin, "unknown row filter");
   return lines;
 }
@@ -172,21 +171,21 @@ int library_format(const spng_ihdr& header) {
 }
 
 // One row of libspng's pixels as gray; returns where the next one begins.
-const std::uint8_t* gray_row(const std::uint8_t* from, int format,
-                             std::size_t width, std::uint8_t* row) {
+const uint8_t* gray_row(const uint8_t* from, int format, size_t width,
+                        uint8_t* row) {
   if (format == SPNG_FMT_G8) {
     std::memcpy(row, from, width);
     return from + width;
   }
   if (format == SPNG_FMT_RGBA8) {
-    for (std::size_t x = 0; x < width; ++x, from += 4)
+    for (size_t x = 0; x < width; ++x, from += 4)
       row[x] = luma(from[0], from[1], from[2]);
     return from;
   }
-  for (std::size_t x = 0; x < width; ++x, from += 2) {
-    std::uint16_t value = 0;
+  for (size_t x = 0; x < width; ++x, from += 2) {
+    uint16_t value = 0;
     std::memcpy(&value, from, 2);
-    row[x] = static_cast<std::uint8_t>((value + 128) / 257);
+    row[x] = static_cast<uint8_t>((value + 128) / 257);
   }
   return from;
 }
@@ -205,14 +204,14 @@ void decode_by_library(const Chunks& chunks, const Header& size,
   spng_ihdr header{};
   check(spng_get_ihdr(ctx.get(), &header));
   const int format = library_format(header);
-  std::vector<std::uint8_t>& pixels = scratch().library_pixels;
-  std::size_t bytes_needed = 0;
+  std::vector<uint8_t>& pixels = scratch().library_pixels;
+  size_t bytes_needed = 0;
   check(spng_decoded_image_size(ctx.get(), format, &bytes_needed));
   pixels.resize(bytes_needed);
   check(spng_decode_image(ctx.get(), pixels.data(), bytes_needed, format, 0));
   into.reset(size.width, size.height);
-  const auto width = static_cast<std::size_t>(into.width());
-  const std::uint8_t* from = pixels.data();
+  const auto width = static_cast<size_t>(into.width());
+  const uint8_t* from = pixels.data();
   for (int y = 0; y < into.height(); ++y)
     from = gray_row(from, format, width, into.row(y));
 }
@@ -225,7 +224,7 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
   if (header.gray8) {
-    if (const std::uint8_t* lines = filtered_lines(chunks, header, origin)) {
+    if (const uint8_t* lines = filtered_lines(chunks, header, origin)) {
       into.reset(header.width, header.height);
       return unfilter(unfilter_kernels().front(), lines, into);
     }
@@ -235,7 +234,7 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
 
 bool decode_png_resized(std::span<const std::byte> bytes,
                         const DecodeLimits& limits, const std::string& origin,
-                        int size, std::uint8_t* into) {
+                        int size, uint8_t* into) {
   assert(size > 0);
   Chunks& chunks = scratch().chunks;
   GrayImage& band = scratch().band;
@@ -243,16 +242,16 @@ bool decode_png_resized(std::span<const std::byte> bytes,
   const Header header = read_header(chunks, limits, origin);
   if (!header.gray8 || header.width == size || header.height == size)
     return false;
-  const std::uint8_t* lines = filtered_lines(chunks, header, origin);
+  const uint8_t* lines = filtered_lines(chunks, header, origin);
   if (lines == nullptr) return false;
-  const auto width = static_cast<std::size_t>(header.width);
+  const auto width = static_cast<size_t>(header.width);
   band.reset(header.width, kBand + 1);
-  const std::uint8_t* above = row_of_zeros(header.width);
+  const uint8_t* above = row_of_zeros(header.width);
   AntialiasRows rows(header.width, header.height, size, into);
   for (int y0 = 0; y0 < header.height; y0 += kBand) {
     const int count = std::min(kBand, header.height - y0);
     unfilter_kernels().front().rows(
-        lines + static_cast<std::size_t>(y0) * (width + 1), band.row(1),
+        lines + static_cast<size_t>(y0) * (width + 1), band.row(1),
         band.stride(), header.width, count, above);
     for (int y = 1; y <= count; ++y) rows.add(band.row(y));
     std::memcpy(band.row(0), band.row(count), width);

@@ -37,31 +37,31 @@ Taps antialias_taps(int in, int out) {
   const double scale = static_cast<double>(in) / out;
   const double support = scale >= 1.0 ? scale : 1.0;
   const double inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
-  std::vector<int> count(static_cast<std::size_t>(out));
+  std::vector<int> count(static_cast<size_t>(out));
   int widest = 0;
   for (int i = 0; i < out; ++i) {
     const double center = scale * (i + 0.5);
     taps.first.push_back(std::max(static_cast<int>(center - support + 0.5), 0));
-    count[static_cast<std::size_t>(i)] =
+    count[static_cast<size_t>(i)] =
         std::min(static_cast<int>(center + support + 0.5), in) -
         taps.first.back();
-    widest = std::max(widest, count[static_cast<std::size_t>(i)]);
+    widest = std::max(widest, count[static_cast<size_t>(i)]);
   }
   taps.most = (widest + 7) / 8 * 8;
-  const auto most = static_cast<std::size_t>(taps.most);
-  std::vector<double> weights(static_cast<std::size_t>(out) * most, 0.0);
+  const auto most = static_cast<size_t>(taps.most);
+  std::vector<double> weights(static_cast<size_t>(out) * most, 0.0);
   double largest = 0;
   for (int i = 0; i < out; ++i) {
     const double center = scale * (i + 0.5);
-    const int first = taps.first[static_cast<std::size_t>(i)];
-    double* w = &weights[static_cast<std::size_t>(i) * most];
+    const int first = taps.first[static_cast<size_t>(i)];
+    double* w = &weights[static_cast<size_t>(i) * most];
     double total = 0;
-    for (int j = 0; j < count[static_cast<std::size_t>(i)]; ++j) {
+    for (int j = 0; j < count[static_cast<size_t>(i)]; ++j) {
       const double distance = std::abs((j + first - center + 0.5) * inverse);
       w[j] = distance < 1.0 ? 1.0 - distance : 0.0;
       total += w[j];
     }
-    for (int j = 0; j < count[static_cast<std::size_t>(i)]; ++j) {
+    for (int j = 0; j < count[static_cast<size_t>(i)]; ++j) {
       if (total != 0) w[j] /= total;
       largest = std::max(largest, w[j]);
     }
@@ -71,8 +71,7 @@ Taps antialias_taps(int in, int out) {
       break;
   taps.weight.reserve(weights.size());
   for (const double w : weights)
-    taps.weight.push_back(
-        static_cast<std::int16_t>(0.5 + w * (1 << taps.shift)));
+    taps.weight.push_back(static_cast<int16_t>(0.5 + w * (1 << taps.shift)));
   return taps;
 }
 
@@ -80,7 +79,7 @@ Taps antialias_taps(int in, int out) {
 // whole numbers times a power of two: 1, 3, 5, 7, 7, 5, 3, 1 of 32 then.
 void find_quarter(int in, int out, Taps& taps) {
   if (in != 4 * out || taps.most != 8 || out < 3) return;
-  const std::int16_t* usual = &taps.weight[8];
+  const int16_t* usual = &taps.weight[8];
   unsigned bits = 0;
   for (int j = 0; j < 8; ++j) bits |= static_cast<unsigned>(usual[j]);
   const int dropped = std::countr_zero(bits);
@@ -88,13 +87,13 @@ void find_quarter(int in, int out, Taps& taps) {
   for (int j = 0; j < 8; ++j) sum += usual[j] >> dropped;
   if (sum > 127) return;  // 255 times that fits 16 bits
   for (int x = 1; x < out - 1; ++x) {
-    const std::int16_t* w = &taps.weight[static_cast<std::size_t>(x) * 8];
-    if (taps.first[static_cast<std::size_t>(x)] != 4 * x - 2 ||
+    const int16_t* w = &taps.weight[static_cast<size_t>(x) * 8];
+    if (taps.first[static_cast<size_t>(x)] != 4 * x - 2 ||
         !std::equal(w, w + 8, usual))
       return;
   }
-  for (std::size_t j = 0; j < 8; ++j)
-    taps.quarter_weight[j] = static_cast<std::int8_t>(usual[j] >> dropped);
+  for (size_t j = 0; j < 8; ++j)
+    taps.quarter_weight[j] = static_cast<int8_t>(usual[j] >> dropped);
   taps.quarter_shift = taps.shift - dropped;
 }
 
@@ -133,13 +132,12 @@ decltype(ResizeKernels::horizontal) horizontal_kernel(const Taps& taps) {
 
 // The input rows that output row y is made of.
 struct Column {
-  const std::int16_t* weight;
+  const int16_t* weight;
   int first, count;
 };
 Column column_of(const Taps& taps, int y) {
-  const auto at = static_cast<std::size_t>(y);
-  const std::int16_t* weight =
-      &taps.weight[at * static_cast<std::size_t>(taps.most)];
+  const auto at = static_cast<size_t>(y);
+  const int16_t* weight = &taps.weight[at * static_cast<size_t>(taps.most)];
   int count = taps.most;
   while (count > 1 && weight[count - 1] == 0) --count;
   return {weight, taps.first[at], count};
@@ -148,17 +146,16 @@ Column column_of(const Taps& taps, int y) {
 // One output row of `size` pixels; `row(y)` is input row y.
 template <class Row>
 void shrink_down(const Taps& taps, const Column& column, int size, Row row,
-                 std::uint8_t* into) {
-  thread_local std::vector<const std::uint8_t*> rows;
-  rows.resize(static_cast<std::size_t>(taps.most));
+                 uint8_t* into) {
+  thread_local std::vector<const uint8_t*> rows;
+  rows.resize(static_cast<size_t>(taps.most));
   for (int j = 0; j < column.count; ++j)
-    rows[static_cast<std::size_t>(j)] = row(column.first + j);
+    rows[static_cast<size_t>(j)] = row(column.first + j);
   kernels().vertical(rows.data(), column.weight, column.count, taps.shift, size,
                      into);
 }
 
-void antialias(const GrayImage& source, Region r, int size,
-               std::uint8_t* into) {
+void antialias(const GrayImage& source, Region r, int size, uint8_t* into) {
   // A pass that keeps the size is skipped, as in PyTorch.
   const bool across = r.width != size, down = r.height != size;
   const auto row = [&](int y) { return source.row(r.y + y) + r.x; };
@@ -175,34 +172,31 @@ void antialias(const GrayImage& source, Region r, int size,
       horizontal_kernel(kept_taps(0, r.width, size))(
           row(y), kept_taps(0, r.width, size), into);
     else
-      std::memcpy(into, row(y), static_cast<std::size_t>(size));
+      std::memcpy(into, row(y), static_cast<size_t>(size));
   }
 }
 
 // Overlaps of output box i = [i*in, (i+1)*in) with input pixels [j*out,
 // (j+1)*out), in units of 1/out of a pixel: whole numbers that add up to `in`.
 struct Overlaps {
-  std::vector<int> first, count;     // [out]
-  std::vector<std::int32_t> weight;  // [out, most]
+  std::vector<int> first, count;  // [out]
+  std::vector<int32_t> weight;    // [out, most]
   int most = 0;
 };
 Overlaps area_overlaps(int in, int out) {
   Overlaps overlaps;
   overlaps.most = in / out + 2;
   for (int i = 0; i < out; ++i) {
-    const std::int64_t begin = static_cast<std::int64_t>(i) * in,
-                       end = begin + in;
+    const int64_t begin = static_cast<int64_t>(i) * in, end = begin + in;
     const int first = static_cast<int>(begin / out);
     const int last = static_cast<int>((end - 1) / out);
     overlaps.first.push_back(first);
     overlaps.count.push_back(last - first + 1);
     for (int j = first; j < first + overlaps.most; ++j) {
-      const std::int64_t low =
-          std::max(begin, static_cast<std::int64_t>(j) * out);
-      const std::int64_t high =
-          std::min(end, static_cast<std::int64_t>(j + 1) * out);
+      const int64_t low = std::max(begin, static_cast<int64_t>(j) * out);
+      const int64_t high = std::min(end, static_cast<int64_t>(j + 1) * out);
       overlaps.weight.push_back(
-          static_cast<std::int32_t>(std::max<std::int64_t>(0, high - low)));
+          static_cast<int32_t>(std::max<int64_t>(0, high - low)));
     }
   }
   return overlaps;
@@ -211,90 +205,87 @@ Overlaps area_overlaps(int in, int out) {
 // Whole boxes of `by` x `across` pixels: sums of columns first, which the
 // compiler vectorizes.
 void area_of_whole_boxes(const GrayImage& source, Region r, int size,
-                         std::uint8_t* into) {
+                         uint8_t* into) {
   const int across = r.width / size, by = r.height / size;
-  const auto total = static_cast<std::uint32_t>(across * by);
-  thread_local std::vector<std::uint32_t> columns;
-  columns.resize(static_cast<std::size_t>(r.width));
+  const auto total = static_cast<uint32_t>(across * by);
+  thread_local std::vector<uint32_t> columns;
+  columns.resize(static_cast<size_t>(r.width));
   for (int y = 0; y < size; ++y) {
     std::ranges::fill(columns, 0u);
     for (int j = 0; j < by; ++j) {
-      const std::uint8_t* line = source.row(r.y + y * by + j) + r.x;
-      for (std::size_t x = 0; x < columns.size(); ++x) columns[x] += line[x];
+      const uint8_t* line = source.row(r.y + y * by + j) + r.x;
+      for (size_t x = 0; x < columns.size(); ++x) columns[x] += line[x];
     }
-    const std::uint32_t* from = columns.data();
+    const uint32_t* from = columns.data();
     for (int x = 0; x < size; ++x, from += across) {
-      std::uint32_t sum = 0;
+      uint32_t sum = 0;
       for (int j = 0; j < across; ++j) sum += from[j];
-      *into++ = static_cast<std::uint8_t>((2 * sum + total) / (2 * total));
+      *into++ = static_cast<uint8_t>((2 * sum + total) / (2 * total));
     }
   }
 }
 
 // into[x] = the sum over output box x of one line.
-void sum_line(const std::uint8_t* line, const Overlaps& boxes,
-              std::vector<std::int64_t>& into) {
-  for (std::size_t x = 0; x < into.size(); ++x) {
-    const std::int32_t* w =
-        &boxes.weight[x * static_cast<std::size_t>(boxes.most)];
-    const std::uint8_t* p = line + boxes.first[x];
-    std::int64_t sum = 0;
-    for (int j = 0; j < boxes.count[x]; ++j) sum += std::int64_t{w[j]} * p[j];
+void sum_line(const uint8_t* line, const Overlaps& boxes,
+              std::vector<int64_t>& into) {
+  for (size_t x = 0; x < into.size(); ++x) {
+    const int32_t* w = &boxes.weight[x * static_cast<size_t>(boxes.most)];
+    const uint8_t* p = line + boxes.first[x];
+    int64_t sum = 0;
+    for (int j = 0; j < boxes.count[x]; ++j) sum += int64_t{w[j]} * p[j];
     into[x] = sum;
   }
 }
 
-void area(const GrayImage& source, Region r, int size, std::uint8_t* into) {
+void area(const GrayImage& source, Region r, int size, uint8_t* into) {
   // Up to 2048 x 2048 pixels a box the sums fit 32 bits.
   if (r.width % size == 0 && r.height % size == 0 && r.width / size <= 2048 &&
       r.height / size <= 2048)
     return area_of_whole_boxes(source, r, size, into);
   const Overlaps horizontal = area_overlaps(r.width, size),
                  vertical = area_overlaps(r.height, size);
-  const auto out = static_cast<std::size_t>(size);
-  const std::int64_t total = static_cast<std::int64_t>(r.width) * r.height;
-  thread_local std::vector<std::int64_t> line_sums, sums;  // [size], exact
+  const auto out = static_cast<size_t>(size);
+  const int64_t total = static_cast<int64_t>(r.width) * r.height;
+  thread_local std::vector<int64_t> line_sums, sums;  // [size], exact
   line_sums.resize(out);
   int summed = -1;  // the input row in line_sums: neighboring boxes share one
-  for (std::size_t y = 0; y < out; ++y) {
-    const std::int32_t* w =
-        &vertical.weight[y * static_cast<std::size_t>(vertical.most)];
+  for (size_t y = 0; y < out; ++y) {
+    const int32_t* w = &vertical.weight[y * static_cast<size_t>(vertical.most)];
     sums.assign(out, 0);
     for (int j = 0; j < vertical.count[y]; ++j) {
       const int row = vertical.first[y] + j;
       if (row != summed)
         sum_line(source.row(r.y + row) + r.x, horizontal, line_sums);
       summed = row;
-      for (std::size_t x = 0; x < out; ++x) sums[x] += w[j] * line_sums[x];
+      for (size_t x = 0; x < out; ++x) sums[x] += w[j] * line_sums[x];
     }
-    for (std::size_t x = 0; x < out; ++x)
+    for (size_t x = 0; x < out; ++x)
       into[y * out + x] =
-          static_cast<std::uint8_t>((2 * sums[x] + total) / (2 * total));
+          static_cast<uint8_t>((2 * sums[x] + total) / (2 * total));
   }
 }
 
 }  // namespace
 
-AntialiasRows::AntialiasRows(int width, int height, int size,
-                             std::uint8_t* into)
+AntialiasRows::AntialiasRows(int width, int height, int size, uint8_t* into)
     : across_(kept_taps(0, width, size)),
       down_(kept_taps(1, height, size)),
       horizontal_(horizontal_kernel(across_)),
       size_(size),
       into_(into) {
-  thread_local std::vector<std::uint8_t> memory;
-  stride_ = static_cast<std::size_t>(size) +
+  thread_local std::vector<uint8_t> memory;
+  stride_ = static_cast<size_t>(size) +
             GrayImage::kRoom;  // for the last vectors of a line
   ring_ = static_cast<int>(std::bit_ceil(static_cast<unsigned>(down_.most)));
-  memory.resize(stride_ * static_cast<std::size_t>(ring_));
+  memory.resize(stride_ * static_cast<size_t>(ring_));
   lines_ = memory.data();
 }
 
-std::uint8_t* AntialiasRows::line(int y) const {
-  return lines_ + static_cast<std::size_t>(y & (ring_ - 1)) * stride_;
+uint8_t* AntialiasRows::line(int y) const {
+  return lines_ + static_cast<size_t>(y & (ring_ - 1)) * stride_;
 }
 
-void AntialiasRows::add(const std::uint8_t* row) {
+void AntialiasRows::add(const uint8_t* row) {
   assert(ring_ >= down_.most);
   horizontal_(row, across_, line(added_++));
   for (; written_ < size_; ++written_, into_ += size_) {
@@ -306,7 +297,7 @@ void AntialiasRows::add(const std::uint8_t* row) {
 }
 
 void resize(const GrayImage& source, Region region, int size, ResizeKind kind,
-            std::uint8_t* into) {
+            uint8_t* into) {
   assert(size > 0 && region.width > 0 && region.height > 0);
   assert(region.x >= 0 && region.x + region.width <= source.width());
   assert(region.y >= 0 && region.y + region.height <= source.height());

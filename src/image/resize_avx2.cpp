@@ -6,14 +6,14 @@
 
 namespace {
 
-__m128i load8_as_int16(const std::uint8_t* p) {
+__m128i load8_as_int16(const uint8_t* p) {
   return _mm_cvtepu8_epi16(
       _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 }
 
 // Four partial sums of one output pixel.
 template <int kMost>
-__m128i partial_sums(const std::uint8_t* p, const std::int16_t* w, int most) {
+__m128i partial_sums(const uint8_t* p, const int16_t* w, int most) {
   __m128i sum = _mm_madd_epi16(
       load8_as_int16(p), _mm_loadu_si128(reinterpret_cast<const __m128i*>(w)));
   for (int j = 8; j < (kMost > 0 ? kMost : most); j += 8)
@@ -24,21 +24,20 @@ __m128i partial_sums(const std::uint8_t* p, const std::int16_t* w, int most) {
   return sum;
 }
 
-std::uint8_t one_pixel(const std::uint8_t* p, const std::int16_t* w, int most,
-                       int shift) {
+uint8_t one_pixel(const uint8_t* p, const int16_t* w, int most, int shift) {
   __m128i sums = partial_sums<0>(p, w, most);
   sums = _mm_hadd_epi32(sums, sums);
   const int value =
       (_mm_cvtsi128_si32(_mm_hadd_epi32(sums, sums)) + (1 << (shift - 1))) >>
       shift;
-  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+  return static_cast<uint8_t>(std::clamp(value, 0, 255));
 }
 
 // Outputs 1, 2, … of an exact 4:1 shrink, 16 at a time with 8-bit weights;
 // returns where it stopped.
-int quarter(const std::uint8_t* line, const chexnet::Taps& taps, int out,
-            std::uint8_t* into) {
-  const auto repeated = [&](const std::int8_t* four) {
+int quarter(const uint8_t* line, const chexnet::Taps& taps, int out,
+            uint8_t* into) {
+  const auto repeated = [&](const int8_t* four) {
     int bits = 0;
     __builtin_memcpy(&bits, four, 4);
     return _mm256_set1_epi32(bits);
@@ -71,16 +70,16 @@ int quarter(const std::uint8_t* line, const chexnet::Taps& taps, int out,
 }
 
 template <int kMost>
-void horizontal_of(const std::uint8_t* line, const chexnet::Taps& taps,
-                   std::uint8_t* into) {
+void horizontal_of(const uint8_t* line, const chexnet::Taps& taps,
+                   uint8_t* into) {
   const int out = static_cast<int>(taps.first.size()), most = taps.most;
   const int* first = taps.first.data();
-  const std::int16_t* weight = taps.weight.data();
+  const int16_t* weight = taps.weight.data();
   const __m128i half = _mm_set1_epi32(1 << (taps.shift - 1));
   const __m128i shift = _mm_cvtsi32_si128(taps.shift);
   const auto sums_at = [&](int x) {
-    return partial_sums<kMost>(
-        line + first[x], weight + static_cast<std::ptrdiff_t>(x) * most, most);
+    return partial_sums<kMost>(line + first[x],
+                               weight + static_cast<ptrdiff_t>(x) * most, most);
   };
   const auto four = [&](int x) {
     const __m128i sums =
@@ -100,22 +99,21 @@ void horizontal_of(const std::uint8_t* line, const chexnet::Taps& taps,
                      _mm_packus_epi16(low, high));
   }
   for (; x < out; ++x) {
-    into[x] = one_pixel(line + first[x],
-                        weight + static_cast<std::ptrdiff_t>(x) * most, most,
-                        taps.shift);
+    into[x] =
+        one_pixel(line + first[x], weight + static_cast<ptrdiff_t>(x) * most,
+                  most, taps.shift);
   }
 }
 
-void horizontal(const std::uint8_t* line, const chexnet::Taps& taps,
-                std::uint8_t* into) {
+void horizontal(const uint8_t* line, const chexnet::Taps& taps, uint8_t* into) {
   if (taps.most == 8)
     horizontal_of<8>(line, taps, into);
   else
     horizontal_of<0>(line, taps, into);
 }
 
-void vertical(const std::uint8_t* const* rows, const std::int16_t* weight,
-              int count, int shift, int width, std::uint8_t* into) {
+void vertical(const uint8_t* const* rows, const int16_t* weight, int count,
+              int shift, int width, uint8_t* into) {
   const __m256i half = _mm256_set1_epi32(1 << (shift - 1));
   const __m128i by = _mm_cvtsi32_si128(shift);
   int x = 0;
@@ -128,9 +126,8 @@ void vertical(const std::uint8_t* const* rows, const std::int16_t* weight,
             _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[k] + x)));
       };
       const __m256i a = row(j), b = pair ? row(j + 1) : _mm256_setzero_si256();
-      const __m256i w =
-          _mm256_set1_epi32(static_cast<std::uint16_t>(weight[j]) |
-                            (pair ? weight[j + 1] << 16 : 0));
+      const __m256i w = _mm256_set1_epi32(static_cast<uint16_t>(weight[j]) |
+                                          (pair ? weight[j + 1] << 16 : 0));
       low = _mm256_add_epi32(low,
                              _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), w));
       high = _mm256_add_epi32(
@@ -146,7 +143,7 @@ void vertical(const std::uint8_t* const* rows, const std::int16_t* weight,
     int sum = 1 << (shift - 1);
     for (int j = 0; j < count; ++j) sum += weight[j] * rows[j][x];
     const int value = sum >> shift;
-    into[x] = static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+    into[x] = static_cast<uint8_t>(std::clamp(value, 0, 255));
   }
 }
 

@@ -5,29 +5,28 @@
 namespace chexnet {
 namespace {
 
-std::uint8_t rounded(std::int32_t sum, int shift) {
-  return static_cast<std::uint8_t>(
+uint8_t rounded(int32_t sum, int shift) {
+  return static_cast<uint8_t>(
       std::clamp((sum + (1 << (shift - 1))) >> shift, 0, 255));
 }
 
-void horizontal(const std::uint8_t* line, const Taps& taps,
-                std::uint8_t* into) {
-  const auto most = static_cast<std::size_t>(taps.most);
-  for (std::size_t x = 0; x < taps.first.size(); ++x) {
-    const std::int16_t* w = &taps.weight[x * most];
-    const std::uint8_t* p = line + taps.first[x];
-    std::int32_t sum = 0;
-    for (std::size_t j = 0; j < most; ++j)
+void horizontal(const uint8_t* line, const Taps& taps, uint8_t* into) {
+  const auto most = static_cast<size_t>(taps.most);
+  for (size_t x = 0; x < taps.first.size(); ++x) {
+    const int16_t* w = &taps.weight[x * most];
+    const uint8_t* p = line + taps.first[x];
+    int32_t sum = 0;
+    for (size_t j = 0; j < most; ++j)
       if (w[j] != 0)
         sum += w[j] * p[j];  // behind the last tap there may be no pixel
     into[x] = rounded(sum, taps.shift);
   }
 }
 
-void vertical(const std::uint8_t* const* rows, const std::int16_t* weight,
-              int count, int shift, int width, std::uint8_t* into) {
+void vertical(const uint8_t* const* rows, const int16_t* weight, int count,
+              int shift, int width, uint8_t* into) {
   for (int x = 0; x < width; ++x) {
-    std::int32_t sum = 0;
+    int32_t sum = 0;
     for (int j = 0; j < count; ++j) sum += weight[j] * rows[j][x];
     into[x] = rounded(sum, shift);
   }

@@ -39,17 +39,15 @@ int predicted(int filter, int a, int b, int c) {
   }
 }
 
-void unfilter_plain(const std::uint8_t* lines, std::uint8_t* pixels,
-                    std::size_t stride, int width, int height,
-                    const std::uint8_t* above) {
+void unfilter_plain(const uint8_t* lines, uint8_t* pixels, size_t stride,
+                    int width, int height, const uint8_t* above) {
   for (int y = 0; y < height; ++y) {
     const int filter = *lines++;
-    std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
+    uint8_t* row = pixels + static_cast<size_t>(y) * stride;
     int a = 0, c = 0;
     for (int x = 0; x < width; ++x) {
       const int b = above[x];
-      a = row[x] =
-          static_cast<std::uint8_t>(lines[x] + predicted(filter, a, b, c));
+      a = row[x] = static_cast<uint8_t>(lines[x] + predicted(filter, a, b, c));
       c = b;
     }
     lines += width;
@@ -77,14 +75,14 @@ std::vector<UnfilterKernel> supported() {
 
 }  // namespace
 
-const std::uint8_t* row_of_zeros(int width) {
-  thread_local std::vector<std::uint8_t> zeros;
-  const std::size_t needed = static_cast<std::size_t>(width) + kUnfilterRoom;
+const uint8_t* row_of_zeros(int width) {
+  thread_local std::vector<uint8_t> zeros;
+  const size_t needed = static_cast<size_t>(width) + kUnfilterRoom;
   if (zeros.size() < needed) zeros.resize(needed);
   return zeros.data();
 }
 
-void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines,
+void unfilter(const UnfilterKernel& kernel, const uint8_t* lines,
               GrayImage& into) {
   kernel.rows(lines, into.row(0), into.stride(), into.width(), into.height(),
               row_of_zeros(into.width()));

@@ -9,13 +9,11 @@ struct Avx2 {
   using M = __m256i;
   static constexpr int kLanes = 32;
   static V zero() { return _mm256_setzero_si256(); }
-  static V all(std::uint8_t x) {
-    return _mm256_set1_epi8(static_cast<char>(x));
-  }
-  static V load(const std::uint8_t* p) {
+  static V all(uint8_t x) { return _mm256_set1_epi8(static_cast<char>(x)); }
+  static V load(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const V*>(p));
   }
-  static void store(std::uint8_t* p, V v) {
+  static void store(uint8_t* p, V v) {
     _mm256_storeu_si256(reinterpret_cast<V*>(p), v);
   }
   static V unpack_low(V x, V y) { return _mm256_unpacklo_epi8(x, y); }
@@ -46,8 +44,8 @@ struct Avx2 {
 
 }  // namespace
 
-void chexnet::unfilter_avx2(const std::uint8_t* lines, std::uint8_t* pixels,
-                            std::size_t stride, int width, int height,
-                            const std::uint8_t* above) {
+void chexnet::unfilter_avx2(const uint8_t* lines, uint8_t* pixels,
+                            size_t stride, int width, int height,
+                            const uint8_t* above) {
   unfilter_image<Avx2, 2>(lines, pixels, stride, width, height, above);
 }

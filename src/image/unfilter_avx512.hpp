@@ -12,11 +12,9 @@ struct Avx512 {
   using M = __mmask64;
   static constexpr int kLanes = 64;
   static V zero() { return _mm512_setzero_si512(); }
-  static V all(std::uint8_t x) {
-    return _mm512_set1_epi8(static_cast<char>(x));
-  }
-  static V load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
-  static void store(std::uint8_t* p, V v) { _mm512_storeu_si512(p, v); }
+  static V all(uint8_t x) { return _mm512_set1_epi8(static_cast<char>(x)); }
+  static V load(const uint8_t* p) { return _mm512_loadu_si512(p); }
+  static void store(uint8_t* p, V v) { _mm512_storeu_si512(p, v); }
   static V unpack_low(V x, V y) { return _mm512_unpacklo_epi8(x, y); }
   static V unpack_high(V x, V y) { return _mm512_unpackhi_epi8(x, y); }
   static void transpose_groups(V* v) {

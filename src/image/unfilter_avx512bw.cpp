@@ -12,8 +12,8 @@ struct Align {
 
 }  // namespace
 
-void chexnet::unfilter_avx512bw(const std::uint8_t* lines, std::uint8_t* pixels,
-                                std::size_t stride, int width, int height,
-                                const std::uint8_t* above) {
+void chexnet::unfilter_avx512bw(const uint8_t* lines, uint8_t* pixels,
+                                size_t stride, int width, int height,
+                                const uint8_t* above) {
   unfilter_image<Avx512<Align>, 2>(lines, pixels, stride, width, height, above);
 }

@@ -8,11 +8,10 @@ struct Permute {
   static __m512i up(__m512i x, __m512i below) {
     alignas(64) static constexpr auto kOrder = [] {
       struct {
-        std::uint8_t at[64];
+        uint8_t at[64];
       } order{};
       order.at[0] = 64 + 63;  // the last lane of the second vector
-      for (int k = 1; k < 64; ++k)
-        order.at[k] = static_cast<std::uint8_t>(k - 1);
+      for (int k = 1; k < 64; ++k) order.at[k] = static_cast<uint8_t>(k - 1);
       return order;
     }();
     return _mm512_permutex2var_epi8(x, _mm512_load_si512(kOrder.at), below);
@@ -21,10 +20,9 @@ struct Permute {
 
 }  // namespace
 
-void chexnet::unfilter_avx512vbmi(const std::uint8_t* lines,
-                                  std::uint8_t* pixels, std::size_t stride,
-                                  int width, int height,
-                                  const std::uint8_t* above) {
+void chexnet::unfilter_avx512vbmi(const uint8_t* lines, uint8_t* pixels,
+                                  size_t stride, int width, int height,
+                                  const uint8_t* above) {
   unfilter_image<Avx512<Permute>, 2>(lines, pixels, stride, width, height,
                                      above);
 }

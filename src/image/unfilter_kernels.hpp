@@ -7,13 +7,11 @@
 
 namespace chexnet {
 
-void unfilter_sse41(const std::uint8_t*, std::uint8_t*, std::size_t, int, int,
-                    const std::uint8_t*);
-void unfilter_avx2(const std::uint8_t*, std::uint8_t*, std::size_t, int, int,
-                   const std::uint8_t*);
-void unfilter_avx512bw(const std::uint8_t*, std::uint8_t*, std::size_t, int,
-                       int, const std::uint8_t*);
-void unfilter_avx512vbmi(const std::uint8_t*, std::uint8_t*, std::size_t, int,
-                         int, const std::uint8_t*);
+void unfilter_sse41(const uint8_t*, uint8_t*, size_t, int, int, const uint8_t*);
+void unfilter_avx2(const uint8_t*, uint8_t*, size_t, int, int, const uint8_t*);
+void unfilter_avx512bw(const uint8_t*, uint8_t*, size_t, int, int,
+                       const uint8_t*);
+void unfilter_avx512vbmi(const uint8_t*, uint8_t*, size_t, int, int,
+                         const uint8_t*);
 
 }  // namespace chexnet

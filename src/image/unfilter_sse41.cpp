@@ -9,11 +9,11 @@ struct Sse {
   using M = __m128i;
   static constexpr int kLanes = 16;
   static V zero() { return _mm_setzero_si128(); }
-  static V all(std::uint8_t x) { return _mm_set1_epi8(static_cast<char>(x)); }
-  static V load(const std::uint8_t* p) {
+  static V all(uint8_t x) { return _mm_set1_epi8(static_cast<char>(x)); }
+  static V load(const uint8_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const V*>(p));
   }
-  static void store(std::uint8_t* p, V v) {
+  static void store(uint8_t* p, V v) {
     _mm_storeu_si128(reinterpret_cast<V*>(p), v);
   }
   static V unpack_low(V x, V y) { return _mm_unpacklo_epi8(x, y); }
@@ -38,8 +38,8 @@ struct Sse {
 
 }  // namespace
 
-void chexnet::unfilter_sse41(const std::uint8_t* lines, std::uint8_t* pixels,
-                             std::size_t stride, int width, int height,
-                             const std::uint8_t* above) {
+void chexnet::unfilter_sse41(const uint8_t* lines, uint8_t* pixels,
+                             size_t stride, int width, int height,
+                             const uint8_t* above) {
   unfilter_image<Sse, 2>(lines, pixels, stride, width, height, above);
 }

@@ -25,11 +25,11 @@ inline void transpose(typename L::V* block) {
   for (int g = 0; g < L::kLanes; g += 16) {
     typename L::V* r = block + g;
     for (int round = 0; round < 2; ++round) {
-      for (std::ptrdiff_t i = 0; i < 8; ++i) {
+      for (ptrdiff_t i = 0; i < 8; ++i) {
         t[2 * i] = L::unpack_low(r[i], r[i + 8]);
         t[2 * i + 1] = L::unpack_high(r[i], r[i + 8]);
       }
-      for (std::ptrdiff_t i = 0; i < 8; ++i) {
+      for (ptrdiff_t i = 0; i < 8; ++i) {
         r[2 * i] = L::unpack_low(t[i], t[i + 8]);
         r[2 * i + 1] = L::unpack_high(t[i], t[i + 8]);
       }
@@ -44,15 +44,14 @@ inline void transpose(typename L::V* block) {
 // targets are not written. K vectors are in flight, as one alone would wait for
 // its own result.
 template <class L, int K, bool kAllPaeth>
-void unfilter_band(const std::uint8_t* const* source,
-                   std::uint8_t* const* target, const std::uint8_t* filters,
-                   const std::uint8_t* above, int rows, int width) {
+void unfilter_band(const uint8_t* const* source, uint8_t* const* target,
+                   const uint8_t* filters, const uint8_t* above, int rows,
+                   int width) {
   using V = typename L::V;
   using M = typename L::M;
   constexpr int kRows = K * L::kLanes;
-  alignas(64) std::uint8_t lane_numbers[kRows];
-  for (int k = 0; k < kRows; ++k)
-    lane_numbers[k] = static_cast<std::uint8_t>(k);
+  alignas(64) uint8_t lane_numbers[kRows];
+  for (int k = 0; k < kRows; ++k) lane_numbers[k] = static_cast<uint8_t>(k);
   V left[K], corner[K], lane[K];
   [[maybe_unused]] M is_sub[K], is_up[K], is_average[K], is_paeth[K];
   for (int q = 0; q < K; ++q) {
@@ -102,9 +101,9 @@ void unfilter_band(const std::uint8_t* const* source,
         }
         // Left of the image is zero.
         if (t < kRows)
-          out = L::select(
-              L::less_equal(lane[q], L::all(static_cast<std::uint8_t>(t))), out,
-              L::zero());
+          out =
+              L::select(L::less_equal(lane[q], L::all(static_cast<uint8_t>(t))),
+                        out, L::zero());
         block[q][j] = out;
         left[q] = out;
         corner[q] = b;
@@ -124,30 +123,29 @@ void unfilter_band(const std::uint8_t* const* source,
 // See UnfilterKernel::run. Bands follow each other as each needs the last row
 // of the one above.
 template <class L, int K>
-void unfilter_image(const std::uint8_t* lines, std::uint8_t* pixels,
-                    std::size_t stride, int width, int height,
-                    const std::uint8_t* above) {
+void unfilter_image(const uint8_t* lines, uint8_t* pixels, size_t stride,
+                    int width, int height, const uint8_t* above) {
   constexpr int kRows = K * L::kLanes;
-  const std::size_t line = static_cast<std::size_t>(width) + 1;
+  const size_t line = static_cast<size_t>(width) + 1;
   for (int y0 = 0; y0 < height; y0 += kRows) {
     const int rows = height - y0 < kRows ? height - y0 : kRows;
-    const std::uint8_t* source[kRows];
-    std::uint8_t* target[kRows];
-    alignas(64) std::uint8_t filters[kRows];
+    const uint8_t* source[kRows];
+    uint8_t* target[kRows];
+    alignas(64) uint8_t filters[kRows];
     bool all_paeth = true;
     for (int k = 0; k < kRows; ++k) {
       const int y = y0 + (k < rows ? k : rows - 1);
-      const std::uint8_t* from = lines + static_cast<std::size_t>(y) * line;
+      const uint8_t* from = lines + static_cast<size_t>(y) * line;
       filters[k] = from[0];
       all_paeth = all_paeth && from[0] == 4;
       source[k] = from + 1 - k;
-      target[k] = pixels + static_cast<std::size_t>(y) * stride - k;
+      target[k] = pixels + static_cast<size_t>(y) * stride - k;
     }
     if (all_paeth)
       unfilter_band<L, K, true>(source, target, filters, above, rows, width);
     else
       unfilter_band<L, K, false>(source, target, filters, above, rows, width);
-    above = pixels + static_cast<std::size_t>(y0 + rows - 1) * stride;
+    above = pixels + static_cast<size_t>(y0 + rows - 1) * stride;
   }
 }
 

@@ -69,7 +69,7 @@ BatchJob batch_job(const Environment& env) {
 
 std::optional<double> duration_s(const std::string& text) {
   double days = 0, seconds = 0;
-  std::size_t at = 0;
+  size_t at = 0;
   const auto dash = text.find('-');
   if (text.empty() ||
       text.find_first_not_of("0123456789:-") != std::string::npos)
@@ -79,7 +79,7 @@ std::optional<double> duration_s(const std::string& text) {
     at = dash + 1;
   }
   int parts = 0;
-  for (std::size_t end = 0; at <= text.size(); at = end + 1, ++parts) {
+  for (size_t end = 0; at <= text.size(); at = end + 1, ++parts) {
     end = std::min(text.find(':', at), text.size());
     if (end == at) return std::nullopt;
     seconds = 60 * seconds + std::atof(text.substr(at, end - at).c_str());

@@ -62,7 +62,7 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
     const auto count = read(ends[0], buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
-    result.output.append(buffer.data(), static_cast<std::size_t>(count));
+    result.output.append(buffer.data(), static_cast<size_t>(count));
   }
   close(ends[0]);
   int status = 0;

@@ -89,7 +89,7 @@ std::string idle_gpus_problem(const Environment& env, int gpus,
          std::to_string(local_size) + " confirms that this is intended";
 }
 
-std::string narrow_step_problem(const Environment& env, std::size_t cpus) {
+std::string narrow_step_problem(const Environment& env, size_t cpus) {
   const int wanted = number(env("SLURM_CPUS_PER_TASK"));
   if (env("SLURM_STEP_NUM_TASKS") == nullptr ||
       env("OMPI_COMM_WORLD_RANK") != nullptr ||
@@ -117,7 +117,7 @@ std::vector<std::string> command_words(const Environment& env,
   return {script, "--torch", torch};
 }
 
-int threads_for(std::size_t cpus, int sharers) {
+int threads_for(size_t cpus, int sharers) {
   return std::max(1, static_cast<int>(cpus) / std::max(1, sharers));
 }
 

@@ -96,11 +96,11 @@ std::string task_lines(const JobRequest& request) {
   if (request.points.empty()) return "";
   const std::string index = task_index(request.scheduler);
   std::string text = "case " + index + " in\n";
-  for (std::size_t i = 0; i < request.points.size(); ++i) {
+  for (size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
     text += "  " + std::to_string(i) + ") run=" + shell(point.run_folder) +
             "; arguments+=(";
-    for (std::size_t a = 0; a < point.assignments.size(); ++a)
+    for (size_t a = 0; a < point.assignments.size(); ++a)
       text += (a == 0 ? "--set " : " --set ") + shell(point.assignments[a]);
     text += ") ;;\n";
   }

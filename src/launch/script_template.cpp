@@ -40,7 +40,7 @@ const std::string& value_of(const std::map<std::string, std::string>& values,
 
 std::string filled_line(const std::string& line, const TemplateValues& values) {
   std::string out;
-  std::size_t at = 0;
+  size_t at = 0;
   for (auto open = line.find('@'); open != std::string::npos;
        open = line.find('@', open + 1)) {
     const auto close = line.find('@', open + 1);

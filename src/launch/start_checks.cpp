@@ -66,7 +66,7 @@ bool is_in(const std::string& address, const std::string& subnet) {
     return true;
   if (inet_pton(AF_INET, address.c_str(), &own) != 1) return false;
   const int bits = std::clamp(std::atoi(subnet.c_str() + slash + 1), 0, 32);
-  const std::uint64_t mask = ~((std::uint64_t{1} << (32 - bits)) - 1);
+  const uint64_t mask = ~((uint64_t{1} << (32 - bits)) - 1);
   return (ntohl(net.s_addr) & mask) == (ntohl(own.s_addr) & mask);
 }
 

@@ -22,20 +22,20 @@ CpuSet empty_set() {
 
 std::vector<int> allowed_cpus() {
   const CpuSet set = empty_set();
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
+  const size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
   sched_getaffinity(0, bytes, set.get());
   std::vector<int> cpus;
   for (int cpu = 0; cpu < kMostCpus; ++cpu)
-    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set.get()))
+    if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set.get()))
       cpus.push_back(cpu);
   return cpus;
 }
 
 std::vector<int> bind_process(const std::vector<int>& cpus) {
   const CpuSet set = empty_set();
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
+  const size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
   for (const int cpu : cpus)
-    CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set.get());
+    CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
   std::error_code error;
   // MPI's progress threads exist already; later threads inherit from the main
   // one.
@@ -50,8 +50,8 @@ std::vector<int> bind_process(const std::vector<int>& cpus) {
 
 std::string cpu_list_text(const std::vector<int>& cpus) {
   std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
+  for (size_t i = 0; i < cpus.size();) {
+    size_t last = i;
     while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
     text += (text.empty() ? "" : ",") + std::to_string(cpus[i]) +
             (last > i ? "-" + std::to_string(cpus[last]) : "");

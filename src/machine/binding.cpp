@@ -34,19 +34,18 @@ bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
 
 // Part `index` of `count` of a region, in whole cores; the whole region when it
 // has fewer cores than takers.
-std::vector<int> part_of(const std::vector<Cpu>& region, std::size_t index,
-                         std::size_t count) {
+std::vector<int> part_of(const std::vector<Cpu>& region, size_t index,
+                         size_t count) {
   std::map<std::tuple<int, int, int>, std::vector<int>>
       cores;  // in order of socket and node
   for (const auto& cpu : region)
     cores[{cpu.package, cpu.numa, cpu.core}].push_back(cpu.id);
   const bool enough = cores.size() >= count;
-  const std::size_t begin = enough ? cores.size() * index / count : 0;
-  const std::size_t end =
-      enough ? cores.size() * (index + 1) / count : cores.size();
+  const size_t begin = enough ? cores.size() * index / count : 0;
+  const size_t end = enough ? cores.size() * (index + 1) / count : cores.size();
 
   std::vector<int> part;
-  std::size_t at = 0;
+  size_t at = 0;
   for (const auto& [where, cpus] : cores) {
     if (at >= begin && at < end)
       part.insert(part.end(), cpus.begin(), cpus.end());
@@ -56,7 +55,7 @@ std::vector<int> part_of(const std::vector<Cpu>& region, std::size_t index,
   return part;
 }
 
-std::size_t cores_of(const Machine& machine, const std::vector<int>& cpus) {
+size_t cores_of(const Machine& machine, const std::vector<int>& cpus) {
   std::set<std::pair<int, int>> cores;
   for (const auto& cpu : machine.cpus)
     if (contains(cpus, cpu.id)) cores.insert({cpu.package, cpu.core});
@@ -117,7 +116,7 @@ std::string nearest_adapter(const Machine& machine, const DeviceLocation& to) {
 // Says how the launcher bound a rank. `near`: the cores of the GPU's region,
 // empty without a GPU.
 void assess(Placement& placement, const std::vector<RankAffinity>& ranks,
-            std::size_t rank, const std::vector<int>& near, bool enough_cores) {
+            size_t rank, const std::vector<int>& near, bool enough_cores) {
   const auto& mine = ranks[rank].cpus;
   if (!near.empty() && !intersects(mine, near)) {
     placement.found = Binding::kFar;
@@ -125,7 +124,7 @@ void assess(Placement& placement, const std::vector<RankAffinity>& ranks,
         "cores " + cpu_list_text(mine) + " are not on its GPU's socket";
     return;
   }
-  for (std::size_t other = 0; other < ranks.size() && enough_cores; ++other) {
+  for (size_t other = 0; other < ranks.size() && enough_cores; ++other) {
     if (other == rank || !intersects(mine, ranks[other].cpus)) continue;
     placement.found = Binding::kShared;
     placement.reason = "shares cores " + cpu_list_text(mine) +
@@ -171,7 +170,7 @@ class RegionPlacement {
  public:
   RegionPlacement(const Machine& machine,
                   const std::vector<RankAffinity>& ranks,
-                  std::vector<Cpu> region, std::vector<std::size_t> members,
+                  std::vector<Cpu> region, std::vector<size_t> members,
                   std::vector<Placement>& placements)
       : machine_(machine),
         ranks_(ranks),
@@ -185,8 +184,8 @@ class RegionPlacement {
   // What the launcher did stays where it is good.
   void assess_all() {
     const std::vector<int> cpus = ids_of(region_);
-    for (std::size_t m = 0; m < members_.size(); ++m) {
-      const std::size_t r = members_[m];
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const size_t r = members_[m];
       const bool has_gpu = machine_.gpu_of(ranks_[r].gpu_uuid) != nullptr;
       assess(placements_[r], ranks_, r, has_gpu ? cpus : std::vector<int>{},
              enough_cores_);
@@ -197,7 +196,7 @@ class RegionPlacement {
 
   // A rank on a single core gets its part, where that is more.
   void widen() {
-    for (std::size_t m = 0; m < members_.size(); ++m) {
+    for (size_t m = 0; m < members_.size(); ++m) {
       Placement& placement = placements_[members_[m]];
       const auto better = part(m);
       const bool is_narrow = placement.found == Binding::kGood &&
@@ -214,9 +213,9 @@ class RegionPlacement {
   // A rank that was bound well makes room for one that is moved onto its cores.
   void make_room() {
     if (!enough_cores_) return;
-    for (std::size_t m = 0; m < members_.size(); ++m) {
+    for (size_t m = 0; m < members_.size(); ++m) {
       Placement& placement = placements_[members_[m]];
-      for (const std::size_t other : members_) {
+      for (const size_t other : members_) {
         const bool collides =
             placement.found == Binding::kGood &&
             placements_[other].found != Binding::kGood &&
@@ -232,14 +231,14 @@ class RegionPlacement {
   }
 
  private:
-  std::vector<int> part(std::size_t member) const {
+  std::vector<int> part(size_t member) const {
     return part_of(region_, member, members_.size());
   }
 
   const Machine& machine_;
   const std::vector<RankAffinity>& ranks_;
   std::vector<Cpu> region_;
-  std::vector<std::size_t> members_;  // ranks
+  std::vector<size_t> members_;  // ranks
   std::vector<Placement>& placements_;
   bool enough_cores_;  // each has cores of its own
 };
@@ -252,10 +251,10 @@ std::vector<Placement> decide_placement(const Machine& machine,
   const std::vector<Cpu> permitted = permitted_cpus(machine, ranks, whole_host);
   struct Region {
     std::vector<Cpu> cpus;
-    std::vector<std::size_t> members;  // ranks
+    std::vector<size_t> members;  // ranks
   };
   std::map<std::vector<int>, Region> regions;  // by the numbers of its CPUs
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  for (size_t r = 0; r < ranks.size(); ++r) {
     assert(std::ranges::is_sorted(ranks[r].cpus));
     auto cpus =
         ranks[r].gpu_uuid.empty()
@@ -275,7 +274,7 @@ std::vector<Placement> decide_placement(const Machine& machine,
     placement.make_room();
   }
 
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  for (size_t r = 0; r < ranks.size(); ++r) {
     const DeviceLocation cores = location_of_cpus(machine, placements[r].cpus);
     placements[r].numa = cores.numa;
     // The adapter of the rank's GPU (its GPUDirect path), else of its cores.

@@ -38,10 +38,10 @@ void keep_strangers(std::vector<GpuState>& gpus,
   }
 }
 
-std::string throttle_text(std::uint64_t reasons) {
+std::string throttle_text(uint64_t reasons) {
   // nvmlClocksThrottleReasons; idle (1) and the applications' own clocks (2)
   // are no trouble.
-  static constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6>
+  static constexpr std::array<std::pair<uint64_t, std::string_view>, 6>
       kReasons = {{
           {0x04, "power cap"},
           {0x08, "hardware slowdown"},

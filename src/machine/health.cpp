@@ -125,8 +125,7 @@ std::vector<CheckResult> check_gpu(const GpuState& gpu) {
   return found;
 }
 
-CheckResult check_visible_gpus(std::size_t on_host, int visible,
-                               int ranks_here) {
+CheckResult check_visible_gpus(size_t on_host, int visible, int ranks_here) {
   const std::string name = "visible GPUs";
   if (on_host == 0) return skip(name, "no GPU on this host");
   const std::string text = std::to_string(visible) + " of " +

@@ -60,7 +60,7 @@ double quota_left(const fs::path& folder) {
 // Writes a file, drops it from the page cache and reads it back, MB/s. Network
 // file systems answer from their servers' caches, so this is a best case.
 double read_rate(const fs::path& folder) {
-  constexpr std::size_t kBytes = 64 << 20;
+  constexpr size_t kBytes = 64 << 20;
   std::string path = (folder / ".chexnet-doctor-XXXXXX").string();
   const int fd = mkstemp(path.data());
   if (fd < 0)
@@ -69,7 +69,7 @@ double read_rate(const fs::path& folder) {
                           ". Hint: --folder names one that can be written");
   std::vector<std::byte> block(1 << 20, std::byte{0x5a});
   bool good = true;
-  for (std::size_t at = 0; at < kBytes && good; at += block.size()) {
+  for (size_t at = 0; at < kBytes && good; at += block.size()) {
     std::memcpy(block.data(), &at, sizeof at);  // nothing to compress
     good = ::write(fd, block.data(), block.size()) ==
            static_cast<ssize_t>(block.size());
@@ -77,8 +77,8 @@ double read_rate(const fs::path& folder) {
   fsync(fd);
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   const double start = now_s();
-  for (std::size_t at = 0; at < kBytes && good; at += block.size())
-    good = read_at(fd, at, block) == static_cast<std::ptrdiff_t>(block.size());
+  for (size_t at = 0; at < kBytes && good; at += block.size())
+    good = read_at(fd, at, block) == static_cast<ptrdiff_t>(block.size());
   const double seconds = now_s() - start;
   ::close(fd);
   fs::remove(path);

@@ -142,7 +142,7 @@ struct Nvml::Calls {
     unsigned long long value = 0;
     if (call("nvmlDeviceGetTotalEccErrors", device, kEccUncorrected,
              kEccVolatile, &value))
-      gpu.uncorrected_ecc = static_cast<std::int64_t>(value);
+      gpu.uncorrected_ecc = static_cast<int64_t>(value);
   }
 
   void read_mig(Device device, GpuState& gpu) const {

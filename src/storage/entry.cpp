@@ -72,11 +72,11 @@ std::optional<std::string> read_trusted(const fs::path& path,
     });
     return {};
   }
-  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  std::string text(static_cast<size_t>(info.st_size), '\0');
   const auto got =
       read_at(file.fd(), 0, std::as_writable_bytes(std::span(text)));
   if (got < 0) return {};
-  text.resize(static_cast<std::size_t>(got));
+  text.resize(static_cast<size_t>(got));
   return text;
 }
 

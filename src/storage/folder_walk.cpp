@@ -17,13 +17,12 @@ namespace chexnet {
 namespace {
 
 std::string time_text(const timespec& t) {
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  return std::to_string(std::int64_t{t.tv_sec} * kNanoseconds + t.tv_nsec);
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return std::to_string(int64_t{t.tv_sec} * kNanoseconds + t.tv_nsec);
 }
 
 StoredFile stored_file(const std::string& path, const struct stat& info) {
-  return {path, static_cast<std::uint64_t>(info.st_size),
-          time_text(info.st_mtim),
+  return {path, static_cast<uint64_t>(info.st_size), time_text(info.st_mtim),
           std::to_string(info.st_dev) + "." + std::to_string(info.st_ino) +
               "." + time_text(info.st_ctim)};
 }

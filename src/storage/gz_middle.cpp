@@ -18,21 +18,21 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kTrailer = 8;           // CRC-32 and length, RFC 1952
-constexpr std::uint64_t kPiece = 4 << 20;     // bytes read at a time
-constexpr std::size_t kChunk = 1 << 16;       // bytes inflated at a time
-constexpr std::size_t kMostAtOnce = 1 << 30;  // zlib counts in 32 bits
+constexpr size_t kTrailer = 8;           // CRC-32 and length, RFC 1952
+constexpr uint64_t kPiece = 4 << 20;     // bytes read at a time
+constexpr size_t kChunk = 1 << 16;       // bytes inflated at a time
+constexpr size_t kMostAtOnce = 1 << 30;  // zlib counts in 32 bits
 
 // The positions of the window that one member refers to.
 class UsedPositions {
  public:
-  void add(std::size_t at) {
+  void add(size_t at) {
     if (used_[at]) return;
     used_[at] = true;
-    found_.push_back(static_cast<std::uint16_t>(at));
+    found_.push_back(static_cast<uint16_t>(at));
   }
   // In order; begins anew.
-  std::vector<std::uint16_t> take() {
+  std::vector<uint16_t> take() {
     for (const auto at : found_) used_[at] = false;
     std::ranges::sort(found_);
     return std::exchange(found_, {});
@@ -40,7 +40,7 @@ class UsedPositions {
 
  private:
   std::vector<bool> used_ = std::vector<bool>(kDeflateWindow);
-  std::vector<std::uint16_t> found_;
+  std::vector<uint16_t> found_;
 };
 
 // Which bytes of the window the content comes from: decoded once with a window
@@ -50,13 +50,13 @@ class UsedPositions {
 class MarkedStreams {
  public:
   MarkedStreams(Store& store, const StoredFile& file, const GzPoint& point,
-                std::uint64_t end)
+                uint64_t end)
       : store_(store), file_(file), at_(point.first_byte()), end_(end) {
     DeflateWindow low, high, inverted;
-    for (std::size_t i = 0; i < kDeflateWindow; ++i) {
-      low[i] = static_cast<std::uint8_t>(i);
-      high[i] = static_cast<std::uint8_t>(i >> 8);
-      inverted[i] = static_cast<std::uint8_t>(~(i >> 8));
+    for (size_t i = 0; i < kDeflateWindow; ++i) {
+      low[i] = static_cast<uint8_t>(i);
+      high[i] = static_cast<uint8_t>(i >> 8);
+      inverted[i] = static_cast<uint8_t>(~(i >> 8));
     }
     streams_[0].start(point.bit, low);
     streams_[1].start(point.bit, high);
@@ -65,9 +65,9 @@ class MarkedStreams {
   }
 
   // Inflates up to `most` bytes and returns how many; at least one.
-  std::size_t next(std::size_t most) {
+  size_t next(size_t most) {
     for (;;) {
-      const std::size_t made = inflate(std::min(most, kChunk));
+      const size_t made = inflate(std::min(most, kChunk));
       if (made > 0) return made;
       if (at_ >= end_) gzip_is_damaged(file_.path, at_, "cut off");
       store_.read(file_.path, at_, std::min(kPiece, end_ - at_), piece_);
@@ -76,20 +76,18 @@ class MarkedStreams {
       at_ += piece_.size();
     }
   }
-  bool from_window(std::size_t i) const {
-    return chunks_[1][i] != chunks_[2][i];
-  }
-  std::size_t position(std::size_t i) const {
-    return (std::to_integer<std::size_t>(chunks_[1][i]) << 8 |
-            std::to_integer<std::size_t>(chunks_[0][i])) %
+  bool from_window(size_t i) const { return chunks_[1][i] != chunks_[2][i]; }
+  size_t position(size_t i) const {
+    return (std::to_integer<size_t>(chunks_[1][i]) << 8 |
+            std::to_integer<size_t>(chunks_[0][i])) %
            kDeflateWindow;
   }
 
  private:
-  std::size_t inflate(std::size_t most) {
+  size_t inflate(size_t most) {
     std::span<const std::byte> left = rest_;
-    std::size_t made = 0;
-    for (std::size_t s = 0; s < streams_.size(); ++s) {
+    size_t made = 0;
+    for (size_t s = 0; s < streams_.size(); ++s) {
       left = rest_;
       std::span<std::byte> out = std::span(chunks_[s]).first(most);
       if (!streams_[s].run(left, out))
@@ -102,7 +100,7 @@ class MarkedStreams {
 
   Store& store_;
   const StoredFile& file_;
-  std::uint64_t at_, end_;  // of the bytes still to be read
+  uint64_t at_, end_;  // of the bytes still to be read
   std::vector<std::byte> piece_;
   std::span<const std::byte> rest_;  // of piece_
   std::array<GzMiddle, 3> streams_;
@@ -111,8 +109,7 @@ class MarkedStreams {
 
 }  // namespace
 
-void gzip_is_damaged(const std::string& path, std::uint64_t at,
-                     const char* what) {
+void gzip_is_damaged(const std::string& path, uint64_t at, const char* what) {
   throw DataError("[tar] " + path + ": damaged gzip data near byte " +
                   std::to_string(at) + " (" + what +
                   "). Hint: download it again (and delete its .index file)");
@@ -128,7 +125,7 @@ void GzMiddle::start(int bit, const DeflateWindow& window) {
 }
 
 void GzMiddle::pass_over_trailer(std::span<const std::byte>& in) {
-  const std::size_t count = std::min(trailer_, in.size());
+  const size_t count = std::min(trailer_, in.size());
   in = in.subspan(count);
   trailer_ -= count;
   if (trailer_ == 0) inflateReset2(&z_, kGzip);
@@ -146,8 +143,8 @@ bool GzMiddle::run(std::span<const std::byte>& in, std::span<std::byte>& out) {
       pass_over_trailer(in);
       continue;
     }
-    const std::size_t offered = std::min(in.size(), kMostAtOnce);
-    const std::size_t room = std::min(out.size(), kMostAtOnce);
+    const size_t offered = std::min(in.size(), kMostAtOnce);
+    const size_t room = std::min(out.size(), kMostAtOnce);
     z_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in.data()));
     z_.avail_in = static_cast<uInt>(offered);
     z_.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -170,20 +167,20 @@ bool GzMiddle::run(std::span<const std::byte>& in, std::span<std::byte>& out) {
 void find_windows(Store& store, const StoredFile& file, const GzPoint& point,
                   std::span<Entry> members) {
   if (members.empty()) return;
-  std::uint64_t end = 0;
+  uint64_t end = 0;
   for (const Entry& e : members) end = std::max(end, e.offset + e.stored);
   MarkedStreams marked(store, file, point, end);
   UsedPositions used;
-  std::uint64_t at = 0;  // bytes inflated since the point
+  uint64_t at = 0;  // bytes inflated since the point
   for (Entry& e : members) {
-    const std::uint64_t stop = e.skip + e.length;
+    const uint64_t stop = e.skip + e.length;
     while (at < stop) {
       // Up to the content, then up to its end.
       const bool inside = at >= e.skip;
-      const std::uint64_t left = (inside ? stop : e.skip) - at;
-      const std::size_t made = marked.next(
-          static_cast<std::size_t>(std::min<std::uint64_t>(left, kChunk)));
-      for (std::size_t i = 0; inside && i < made; ++i)
+      const uint64_t left = (inside ? stop : e.skip) - at;
+      const size_t made =
+          marked.next(static_cast<size_t>(std::min<uint64_t>(left, kChunk)));
+      for (size_t i = 0; inside && i < made; ++i)
         if (marked.from_window(i)) used.add(marked.position(i));
       at += made;
     }

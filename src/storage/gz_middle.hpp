@@ -13,16 +13,16 @@
 
 namespace chexnet {
 
-using DeflateWindow = std::array<std::uint8_t, kDeflateWindow>;
+using DeflateWindow = std::array<uint8_t, kDeflateWindow>;
 inline constexpr int kRawDeflate = -15,
                      kGzip = 31;  // window bits, as zlib counts them
 
 // A place where inflating can start: a block boundary.
 struct GzPoint {
-  std::uint64_t in = 0, out = 0;  // bytes of the .gz file and of what it holds
+  uint64_t in = 0, out = 0;  // bytes of the .gz file and of what it holds
   int bit = 0;  // bits of the byte before `in` that are still to come
   DeflateWindow window{};
-  std::uint64_t first_byte() const { return in - (bit > 0 ? 1 : 0); }
+  uint64_t first_byte() const { return in - (bit > 0 ? 1 : 0); }
 };
 
 // Follows the stream over the ends of gzip members. One thread.
@@ -45,7 +45,7 @@ class GzMiddle {
   int bit_ = 0;        // > 0: the first byte is still to come
   bool gzip_ = false;  // zlib reads head and trailer; the member entered in its
                        // middle has none
-  std::size_t trailer_ = 0;  // bytes left of that one's trailer
+  size_t trailer_ = 0;  // bytes left of that one's trailer
 };
 
 // Sets the window of each of `members`, which start from `point`, are one after
@@ -53,7 +53,7 @@ class GzMiddle {
 void find_windows(Store& store, const StoredFile& file, const GzPoint& point,
                   std::span<Entry> members);
 
-[[noreturn]] void gzip_is_damaged(const std::string& path, std::uint64_t at,
+[[noreturn]] void gzip_is_damaged(const std::string& path, uint64_t at,
                                   const char* what);
 
 }  // namespace chexnet

@@ -14,21 +14,19 @@ namespace {
 
 struct Answer {
   std::vector<std::byte>* body;
-  std::uint64_t max_bytes;
+  uint64_t max_bytes;
   std::string content_range;
   bool too_long = false;
 };
 
 // As the vector would grow itself, but never past what is allowed.
-void make_room(std::vector<std::byte>& body, std::size_t size,
-               std::uint64_t max_bytes) {
+void make_room(std::vector<std::byte>& body, size_t size, uint64_t max_bytes) {
   if (size <= body.capacity()) return;
-  const std::size_t doubled =
-      std::min<std::uint64_t>(2 * body.capacity(), max_bytes);
+  const size_t doubled = std::min<uint64_t>(2 * body.capacity(), max_bytes);
   body.reserve(std::max(size, doubled));
 }
 
-std::size_t on_body(char* data, std::size_t, std::size_t count, void* user) {
+size_t on_body(char* data, size_t, size_t count, void* user) {
   auto& answer = *static_cast<Answer*>(user);
   answer.too_long = answer.body->size() + count > answer.max_bytes;
   if (answer.too_long) return 0;  // ends the transfer
@@ -38,9 +36,9 @@ std::size_t on_body(char* data, std::size_t, std::size_t count, void* user) {
   return count;
 }
 
-std::size_t on_header(char* data, std::size_t, std::size_t count, void* user) {
+size_t on_header(char* data, size_t, size_t count, void* user) {
   static constexpr char kName[] = "content-range:";
-  constexpr std::size_t kLength = sizeof kName - 1;
+  constexpr size_t kLength = sizeof kName - 1;
   if (count > kLength && strncasecmp(data, kName, kLength) == 0) {
     std::string& value = static_cast<Answer*>(user)->content_range;
     value.assign(data + kLength, count - kLength);

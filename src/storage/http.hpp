@@ -14,10 +14,10 @@ struct HttpRequest {
   std::string method = "GET";
   std::string url;
   std::map<std::string, std::string> headers;
-  double timeout_s = 20;        // without a byte; also for the connection
-  std::uint64_t max_bytes = 0;  // of the answer's body
-  std::stop_token stop;         // ends the exchange within a second
-  bool past_proxies = false;    // whatever http_proxy says
+  double timeout_s = 20;      // without a byte; also for the connection
+  uint64_t max_bytes = 0;     // of the answer's body
+  std::stop_token stop;       // ends the exchange within a second
+  bool past_proxies = false;  // whatever http_proxy says
 };
 
 struct HttpResponse {

@@ -69,18 +69,18 @@ class LineReader {
   Entry entry() {
     Entry e;
     e.name = unescaped(field());
-    e.offset = number<std::uint64_t>();
-    e.length = number<std::uint64_t>();
-    e.crc32c = parse<std::uint32_t>(field(), 16);
+    e.offset = number<uint64_t>();
+    e.length = number<uint64_t>();
+    e.crc32c = parse<uint32_t>(field(), 16);
     if (at_end_) return e;
-    e.stored = number<std::uint64_t>();
-    e.skip = number<std::uint64_t>();
+    e.stored = number<uint64_t>();
+    e.skip = number<uint64_t>();
     e.bit = number<int>();
     const auto window = field();
     if (!at_end_ || window.size() % kWindowDigits != 0) damaged();
-    for (std::size_t i = 0; i < window.size(); i += kWindowDigits)
-      e.window.emplace_back(parse<std::uint16_t>(window.substr(i, 4), 16),
-                            parse<std::uint8_t>(window.substr(i + 4, 2), 16));
+    for (size_t i = 0; i < window.size(); i += kWindowDigits)
+      e.window.emplace_back(parse<uint16_t>(window.substr(i, 4), 16),
+                            parse<uint8_t>(window.substr(i + 4, 2), 16));
     return e;
   }
 
@@ -95,7 +95,7 @@ class LineReader {
   }
 
  private:
-  static constexpr std::size_t kWindowDigits =
+  static constexpr size_t kWindowDigits =
       6;  // four of the position, two of the value
 
   std::string_view field() {
@@ -121,21 +121,20 @@ class LineReader {
 };
 
 // True when `offset + count` is at most `size`, without overflow.
-bool lies_inside(std::uint64_t offset, std::uint64_t count,
-                 std::uint64_t size) {
+bool lies_inside(uint64_t offset, uint64_t count, uint64_t size) {
   return offset <= size && count <= size - offset;
 }
 
-bool is_possible_gz(const Entry& e, std::uint64_t container_size) {
+bool is_possible_gz(const Entry& e, uint64_t container_size) {
   // Deflate's longest match is 258 bytes for two bits at least (zlib, "Maximum
   // Expansion Factor").
-  constexpr std::uint64_t kMostExpansion = 1032;
+  constexpr uint64_t kMostExpansion = 1032;
   // What does not compress grows by a few bytes a block; the entry covers some
   // bytes too many.
-  constexpr std::uint64_t kSlack = 16 << 20;
+  constexpr uint64_t kSlack = 16 << 20;
   if (!lies_inside(e.offset, e.stored, container_size)) return false;
   if (e.length > kLargestImage || e.skip > kFarthestStart) return false;
-  const std::uint64_t inflated = e.skip + e.length;
+  const uint64_t inflated = e.skip + e.length;
   if (inflated > e.stored * kMostExpansion || e.stored > 2 * inflated + kSlack)
     return false;
   if (e.bit < 0 || e.bit > 7) return false;
@@ -175,20 +174,20 @@ std::vector<Entry> entries_of_text(const std::string& text,
     return DataError("[index] " + origin +
                      ": damaged index file. Hint: delete it");
   };
-  const std::size_t sum = text.rfind("crc32c ");
+  const size_t sum = text.rfind("crc32c ");
   if (sum == std::string::npos || text.size() != sum + 16 ||
       text.back() != '\n')
     throw damaged();
   LineReader end({}, origin);
   // The sum covers everything before its eight digits.
   const auto wanted =
-      end.parse<std::uint32_t>(std::string_view(text).substr(sum + 7, 8), 16);
+      end.parse<uint32_t>(std::string_view(text).substr(sum + 7, 8), 16);
   if (wanted != crc32c(std::as_bytes(std::span(text.data(), sum + 7))))
     throw damaged();
   std::vector<Entry> entries;
-  std::size_t at = text.find('\n') + 1;
+  size_t at = text.find('\n') + 1;
   while (at < sum) {
-    const std::size_t stop = text.find('\n', at);
+    const size_t stop = text.find('\n', at);
     if (stop > sum) throw damaged();
     entries.push_back(
         LineReader(std::string_view(text).substr(at, stop - at), origin)
@@ -199,7 +198,7 @@ std::vector<Entry> entries_of_text(const std::string& text,
 }
 
 bool is_possible(const Entry& entry, ContainerKind kind,
-                 std::uint64_t container_size) {
+                 uint64_t container_size) {
   switch (kind) {
     case ContainerKind::kTar:
       return entry.length <= kLargestImage &&

@@ -36,7 +36,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct OpenFile {
   int fd = -1;
-  std::uint64_t size = 0;  // bytes
+  uint64_t size = 0;  // bytes
   OpenFile() = default;
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -59,7 +59,7 @@ bool open_regular(const std::string& path, OpenFile& file) {
   const int rc =
       file.fd >= 0 ? ::fstat(file.fd, &info) : ::stat(path.c_str(), &info);
   if (rc == 0 && !S_ISREG(info.st_mode)) throw_irregular(path);
-  file.size = static_cast<std::uint64_t>(info.st_size);
+  file.size = static_cast<uint64_t>(info.st_size);
   return rc == 0 && file.fd >= 0;
 }
 
@@ -69,14 +69,14 @@ class LocalStore final : public Store {
       : retry_s_(retry_s),
         outages_("files", std::min(kQuietSeconds, retry_s / 4), kNever) {}
 
-  void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
+  void read(const std::string& path, uint64_t offset, uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& options) override {
     into.resize(count);
     patiently(path, options, [&] {
       const auto file = opened(path);
       const auto got = file ? read_at(file->fd, offset, into) : -1;
       if (got < 0) return false;
-      into.resize(static_cast<std::size_t>(got));
+      into.resize(static_cast<size_t>(got));
       return true;
     });
   }
@@ -93,8 +93,8 @@ class LocalStore final : public Store {
       into.resize(file.size);
       const auto got = read_at(file.fd, 0, into);
       if (got < 0) return false;
-      into.resize(static_cast<std::size_t>(
-          got));  // it may have shrunk while it was read
+      into.resize(
+          static_cast<size_t>(got));  // it may have shrunk while it was read
       return true;
     });
   }
@@ -180,13 +180,13 @@ std::unique_ptr<Store> local_store(double retry_s) {
   return std::make_unique<LocalStore>(retry_s);
 }
 
-void read_in_pieces(Store& store, const std::string& path, std::uint64_t offset,
-                    std::uint64_t count, std::vector<std::byte>& into) {
-  constexpr std::uint64_t kPiece = 16 << 20;
+void read_in_pieces(Store& store, const std::string& path, uint64_t offset,
+                    uint64_t count, std::vector<std::byte>& into) {
+  constexpr uint64_t kPiece = 16 << 20;
   std::vector<std::byte> piece;
   into.clear();
   while (into.size() < count) {
-    const std::uint64_t wanted = std::min(kPiece, count - into.size());
+    const uint64_t wanted = std::min(kPiece, count - into.size());
     store.read(path, offset + into.size(), wanted, piece);
     into.insert(into.end(), piece.begin(), piece.end());
     if (piece.size() < wanted) return;
@@ -197,16 +197,15 @@ bool on_network_file_system(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
   // statfs(2) and the file systems' own headers.
-  static constexpr std::array<std::uint32_t, 8> kNetwork = {
-      0x6969,       // NFS
-      0x0BD00BD0,   // Lustre
-      0x47504653,   // GPFS
-      0xFF534D42,   // CIFS
-      0xFE534D42,   // SMB2
-      0x00C36400,   // Ceph
-      0x65735546,   // FUSE
-      0x19830326};  // BeeGFS
-  return std::ranges::find(kNetwork, static_cast<std::uint32_t>(info.f_type)) !=
+  static constexpr std::array<uint32_t, 8> kNetwork = {0x6969,       // NFS
+                                                       0x0BD00BD0,   // Lustre
+                                                       0x47504653,   // GPFS
+                                                       0xFF534D42,   // CIFS
+                                                       0xFE534D42,   // SMB2
+                                                       0x00C36400,   // Ceph
+                                                       0x65735546,   // FUSE
+                                                       0x19830326};  // BeeGFS
+  return std::ranges::find(kNetwork, static_cast<uint32_t>(info.f_type)) !=
          kNetwork.end();
 }
 

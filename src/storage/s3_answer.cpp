@@ -15,12 +15,12 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kLongestMessage = 300;  // of what a server says
-constexpr std::size_t kLongestEntity = 12;    // "&#x10FFFF;" and some zeros
-constexpr std::size_t kLongestToken = 4096;
+constexpr size_t kLongestMessage = 300;  // of what a server says
+constexpr size_t kLongestEntity = 12;    // "&#x10FFFF;" and some zeros
+constexpr size_t kLongestToken = 4096;
 
 // No data set has as many objects, and no server gives as little a page.
-constexpr std::uint64_t kMostObjects = 10'000'000, kMostPages = 100'000;
+constexpr uint64_t kMostObjects = 10'000'000, kMostPages = 100'000;
 // Pages without a key are rare, but happen: a server may look through deleted
 // objects.
 constexpr int kMostEmptyPages = 100;
@@ -29,8 +29,8 @@ std::string_view text_of(std::span<const std::byte> body) {
   return {reinterpret_cast<const char*>(body.data()), body.size()};
 }
 
-void append_utf8(std::string& text, std::uint32_t code) {
-  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+void append_utf8(std::string& text, uint32_t code) {
+  const auto put = [&](uint32_t byte) { text += static_cast<char>(byte); };
   if (code < 0x80) return put(code);
   if (code < 0x800) {
     put(0xC0 | code >> 6);
@@ -46,8 +46,8 @@ void append_utf8(std::string& text, std::uint32_t code) {
 }
 
 // The character of "&name;" without its ends; empty when there is no such.
-std::optional<std::uint32_t> character(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, std::uint32_t>, 5> kNamed = {
+std::optional<uint32_t> character(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, uint32_t>, 5> kNamed = {
       {{"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}, {"amp", '&'}}};
   for (const auto& [known, code] : kNamed)
     if (name == known) return code;
@@ -55,7 +55,7 @@ std::optional<std::uint32_t> character(std::string_view name) {
   name.remove_prefix(1);
   const bool hexadecimal = name.starts_with('x');
   if (hexadecimal) name.remove_prefix(1);
-  std::uint32_t code = 0;
+  uint32_t code = 0;
   const auto end = name.data() + name.size();
   const auto result =
       std::from_chars(name.data(), end, code, hexadecimal ? 16 : 10);
@@ -66,7 +66,7 @@ std::optional<std::uint32_t> character(std::string_view name) {
 
 std::string without_entities(std::string_view text) {
   std::string plain;
-  for (std::size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size();) {
     const std::string_view entity = text[at] == '&'
                                         ? text.substr(at + 1, kLongestEntity)
                                         : std::string_view();
@@ -133,8 +133,7 @@ std::vector<std::string> xml_values(std::string_view xml,
                                     const std::string& tag) {
   std::vector<std::string> values;
   const std::string open = "<" + tag + ">", close = "</" + tag + ">";
-  for (std::size_t at = 0;
-       (at = xml.find(open, at)) != std::string_view::npos;) {
+  for (size_t at = 0; (at = xml.find(open, at)) != std::string_view::npos;) {
     at += open.size();
     const auto end = xml.find(close, at);
     if (end == std::string_view::npos) break;
@@ -155,8 +154,8 @@ S3Listing s3_listing(std::span<const std::byte> body,
              tags = xml_values(text_of(body), "ETag");
   if (keys.size() != sizes.size()) refuse("keys without a size");
   S3Listing listing;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    std::uint64_t size = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    uint64_t size = 0;
     const char* end = sizes[i].data() + sizes[i].size();
     const auto result = std::from_chars(sizes[i].data(), end, size);
     if (result.ec != std::errc() || result.ptr != end)

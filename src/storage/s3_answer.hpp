@@ -36,7 +36,7 @@ class ListingEnd {
 
  private:
   std::unordered_set<std::string> tokens_;
-  std::uint64_t objects_ = 0;
+  uint64_t objects_ = 0;
   int empty_pages_ = 0;  // in a row
 };
 

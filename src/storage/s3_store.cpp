@@ -31,7 +31,7 @@ namespace {
 
 constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
 // Of one page; S3's have 1000 keys of at most 1 KiB.
-constexpr std::uint64_t kLongestListing = std::uint64_t{64} << 20;
+constexpr uint64_t kLongestListing = uint64_t{64} << 20;
 constexpr double kQuietSeconds = 10,
                  kAgainSeconds = 30;  // of lines in the log about an outage
 // A machine's keys are asked for again after this time; they are good for
@@ -102,7 +102,7 @@ class S3Store final : public Store {
                         " is no URL. Hint: https://host:port");
   }
 
-  void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
+  void read(const std::string& path, uint64_t offset, uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& how) override {
     if (count == 0) return into.clear();
     const std::string range = "bytes=" + std::to_string(offset) + "-" +
@@ -178,7 +178,7 @@ class S3Store final : public Store {
   HttpResponse get(
       const std::string& path,
       const std::vector<std::pair<std::string, std::string>>& query,
-      const std::string& range, std::uint64_t max_bytes,
+      const std::string& range, uint64_t max_bytes,
       std::vector<std::byte>& body, const std::stop_token& stop) {
     const Address where = address_of(path);
     const double since = world_.now_s();
@@ -216,7 +216,7 @@ class S3Store final : public Store {
   HttpRequest request(
       const Address& where,
       const std::vector<std::pair<std::string, std::string>>& query,
-      const std::string& range, std::uint64_t max_bytes) {
+      const std::string& range, uint64_t max_bytes) {
     static const std::string kNoBody = sha256_hex("");
     SignedRequest request;
     const std::string base = set_address(where, request);
@@ -227,7 +227,7 @@ class S3Store final : public Store {
     HttpRequest http;
     http.timeout_s = options_.timeout_s;
     // Error texts are longer than small ranges.
-    http.max_bytes = std::max<std::uint64_t>(max_bytes, 64 << 10);
+    http.max_bytes = std::max<uint64_t>(max_bytes, 64 << 10);
     if (const auto credentials = current_credentials()) {
       const std::string time = amz_time();
       request.headers["x-amz-content-sha256"] = kNoBody;

@@ -16,21 +16,21 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kBlock = 512;
+constexpr size_t kBlock = 512;
 
 // A number of a tar header: octal text, or base 256 when the first bit is set
 // (GNU).
-std::uint64_t number(std::span<const std::byte> field) {
-  std::uint64_t value = 0;
+uint64_t number(std::span<const std::byte> field) {
+  uint64_t value = 0;
   if ((field[0] & std::byte{0x80}) != std::byte{}) {
     for (const auto b : field.subspan(1))
-      value = value << 8 | std::to_integer<std::uint64_t>(b);
+      value = value << 8 | std::to_integer<uint64_t>(b);
     return value;
   }
   for (const auto b : field) {
     const char c = static_cast<char>(b);
     if (c >= '0' && c <= '7')
-      value = value * 8 + static_cast<std::uint64_t>(c - '0');
+      value = value * 8 + static_cast<uint64_t>(c - '0');
     else if (c != ' ')
       break;
   }
@@ -59,7 +59,7 @@ bool is_zeros(std::span<const std::byte> block) {
 // The checksum counts its own field as blanks.
 unsigned header_sum(std::span<const std::byte> header) {
   unsigned sum = 0;
-  for (std::size_t i = 0; i < kBlock; ++i)
+  for (size_t i = 0; i < kBlock; ++i)
     sum += i >= 148 && i < 156 ? ' ' : std::to_integer<unsigned>(header[i]);
   return sum;
 }
@@ -72,23 +72,21 @@ TarStream::TarStream(std::string path, std::function<void(Entry&)> begin,
 
 void TarStream::feed(std::span<const std::byte> bytes) {
   while (!bytes.empty() && !ended_) {
-    std::size_t used = 0;
+    size_t used = 0;
     if (left_ > 0) {
-      used = static_cast<std::size_t>(
-          std::min<std::uint64_t>(left_, bytes.size()));
+      used = static_cast<size_t>(std::min<uint64_t>(left_, bytes.size()));
       content(bytes.first(used));
       left_ -= used;
       position_ += used;
       if (left_ == 0) end_of_content();
     } else if (pad_ > 0) {
-      used =
-          static_cast<std::size_t>(std::min<std::uint64_t>(pad_, bytes.size()));
+      used = static_cast<size_t>(std::min<uint64_t>(pad_, bytes.size()));
       pad_ -= used;
       position_ += used;
     } else {
       used = std::min(kBlock - block_.size(), bytes.size());
       block_.insert(block_.end(), bytes.begin(),
-                    bytes.begin() + static_cast<std::ptrdiff_t>(used));
+                    bytes.begin() + static_cast<ptrdiff_t>(used));
       position_ += used;
       if (block_.size() == kBlock) {
         header();
@@ -150,8 +148,8 @@ void TarStream::end_of_content() {
 
 // Lines of "length key=value\n"; the length counts itself.
 void TarStream::read_pax() {
-  for (std::size_t at = 0; at < meta_.size();) {
-    const std::size_t length = std::strtoul(&meta_[at], nullptr, 10);
+  for (size_t at = 0; at < meta_.size();) {
+    const size_t length = std::strtoul(&meta_[at], nullptr, 10);
     if (length < 5 || length > meta_.size() - at) return;
     const std::string line = meta_.substr(at, length - 1);
     at += length;
@@ -185,8 +183,8 @@ std::vector<Entry> tar_entries(Store& store, const StoredFile& file,
   TarStream tar(
       file.path, [](Entry&) {}, [&](Entry& e) { entries.push_back(e); });
   std::vector<std::byte> bytes;
-  constexpr std::uint64_t kPiece = 8 << 20;
-  for (std::uint64_t at = 0; at < file.size; at += kPiece) {
+  constexpr uint64_t kPiece = 8 << 20;
+  for (uint64_t at = 0; at < file.size; at += kPiece) {
     store.read(file.path, at, std::min(kPiece, file.size - at), bytes);
     tar.feed(bytes);
     progress(at + bytes.size());

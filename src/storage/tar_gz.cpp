@@ -29,8 +29,8 @@
 namespace chexnet {
 namespace {
 
-constexpr std::uint64_t kPiece = 4 << 20;  // bytes read at a time
-constexpr std::size_t kFresh = 1 << 20;    // bytes inflated at a time
+constexpr uint64_t kPiece = 4 << 20;  // bytes read at a time
+constexpr size_t kFresh = 1 << 20;    // bytes inflated at a time
 
 // The members that start from one point: their windows are found in one pass
 // over it.
@@ -102,7 +102,7 @@ class Indexer {
       z_.next_out = reinterpret_cast<Bytef*>(out_.data() + kDeflateWindow);
       z_.avail_out = static_cast<uInt>(kFresh);
       const int rc = inflate(&z_, Z_BLOCK);
-      const std::uint64_t in = read_ + compressed_.size() - z_.avail_in;
+      const uint64_t in = read_ + compressed_.size() - z_.avail_in;
       if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
         gzip_is_damaged(file_.path, in, z_.msg != nullptr ? z_.msg : "cut off");
       take(kFresh - z_.avail_out, in);
@@ -118,7 +118,7 @@ class Indexer {
 
   // The `made` bytes behind the window, which `in` bytes of the file were
   // needed for.
-  void take(std::size_t made, std::uint64_t in) {
+  void take(size_t made, uint64_t in) {
     tar_.feed(std::span(out_).subspan(kDeflateWindow, made));
     out_total_ += made;
     std::memmove(out_.data(), out_.data() + made, kDeflateWindow);
@@ -138,7 +138,7 @@ class Indexer {
     return true;
   }
 
-  void set_point(std::uint64_t in) {
+  void set_point(uint64_t in) {
     point_.in = in;
     point_.out = out_total_;
     point_.bit = z_.data_type & 7;
@@ -146,7 +146,7 @@ class Indexer {
   }
 
   // All but the last `kept`, which may still get members.
-  void finish_groups(std::size_t kept) {
+  void finish_groups(size_t kept) {
     while (groups_.size() > kept) {
       Group& group = groups_.front();
       find_windows(store_, file_, group.point, group.members);
@@ -161,10 +161,10 @@ class Indexer {
   z_stream z_{};
   std::vector<std::byte> compressed_,
       out_;  // out_: the window, then what is inflated next
-  std::uint64_t read_ = 0, out_total_ = 0;  // bytes of the file, and inflated
-  bool complete_ = true;                    // no gzip member is open
-  GzPoint point_;                           // the last block boundary
-  std::vector<std::pair<Group*, std::size_t>>
+  uint64_t read_ = 0, out_total_ = 0;  // bytes of the file, and inflated
+  bool complete_ = true;               // no gzip member is open
+  GzPoint point_;                      // the last block boundary
+  std::vector<std::pair<Group*, size_t>>
       ended_;  // members that ended in the bytes fed last
   std::vector<Entry> entries_;
   std::deque<Group>
@@ -190,9 +190,9 @@ void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
       gzip_is_damaged(path, entry.offset, "no deflate data");
     if (!out.empty()) gzip_is_damaged(path, entry.offset, "cut off");
   };
-  for (std::uint64_t left = entry.skip; left > 0;) {
-    const auto count = std::min<std::uint64_t>(left, unwanted.size());
-    inflate(std::span(unwanted).first(static_cast<std::size_t>(count)));
+  for (uint64_t left = entry.skip; left > 0;) {
+    const auto count = std::min<uint64_t>(left, unwanted.size());
+    inflate(std::span(unwanted).first(static_cast<size_t>(count)));
     left -= count;
   }
   inflate(into);

@@ -27,11 +27,11 @@ constexpr protozero::pbf_tag_type kExampleFeatures = 1, kFeaturesMap = 1,
                                   kFeatureFloats = 2, kFeatureInt64s = 3,
                                   kListValue = 1;
 
-constexpr std::uint32_t kMaskDelta =
+constexpr uint32_t kMaskDelta =
     0xa282ead8u;  // tensorflow/core/lib/hash/crc32c.h
 
-std::uint32_t masked_crc(std::span<const std::byte> bytes) {
-  const std::uint32_t crc = crc32c(bytes);
+uint32_t masked_crc(std::span<const std::byte> bytes) {
+  const uint32_t crc = crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + kMaskDelta;
 }
 
@@ -159,10 +159,10 @@ Example decode_example(std::span<const std::byte> data,
                                   protozero::pbf_wire_type::length_delimited;
               if (floats && packed) {
                 for (const float f : list.get_packed_float())
-                  example.labels.push_back(static_cast<std::int64_t>(f));
+                  example.labels.push_back(static_cast<int64_t>(f));
               } else if (floats) {
                 example.labels.push_back(
-                    static_cast<std::int64_t>(list.get_float()));
+                    static_cast<int64_t>(list.get_float()));
               } else if (packed) {
                 for (const auto i : list.get_packed_int64())
                   example.labels.push_back(i);
@@ -191,7 +191,7 @@ std::span<const std::byte> example_image(std::span<const std::byte> data,
 }
 
 void append_record(std::string& file, std::string_view data) {
-  const std::uint64_t length = data.size();
+  const uint64_t length = data.size();
   const auto append = [&](const auto& number) {
     file.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
@@ -202,9 +202,8 @@ void append_record(std::string& file, std::string_view data) {
 }
 
 std::span<const std::byte> record_data(std::span<const std::byte> record,
-                                       const std::string& path,
-                                       std::uint64_t offset,
-                                       std::uint64_t number) {
+                                       const std::string& path, uint64_t offset,
+                                       uint64_t number) {
   const auto damaged = [&](const char* what) -> DataError {
     return DataError("[tfrecord] " + path + ": record " +
                      std::to_string(number) + " at byte " +
@@ -214,21 +213,21 @@ std::span<const std::byte> record_data(std::span<const std::byte> record,
                      "(and delete its .index file)");
   };
   if (record.size() < kRecordHead) throw damaged("the file is cut off");
-  if (masked_crc(record.first(8)) != little_endian<std::uint32_t>(&record[8]))
+  if (masked_crc(record.first(8)) != little_endian<uint32_t>(&record[8]))
     throw damaged("the checksum of its length is wrong");
-  const auto length = little_endian<std::uint64_t>(record.data());
+  const auto length = little_endian<uint64_t>(record.data());
   if (record.size() < kRecordHead + kRecordTail ||
       length > record.size() - kRecordHead - kRecordTail)
     throw damaged("the file is cut off");
   const auto data = record.subspan(kRecordHead, length);
-  if (masked_crc(data) != little_endian<std::uint32_t>(data.data() + length))
+  if (masked_crc(data) != little_endian<uint32_t>(data.data() + length))
     throw damaged("the checksum of its data is wrong");
   return data;
 }
 
-std::uint32_t stored_crc32c(std::span<const std::byte> data) {
-  const std::uint32_t rotated =
-      little_endian<std::uint32_t>(data.data() + data.size()) - kMaskDelta;
+uint32_t stored_crc32c(std::span<const std::byte> data) {
+  const uint32_t rotated =
+      little_endian<uint32_t>(data.data() + data.size()) - kMaskDelta;
   return (rotated >> 17) | (rotated << 15);
 }
 
@@ -236,11 +235,11 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
                                     const ShowProgress& progress) {
   std::vector<Entry> entries;
   std::vector<std::byte> bytes;
-  std::uint64_t start = 0;  // of `bytes` in the file
-  std::uint64_t offset = 0;
+  uint64_t start = 0;  // of `bytes` in the file
+  uint64_t offset = 0;
   // Whole megabytes at a time: a request each on an object store.
-  constexpr std::uint64_t kPiece = 8 << 20;
-  const auto have = [&](std::uint64_t count) {
+  constexpr uint64_t kPiece = 8 << 20;
+  const auto have = [&](uint64_t count) {
     if (offset >= start && offset + count <= start + bytes.size()) return;
     start = offset;
     store.read(file.path, start,
@@ -249,13 +248,13 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
   while (offset < file.size) {
     have(std::min(kRecordHead, file.size - offset));
     const auto at = [&] { return std::span(bytes).subspan(offset - start); };
-    std::uint64_t length = 0;
+    uint64_t length = 0;
     if (at().size() >= kRecordHead)
-      length = little_endian<std::uint64_t>(at().data());
+      length = little_endian<uint64_t>(at().data());
     // A damaged length must not become an allocation; record_data() names the
     // damage.
-    const std::uint64_t left = file.size - offset;
-    const std::uint64_t whole =
+    const uint64_t left = file.size - offset;
+    const uint64_t whole =
         length < left ? std::min(left, kRecordHead + length + kRecordTail)
                       : kRecordHead;
     have(std::min(whole, left));
@@ -277,8 +276,7 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
   return entries;
 }
 
-std::string shard_name(const std::string& prefix, std::size_t shard,
-                       std::size_t shards) {
+std::string shard_name(const std::string& prefix, size_t shard, size_t shards) {
   assert(shard < shards);
   char text[32];
   std::snprintf(text, sizeof text, "-%05zu-of-%05zu", shard, shards);

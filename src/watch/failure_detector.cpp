@@ -19,9 +19,9 @@ std::vector<int> ranks_where(const std::vector<RankView>& ranks,
 }
 
 std::string list_text(const std::vector<int>& ranks) {
-  constexpr std::size_t kMost = 8;
+  constexpr size_t kMost = 8;
   std::string text;
-  for (std::size_t i = 0; i < ranks.size() && i < kMost; ++i)
+  for (size_t i = 0; i < ranks.size() && i < kMost; ++i)
     text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   if (ranks.size() > kMost)
     text += " and " + std::to_string(ranks.size() - kMost) + " more";
@@ -91,7 +91,7 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
   if (auto failure = made(
           late == on_gpu ? FailureCause::kGpu : FailureCause::kStuck, late))
     return failure;
-  std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;
+  uint64_t lowest = ~uint64_t{0}, highest = 0;
   for (const auto& r : ranks) {
     if (r.ended) continue;
     lowest = std::min(lowest, r.sequence);

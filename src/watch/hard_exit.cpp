@@ -27,18 +27,17 @@ struct ProcessName {
     if (file < 0) return;
     const auto count = read(file, text.data(), text.size() - 1);
     close(file);
-    if (count > 0)
-      text[static_cast<std::size_t>(count) - 1] = 0;  // its newline
+    if (count > 0) text[static_cast<size_t>(count) - 1] = 0;  // its newline
   }
 
   // "/proc/PROCESS/comm"
   static void put_path(pid_t process, std::array<char, 32>& path) {
     std::array<char, 16> digits{};
-    std::size_t count = 0;
+    size_t count = 0;
     for (auto rest = static_cast<unsigned>(process); count == 0 || rest > 0;
          rest /= 10)
       digits[count++] = static_cast<char>('0' + rest % 10);
-    std::size_t at = 0;
+    size_t at = 0;
     for (const char c : std::string_view("/proc/")) path[at++] = c;
     while (count > 0) path[at++] = digits[--count];
     for (const char c : std::string_view("/comm")) path[at++] = c;

@@ -19,7 +19,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kLine = 64;
+constexpr size_t kLine = 64;
 static_assert(std::atomic<int>::is_always_lock_free &&
               alignof(HeartbeatTable::Slot) <= kLine);
 
@@ -30,7 +30,7 @@ std::string random_name() {
 
 // Maps `bytes` of the shared memory `name`; null, and an errno, when that
 // fails.
-std::byte* map_shared(const std::string& name, std::size_t bytes, bool create,
+std::byte* map_shared(const std::string& name, size_t bytes, bool create,
                       int& error) {
   const int fd =
       shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
@@ -63,8 +63,8 @@ std::string name_of_host(Communicator& comm) {
 HeartbeatTable::HeartbeatTable(Communicator& comm)
     : count_(comm.world().local_size),
       own_(comm.world().local_rank),
-      bytes_(kLine + static_cast<std::size_t>(count_) * sizeof(Slot)),
-      seen_(static_cast<std::size_t>(count_), 0) {
+      bytes_(kLine + static_cast<size_t>(count_) * sizeof(Slot)),
+      seen_(static_cast<size_t>(count_), 0) {
   assert(own_ >= 0 && own_ < count_);
   const std::string name = name_of_host(comm);
   int error = 0;
@@ -97,7 +97,7 @@ HeartbeatTable::HeartbeatTable(Communicator& comm)
 void HeartbeatTable::construct() {
   new (memory_) std::atomic<int>(0);
   for (int i = 0; i < count_; ++i)
-    new (memory_ + kLine + static_cast<std::size_t>(i) * sizeof(Slot)) Slot();
+    new (memory_ + kLine + static_cast<size_t>(i) * sizeof(Slot)) Slot();
 }
 
 RankView HeartbeatTable::view(int local_rank) {
@@ -110,7 +110,7 @@ RankView HeartbeatTable::view(int local_rank) {
   view.ended = view.phase == Phase::kEnded;
   // Where ranks live in containers of their own, their process numbers mean
   // nothing here.
-  char& seen = seen_[static_cast<std::size_t>(local_rank)];
+  char& seen = seen_[static_cast<size_t>(local_rank)];
   const bool there = kill(view.pid, 0) == 0 || errno != ESRCH;
   seen = static_cast<char>(seen | static_cast<char>(there));
   view.gone = !view.ended && seen != 0 && !there;

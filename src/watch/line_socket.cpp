@@ -31,7 +31,7 @@ std::optional<SocketAddress> socket_address(const Endpoint& of) {
   SocketAddress result;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&result.storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&result.storage);
-  const auto port = htons(static_cast<std::uint16_t>(of.port));
+  const auto port = htons(static_cast<uint16_t>(of.port));
 
   if (inet_pton(AF_INET, of.address.c_str(), &v4->sin_addr) == 1) {
     v4->sin_family = AF_INET;
@@ -119,7 +119,7 @@ bool LineSocket::flush() {
                              MSG_NOSIGNAL | MSG_DONTWAIT);
     // Still connecting, or the kernel's buffer is full.
     if (sent < 0) return may_go_on(errno);
-    unsent_.erase(0, static_cast<std::size_t>(sent));
+    unsent_.erase(0, static_cast<size_t>(sent));
   }
   return true;
 }
@@ -133,18 +133,18 @@ bool LineSocket::send(const std::string& line) {
 
 std::optional<std::vector<std::string>> LineSocket::receive() {
   std::array<char, 8192> buffer;
-  for (std::size_t taken = 0; taken < kLongestLine;) {
+  for (size_t taken = 0; taken < kLongestLine;) {
     const auto count = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0 && may_go_on(errno)) break;
     if (count <= 0) return std::nullopt;
-    partial_.append(buffer.data(), static_cast<std::size_t>(count));
-    taken += static_cast<std::size_t>(count);
+    partial_.append(buffer.data(), static_cast<size_t>(count));
+    taken += static_cast<size_t>(count);
   }
 
   std::vector<std::string> lines;
-  std::size_t begin = 0;
-  for (std::size_t end = 0;
-       (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1)
+  size_t begin = 0;
+  for (size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos;
+       begin = end + 1)
     lines.push_back(partial_.substr(begin, end - begin));
   partial_.erase(0, begin);
 

@@ -18,7 +18,7 @@ struct Endpoint {
 class LineSocket {
  public:
   // Longer lines end a connection. A report of 500 ranks of a host fits.
-  static constexpr std::size_t kLongestLine = 64 << 10;
+  static constexpr size_t kLongestLine = 64 << 10;
 
   LineSocket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
   LineSocket(LineSocket&& other) noexcept;

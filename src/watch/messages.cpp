@@ -56,15 +56,14 @@ std::optional<std::vector<int>> read_report(const std::string& line,
   try {
     const json message = json::parse(line);
     for (const json& said : message.at("ranks"))
-      read.push_back(
-          view_of(said, views.at(said.at("rank").get<std::size_t>())));
+      read.push_back(view_of(said, views.at(said.at("rank").get<size_t>())));
   } catch (const std::exception&) {
     return std::nullopt;
   }
 
   std::vector<int> ranks;
   for (const auto& view : read) {
-    views[static_cast<std::size_t>(view.rank)] = view;
+    views[static_cast<size_t>(view.rank)] = view;
     ranks.push_back(view.rank);
   }
   return ranks;

@@ -65,7 +65,7 @@ void Observer::take_reports() {
     const auto ranks = read_report(line, views_);
     if (!ranks) return "";
     for (const int rank : *ranks)
-      heard_s_[static_cast<std::size_t>(rank)] = clock_();
+      heard_s_[static_cast<size_t>(rank)] = clock_();
     return answer_line(options_.answer_token, 0);
   });
 }
@@ -74,7 +74,7 @@ void Observer::take_reports() {
 std::vector<RankView> Observer::survey() {
   for (int i = 0; i < host_.size(); ++i) {
     RankView view = host_.view(i);
-    const auto rank = static_cast<std::size_t>(view.rank);
+    const auto rank = static_cast<size_t>(view.rank);
     view.host = views_[rank].host;
     view.gpu = views_[rank].gpu;
     views_[rank] = view;
@@ -83,7 +83,7 @@ std::vector<RankView> Observer::survey() {
 
   std::vector<RankView> now = views_;
   for (auto& view : now) {
-    const double heard = heard_s_[static_cast<std::size_t>(view.rank)];
+    const double heard = heard_s_[static_cast<size_t>(view.rank)];
     view.host_silent_s = std::max(0.0, clock_() - heard);
     // Of a silent host nobody knows whether its ranks still run.
     if (view.host_silent_s < kFresh_s)

@@ -22,7 +22,7 @@ void ObserverLinks::connect(Link& link) {
   link.tried_s = clock_();
 }
 
-std::vector<std::string> ObserverLinks::exchange(std::size_t observer,
+std::vector<std::string> ObserverLinks::exchange(size_t observer,
                                                  const std::string& report) {
   assert(observer < links_.size());
   assert(report.find('\n') == std::string::npos);
@@ -35,7 +35,7 @@ std::vector<std::string> ObserverLinks::exchange(std::size_t observer,
   return std::move(answers).value_or(std::vector<std::string>{});
 }
 
-void ObserverLinks::reconnect(std::size_t observer) {
+void ObserverLinks::reconnect(size_t observer) {
   assert(observer < links_.size());
   Link& link = links_[observer];
   if (clock_() - link.tried_s > 2 * kConnectEvery_s) link.socket.reset();

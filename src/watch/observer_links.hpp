@@ -21,17 +21,17 @@ class ObserverLinks final : public ReportChannel {
   // exchange.
   void add(std::vector<Endpoint> endpoints);
 
-  std::size_t observers() const override { return links_.size(); }
-  std::vector<std::string> exchange(std::size_t observer,
+  size_t observers() const override { return links_.size(); }
+  std::vector<std::string> exchange(size_t observer,
                                     const std::string& report) override;
-  void reconnect(std::size_t observer) override;
+  void reconnect(size_t observer) override;
 
  private:
   struct Link {
     std::vector<Endpoint> endpoints;
     std::optional<LineSocket> socket{};
     double tried_s = -1e9;  // steady clock
-    std::size_t attempts = 0;
+    size_t attempts = 0;
   };
   void connect(Link& link);
 

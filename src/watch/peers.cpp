@@ -45,7 +45,7 @@ std::vector<int> choose_observers(const std::vector<Peer>& peers) {
 std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers,
                                                 int rank) {
   assert(rank >= 0 && rank < static_cast<int>(peers.size()));
-  const Peer& own = peers[static_cast<std::size_t>(rank)];
+  const Peer& own = peers[static_cast<size_t>(rank)];
   std::set<std::string> ways;
   std::vector<std::string> ours = own.addresses;
   for (const auto& peer : peers) {

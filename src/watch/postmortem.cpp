@@ -19,7 +19,7 @@ std::optional<PostMortemNote> note_of(const nlohmann::json& json) {
   note.sentence = json.value("sentence", "");
   note.exit_code = json.value("exit_code", 0);
   for (const auto& view : json.value("all_ranks", nlohmann::json::array()))
-    note.step = std::max(note.step, view.value("step", std::int64_t{0}));
+    note.step = std::max(note.step, view.value("step", int64_t{0}));
   return note;
 }
 

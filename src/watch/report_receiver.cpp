@@ -24,10 +24,9 @@ constexpr double kPauseWithoutDescriptors_s = 1;
 
 template <class Connections>
 void drop_oldest(Connections& connections, const std::string& peer,
-                 std::size_t most) {
+                 size_t most) {
   const auto is_peers = [&](const auto& c) { return c.socket.peer() == peer; };
-  if (static_cast<std::size_t>(std::ranges::count_if(connections, is_peers)) >
-      most)
+  if (static_cast<size_t>(std::ranges::count_if(connections, is_peers)) > most)
     connections.erase(std::ranges::find_if(connections, is_peers));
 }
 
@@ -119,17 +118,17 @@ void ReportReceiver::hear_strangers(double now_s, const Use& use) {
 
 void ReportReceiver::hear_known(const Use& use) {
   const double end = chexnet::now_s() + kLook_s;
-  const std::size_t count = known_.size();
-  std::vector<std::size_t> lost;
-  for (std::size_t i = 0; i < count && chexnet::now_s() < end; ++i) {
+  const size_t count = known_.size();
+  std::vector<size_t> lost;
+  for (size_t i = 0; i < count && chexnet::now_s() < end; ++i) {
     // In turn, so that a look that is cut short goes on where it ended.
-    const std::size_t at = next_++ % count;
+    const size_t at = next_++ % count;
     const auto lines = known_[at].socket.receive();
     if (!lines || !answer(known_[at].socket, *lines, use)) lost.push_back(at);
   }
   std::ranges::sort(lost, std::greater<>());
-  for (const std::size_t at : lost)
-    known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(at));
+  for (const size_t at : lost)
+    known_.erase(known_.begin() + static_cast<ptrdiff_t>(at));
 }
 
 }  // namespace chexnet

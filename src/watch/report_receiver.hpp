@@ -17,9 +17,9 @@ class ReportReceiver final : public ReportInbox {
  public:
   static constexpr double kGreeting_s =
       2;  // a connection's time to say the token
-  static constexpr std::size_t kMostOfAddress =
+  static constexpr size_t kMostOfAddress =
       8;  // connections, known and unknown each
-  static constexpr std::size_t kMostStrangers = 64;
+  static constexpr size_t kMostStrangers = 64;
 
   // Listens on each of `addresses` of this host.
   ReportReceiver(const std::vector<std::string>& addresses, std::string token);
@@ -30,7 +30,7 @@ class ReportReceiver final : public ReportInbox {
   std::vector<int> descriptors(double now_s) const;
   void take(double now_s, const Use& use) override;
   void tell_all(const std::string& line) override;
-  std::size_t connections() const { return known_.size() + strangers_.size(); }
+  size_t connections() const { return known_.size() + strangers_.size(); }
 
  private:
   struct Connection {
@@ -45,7 +45,7 @@ class ReportReceiver final : public ReportInbox {
   std::vector<LineListener> listeners_;
   std::vector<Connection> strangers_, known_;  // oldest first
   double accepts_from_s_ = 0;  // after the process ran out of descriptors
-  std::size_t next_ = 0;       // of known_, to be heard
+  size_t next_ = 0;            // of known_, to be heard
 };
 
 }  // namespace chexnet

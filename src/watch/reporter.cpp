@@ -74,7 +74,7 @@ void Reporter::report() {
 
 int Reporter::exchange_all(const std::string& line) {
   int end_code = 0;
-  for (std::size_t i = 0; i < answered_s_.size(); ++i) {
+  for (size_t i = 0; i < answered_s_.size(); ++i) {
     for (const auto& answer : channel_.exchange(i, line)) {
       const auto code = read_answer(answer, options_.answer_token);
       if (!code) continue;

@@ -9,15 +9,15 @@
 namespace chexnet {
 namespace {
 
-double median_without(const std::vector<RankPace>& paces, std::size_t left_out,
+double median_without(const std::vector<RankPace>& paces, size_t left_out,
                       double RankPace::*value) {
   std::vector<double> values;
-  for (std::size_t r = 0; r < paces.size(); ++r)
+  for (size_t r = 0; r < paces.size(); ++r)
     if (r != left_out) values.push_back(paces[r].*value);
   return median(std::move(values));
 }
 
-std::string cause_of(const std::vector<RankPace>& paces, std::size_t rank,
+std::string cause_of(const std::vector<RankPace>& paces, size_t rank,
                      double excess_s) {
   const RankPace& pace = paces[rank];
   const double more_data =
@@ -41,8 +41,8 @@ std::vector<StragglerWatch::Alarm> StragglerWatch::add(
   std::vector<Alarm> alarms;
   ranks_.resize(paces.size());
   if (paces.size() < 2) return alarms;
-  const auto windows = static_cast<std::size_t>(options_.windows);
-  for (std::size_t r = 0; r < paces.size(); ++r) {
+  const auto windows = static_cast<size_t>(options_.windows);
+  for (size_t r = 0; r < paces.size(); ++r) {
     Rank& rank = ranks_[r];
     const double others = median_without(paces, r, &RankPace::own_s);
     rank.ratios.push_back(paces[r].own_s / std::max(others, 1e-9));

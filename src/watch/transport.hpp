@@ -23,14 +23,14 @@ class ReportChannel {
  public:
   virtual ~ReportChannel() = default;
   // On other hosts; they are numbered from 0.
-  virtual std::size_t observers() const = 0;
+  virtual size_t observers() const = 0;
   // Sends a report to one of them and returns what it answered since the last
   // call.
-  virtual std::vector<std::string> exchange(std::size_t observer,
+  virtual std::vector<std::string> exchange(size_t observer,
                                             const std::string& report) = 0;
   // It has not answered for a while: tries another way to it, when there was
   // time for this one.
-  virtual void reconnect(std::size_t observer) = 0;
+  virtual void reconnect(size_t observer) = 0;
 };
 
 // The observer's side.

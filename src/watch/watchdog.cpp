@@ -86,7 +86,7 @@ class Watchdog::Thread {
   PhaseSlot* slot() { return &table_.own().phase; }
 
  private:
-  const Peer& own() const { return peers_[static_cast<std::size_t>(rank_)]; }
+  const Peer& own() const { return peers_[static_cast<size_t>(rank_)]; }
 
   // On one host all reports go through shared memory, and no port is open. Else
   // the observers listen, and every other host learns where.
@@ -101,7 +101,7 @@ class Watchdog::Thread {
     const auto endpoints = gather_endpoints(comm, listening);
 
     for (const int observer : observers_) {
-      const auto at = static_cast<std::size_t>(observer);
+      const auto at = static_cast<size_t>(observer);
       if (peers_[at].host == own().host)
         observer_here_ = true;
       else

@@ -14,11 +14,11 @@ namespace chexnet {
 // A parameter's elements of the flat buffer. What lies between two parameters
 // is 0.
 struct Extent {
-  std::size_t begin = 0, end = 0;
+  size_t begin = 0, end = 0;
 };
 
 struct Bucket {
-  std::size_t begin = 0, end = 0;  // elements of the flat buffer
+  size_t begin = 0, end = 0;  // elements of the flat buffer
   bool exact = false;
 };
 
@@ -28,9 +28,8 @@ struct Bucket {
 // parameter does. [statistics, total) are the statistics, part of the last
 // bucket when gradients are not compressed, a bucket of their own otherwise.
 std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
-                                 std::size_t statistics, std::size_t total,
-                                 std::size_t element_size,
-                                 std::size_t bucket_bytes,
+                                 size_t statistics, size_t total,
+                                 size_t element_size, size_t bucket_bytes,
                                  GradientCompression compression);
 
 // Starts each bucket of `flat` as soon as backward has written past its end.
@@ -40,7 +39,7 @@ class BucketedReducer {
                   ElementType type);
   void begin();  // before backward of the last micro-batch
   void written_to(
-      std::size_t end);  // all elements below `end` are final; also polls
+      size_t end);  // all elements below `end` are final; also polls
   // Starts what is left; then the gradients may be used, see Communicator.
   void finish();
   // The host's wait for a finish(), where gradients are on a device.
@@ -60,12 +59,12 @@ class BucketedReducer {
   }
 
  private:
-  void start_ready(std::size_t end);
+  void start_ready(size_t end);
   Communicator& comm_;
   std::vector<Bucket> buckets_;
   std::byte* flat_;
   ElementType type_;
-  std::size_t next_ = 0;
+  size_t next_ = 0;
   bool active_ = false;
   bool left_over_ = false;  // started by a step that was abandoned
   double wait_s_ = 0;

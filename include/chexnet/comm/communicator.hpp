@@ -39,7 +39,7 @@ struct World {
 
 struct GradientBuffer {
   void* data = nullptr;
-  std::size_t count = 0;
+  size_t count = 0;
   ElementType type = ElementType::kF32;  // kF32 or kF64
   bool exact = false;                    // never compressed
 };
@@ -57,7 +57,7 @@ class Communicator {
   // `count` numbers of each rank into `all`, of size() * count, in rank order.
   // In device memory they are there for what the compute stream gets from now
   // on, and the host does not wait; in host memory they are there on return.
-  virtual void gather(const double* own, double* all, std::size_t count);
+  virtual void gather(const double* own, double* all, size_t count);
   // Of device buffers: the host waits, with the deadline, for the device to do
   // what the earliest finish() that was not yet waited for stands behind; first
   // for the end of the computing (Phase::kBackward), then for the last
@@ -80,7 +80,7 @@ class Communicator {
   virtual void barrier() = 0;
   // The number of the collective that this rank enters now; as all ranks enter
   // the same, they count alike. For who carries gradients beside this one.
-  virtual std::uint64_t next_sequence() { return 0; }
+  virtual uint64_t next_sequence() { return 0; }
 
   // Waits and the travel of gradient buffers are recorded; null: not. A
   // composed communicator passes it on.

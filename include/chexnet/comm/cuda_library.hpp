@@ -15,7 +15,7 @@ namespace chexnet {
 struct GpuInfo {
   std::string name, uuid;
   int major = 0, minor = 0;  // compute capability
-  std::size_t memory_bytes = 0;
+  size_t memory_bytes = 0;
 };
 
 class CudaLibrary;
@@ -47,12 +47,12 @@ class CudaLibrary {
   virtual void synchronize() = 0;
   // Of the selected GPU: bytes that this process may still allocate, its own
   // unused ones among them.
-  virtual std::size_t free_bytes() const = 0;
+  virtual size_t free_bytes() const = 0;
   // The most that tensors took at once since the start or restart_peak().
-  virtual std::size_t peak_bytes() const = 0;
+  virtual size_t peak_bytes() const = 0;
   // The most that the allocator held at once, gaps between tensors included:
   // what must be free for the same work again.
-  virtual std::size_t peak_held_bytes() const = 0;
+  virtual size_t peak_held_bytes() const = 0;
   // Gives memory that no tensor uses back to the driver, too.
   virtual void restart_peak() = 0;
   virtual std::string versions() const = 0;  // driver, runtime, NCCL

@@ -34,7 +34,7 @@ struct NcclPair {
 };
 struct NcclReport {
   std::vector<NcclPair> pairs;  // by from, to
-  std::size_t links = 0, unknown = 0;
+  size_t links = 0, unknown = 0;
 };
 // The lines of all ranks' logs together.
 NcclReport read_nccl_log(const std::vector<std::string>& lines);

@@ -27,7 +27,7 @@ class WorkProgress {
 
  private:
   friend class SharedWork;
-  std::atomic<std::uint64_t> count_ = 0;
+  std::atomic<uint64_t> count_ = 0;
   std::atomic<bool> stop_ = false;
 };
 

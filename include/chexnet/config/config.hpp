@@ -23,9 +23,9 @@ using ManifestFormats = std::vector<ManifestFormat>;
 struct RunConfig {
   std::string dir;  // run folder; empty = runs/<name>
   std::string name = "run";
-  std::int64_t seed = 1;
+  int64_t seed = 1;
   bool world_readable = false;  // files readable by everybody
-  std::int64_t log_every = 10;  // steps between train lines
+  int64_t log_every = 10;       // steps between train lines
 };
 
 struct ColumnsConfig {
@@ -45,7 +45,7 @@ struct ManifestConfig {
 struct S3Config {
   std::string endpoint, region, profile;
   bool instance_metadata = false;
-  std::int64_t attempts = 8;
+  int64_t attempts = 8;
   double timeout_s = 20;
 };
 
@@ -54,9 +54,9 @@ struct DataConfig {
   Strings images;
   std::string train_list, val_list, test_list;
   double val_fraction = 0.1, test_fraction = 0;
-  std::int64_t folds = 0, fold = 0;
+  int64_t folds = 0, fold = 0;
   bool stratify = false;
-  std::int64_t split_seed = 1;
+  int64_t split_seed = 1;
   bool allow_patient_leak = false;
   Strings filter;             // "view=PA"
   std::string exclude;        // file of images and patients
@@ -64,8 +64,8 @@ struct DataConfig {
   Strings findings;
   std::optional<LabelPolicy> blank;  // auto: by the table's format
   TrainingPolicy uncertain = TrainingPolicy::kIgnore;
-  Strings uncertain_by_finding;                            // "Atelectasis=one"
-  std::int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
+  Strings uncertain_by_finding;                       // "Atelectasis=one"
+  int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   ResizeKind resize_kind = ResizeKind::kAntialias;
   JpegScale jpeg_scale = JpegScale::kAuto;
   bool random_crop = false;
@@ -74,18 +74,18 @@ struct DataConfig {
   bool flip = true;
   double rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
   Doubles mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
-  std::optional<std::int64_t> workers;
-  std::optional<std::int64_t> prefetch;  // batches
-  std::optional<std::int64_t> readers;
+  std::optional<int64_t> workers;
+  std::optional<int64_t> prefetch;  // batches
+  std::optional<int64_t> readers;
   StageChoice stage;
   PipelineKind pipeline = PipelineKind::kGlobal;
-  std::int64_t cycle_length = 10, shuffle_records = 500;
+  int64_t cycle_length = 10, shuffle_records = 500;
   bool shuffle_files = true;
   S3Config s3;
   OnDamage corrupt = OnDamage::kFail;
   double corrupt_limit = 0.01;  // of an epoch
   double retry_s = 60;
-  std::int64_t max_pixels = 64'000'000;
+  int64_t max_pixels = 64'000'000;
 };
 
 struct ModelConfig {
@@ -97,25 +97,24 @@ struct ModelConfig {
 };
 
 struct TrainConfig {
-  std::optional<std::int64_t> batch =
-      16;  // images of a step, all ranks together
+  std::optional<int64_t> batch = 16;  // images of a step, all ranks together
   double epochs = 10;
-  std::int64_t max_steps = 0;
+  int64_t max_steps = 0;
   double max_seconds = 0;
   OptimizerKind optimizer = OptimizerKind::kAdam;
   double lr = 1e-3;
   LrScaling lr_scaling = LrScaling::kNone;
-  std::int64_t lr_base_batch = 16;
+  int64_t lr_base_batch = 16;
   double warmup_epochs = 0;
   ScheduleKind schedule = ScheduleKind::kConstant;
   double plateau_factor = 0.1;
-  std::int64_t plateau_patience = 1;
+  int64_t plateau_patience = 1;
   double step_epochs = 10;
   double step_factor = 0.1;
   double weight_decay = 0;
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double clip_norm = 0;
-  std::int64_t accumulate = 1;
+  int64_t accumulate = 1;
   std::optional<Precision> precision;  // auto: by the device
   EngineKind engine = EngineKind::kAuto;
   bool deterministic = false;
@@ -126,35 +125,35 @@ struct TrainConfig {
   SamplingKind sampling = SamplingKind::kUniform;
   double ema = 0;  // decay of a step
   OnNonFinite nan_policy = OnNonFinite::kFail;
-  std::int64_t early_stop_epochs = 0;
+  int64_t early_stop_epochs = 0;
   std::string order_file;
 };
 
 struct EvalConfig {
-  std::int64_t batch = 32;
-  std::int64_t threads = 0;  // 0 = as in training
-  std::int64_t every_epochs = 1;
+  int64_t batch = 32;
+  int64_t threads = 0;  // 0 = as in training
+  int64_t every_epochs = 1;
   EvalCrops crops = EvalCrops::kOne;
   SplitNames splits = {SplitName::kVal, SplitName::kTest};
   Strings findings;                  // empty = all
   std::optional<LabelPolicy> blank;  // auto: as data.blank
   LabelPolicy uncertain = LabelPolicy::kIgnore;
   double sensitivity = 0.9, specificity = 0.9;  // of operating points, 0..1
-  std::int64_t examples = 12;  // pictures with heat maps, for the report
+  int64_t examples = 12;  // pictures with heat maps, for the report
 };
 
 struct CheckpointConfig {
-  std::int64_t every_steps = 0;
-  std::int64_t every_epochs = 1;
-  std::int64_t keep = 2;
+  int64_t every_steps = 0;
+  int64_t every_epochs = 1;
+  int64_t keep = 2;
   BestBy best = BestBy::kAuroc;
 };
 
 struct LaunchConfig {
-  std::int64_t ranks = 0;
-  std::int64_t ranks_per_node = 0;
+  int64_t ranks = 0;
+  int64_t ranks_per_node = 0;
   std::string hostfile;
-  std::int64_t threads = 0;
+  int64_t threads = 0;
   std::optional<DeviceKind> device;  // auto: GPUs where there are any
   BindPolicy bind = BindPolicy::kFix;
   NetworkChoice network;
@@ -163,7 +162,7 @@ struct LaunchConfig {
   double timeout_s = 600;
   std::string time_limit;
   double stop_margin_s = 120;
-  std::int64_t restarts = 0;
+  int64_t restarts = 0;
   Strings mpi_args;
 };
 

@@ -30,10 +30,9 @@ struct NamedList {
 };
 
 // What a key sets, inside a Config that must outlive it.
-using FieldRef =
-    std::variant<bool*, std::int64_t*, double*, std::optional<std::int64_t>*,
-                 std::optional<double>*, std::string*, Strings*, Doubles*,
-                 NamedValue, NamedList>;
+using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
+                              std::optional<double>*, std::string*, Strings*,
+                              Doubles*, NamedValue, NamedList>;
 
 struct ConfigOption {
   struct Limits {

@@ -38,7 +38,6 @@ std::string sha256_file(
     const std::filesystem::path& path);  // AbsentError, OutageError
 
 // `before`: the sum of what precedes these bytes.
-std::uint32_t crc32c(std::span<const std::byte> bytes,
-                     std::uint32_t before = 0);
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace chexnet

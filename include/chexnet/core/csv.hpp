@@ -39,6 +39,6 @@ std::string_view trimmed(std::string_view text);
 std::vector<std::string> list_lines(std::string_view text);
 
 // Line (1-based) of the first byte that is not UTF-8; 0 when all of it is.
-std::size_t line_not_utf8(std::string_view text);
+size_t line_not_utf8(std::string_view text);
 
 }  // namespace chexnet

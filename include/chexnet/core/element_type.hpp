@@ -7,6 +7,6 @@
 namespace chexnet {
 
 enum class ElementType { kF64, kF32, kF16, kBF16, kI64, kU8 };
-std::size_t element_bytes(ElementType type);
+size_t element_bytes(ElementType type);
 
 }  // namespace chexnet

@@ -75,6 +75,6 @@ struct HangError : Error {
 // joined by commas; for "did you mean".
 std::string nearest_names(std::string_view name,
                           const std::vector<std::string>& known,
-                          std::size_t count = 3);
+                          size_t count = 3);
 
 }  // namespace chexnet

@@ -33,7 +33,7 @@ std::string read_text(const std::filesystem::path& path);
 void read_bytes(const std::string& path, std::vector<std::byte>& into);
 // Fills `into` from `offset` on; returns the bytes read, fewer only at the end
 // of the file, or -1 with errno set.
-std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
+ptrdiff_t read_at(int fd, uint64_t offset, std::span<std::byte> into);
 
 // A file written in pieces, which replaces `path` at commit(). Without commit()
 // nothing stays and `path` is as it was. /dev/stdout, /dev/fd/N (also

@@ -13,7 +13,7 @@ namespace chexnet {
 inline double median(std::vector<double> values) {
   assert(!values.empty());
   const auto middle =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
 }
@@ -24,8 +24,8 @@ inline double quantile(std::vector<double> values, double fraction) {
   assert(!values.empty() && fraction >= 0 && fraction <= 1);
   std::ranges::sort(values);
   const double at = fraction * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(low + 1, values.size() - 1);
   return values[low] +
          (at - static_cast<double>(low)) * (values[high] - values[low]);
 }

@@ -13,15 +13,15 @@
 
 namespace chexnet {
 
-inline std::array<std::uint32_t, 4> philox4x32(
-    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
+                                          std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(a)};
+    const uint64_t a = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t b = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(b),
+               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(a)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
@@ -30,7 +30,7 @@ inline std::array<std::uint32_t, 4> philox4x32(
 
 // What a stream of numbers is for; keeps draws of one position independent of
 // each other.
-enum class Purpose : std::uint32_t {
+enum class Purpose : uint32_t {
   kOrder = 1,
   kAugment = 2,
   kWeights = 3,
@@ -45,14 +45,13 @@ enum class Purpose : std::uint32_t {
 // shared between threads.
 class Random {
  public:
-  Random(std::uint64_t seed, Purpose purpose, std::uint64_t position)
-      : key_{static_cast<std::uint32_t>(seed),
-             static_cast<std::uint32_t>(seed >> 32)},
-        counter_{0, static_cast<std::uint32_t>(purpose),
-                 static_cast<std::uint32_t>(position),
-                 static_cast<std::uint32_t>(position >> 32)} {}
+  Random(uint64_t seed, Purpose purpose, uint64_t position)
+      : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
+        counter_{0, static_cast<uint32_t>(purpose),
+                 static_cast<uint32_t>(position),
+                 static_cast<uint32_t>(position >> 32)} {}
 
-  std::uint32_t next() {
+  uint32_t next() {
     if (used_ == 4) {
       block_ = philox4x32(counter_, key_);
       ++counter_[0];
@@ -62,7 +61,7 @@ class Random {
   }
   // In [0, 1) with 53 random bits.
   double uniform() {
-    const std::uint64_t high = next();
+    const uint64_t high = next();
     return static_cast<double>(((high << 32) | next()) >> 11) * 0x1p-53;
   }
   double uniform(double low, double high) {
@@ -70,14 +69,14 @@ class Random {
   }
   // In [0, n), n > 0, without modulo bias (Lemire's multiplication with
   // rejection).
-  std::uint32_t below(std::uint32_t n) {
-    std::uint64_t product = std::uint64_t{next()} * n;
-    if (static_cast<std::uint32_t>(product) < n) {
-      const std::uint32_t threshold = -n % n;
-      while (static_cast<std::uint32_t>(product) < threshold)
-        product = std::uint64_t{next()} * n;
+  uint32_t below(uint32_t n) {
+    uint64_t product = uint64_t{next()} * n;
+    if (static_cast<uint32_t>(product) < n) {
+      const uint32_t threshold = -n % n;
+      while (static_cast<uint32_t>(product) < threshold)
+        product = uint64_t{next()} * n;
     }
-    return static_cast<std::uint32_t>(product >> 32);
+    return static_cast<uint32_t>(product >> 32);
   }
   bool chance(double probability) { return uniform() < probability; }
   // Standard normal (Box-Muller).
@@ -94,9 +93,9 @@ class Random {
   }
 
  private:
-  std::array<std::uint32_t, 2> key_;
-  std::array<std::uint32_t, 4> counter_;
-  std::array<std::uint32_t, 4> block_{};
+  std::array<uint32_t, 2> key_;
+  std::array<uint32_t, 4> counter_;
+  std::array<uint32_t, 4> block_{};
   int used_ = 4;
   double spare_ = 0;
   bool has_spare_ = false;
@@ -105,8 +104,8 @@ class Random {
 // Fisher and Yates.
 template <class Item>
 void shuffle(std::vector<Item>& items, Random& random) {
-  for (std::size_t i = items.size(); i > 1; --i)
-    std::swap(items[i - 1], items[random.below(static_cast<std::uint32_t>(i))]);
+  for (size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[random.below(static_cast<uint32_t>(i))]);
 }
 
 }  // namespace chexnet

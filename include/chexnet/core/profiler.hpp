@@ -12,7 +12,7 @@
 
 namespace chexnet {
 
-enum class Phase : std::uint32_t {
+enum class Phase : uint32_t {
   kOther,
   kDataWait,
   kCopy,
@@ -35,19 +35,19 @@ inline bool is_collective(Phase phase) {
 // The present phase, for observers; may be in shared memory. Times of the
 // steady clock, which all processes of a host share.
 struct PhaseSlot {
-  std::atomic<std::uint32_t> phase{0};
-  std::atomic<std::uint64_t> sequence{
+  std::atomic<uint32_t> phase{0};
+  std::atomic<uint64_t> sequence{
       0};  // of the last collective this rank entered
-  std::atomic<std::int64_t> step{0};
+  std::atomic<int64_t> step{0};
   std::atomic<double> since_s{0};
 };
 static_assert(std::atomic<double>::is_always_lock_free &&
-              std::atomic<std::int64_t>::is_always_lock_free);
+              std::atomic<int64_t>::is_always_lock_free);
 
 struct TimelineEvent {
-  const char* name = "";     // of static life
-  std::int32_t number = -1;  // of a block or bucket; -1 = none
-  std::uint8_t track = 0;    // 0 the main thread, 1 communication
+  const char* name = "";  // of static life
+  int32_t number = -1;    // of a block or bucket; -1 = none
+  uint8_t track = 0;      // 0 the main thread, 1 communication
   double begin_s = 0, end_s = 0;
 };
 
@@ -61,7 +61,7 @@ class Profiler {
   class Span {
    public:
     Span(Profiler* profiler, Phase phase, const char* name = nullptr,
-         std::int32_t number = -1);
+         int32_t number = -1);
     ~Span();
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
@@ -77,20 +77,20 @@ class Profiler {
   // Seconds by phase since the start.
   Seconds seconds() const;
   void set_slot(PhaseSlot* slot);  // null: none
-  void set_step(std::int64_t step);
-  void entered_collective(std::uint64_t sequence);
+  void set_step(int64_t step);
+  void entered_collective(uint64_t sequence);
   // Counts seconds that have passed to another phase: a device's clock knows
   // afterwards what the host's time went into.
   void rebook(Phase from, Phase to, double seconds);
   void ended() { change(Phase::kEnded, 0); }
 
   // Keeps up to `events` spans from now on; later ones are dropped and counted.
-  void start_timeline(std::size_t events);
+  void start_timeline(size_t events);
   bool has_timeline() const { return capacity_ > 0; }
   // What ran beside the main thread.
   void add(const TimelineEvent& event);
   const std::vector<TimelineEvent>& timeline() const { return events_; }
-  std::size_t dropped() const { return dropped_; }
+  size_t dropped() const { return dropped_; }
 
   // Range markers of a profiler (NVTX); null: none.
   using Push = void (*)(const char* name);
@@ -109,7 +109,7 @@ class Profiler {
   Seconds seconds_{};
   PhaseSlot* slot_ = nullptr;
   std::vector<TimelineEvent> events_;
-  std::size_t capacity_ = 0, dropped_ = 0;
+  size_t capacity_ = 0, dropped_ = 0;
   Push push_ = nullptr;
   Pop pop_ = nullptr;
 };

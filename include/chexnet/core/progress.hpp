@@ -18,7 +18,7 @@ class Progress {
  private:
   bool enabled_, terminal_;
   double last_ = 0;
-  std::size_t width_ = 0;
+  size_t width_ = 0;
 };
 
 // "34 %, 2m07s left" for a fraction done of 0..1 after `seconds`.

@@ -22,7 +22,7 @@ namespace chexnet {
 struct NamedArray {
   std::string name;
   ElementType type;
-  std::vector<std::int64_t> shape;
+  std::vector<int64_t> shape;
   std::span<const std::byte> data;  // row-major
 };
 
@@ -47,7 +47,7 @@ class SafetensorsFile {
   std::string origin_;
   std::vector<std::byte> bytes_;
   std::vector<NamedArray> arrays_;
-  std::map<std::string, std::size_t> index_;
+  std::map<std::string, size_t> index_;
   Metadata metadata_;
 };
 

@@ -11,7 +11,7 @@ std::string readable_bytes(double bytes);
 // A time: "1h02m", "3m07s", "12s".
 std::string readable_s(double seconds);
 // "1 rank", "3 ranks"; `what` is one of them.
-std::string counted(std::int64_t count, const std::string& what);
+std::string counted(int64_t count, const std::string& what);
 // The shortest text that reads back as the same number.
 std::string number_text(float value);
 std::string number_text(double value);

@@ -47,9 +47,9 @@ class ThreadPool {
   Call call_ = nullptr;
   const void* work_ = nullptr;
   int tasks_ = 0;
-  std::atomic<int> next_ = 0;            // task
-  std::atomic<int> busy_ = 0;            // helpers still in this pass
-  std::atomic<std::uint32_t> pass_ = 0;  // the last pass that began
+  std::atomic<int> next_ = 0;       // task
+  std::atomic<int> busy_ = 0;       // helpers still in this pass
+  std::atomic<uint32_t> pass_ = 0;  // the last pass that began
   std::atomic<bool> stop_ = false;
   std::function<void()> tick_;
   std::vector<std::thread> helpers_;

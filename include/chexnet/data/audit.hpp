@@ -15,25 +15,25 @@ namespace chexnet {
 
 struct Audit {
   struct Group {
-    std::size_t images = 0;
-    std::vector<std::size_t> positives;  // [K]
+    size_t images = 0;
+    std::vector<size_t> positives;  // [K]
   };
   struct SplitCounts {
     std::string name;
-    std::size_t images = 0, patients = 0, no_finding = 0, unlabeled_entries = 0;
+    size_t images = 0, patients = 0, no_finding = 0, unlabeled_entries = 0;
     bool has_no_finding =
         true;  // false: "No Finding" is a column of the table, counted as such
-    std::vector<std::size_t> positives;  // [K]
+    std::vector<size_t> positives;  // [K]
     std::map<std::string, Group>
         subgroups;  // "sex F", "view AP", "age 40-59" …
   };
   std::vector<SplitCounts> splits;
-  std::vector<std::string> missing;          // in the table, not on the disk
-  std::vector<std::string> unlisted;         // on the disk, not in the table
-  std::vector<std::string> corrupt;          // messages
-  std::map<std::string, std::size_t> sizes;  // "1024 x 1024" -> images
-  std::vector<std::string> odd_sized;        // not of the usual size
-  std::vector<std::string> flat;             // all pixels equal
+  std::vector<std::string> missing;     // in the table, not on the disk
+  std::vector<std::string> unlisted;    // on the disk, not in the table
+  std::vector<std::string> corrupt;     // messages
+  std::map<std::string, size_t> sizes;  // "1024 x 1024" -> images
+  std::vector<std::string> odd_sized;   // not of the usual size
+  std::vector<std::string> flat;        // all pixels equal
   std::vector<std::vector<std::string>>
       duplicates;  // names of images with the same pixels
   // Names of images that are nearly the same, re-encoded or resized, by
@@ -60,9 +60,8 @@ std::vector<std::string> compared_with_published(const Manifest& manifest,
 
 // `splits` may share patients. Images that are missing are counted, not
 // refused. `threads` decode; `progress` hears images done and all.
-Audit audit(
-    const DataConfig& config, const Manifest& manifest, const Splits& splits,
-    Stores& stores, int threads,
-    const std::function<void(std::size_t done, std::size_t all)>& progress);
+Audit audit(const DataConfig& config, const Manifest& manifest,
+            const Splits& splits, Stores& stores, int threads,
+            const std::function<void(size_t done, size_t all)>& progress);
 
 }  // namespace chexnet

@@ -33,11 +33,11 @@ struct DrawnAugmentation {
   bool warps() const { return degrees != 0 || zoom != 1; }
 };
 DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
-                                    std::uint64_t seed, std::uint64_t position);
+                                    uint64_t seed, uint64_t position);
 
 // Gray pixels [side, side] that somebody else owns.
 struct Square {
-  const std::uint8_t* pixels = nullptr;
+  const uint8_t* pixels = nullptr;
   int side = 0;
 };
 
@@ -49,6 +49,6 @@ Region drawn_region(const DrawnAugmentation& drawn, int width, int height);
 // changes its contrast. `into`: [crop, crop]. `scratch`: memory that is kept
 // between calls. crop <= square.side.
 void augment(Square square, const DrawnAugmentation& drawn, int crop,
-             std::uint8_t* into, std::vector<std::uint8_t>& scratch);
+             uint8_t* into, std::vector<uint8_t>& scratch);
 
 }  // namespace chexnet

@@ -16,12 +16,12 @@ namespace chexnet {
 // without one, the share of such rows. The square root is that of repeat factor
 // sampling (Gupta et al., LVIS, CVPR 2019).
 std::vector<double> balanced_weights(const Manifest& manifest,
-                                     const std::vector<std::uint32_t>& rows);
+                                     const std::vector<uint32_t>& rows);
 
 // As many draws as there are rows: row i rows.size() * weights[i] / sum times,
 // rounded up or down at random (systematic sampling), in random order.
-std::vector<std::uint32_t> weighted_order(
-    const std::vector<std::uint32_t>& rows, const std::vector<double>& weights,
-    Random& random);
+std::vector<uint32_t> weighted_order(const std::vector<uint32_t>& rows,
+                                     const std::vector<double>& weights,
+                                     Random& random);
 
 }  // namespace chexnet

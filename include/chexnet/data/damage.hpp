@@ -18,23 +18,23 @@ struct DamagePolicy {
   static DamagePolicy of(const DataConfig& config);
   // Of `images`. One is always allowed, unless the limit is 0: small sets have
   // no 1 %.
-  std::uint64_t allowed(std::uint64_t images) const;
+  uint64_t allowed(uint64_t images) const;
   // "3 of 40 images are damaged", and what the policy says to it.
-  std::string text(std::uint64_t damaged, std::uint64_t images) const;
+  std::string text(uint64_t damaged, uint64_t images) const;
   std::string hint() const;
 };
 
 // Messages about damaged images, [rank][its own, in its order].
 using DamageByRank = std::vector<std::vector<std::string>>;
-std::uint64_t count(const DamageByRank& damage);
+uint64_t count(const DamageByRank& damage);
 
 // All ranks call, each with the messages of its own damaged ones out of
 // `images` of all ranks. Returns everybody's; DataError "[origin] N of M images
 // are damaged" + `more` on all ranks, with the first messages, when there are
 // more than allowed.
 DamageByRank accept_damage(const DamagePolicy& policy,
-                           const std::vector<std::string>& own,
-                           std::uint64_t images, const std::string& origin,
-                           const std::string& more, Communicator& comm);
+                           const std::vector<std::string>& own, uint64_t images,
+                           const std::string& origin, const std::string& more,
+                           Communicator& comm);
 
 }  // namespace chexnet

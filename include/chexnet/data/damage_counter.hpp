@@ -18,21 +18,21 @@ class DamageCounter {
     double all() const { return this_epoch + next_epoch; }
   };
   // `images` of an epoch, `batch` of a step of all ranks.
-  DamageCounter(DamagePolicy policy, std::uint64_t images, std::uint64_t batch)
+  DamageCounter(DamagePolicy policy, uint64_t images, uint64_t batch)
       : policy_(policy), images_(images), batch_(batch) {}
 
   // This rank's part of the step that begins at `position` of the stream of
   // samples.
-  Count in(const Batch& batch, std::uint64_t position) const;
+  Count in(const Batch& batch, uint64_t position) const;
   // The sum over all ranks: every rank holds the same counts and throws the
   // same DataError, when more of an epoch are damaged than the policy allows,
   // or all images of a step.
-  void add(const Count& damaged, std::uint64_t position);
+  void add(const Count& damaged, uint64_t position);
 
  private:
   const DamagePolicy policy_;
-  const std::uint64_t images_, batch_;
-  std::uint64_t epoch_ = 0;
+  const uint64_t images_, batch_;
+  uint64_t epoch_ = 0;
   Count so_far_;  // of epoch_ and the one after
 };
 

@@ -13,8 +13,8 @@ bool same_finding(const std::string& a, const std::string& b);
 
 // Where `wanted` stands in `names`: the equal name, else another name of the
 // same finding.
-std::optional<std::size_t> find_finding(const std::vector<std::string>& names,
-                                        const std::string& wanted);
+std::optional<size_t> find_finding(const std::vector<std::string>& names,
+                                   const std::string& wanted);
 
 // "No Finding": the complement of the others, so no class of a mean.
 bool is_no_finding(const std::string& name);
@@ -23,8 +23,7 @@ bool is_no_finding(const std::string& name);
 bool is_disease(const std::string& name);
 
 // "A, B, C"; of long lists the first `shown` and how many more.
-std::string listed(const std::vector<std::string>& names,
-                   std::size_t shown = 14);
+std::string listed(const std::vector<std::string>& names, size_t shown = 14);
 
 // "'Pleural Effusion' appears twice, also as 'Effusion'"; empty where no two
 // names are of one finding.

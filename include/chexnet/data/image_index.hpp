@@ -18,19 +18,19 @@ namespace chexnet {
 struct Container {
   ContainerKind kind = ContainerKind::kFile;
   std::string path;
-  std::uint64_t size = 0;  // bytes
+  uint64_t size = 0;  // bytes
   // Which content it was when it was indexed, as StoredFile has it; empty for
   // plain files.
   std::string version{}, inode{};
-  std::uint32_t head_crc32c = 0;  // of a pack: PackReader::head_crc32c()
+  uint32_t head_crc32c = 0;  // of a pack: PackReader::head_crc32c()
   bool operator==(const Container&) const = default;
 };
 
 struct ImageLocation {
-  static constexpr std::uint32_t kNowhere = UINT32_MAX;
-  std::uint32_t container = kNowhere;
-  std::uint64_t number = 0;  // of the part within its container
-  Entry entry;               // its name is left out
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+  uint32_t container = kNowhere;
+  uint64_t number = 0;  // of the part within its container
+  Entry entry;          // its name is left out
   bool operator==(const ImageLocation&) const = default;
 };
 
@@ -53,17 +53,17 @@ class ImageIndex {
   // are missing (count and first rows). DataError: a name is found in two
   // places, or one place is that of two rows. Links to one file are one place.
   static ImageIndex scan(
-      const Manifest& manifest, const std::vector<std::uint32_t>& rows,
+      const Manifest& manifest, const std::vector<uint32_t>& rows,
       const std::vector<std::string>& sources, Stores& stores,
       const Tick& tick = [] {});
   // The part of scan() that knows the sources' images already: rows that none
   // of them is for go to `missing`. DataError: a name is found in two places,
   // one place is that of two rows.
   static ImageIndex match(const Manifest& manifest,
-                          const std::vector<std::uint32_t>& rows,
+                          const std::vector<uint32_t>& rows,
                           const std::vector<FoundImage>& found,
                           const std::vector<Container>& containers,
-                          std::vector<std::uint32_t>& missing);
+                          std::vector<uint32_t>& missing);
   // All of them: row i is found[i].
   static ImageIndex of_found(std::vector<FoundImage> found,
                              std::vector<Container> containers);
@@ -74,10 +74,8 @@ class ImageIndex {
   // The same container at another path.
   void move_container(const std::string& from, const std::string& to);
   const std::vector<Container>& containers() const { return containers_; }
-  const ImageLocation& location(std::uint32_t row) const {
-    return locations_[row];
-  }
-  bool has(std::uint32_t row) const {
+  const ImageLocation& location(uint32_t row) const { return locations_[row]; }
+  bool has(uint32_t row) const {
     return locations_[row].container != ImageLocation::kNowhere;
   }
   bool operator==(const ImageIndex&) const = default;

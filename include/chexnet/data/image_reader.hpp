@@ -21,7 +21,7 @@ namespace chexnet {
 struct Preprocessing {
   int resize = 256, crop = 224;  // pixels
   ResizeKind kind = ResizeKind::kAntialias;
-  std::int64_t max_pixels = 64'000'000;
+  int64_t max_pixels = 64'000'000;
   bool scale_jpeg = true;  // decode a large JPEG at 1/2, 1/4 or 1/8 of its size
 };
 Preprocessing training_preprocessing(const DataConfig& config);
@@ -49,25 +49,25 @@ class ImageReader {
   struct Scratch {
     FetchedImage fetched;
     GrayImage image;
-    std::vector<std::uint8_t> resized, warped;
+    std::vector<uint8_t> resized, warped;
   };
   // `source` must outlive the reader. Throws as check_packs().
   ImageReader(const ImageSource& source, Preprocessing preprocessing,
-              Augmentation augmentation, std::uint64_t seed);
+              Augmentation augmentation, uint64_t seed);
   // Writes [crop, crop] pixels. DataError when the image is damaged; else as
   // ImageSource::fetch().
-  void read(const Sample& sample, std::uint8_t* into, Scratch& scratch,
+  void read(const Sample& sample, uint8_t* into, Scratch& scratch,
             const std::stop_token& stop = {}) const;
   // The part of read() after the bytes have come; they are of this reader's
   // source.
-  void decode(const Sample& sample, const FetchedImage& fetched,
-              std::uint8_t* into, Scratch& scratch) const;
+  void decode(const Sample& sample, const FetchedImage& fetched, uint8_t* into,
+              Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }
   const ImageSource& source() const { return source_; }
 
  private:
   void decode_within_memory(const Sample& sample, const FetchedImage& fetched,
-                            std::uint8_t* into, Scratch& scratch) const;
+                            uint8_t* into, Scratch& scratch) const;
   Square resized(const FetchedImage& fetched, const DrawnAugmentation& drawn,
                  Scratch& scratch) const;
   DecodeLimits limits(const DrawnAugmentation& drawn) const;
@@ -75,7 +75,7 @@ class ImageReader {
   const ImageSource& source_;
   Preprocessing preprocessing_;
   Augmentation augmentation_;
-  std::uint64_t seed_;
+  uint64_t seed_;
 };
 
 }  // namespace chexnet

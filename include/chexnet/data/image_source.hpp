@@ -28,7 +28,7 @@ struct FetchedImage {
   std::vector<std::byte> memory, compressed;
 
   bool holds_pixels() const { return side > 0; }
-  const std::uint8_t* pixels() const;  // holds_pixels()
+  const uint8_t* pixels() const;  // holds_pixels()
 };
 
 // Its picture, decoded or (of a pack) as it is. DataError as decode_image().
@@ -43,7 +43,7 @@ class ImageSource {
   // DataError: damaged (a wrong checksum, no file, more than memory holds).
   // AbsentError, OutageError as Store; after `stop` nothing is waited for. Any
   // number of threads.
-  void fetch(std::uint32_t row, FetchedImage& into,
+  void fetch(uint32_t row, FetchedImage& into,
              const std::stop_token& stop = {}) const;
   const ImageIndex& index() const { return index_; }
   // The packs among the containers, for code that must know their size and

@@ -13,10 +13,10 @@ namespace chexnet {
 enum class Labels { kTraining, kScored };
 
 struct LabelCounts {
-  std::vector<std::size_t> positives, negatives;  // [K]
+  std::vector<size_t> positives, negatives;  // [K]
 };
 LabelCounts count_labels(const Manifest& manifest,
-                         const std::vector<std::uint32_t>& rows, Labels which);
+                         const std::vector<uint32_t>& rows, Labels which);
 
 // "no positive of Hernia; no negative of No Finding" among `findings`; empty
 // when each has both.

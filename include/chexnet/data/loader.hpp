@@ -27,10 +27,10 @@
 namespace chexnet {
 
 struct Batch {
-  int size = 0;                    // samples
-  std::span<std::uint8_t> images;  // [size, 1, S, S]
-  std::vector<float> labels;       // [size, K], NaN = not labeled
-  std::vector<Sample> samples;     // [size]
+  int size = 0;                 // samples
+  std::span<uint8_t> images;    // [size, 1, S, S]
+  std::vector<float> labels;    // [size, K], NaN = not labeled
+  std::vector<Sample> samples;  // [size]
   std::vector<std::string>
       errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
   int damaged = 0;                  // of this batch
@@ -67,7 +67,7 @@ class Loader {
   const Batch& next();
   struct Stats {
     double wait_s = 0;  // the consumer's, in next()
-    std::uint64_t stalls =
+    uint64_t stalls =
         0;  // calls of next() that found no batch ready and waited over 1 ms
     int workers = 0, prefetch = 0;  // now
   };
@@ -84,46 +84,44 @@ class Loader {
   // What a worker keeps from sample to sample.
   struct Scratch {
     ImageReader::Scratch reader;
-    std::vector<std::uint32_t> discarded;  // rows
-    std::vector<std::uint8_t> other;       // [S, S]
+    std::vector<uint32_t> discarded;  // rows
+    std::vector<uint8_t> other;       // [S, S]
   };
   void work(const std::stop_token& stop);
-  void fill(std::uint64_t ticket, Scratch& scratch,
-            const std::stop_token& stop);
-  bool read_sample(const Sample& sample, std::uint64_t ticket,
-                   std::uint8_t* image, Scratch& scratch,
-                   const std::stop_token& stop);
-  void mix_partner(const Sample& sample, std::span<std::uint8_t> image,
+  void fill(uint64_t ticket, Scratch& scratch, const std::stop_token& stop);
+  bool read_sample(const Sample& sample, uint64_t ticket, uint8_t* image,
+                   Scratch& scratch, const std::stop_token& stop);
+  void mix_partner(const Sample& sample, std::span<uint8_t> image,
                    std::span<float> labels, Scratch& scratch,
                    const std::stop_token& stop) const;
   void adapt(double now, double waited);
   void adapt_depth(double elapsed);
   void start_worker();
-  void discard(std::uint64_t ticket, Scratch& scratch,
+  void discard(uint64_t ticket, Scratch& scratch,
                const std::stop_token& stop) const;
   void prepare(Slot& slot) const;
-  Slot& slot_of(std::uint64_t batch) { return slots_[batch % slots_.size()]; }
+  Slot& slot_of(uint64_t batch) { return slots_[batch % slots_.size()]; }
 
   const Manifest& manifest_;
   const ImageReader& reader_;
   const Sampler& sampler_;
   Options options_;
-  std::pmr::vector<std::uint8_t> pixels_;
+  std::pmr::vector<uint8_t> pixels_;
   std::vector<Slot> slots_;
   std::unique_ptr<ReadAhead> read_ahead_;  // null without readers
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable_any slot_freed_;
   std::condition_variable batch_ready_;
-  std::uint64_t next_ticket_ = 0;
-  std::uint64_t freed_batches_ = 0;  // batches the consumer is done with
+  uint64_t next_ticket_ = 0;
+  uint64_t freed_batches_ = 0;  // batches the consumer is done with
   std::exception_ptr failure_;
-  std::uint64_t depth_ = 0;  // batches that may be ahead
+  uint64_t depth_ = 0;  // batches that may be ahead
 
-  std::uint64_t taken_batches_ = 0;  // consumer only
-  double wait_s_ = 0;                // consumer only
-  std::uint64_t stalls_ = 0;         // consumer only
-  struct Window {                    // what adapt() looks at, consumer only
+  uint64_t taken_batches_ = 0;  // consumer only
+  double wait_s_ = 0;           // consumer only
+  uint64_t stalls_ = 0;         // consumer only
+  struct Window {               // what adapt() looks at, consumer only
     double begun_s = 0, waited_s = 0, slowest_s = 0;
     int batches = 0;
   } window_;

@@ -22,10 +22,10 @@ struct Manifest {
   std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labeled
   // The same for scoring, where data.blank and data.uncertain make training's
   // differ; else empty.
-  std::vector<float> scored;              // [N, K]
-  std::vector<float> ages;                // [N] years, NaN = unknown
-  std::vector<std::string> sexes, views;  // [N], empty = unknown
-  std::unordered_map<std::string, std::uint32_t> rows;  // name -> row
+  std::vector<float> scored;                       // [N, K]
+  std::vector<float> ages;                         // [N] years, NaN = unknown
+  std::vector<std::string> sexes, views;           // [N], empty = unknown
+  std::unordered_map<std::string, uint32_t> rows;  // name -> row
   std::string path, sha256;  // of the files; names the release
   // Of data.finding_names and of what it says; empty without one.
   std::string finding_names_sha256;
@@ -33,28 +33,28 @@ struct Manifest {
   std::unordered_set<std::string> left_out;
   struct Table {
     std::string path;
-    std::size_t first_row;
+    size_t first_row;
     std::optional<SplitName> split = {};  // of all its rows
   };
   std::vector<Table>
       tables;  // that it was read from, in the order of their rows
-  std::vector<std::uint32_t>
+  std::vector<uint32_t>
       lines;  // [N] of each row in its table; empty = made in memory
   bool knows_patients =
       true;  // false: the table has no patient column, each image is its own
 
-  std::size_t size() const { return images.size(); }
-  std::size_t finding_count() const { return findings.size(); }
-  const float* label_row(std::size_t row) const {
+  size_t size() const { return images.size(); }
+  size_t finding_count() const { return findings.size(); }
+  const float* label_row(size_t row) const {
     return &labels[row * findings.size()];
   }
   // One past the last row of tables[table].
-  std::size_t end_row(std::size_t table) const {
+  size_t end_row(size_t table) const {
     return table + 1 < tables.size() ? tables[table + 1].first_row : size();
   }
   // Where a row stands, for messages, which name no image: "valid.csv:17".
-  std::string place(std::size_t row) const;
-  const float* scored_row(std::size_t row) const {
+  std::string place(size_t row) const;
+  const float* scored_row(size_t row) const {
     return scored.empty() ? label_row(row) : &scored[row * findings.size()];
   }
 };

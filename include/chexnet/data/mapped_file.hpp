@@ -14,7 +14,7 @@ class MappedFile {
  public:
   // Maps `size` bytes of `fd`, which may be closed afterwards. bytes() is empty
   // where that fails.
-  MappedFile(std::string path, int fd, std::uint64_t size);
+  MappedFile(std::string path, int fd, uint64_t size);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

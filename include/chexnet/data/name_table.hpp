@@ -18,17 +18,17 @@ std::string_view last_part(std::string_view path);  // what follows the last '/'
 class NameTable {
  public:
   // `manifest` must outlive the table.
-  NameTable(const Manifest& manifest, const std::vector<std::uint32_t>& rows);
+  NameTable(const Manifest& manifest, const std::vector<uint32_t>& rows);
   // The rows whose whole name `stored` is or ends with, at a '/'. A stored name
   // without folders (records and packs may keep the last part alone) is also
   // for a row with folders when no other row has the same last part.
-  std::vector<std::uint32_t> rows_for(std::string_view stored);
-  std::size_t lookups() const { return lookups_; }
+  std::vector<uint32_t> rows_for(std::string_view stored);
+  size_t lookups() const { return lookups_; }
 
  private:
-  static constexpr std::uint32_t kSeveral = UINT32_MAX;
-  std::unordered_map<std::string_view, std::uint32_t> by_name_, by_last_part_;
-  std::size_t lookups_ = 0;
+  static constexpr uint32_t kSeveral = UINT32_MAX;
+  std::unordered_map<std::string_view, uint32_t> by_name_, by_last_part_;
+  size_t lookups_ = 0;
 };
 
 }  // namespace chexnet

@@ -15,10 +15,9 @@ namespace chexnet {
 
 // What is kept of a picture: 264 bytes, so 30 MB for ChestX-ray14.
 struct PictureSketch {
-  static constexpr std::size_t kSide = 16;
-  std::uint64_t hash = 0;  // signs of its 64 lowest frequencies
-  std::array<std::uint8_t, kSide* kSide> tiny =
-      {};  // the picture at 16 x 16 pixels
+  static constexpr size_t kSide = 16;
+  uint64_t hash = 0;  // signs of its 64 lowest frequencies
+  std::array<uint8_t, kSide* kSide> tiny = {};  // the picture at 16 x 16 pixels
 };
 PictureSketch sketch_of(const GrayImage& image);
 
@@ -33,7 +32,7 @@ bool nearly_same(const PictureSketch& a, const PictureSketch& b);
 // each at most once, ascending. Only pictures are compared that have one of six
 // parts of the signs in common, as those with five signs different do; each
 // with the next 4,096 of them at most.
-std::vector<std::vector<std::size_t>> nearly_same_groups(
+std::vector<std::vector<size_t>> nearly_same_groups(
     std::span<const PictureSketch> pictures);
 
 }  // namespace chexnet

@@ -28,14 +28,14 @@
 namespace chexnet {
 
 struct PackEntry {
-  std::uint32_t pixels_crc32c = 0;
-  std::uint32_t source_crc32c = 0;  // of the file the pixels come from
-  std::uint64_t source_bytes = 0;
+  uint32_t pixels_crc32c = 0;
+  uint32_t source_crc32c = 0;  // of the file the pixels come from
+  uint64_t source_bytes = 0;
   // kPackDone once the three above and the pixels are written, kPackDamaged.
-  std::uint64_t done = 0;
+  uint64_t done = 0;
 };
-constexpr std::uint64_t kPackDone = 0x656e6f44;
-constexpr std::uint64_t kPackDamaged =
+constexpr uint64_t kPackDone = 0x656e6f44;
+constexpr uint64_t kPackDamaged =
     0x64616d44;  // its source was: there are no pixels
 
 struct PackShape {
@@ -57,12 +57,12 @@ class PackReader {
   const std::string& source_sha256() const { return source_sha256_; }
   // Of the first page, which holds the checksums of names and table: another
   // pack has another.
-  std::uint32_t head_crc32c() const { return head_crc32c_; }
+  uint32_t head_crc32c() const { return head_crc32c_; }
   // [side, side]; in the mapped file, or in `scratch`. The checksum is verified
   // when an image is first touched (each time where it is read anew). DataError
   // names path and image: a wrong checksum, or it was damaged when the pack was
   // written.
-  std::span<const std::byte> pixels(std::uint64_t image,
+  std::span<const std::byte> pixels(uint64_t image,
                                     std::vector<std::byte>& scratch,
                                     const ReadOptions& options = {}) const;
 
@@ -71,8 +71,8 @@ class PackReader {
   Store& store_;
   PackShape shape_;
   std::string source_sha256_;
-  std::uint32_t head_crc32c_ = 0;
-  std::uint64_t stride_ = 0, data_offset_ = 0;
+  uint32_t head_crc32c_ = 0;
+  uint64_t stride_ = 0, data_offset_ = 0;
   std::vector<PackEntry> table_;
   std::unique_ptr<const MappedFile> map_;          // null: not mapped
   std::unique_ptr<std::atomic<bool>[]> verified_;  // [image]
@@ -94,12 +94,12 @@ class PackWriter {
 
   // Whether it is there with its checksum; `scratch` is memory to read it to.
   // image < images.
-  bool has(std::uint64_t image, std::vector<std::byte>& scratch) const;
-  void write(std::uint64_t image, std::span<const std::uint8_t> pixels,
+  bool has(uint64_t image, std::vector<std::byte>& scratch) const;
+  void write(uint64_t image, std::span<const uint8_t> pixels,
              std::span<const std::byte> source);
   // The image cannot be had: the pack is complete without it. A later start
   // looks at it again.
-  void leave_out(std::uint64_t image);
+  void leave_out(uint64_t image);
   // One process, after all others have written: checks that nothing is missing,
   // writes the header, syncs, renames. Returns the source's SHA-256. `tick`
   // hears of each piece that reached the disk.
@@ -109,7 +109,7 @@ class PackWriter {
   void sync(const std::function<void()>& tick) const;
   std::string path_;
   PackShape shape_;
-  std::uint64_t table_offset_ = 0, data_offset_ = 0, stride_ = 0;
+  uint64_t table_offset_ = 0, data_offset_ = 0, stride_ = 0;
   int fd_ = -1;
 };
 

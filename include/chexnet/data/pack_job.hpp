@@ -18,12 +18,12 @@
 namespace chexnet {
 
 struct PackJob {
-  std::string out;                  // pack file, or folder of shards
-  std::vector<std::uint32_t> rows;  // which images, in this order
+  std::string out;              // pack file, or folder of shards
+  std::vector<uint32_t> rows;   // which images, in this order
   Preprocessing preprocessing;  // resize and kind of a pack; limits of decoding
-  std::string prefix = "train";    // of shards
-  std::size_t per_shard = 256;     // images
-  std::uint64_t shuffle_seed = 1;  // order of the records; 0 = as `rows`
+  std::string prefix = "train";  // of shards
+  size_t per_shard = 256;        // images
+  uint64_t shuffle_seed = 1;     // order of the records; 0 = as `rows`
   int threads = 1;
   double timeout_s = 600;  // without progress, while the other ranks wait
   // A damaged image that is left out keeps its place: a pack has no pixels for
@@ -32,10 +32,9 @@ struct PackJob {
 };
 
 struct PackResult {
-  std::uint64_t written = 0,
-                kept =
-                    0;  // images of all ranks; kept: done by an earlier start
-  std::uint64_t damaged = 0;  // left out by this start
+  uint64_t written = 0,
+           kept = 0;     // images of all ranks; kept: done by an earlier start
+  uint64_t damaged = 0;  // left out by this start
   std::string
       source_sha256;  // packs: names, sizes and checksums of the source files
 };
@@ -45,7 +44,7 @@ struct PackResult {
 // damaged ones when there are more than allowed; AbsentError, OutageError end
 // the job at once. What was written is taken up by the next start. One job at a
 // time writes to a place: CheckpointError for the second.
-using PackProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
+using PackProgress = std::function<void(uint64_t done, uint64_t all)>;
 PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest,
                             const ImageSource& source, Communicator& comm,
                             const PackProgress& progress);

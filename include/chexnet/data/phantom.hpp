@@ -14,28 +14,28 @@
 namespace chexnet {
 
 struct PhantomBox {
-  std::size_t finding;                         // index into nih_findings()
+  size_t finding;                              // index into nih_findings()
   double x = 0, y = 0, width = 0, height = 0;  // pixels
 };
 
 // One drawing. A pure function of (seed, patient, follow_up, size).
 struct PhantomImage {
   int size = 0;
-  std::vector<std::uint8_t> pixels;  // [size, size]
-  std::vector<bool> findings;        // [14], order of nih_findings()
+  std::vector<uint8_t> pixels;  // [size, size]
+  std::vector<bool> findings;   // [14], order of nih_findings()
   std::vector<PhantomBox> boxes;
   int age = 0;
   char sex = 'F';
   std::string view;  // "PA" or "AP"
 };
-PhantomImage draw_phantom(std::uint64_t seed, std::uint32_t patient,
-                          std::uint32_t follow_up, int size);
+PhantomImage draw_phantom(uint64_t seed, uint32_t patient, uint32_t follow_up,
+                          int size);
 
 struct PhantomOptions {
   std::filesystem::path out;
   int images = 1000, size = 256, threads = 1;
   double test_fraction = 0.25;
-  std::uint64_t seed = 1;
+  uint64_t seed = 1;
 };
 // Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt,
 // BBox_List_2017.csv and README.txt; the table is written last. `progress`

@@ -25,34 +25,31 @@
 namespace chexnet {
 
 // Rows of the manifest by shard, in the order of the records.
-using Shards = std::vector<std::vector<std::uint32_t>>;
+using Shards = std::vector<std::vector<uint32_t>>;
 // Shards in the order of their names, with the records that belong to `rows`.
 // ConfigError when an image is in no TFRecord shard.
-Shards shards_of(const ImageIndex& index,
-                 const std::vector<std::uint32_t>& rows);
+Shards shards_of(const ImageIndex& index, const std::vector<uint32_t>& rows);
 
 // tf.data's steps, on sequences.
 template <class Item>
-std::vector<Item> every_nth(const std::vector<Item>& items, std::size_t size,
-                            std::size_t rank) {
+std::vector<Item> every_nth(const std::vector<Item>& items, size_t size,
+                            size_t rank) {
   std::vector<Item> own;
-  for (std::size_t i = rank; i < items.size(); i += size)
-    own.push_back(items[i]);
+  for (size_t i = rank; i < items.size(); i += size) own.push_back(items[i]);
   return own;
 }
 // One record from each of `cycle_length` open files in turn; a file that ends
 // is replaced by the next one in its slot.
-std::vector<std::uint32_t> interleave(const Shards& files,
-                                      std::size_t cycle_length);
+std::vector<uint32_t> interleave(const Shards& files, size_t cycle_length);
 // Takes each next item at random from a buffer that holds the next `size` ones.
-std::vector<std::uint32_t> shuffle_in_buffer(
-    const std::vector<std::uint32_t>& items, std::size_t size, Random& random);
+std::vector<uint32_t> shuffle_in_buffer(const std::vector<uint32_t>& items,
+                                        size_t size, Random& random);
 
 struct PipelineOptions {
   bool old = false;
-  std::size_t cycle_length = 10;      // files read in turn (new)
-  std::size_t shuffle_records = 500;  // buffer; 0 or 1 = off
-  bool shuffle_files = true;          // new
+  size_t cycle_length = 10;      // files read in turn (new)
+  size_t shuffle_records = 500;  // buffer; 0 or 1 = off
+  bool shuffle_files = true;     // new
 };
 
 class PipelineSampler final : public Sampler {
@@ -61,32 +58,31 @@ class PipelineSampler final : public Sampler {
   // batches: of `part` they only say where the rank begins.
   PipelineSampler(const Shards& shards, PipelineOptions options,
                   const StreamPart& part);
-  Sample at(std::uint64_t ticket) const override;
-  void discarded(std::uint64_t ticket,
-                 std::vector<std::uint32_t>& rows) const override;
+  Sample at(uint64_t ticket) const override;
+  void discarded(uint64_t ticket, std::vector<uint32_t>& rows) const override;
   // The rank's epoch: positions in its own sequence.
-  std::vector<std::uint32_t> epoch_order(std::uint64_t epoch) const;
+  std::vector<uint32_t> epoch_order(uint64_t epoch) const;
 
  private:
-  std::uint32_t item(std::uint64_t ticket) const;
+  uint32_t item(uint64_t ticket) const;
 
   Shards shards_;
   PipelineOptions options_;
-  std::uint64_t seed_, first_ticket_, rank_, world_size_;
-  std::vector<std::uint32_t>
-      all_;  // old: every record; items are positions in it
-  std::uint64_t per_epoch_ = 0;
+  uint64_t seed_, first_ticket_, rank_, world_size_;
+  std::vector<uint32_t> all_;  // old: every record; items are positions in it
+  uint64_t per_epoch_ = 0;
   EpochOrders orders_;
 };
 
 // ConfigError when data.pipeline cannot work with this data on so many ranks.
 void check_pipeline(const DataConfig& config, const ImageIndex& index,
-                    const std::vector<std::uint32_t>& rows, int world_size);
+                    const std::vector<uint32_t>& rows, int world_size);
 
 // The training order that the config asks for: TrainSampler, or one of the
 // pipelines.
-std::unique_ptr<Sampler> training_sampler(
-    const DataConfig& config, const ImageIndex& index,
-    const std::vector<std::uint32_t>& rows, const StreamPart& part);
+std::unique_ptr<Sampler> training_sampler(const DataConfig& config,
+                                          const ImageIndex& index,
+                                          const std::vector<uint32_t>& rows,
+                                          const StreamPart& part);
 
 }  // namespace chexnet

@@ -29,14 +29,14 @@ class ReadAhead {
   // Waits for the bytes of sample `ticket`; rethrows what fetching it threw.
   // Tickets are asked for in any order within `slots` of each other; each ends
   // with done(). Null when stopped.
-  const FetchedImage* wait(std::uint64_t ticket, const std::stop_token& stop);
-  void done(std::uint64_t ticket);
+  const FetchedImage* wait(uint64_t ticket, const std::stop_token& stop);
+  void done(uint64_t ticket);
 
  private:
   struct Slot {
     FetchedImage fetched;
     std::exception_ptr failure;
-    std::uint64_t ticket = 0;  // whose turn it is
+    uint64_t ticket = 0;  // whose turn it is
     bool ready = false;
   };
   void work(const std::stop_token& stop);
@@ -47,7 +47,7 @@ class ReadAhead {
                       // filled or used
   std::condition_variable_any slot_free_, slot_ready_;
   std::vector<Slot> slots_;
-  std::uint64_t next_ = 0;
+  uint64_t next_ = 0;
   std::vector<std::jthread>
       threads_;  // last: they stop before what they use goes
 };

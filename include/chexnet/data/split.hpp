@@ -13,7 +13,7 @@ namespace chexnet {
 
 struct Split {
   std::string name;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   // Of the image names, one per line: identifies the split whatever the file
   // was called.
   std::string sha256;
@@ -21,7 +21,7 @@ struct Split {
 
 struct Splits {
   Split train, val, test;
-  std::size_t leaked_patients = 0;  // > 0 only with data.allow_patient_leak
+  size_t leaked_patients = 0;  // > 0 only with data.allow_patient_leak
   const Split& named(
       const std::string& name) const;  // ConfigError when unknown
 };

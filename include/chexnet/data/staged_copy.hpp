@@ -26,27 +26,26 @@ class StagedCopy {
 
   // Looks at what is there; returns the bytes that are still to be copied.
   // `tick` hears of each piece.
-  std::uint64_t check(const Tick& tick);
+  uint64_t check(const Tick& tick);
   // After check(): copies what is missing; `copied` hears of the bytes. Then
   // compares the head of the copy with the source's. DataError when the disk is
   // full or returns other bytes, or the source changed.
   void complete(Store& store,
-                const std::function<void(std::uint64_t bytes)>& copied);
+                const std::function<void(uint64_t bytes)>& copied);
 
  private:
-  std::uint64_t pieces() const;
-  std::uint64_t piece_bytes(std::uint64_t piece) const;
+  uint64_t pieces() const;
+  uint64_t piece_bytes(uint64_t piece) const;
   void copy_missing(Store& store, int file, int sums,
-                    const std::function<void(std::uint64_t)>& copied);
-  void verify(int file, std::uint64_t piece,
-              std::vector<std::byte>& bytes) const;
+                    const std::function<void(uint64_t)>& copied);
+  void verify(int file, uint64_t piece, std::vector<std::byte>& bytes) const;
   void compare_heads(Store& store) const;
   void remove_stale_parts() const;
 
   Container source_;
   std::filesystem::path folder_, path_, part_, sums_path_;
-  std::vector<std::uint32_t> sums_;  // [piece]; as far as pieces were copied
-  std::vector<bool> good_;           // [piece]
+  std::vector<uint32_t> sums_;  // [piece]; as far as pieces were copied
+  std::vector<bool> good_;      // [piece]
 };
 
 }  // namespace chexnet

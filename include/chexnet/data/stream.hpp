@@ -13,18 +13,18 @@
 namespace chexnet {
 
 struct Sample {
-  std::uint32_t row = 0;       // of the manifest
-  std::uint64_t position = 0;  // in the stream; keys the augmentation
-  bool padding = false;        // fills a batch; its row is not read
+  uint32_t row = 0;       // of the manifest
+  uint64_t position = 0;  // in the stream; keys the augmentation
+  bool padding = false;   // fills a batch; its row is not read
   // Mixup: the sample is share x (row) + (1 - share) x (partner), pixels and
   // labels alike.
   double share = 1;
-  std::uint32_t partner = 0;  // row; read where share < 1
+  uint32_t partner = 0;  // row; read where share < 1
 };
 
 // The augmentation of a partner is drawn for a position that no sample has.
-constexpr std::uint64_t partner_position(std::uint64_t position) {
-  return position | (std::uint64_t{1} << 63);
+constexpr uint64_t partner_position(uint64_t position) {
+  return position | (uint64_t{1} << 63);
 }
 
 // What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank.
@@ -32,11 +32,10 @@ constexpr std::uint64_t partner_position(std::uint64_t position) {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  virtual Sample at(std::uint64_t ticket) const = 0;
+  virtual Sample at(uint64_t ticket) const = 0;
   // Rows that this rank must decode for that ticket and throw away; only the
   // pipeline `old` has any.
-  virtual void discarded(std::uint64_t,
-                         std::vector<std::uint32_t>& rows) const {
+  virtual void discarded(uint64_t, std::vector<uint32_t>& rows) const {
     rows.clear();
   }
 };
@@ -47,7 +46,7 @@ class EpochOrders {
   // Item `index` of epoch `epoch`; `make(epoch)` gives the order when it is not
   // at hand.
   template <class Make>
-  std::uint32_t item(std::uint64_t epoch, std::size_t index, Make make) const {
+  uint32_t item(uint64_t epoch, size_t index, Make make) const {
     const std::lock_guard lock(mutex_);
     for (const auto& order : orders_)
       if (order.epoch == epoch) return order.items[index];
@@ -58,8 +57,8 @@ class EpochOrders {
 
  private:
   struct Order {
-    std::uint64_t epoch;
-    std::vector<std::uint32_t> items;
+    uint64_t epoch;
+    std::vector<uint32_t> items;
   };
   mutable std::mutex mutex_;           // guards orders_
   mutable std::vector<Order> orders_;  // oldest first
@@ -67,14 +66,14 @@ class EpochOrders {
 
 // Which part of the stream of training samples a rank walks.
 struct StreamPart {
-  std::uint64_t seed = 1;   // of the epochs' orders
+  uint64_t seed = 1;        // of the epochs' orders
   bool keep_order = false;  // the rows as they are, in each epoch
   // Alpha of Beta(alpha, alpha), (0, 1], from which the share of mixup is drawn
   // (Zhang et al., ICLR 2018); 0 = off.
   double mixup = 0;
   std::vector<double> weights = {};  // [rows] (balanced.hpp); empty = equal
-  std::uint64_t batch = 1;  // samples of all ranks; a multiple of world_size
-  std::uint64_t first_position = 0;  // a multiple of batch
+  uint64_t batch = 1;  // samples of all ranks; a multiple of world_size
+  uint64_t first_position = 0;  // a multiple of batch
   int rank = 0, world_size = 1;
 };
 
@@ -82,18 +81,18 @@ struct StreamPart {
 class TrainSampler final : public Sampler {
  public:
   // `rows`, not empty, is permuted anew each epoch, or drawn from by weights.
-  TrainSampler(std::vector<std::uint32_t> rows, const StreamPart& part);
-  Sample at(std::uint64_t ticket) const override;
-  std::uint32_t row_at(std::uint64_t position) const;
+  TrainSampler(std::vector<uint32_t> rows, const StreamPart& part);
+  Sample at(uint64_t ticket) const override;
+  uint32_t row_at(uint64_t position) const;
 
  private:
   void draw_partner(Sample& sample) const;
 
-  std::vector<std::uint32_t> rows_;
+  std::vector<uint32_t> rows_;
   bool keep_order_;
   double mixup_;
   std::vector<double> weights_;
-  std::uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
+  uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
   EpochOrders orders_;
 };
 
@@ -101,12 +100,12 @@ class TrainSampler final : public Sampler {
 // same number of tickets, the rest is padding.
 class EvalSampler final : public Sampler {
  public:
-  EvalSampler(std::vector<std::uint32_t> rows, int rank, int world_size);
-  Sample at(std::uint64_t ticket) const override;
+  EvalSampler(std::vector<uint32_t> rows, int rank, int world_size);
+  Sample at(uint64_t ticket) const override;
 
  private:
-  std::vector<std::uint32_t> rows_;
-  std::uint64_t rank_, world_size_;
+  std::vector<uint32_t> rows_;
+  uint64_t rank_, world_size_;
 };
 
 }  // namespace chexnet

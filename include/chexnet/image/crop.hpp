@@ -19,12 +19,11 @@ constexpr int center_crop_begin(int size, int crop) {
 
 // into [height, width] = the rectangle whose rows begin at `from`, `stride`
 // bytes apart.
-void copy_crop(const std::uint8_t* from, std::size_t stride, std::size_t width,
-               std::size_t height, std::uint8_t* into);
+void copy_crop(const uint8_t* from, size_t stride, size_t width, size_t height,
+               uint8_t* into);
 // The same mirrored left-right. std::reverse_copy moves one byte at a time,
 // which would cost more than everything else about a packed image.
-void copy_crop_flipped(const std::uint8_t* from, std::size_t stride,
-                       std::size_t width, std::size_t height,
-                       std::uint8_t* into);
+void copy_crop_flipped(const uint8_t* from, size_t stride, size_t width,
+                       size_t height, uint8_t* into);
 
 }  // namespace chexnet

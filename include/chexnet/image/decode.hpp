@@ -21,10 +21,10 @@ namespace chexnet {
 
 // Rows of an image are padded (GrayImage) and buffers of resizing depend on one
 // side alone, so a limit of width x height would not limit memory.
-constexpr std::int64_t kMaxSide = 65'535;  // pixels; JPEG's own limit
+constexpr int64_t kMaxSide = 65'535;  // pixels; JPEG's own limit
 
 struct DecodeLimits {
-  std::int64_t max_pixels = 64'000'000;
+  int64_t max_pixels = 64'000'000;
   // A JPEG may come at 1/2, 1/4 or 1/8 of its size (scaled in its DCT) as long
   // as neither side gets smaller than this, pixels; 0 = always at full size.
   int min_side = 0;
@@ -55,6 +55,6 @@ void decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits,
 void decode_resized(std::span<const std::byte> bytes,
                     const DecodeLimits& limits, const std::string& origin,
                     int size, ResizeKind kind, GrayImage& scratch,
-                    std::uint8_t* into);
+                    uint8_t* into);
 
 }  // namespace chexnet

@@ -11,27 +11,27 @@ namespace chexnet {
 
 class GrayImage {
  public:
-  static constexpr std::size_t kRoom = 64;  // bytes on either side of a row
+  static constexpr size_t kRoom = 64;  // bytes on either side of a row
 
   int width() const { return width_; }
   int height() const { return height_; }
-  std::size_t stride() const { return stride_; }
+  size_t stride() const { return stride_; }
   // The pixels are undefined afterwards; memory is kept for the next image.
   void reset(int width, int height);
-  void assign(const std::uint8_t* pixels, int width,
+  void assign(const uint8_t* pixels, int width,
               int height);  // [height, width]
-  std::uint8_t* row(int y) {
-    return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];
+  uint8_t* row(int y) {
+    return &memory_[kRoom + static_cast<size_t>(y) * stride_];
   }
-  const std::uint8_t* row(int y) const {
-    return &memory_[kRoom + static_cast<std::size_t>(y) * stride_];
+  const uint8_t* row(int y) const {
+    return &memory_[kRoom + static_cast<size_t>(y) * stride_];
   }
-  std::vector<std::uint8_t> contiguous() const;  // [height, width]
+  std::vector<uint8_t> contiguous() const;  // [height, width]
 
  private:
   int width_ = 0, height_ = 0;
-  std::size_t stride_ = 0;
-  std::vector<std::uint8_t> memory_;
+  size_t stride_ = 0;
+  std::vector<uint8_t> memory_;
 };
 
 }  // namespace chexnet

@@ -17,9 +17,9 @@ enum class InflateStatus {
 
 // Fills `into` exactly. Thread-safe.
 InflateStatus inflate_zlib(std::span<const std::byte> stream,
-                           std::span<std::uint8_t> into);
+                           std::span<uint8_t> into);
 
 // CRC-32 of PNG and gzip (polynomial 0x04C11DB7, reflected).
-std::uint32_t crc32_of(std::span<const std::byte> bytes);
+uint32_t crc32_of(std::span<const std::byte> bytes);
 
 }  // namespace chexnet

@@ -23,6 +23,6 @@ struct Region {
 // Resamples `region` of `source` to `size` x `size` in `into` [size, size].
 // Thread-safe.
 void resize(const GrayImage& source, Region region, int size, ResizeKind kind,
-            std::uint8_t* into);
+            uint8_t* into);
 
 }  // namespace chexnet

@@ -16,7 +16,7 @@ namespace chexnet {
 
 // Readable bytes that must be before and after the filtered lines; their values
 // do not matter.
-constexpr std::size_t kUnfilterRoom = 512;
+constexpr size_t kUnfilterRoom = 512;
 
 struct UnfilterKernel {
   const char* name;
@@ -24,9 +24,8 @@ struct UnfilterKernel {
   // and `width` bytes. `pixels`: rows `stride` bytes apart with
   // GrayImage::kRoom around them. `above`: the row over the first one,
   // kUnfilterRoom readable bytes longer than it. Thread-safe.
-  void (*rows)(const std::uint8_t* lines, std::uint8_t* pixels,
-               std::size_t stride, int width, int height,
-               const std::uint8_t* above);
+  void (*rows)(const uint8_t* lines, uint8_t* pixels, size_t stride, int width,
+               int height, const uint8_t* above);
 };
 
 // What this processor can run, fastest first; the last is plain C++.
@@ -34,10 +33,10 @@ std::span<const UnfilterKernel> unfilter_kernels();
 
 // The row above the first row of an image: zeros. This thread's, until its next
 // call.
-const std::uint8_t* row_of_zeros(int width);
+const uint8_t* row_of_zeros(int width);
 
 // A whole image.
-void unfilter(const UnfilterKernel& kernel, const std::uint8_t* lines,
+void unfilter(const UnfilterKernel& kernel, const uint8_t* lines,
               GrayImage& into);
 
 }  // namespace chexnet

@@ -35,7 +35,7 @@ std::string singleton_problem(const Environment& env, int world_size);
 std::string idle_gpus_problem(const Environment& env, int gpus, int local_size);
 // srun gave this step fewer CPUs than the job asked for with -c: a warning, or
 // empty.
-std::string narrow_step_problem(const Environment& env, std::size_t cpus);
+std::string narrow_step_problem(const Environment& env, size_t cpus);
 
 // Words that start the program at `path` in a fresh environment: itself, or the
 // script of a bundle (CHEXNET_PROGRAM, with the LibTorch of CHEXNET_TORCH) that
@@ -45,7 +45,7 @@ std::vector<std::string> command_words(const Environment& env,
 
 // Compute threads of a rank whose `cpus` are shared by `sharers` ranks of the
 // same host (itself included).
-int threads_for(std::size_t cpus, int sharers);
+int threads_for(size_t cpus, int sharers);
 
 std::string host_name();
 

@@ -34,8 +34,7 @@ CheckResult check_gpu_access(const GpuProblem& problem, int visible,
                              const GpuBuild& build,
                              const GpuProblem& elsewhere);
 // GPUs of the host against those this process may use.
-CheckResult check_visible_gpus(std::size_t on_host, int visible,
-                               int ranks_here);
+CheckResult check_visible_gpus(size_t on_host, int visible, int ranks_here);
 // `bytes`: ulimit -l, -1 = unlimited. `needed`: RDMA or GPUs pin memory.
 CheckResult check_locked_memory(double bytes, bool needed);
 // Free bytes of /dev/shm for MPI, NCCL and the loader's ring.

@@ -21,8 +21,8 @@ struct GpuState {
   double memory_used_bytes = -1, memory_bytes = -1;
   double utilization_percent = -1, power_w = -1, sm_clock_mhz = -1,
          temperature_c = -1;
-  std::int64_t uncorrected_ecc = -1;  // errors since the driver was loaded
-  std::uint64_t throttle_reasons = 0;
+  int64_t uncorrected_ecc = -1;  // errors since the driver was loaded
+  uint64_t throttle_reasons = 0;
   int persistence = -1;   // 1 on
   int compute_mode = -1;  // 0 shared, 2 prohibited, 3 exclusive process
   struct Process {
@@ -46,7 +46,7 @@ void keep_strangers(std::vector<GpuState>& gpus,
 // Causes of low clocks worth reporting, of a throttle_reasons mask: "power cap,
 // hardware thermal";
 // "" when there are none.
-std::string throttle_text(std::uint64_t reasons);
+std::string throttle_text(uint64_t reasons);
 
 class Nvml {
  public:

@@ -49,7 +49,7 @@ class UsageSums {
   double host_ = 0, gpu_ = 0, memory_ = 0, power_ = 0, clock_ = 0,
          temperature_ = 0;
   int busy_ = 0, full_ = 0, throttled_ = 0;
-  std::uint64_t reasons_ = 0;
+  uint64_t reasons_ = 0;
   std::vector<std::string> xids_;
 };
 

@@ -13,26 +13,23 @@
 namespace chexnet {
 
 // Members of archives above this are no images and are skipped.
-inline constexpr std::uint64_t kLargestImage = std::uint64_t{256}
-                                               << 20;  // bytes
+inline constexpr uint64_t kLargestImage = uint64_t{256} << 20;  // bytes
 
 struct Entry {
   std::string name{};  // as the container has it: any bytes
   // tar: of the content; TFRecord: of the record; tar.gz: of the byte of the
   // .gz file that inflating starts with.
-  std::uint64_t offset = 0;
+  uint64_t offset = 0;
   // Bytes of the content (tar, tar.gz) or of the record's data (TFRecord).
-  std::uint64_t length = 0;
-  std::uint64_t stored =
-      0;  // tar.gz: bytes of the .gz file that cover the content
-  std::uint64_t skip =
-      0;  // tar.gz: bytes to inflate and drop before the content
+  uint64_t length = 0;
+  uint64_t stored = 0;  // tar.gz: bytes of the .gz file that cover the content
+  uint64_t skip = 0;    // tar.gz: bytes to inflate and drop before the content
   int bit =
       0;  // tar.gz: bits of byte `offset` that belong to what comes before
-  std::uint32_t crc32c = 0;  // of the content, or of the record's data
+  uint32_t crc32c = 0;  // of the content, or of the record's data
   // tar.gz: the bytes before `offset` that the content refers back to: position
   // in the 32 KiB window, value.
-  std::vector<std::pair<std::uint16_t, std::uint8_t>> window{};
+  std::vector<std::pair<uint16_t, uint8_t>> window{};
 
   bool operator==(const Entry&) const = default;
 };
@@ -50,7 +47,7 @@ enum class ContainerKind {
 ContainerKind container_kind(const std::string& path);
 bool is_index_file(const std::string& path);  // *.index
 
-using ShowProgress = std::function<void(std::uint64_t done_bytes)>;
+using ShowProgress = std::function<void(uint64_t done_bytes)>;
 
 // Reads the container through, or its index file where a good one is there:
 // beside the container, or in the user's own cache folder. An index beside a

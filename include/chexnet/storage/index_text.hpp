@@ -29,6 +29,6 @@ std::vector<Entry> entries_of_text(const std::string& text,
 // Whether an entry can be of a container of this kind and size: it is inside,
 // and what it asks for in memory is bounded by the bytes there are.
 bool is_possible(const Entry& entry, ContainerKind kind,
-                 std::uint64_t container_size);
+                 uint64_t container_size);
 
 }  // namespace chexnet

@@ -14,7 +14,7 @@ namespace chexnet {
 
 struct StoredFile {
   std::string path;
-  std::uint64_t size = 0;  // bytes
+  uint64_t size = 0;  // bytes
   // Another one when the content is written anew. Local: time of writing in ns,
   // which copies of the file may keep. S3: the ETag.
   std::string version{};
@@ -24,8 +24,7 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-constexpr std::uint64_t kLargestWhole = std::uint64_t{1}
-                                        << 30;  // of read_whole(), bytes
+constexpr uint64_t kLargestWhole = uint64_t{1} << 30;  // of read_whole(), bytes
 
 // What the caller of a read knows.
 struct ReadOptions {
@@ -44,8 +43,8 @@ class Store {
   virtual ~Store() = default;
   // Fills `into` with bytes [offset, offset + count); fewer at the end of the
   // file.
-  virtual void read(const std::string& path, std::uint64_t offset,
-                    std::uint64_t count, std::vector<std::byte>& into,
+  virtual void read(const std::string& path, uint64_t offset, uint64_t count,
+                    std::vector<std::byte>& into,
                     const ReadOptions& options = {}) = 0;
   virtual void read_whole(const std::string& path, std::vector<std::byte>& into,
                           const ReadOptions& options = {}) = 0;
@@ -70,8 +69,8 @@ std::unique_ptr<Store> local_store(double retry_s = 0);
 // Bytes [offset, offset + count), asked for in pieces, so that no more memory
 // is taken than there are bytes, whatever a header claims. Fewer at the end of
 // the file.
-void read_in_pieces(Store& store, const std::string& path, std::uint64_t offset,
-                    std::uint64_t count, std::vector<std::byte>& into);
+void read_in_pieces(Store& store, const std::string& path, uint64_t offset,
+                    uint64_t count, std::vector<std::byte>& into);
 
 // NFS, Lustre, GPFS, SMB, Ceph, BeeGFS and whatever comes through FUSE.
 bool on_network_file_system(const std::string& path);

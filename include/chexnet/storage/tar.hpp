@@ -24,10 +24,10 @@
 
 namespace chexnet {
 
-inline constexpr std::size_t kDeflateWindow = 32768;
+inline constexpr size_t kDeflateWindow = 32768;
 // tar.gz: the most that may have to be inflated and dropped before a member,
 // bytes.
-inline constexpr std::uint64_t kFarthestStart = std::uint64_t{1} << 30;
+inline constexpr uint64_t kFarthestStart = uint64_t{1} << 30;
 
 // Follows a tar stream (ustar, GNU long names, pax paths) given in pieces of
 // any size.
@@ -50,14 +50,14 @@ class TarStream {
   std::string path_;
   std::function<void(Entry&)> begin_, end_;
   std::vector<std::byte> block_;  // a header being collected
-  std::uint64_t position_ = 0;    // bytes fed
-  std::uint64_t left_ = 0,
-                pad_ = 0;  // of the content, and up to the next block
+  uint64_t position_ = 0;         // bytes fed
+  uint64_t left_ = 0,
+           pad_ = 0;  // of the content, and up to the next block
   char type_ = 0;
   bool wanted_ = false;  // the present member is a file that may be an image
   std::string meta_,
       long_name_;  // content of 'L' and 'x' members; the name they gave
-  std::uint64_t long_size_ = 0;
+  uint64_t long_size_ = 0;
   bool has_long_size_ = false, ended_ = false;
   Entry entry_;
 };

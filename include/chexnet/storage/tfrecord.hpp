@@ -21,7 +21,7 @@ namespace chexnet {
 struct Example {
   std::span<const std::byte> image;  // image/encoded
   std::string_view filename;         // image/filename
-  std::vector<std::int64_t> labels;  // image/label; -1 = not labeled
+  std::vector<int64_t> labels;       // image/label; -1 = not labeled
   std::vector<std::string_view>
       label_names;  // image/label_names; empty in files of others
 };
@@ -42,20 +42,18 @@ void append_record(std::string& file, std::string_view data);
 // hold it whole. DataError naming path, byte offset and record number when a
 // length or checksum is wrong.
 std::span<const std::byte> record_data(std::span<const std::byte> record,
-                                       const std::string& path,
-                                       std::uint64_t offset,
-                                       std::uint64_t number);
+                                       const std::string& path, uint64_t offset,
+                                       uint64_t number);
 // The CRC32C that stands behind the data; `data` as record_data() returns it.
-std::uint32_t stored_crc32c(std::span<const std::byte> data);
-constexpr std::uint64_t kRecordHead = 12,
-                        kRecordTail = 4;  // bytes around the data
+uint32_t stored_crc32c(std::span<const std::byte> data);
+constexpr uint64_t kRecordHead = 12,
+                   kRecordTail = 4;  // bytes around the data
 
 // Reads a shard through, checksums included. Entry names are image/filename.
 std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
                                     const ShowProgress& progress);
 
 // "train-00003-of-00338" for shard 3 of 338.
-std::string shard_name(const std::string& prefix, std::size_t shard,
-                       std::size_t shards);
+std::string shard_name(const std::string& prefix, size_t shard, size_t shards);
 
 }  // namespace chexnet

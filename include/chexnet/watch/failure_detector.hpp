@@ -22,8 +22,8 @@ struct RankView {
   double host_silent_s = 0;    // since its host was last heard
   Phase phase = Phase::kOther;
   double phase_age_s = 0;
-  std::uint64_t sequence = 0;  // of the last collective it entered
-  std::int64_t step = 0;       // that it works on
+  uint64_t sequence = 0;  // of the last collective it entered
+  int64_t step = 0;       // that it works on
 };
 
 enum class FailureCause { kDied, kCutOff, kStopped, kStuck, kGpu, kNetwork };

@@ -39,7 +39,7 @@ class HeartbeatTable final : public HostRanks {
   void construct();  // in fresh memory
 
   int count_, own_;
-  std::size_t bytes_;
+  size_t bytes_;
   std::byte* memory_ = nullptr;
   std::atomic<int>* end_code_ = nullptr;
   Slot* slots_ = nullptr;

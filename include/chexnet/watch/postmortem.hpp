@@ -35,7 +35,7 @@ void put_postmortem_aside(const std::filesystem::path& run_folder);
 struct PostMortemNote {
   std::string cause, sentence;
   int exit_code = 0;
-  std::int64_t step = 0;  // of the first rank that failed
+  int64_t step = 0;  // of the first rank that failed
 };
 // Nothing when there is none.
 std::optional<PostMortemNote> read_postmortem(

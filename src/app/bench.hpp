@@ -20,7 +20,7 @@ void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);
 // Everything that is at one place, as a data set without labels.
 struct UnlabeledSet {
   Manifest manifest;
-  std::vector<std::uint32_t> rows;  // 0, 1, …
+  std::vector<uint32_t> rows;  // 0, 1, …
   std::unique_ptr<ImageSource> source;
 };
 // DataError when there are no images.

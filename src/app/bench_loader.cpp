@@ -40,7 +40,7 @@ struct Measured {
 // Medians over the rounds, each of `count` images in a fresh order.
 Measured measure(const UnlabeledSet& set, const ImageReader& reader,
                  const Options& options, int workers) {
-  const auto batch = static_cast<std::uint64_t>(options.batch);
+  const auto batch = static_cast<uint64_t>(options.batch);
   const TrainSampler sampler(set.rows, {.batch = batch});
   const int readers =
       options.readers < 0 ? set.source->wanted_readers() : options.readers;
@@ -92,7 +92,7 @@ int run(const Options& options) {
         augmentation, 1);
     nlohmann::ordered_json results = nlohmann::json::array();
     Curve curve{place, {}, {}};
-    std::size_t knee = 0;
+    size_t knee = 0;
     for (const int workers : options.workers) {
       progress.show(place + ": " + std::to_string(workers) + " workers");
       const Measured m = measure(set, reader, options, workers);
@@ -111,7 +111,7 @@ int run(const Options& options) {
     const int knee_workers = options.workers[knee];
     if (!options.json) {
       std::cout << place << "  (" << set.rows.size() << " images)\n";
-      for (std::size_t i = 0; i < results.size(); ++i)
+      for (size_t i = 0; i < results.size(); ++i)
         std::cout << "  " << options.workers[i] << " workers  "
                   << fixed(results[i]["images_per_s"], 1) << " images/s  "
                   << fixed(results[i]["images_per_cpu_s"], 1)

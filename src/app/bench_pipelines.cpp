@@ -61,8 +61,8 @@ int run_ranks(const Options& options, Invocation& invocation) {
       augmentation, 1);
   DataConfig data;
   data.pipeline = *find_choice<PipelineKind>(options.mode);
-  const auto batch = static_cast<std::uint64_t>(options.batch) *
-                     static_cast<std::uint64_t>(comm.size());
+  const auto batch =
+      static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(comm.size());
   const auto sampler = training_sampler(
       data, set.source->index(), set.rows,
       {.batch = batch, .rank = comm.rank(), .world_size = comm.size()});
@@ -134,8 +134,7 @@ int run(const Options& options, Invocation& invocation) {
       pass_on("--step-ms", options.step_ms);
       SelfLaunch launch;
       launch.layout = {ranks, 1, ranks};
-      launch.oversubscribe =
-          static_cast<std::size_t>(ranks) > allowed_cpus().size();
+      launch.oversubscribe = static_cast<size_t>(ranks) > allowed_cpus().size();
       launch.as_root = geteuid() == 0;
       launch.program = invocation.program;
       launch.arguments = arguments;

@@ -30,7 +30,7 @@ struct StepOptions {
               engine = "auto";
   std::string convolutions = "auto", compression = "none";
   bool deterministic = false;
-  std::int64_t batch = 16, size = 224, threads = 0;
+  int64_t batch = 16, size = 224, threads = 0;
   int steps = 10, ranks = 1, at_once = 1;
   double bucket_mb = 4;
   bool resident = false, json = false;
@@ -58,7 +58,7 @@ nlohmann::ordered_json operators_json(const OperatorCounts& counts) {
           {"strided_operands", counts.strided_operands}};
 }
 
-std::string right(const std::string& text, std::size_t width) {
+std::string right(const std::string& text, size_t width) {
   return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
 
@@ -92,7 +92,7 @@ struct Measured {
   const Device& device;
   std::string precision, engine;
   int ranks;
-  std::uint64_t peak_bytes;
+  uint64_t peak_bytes;
 };
 
 // The object of docs/json.md.
@@ -166,7 +166,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   const Precision precision =
       resolve_precision(find_choice<Precision>(options.precision), device);
   check_precision(precision, device, *comm);
-  constexpr std::int64_t kFindings = 14;
+  constexpr int64_t kFindings = 14;
   Network network(
       network_spec(options.model), kFindings,
       {.device = device.where,

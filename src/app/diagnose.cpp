@@ -94,17 +94,16 @@ int measure(const Options& options, Invocation& invocation) {
       gradient_communicator(world.take_comm(), device, config.launch);
   const Dataset dataset = load_dataset(config, *comm);
   require_training_images(dataset.splits);
-  const auto findings =
-      static_cast<std::int64_t>(dataset.manifest.finding_count());
+  const auto findings = static_cast<int64_t>(dataset.manifest.finding_count());
   Network network(network_spec(config.model.arch), findings,
                   network_options(config, device, *comm));
   network.parameters().initialize(1);
   const LossWeights weights = loss_weights(
       config.train.loss_weights, dataset.manifest, dataset.splits.train);
-  const std::int64_t batch =
+  const int64_t batch =
       config.train.batch ? *config.train.batch
                          : auto_batch(config, network, *comm,
-                                      {.images = static_cast<std::int64_t>(
+                                      {.images = static_cast<int64_t>(
                                            dataset.splits.train.rows.size()),
                                        .host_bytes = available_memory_bytes(),
                                        .cuda = device.cuda});
@@ -138,7 +137,7 @@ int read_run(const Options& options) {
                           "config file, or a folder like runs/NAME");
   WaitShares shares;
   double data = 0, allreduce = 0, seconds = 0;
-  std::int64_t images_before = 0, step_before = 0;
+  int64_t images_before = 0, step_before = 0;
   for_each_event(read_text(path), [&](const nlohmann::json& line,
                                       const std::string&) {
     if (line.value("event", "") != "train") return;
@@ -148,17 +147,17 @@ int read_run(const Options& options) {
       return found != line.end() && found->is_number() ? found->get<double>()
                                                        : 0.0;
     };
-    const auto images = line.value("images", std::int64_t{0});
+    const auto images = line.value("images", int64_t{0});
     const double rate = figure("images_per_s");
     if (rate > 0 && images > images_before) {
       seconds += static_cast<double>(images - images_before) / rate;
       data += figure("data_wait_s");
       allreduce += figure("allreduce_wait_s");
       shares.stalls += line.value("data_stalls", 0L);
-      shares.steps += line.value("step", std::int64_t{0}) - step_before;
+      shares.steps += line.value("step", int64_t{0}) - step_before;
     }
     images_before = images;
-    step_before = line.value("step", std::int64_t{0});
+    step_before = line.value("step", int64_t{0});
   });
   if (seconds <= 0)
     throw CheckpointError(

@@ -62,7 +62,7 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   // however many cores.
   int slots = hosts.empty() ? job.tasks : 0;
   for (const auto& host : hosts) slots += host.slots;
-  const auto ranks = static_cast<std::size_t>(launch.layout.ranks);
+  const auto ranks = static_cast<size_t>(launch.layout.ranks);
   // Where all ranks are ours mpirun needs no host file, and may bind them.
   const bool here = launch.layout.hosts == 1 &&
                     (hosts.empty() || is_this_host(hosts.front().name));

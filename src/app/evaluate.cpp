@@ -138,7 +138,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                : load_tables(config, options.manifests, card.findings, comm);
   const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
-                  static_cast<std::int64_t>(manifest.finding_count()),
+                  static_cast<int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
   TrainingOverlap overlap;  // rank 0
   Groups groups;            // rank 0

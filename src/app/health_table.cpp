@@ -9,7 +9,7 @@ namespace chexnet {
 using nlohmann::ordered_json;
 
 std::string text_of(const std::vector<CheckResult>& checks) {
-  std::size_t width = 0;
+  size_t width = 0;
   for (const auto& f : checks) width = std::max(width, f.name.size());
   std::string text;
   for (const auto& f : checks) {

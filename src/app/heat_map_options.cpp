@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostOfAName = 80;  // bytes
+constexpr size_t kMostOfAName = 80;  // bytes
 
 // A part of a file's name: nothing of an image's name leads elsewhere.
 std::string name_part(std::string text) {
@@ -37,7 +37,7 @@ std::string name_part(std::string text) {
 
 // "000012_chest_05_Mass.png"; the numbers of image and finding make it the only
 // one of its name.
-std::string file_name(std::size_t row, const std::string& image, std::size_t k,
+std::string file_name(size_t row, const std::string& image, size_t k,
                       const std::string& finding) {
   std::array<char, 24> number{}, output{};
   std::snprintf(number.data(), number.size(), "%06zu", row + 1);
@@ -123,20 +123,20 @@ HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,
     named_.push_back(*find_finding(findings_, finding));
 }
 
-double HeatMapFolder::threshold(std::size_t finding) const {
+double HeatMapFolder::threshold(size_t finding) const {
   return options_.threshold.value_or(thresholds_[finding]);
 }
 
-bool HeatMapFolder::is_wanted(std::size_t finding, double probability) const {
+bool HeatMapFolder::is_wanted(size_t finding, double probability) const {
   if (!named_.empty()) return std::ranges::count(named_, finding) > 0;
   return probability >= threshold(finding);
 }
 
-HeatMapFiles HeatMapFolder::choose(std::size_t row, const std::string& image,
+HeatMapFiles HeatMapFolder::choose(size_t row, const std::string& image,
                                    std::span<const double> probabilities) {
   assert(probabilities.size() == findings_.size());
   HeatMapFiles files;
-  for (std::size_t k = 0; k < findings_.size(); ++k) {
+  for (size_t k = 0; k < findings_.size(); ++k) {
     if (!is_wanted(k, probabilities[k])) continue;
     files.emplace_back(findings_[k], file_name(row, image, k, findings_[k]));
     rows_[row].image = image;
@@ -159,15 +159,15 @@ bool HeatMapFolder::write(const RunContext& run,
                           const std::function<bool()>& stop) const {
   const fs::path folder = options_.folder;
   make_folder(folder, run.comm);
-  std::vector<std::uint32_t> rows;
-  std::int64_t count = 0;
+  std::vector<uint32_t> rows;
+  int64_t count = 0;
   for (const auto& [number, row] : rows_) {
-    rows.push_back(static_cast<std::uint32_t>(number));
+    rows.push_back(static_cast<uint32_t>(number));
     count += std::ssize(row.pictures);
   }
   const auto use = [&](const MappedImage& image) {
     for (const auto& picture : rows_.at(image.row).pictures) {
-      const std::size_t k = picture.finding;
+      const size_t k = picture.finding;
       write_overlay(
           folder / picture.file, image, {k, threshold(k), options_.kind.method},
           {.caption = findings_[k] + "  " + fixed(picture.probability, 2),

@@ -44,7 +44,7 @@ class HeatMapFolder {
                 std::vector<std::string> findings,
                 std::vector<double> thresholds);
   // Of `row` of the split, whose image is scored. Returns its pictures-to-be.
-  HeatMapFiles choose(std::size_t row, const std::string& image,
+  HeatMapFiles choose(size_t row, const std::string& image,
                       std::span<const double> probabilities);
   // Collective. Writes NUMBER_IMAGE_OUTPUT_FINDING.png for what was chosen, and
   // heatmaps.csv (file,image,finding,probability) last. False where any rank
@@ -53,7 +53,7 @@ class HeatMapFolder {
 
  private:
   struct Picture {
-    std::size_t finding;
+    size_t finding;
     double probability;
     std::string file;
   };
@@ -61,15 +61,15 @@ class HeatMapFolder {
     std::string image;
     std::vector<Picture> pictures;
   };
-  double threshold(std::size_t finding) const;
-  bool is_wanted(std::size_t finding, double probability) const;
+  double threshold(size_t finding) const;
+  bool is_wanted(size_t finding, double probability) const;
   void write_list() const;
 
   const HeatMapOptions& options_;
   std::vector<std::string> findings_;
   std::vector<double> thresholds_;  // [K]
-  std::vector<std::size_t> named_;  // of findings_
-  std::map<std::size_t, Row> rows_;
+  std::vector<size_t> named_;       // of findings_
+  std::map<size_t, Row> rows_;
 };
 
 }  // namespace chexnet

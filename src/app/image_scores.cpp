@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kHighest = 3;
+constexpr size_t kHighest = 3;
 
 template <class Value>
 Json json_or_null(const std::optional<Value>& value) {
@@ -28,7 +28,7 @@ Json json_or_null(const std::optional<Value>& value) {
 
 ImageScoreRows::ImageScoreRows(std::vector<std::string> findings,
                                std::optional<Decisions> decisions,
-                               std::size_t name_width)
+                               size_t name_width)
     : findings_(std::move(findings)),
       decisions_(std::move(decisions)),
       name_width_(name_width) {
@@ -36,18 +36,18 @@ ImageScoreRows::ImageScoreRows(std::vector<std::string> findings,
 }
 
 std::optional<double> ImageScoreRows::calibrated_probability(
-    const ImageScore& image, std::size_t k) const {
+    const ImageScore& image, size_t k) const {
   return calibrated(decisions_->rules[k], decisions_->calibration,
                     image.probabilities[k]);
 }
 
-std::optional<double> ImageScoreRows::threshold(std::size_t k) const {
+std::optional<double> ImageScoreRows::threshold(size_t k) const {
   return decisions_ ? decisions_->rules[k].threshold(decisions_->rule)
                     : std::nullopt;
 }
 
 std::optional<bool> ImageScoreRows::is_positive(const ImageScore& image,
-                                                std::size_t k) const {
+                                                size_t k) const {
   const auto least = threshold(k);
   if (!least) return std::nullopt;
   return image.probabilities[k] >= *least;
@@ -56,17 +56,17 @@ std::optional<bool> ImageScoreRows::is_positive(const ImageScore& image,
 // "Effusion 0.812*  Mass 0.301  Nodule 0.204"; first what is called positive,
 // then by probability; of equal ones the first finding.
 std::string ImageScoreRows::highest(const ImageScore& image) const {
-  std::vector<std::size_t> order(findings_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto called = [&](std::size_t k) {
+  std::vector<size_t> order(findings_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto called = [&](size_t k) {
     return is_positive(image, k).value_or(false);
   };
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t k) {
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](size_t k) {
     return std::pair(called(k), image.probabilities[k]);
   });
   std::string text;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::size_t k = order[i];
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t k = order[i];
     if (i >= kHighest && !called(k)) break;
     text += (text.empty() ? "" : "  ") + findings_[k] + " " +
             fixed(image.probabilities[k], 3) + (called(k) ? "*" : "");
@@ -83,7 +83,7 @@ std::string ImageScoreRows::text_heading() const {
     text += "* = positive: at least the finding's threshold (" +
             decisions_->rule + ", chosen on validation)\n";
   std::vector<std::string> none, rough;
-  for (std::size_t k = 0; decisions_ && k < findings_.size(); ++k) {
+  for (size_t k = 0; decisions_ && k < findings_.size(); ++k) {
     if (!threshold(k))
       none.push_back(findings_[k]);
     else if (decisions_->rules[k].few_positives())
@@ -123,16 +123,16 @@ std::string ImageScoreRows::csv_heading() const {
 std::string ImageScoreRows::csv(const ImageScore& image) const {
   std::string text = csv_field(image.image);
   const auto add = [&](const auto& cell) {
-    for (std::size_t k = 0; k < findings_.size(); ++k)
+    for (size_t k = 0; k < findings_.size(); ++k)
       text += "," + (image.error.empty() ? cell(k) : std::string());
   };
-  add([&](std::size_t k) { return csv_number(image.probabilities[k]); });
+  add([&](size_t k) { return csv_number(image.probabilities[k]); });
   if (decisions_) {
-    add([&](std::size_t k) {
+    add([&](size_t k) {
       const auto value = calibrated_probability(image, k);
       return value ? csv_number(*value) : std::string();
     });
-    add([&](std::size_t k) {
+    add([&](size_t k) {
       const auto positive = is_positive(image, k);
       return positive ? std::string(*positive ? "1" : "0") : std::string();
     });
@@ -146,10 +146,10 @@ std::string ImageScoreRows::json(const ImageScore& image) const {
     json["error"] = image.error;
     return json_text(json) + "\n";
   }
-  for (std::size_t k = 0; k < findings_.size(); ++k)
+  for (size_t k = 0; k < findings_.size(); ++k)
     json["probabilities"][findings_[k]] = image.probabilities[k];
   if (decisions_) {
-    for (std::size_t k = 0; k < findings_.size(); ++k) {
+    for (size_t k = 0; k < findings_.size(); ++k) {
       json["calibrated"][findings_[k]] =
           json_or_null(calibrated_probability(image, k));
       json["positive"][findings_[k]] = json_or_null(is_positive(image, k));
@@ -164,7 +164,7 @@ Json ImageScoreRows::decisions_json() const {
   if (!decisions_) return nullptr;
   Json json = {{"rule", decisions_->rule},
                {"calibration", choice_name(decisions_->calibration)}};
-  for (std::size_t k = 0; k < findings_.size(); ++k) {
+  for (size_t k = 0; k < findings_.size(); ++k) {
     const FindingRules& rules = decisions_->rules[k];
     json["findings"][findings_[k]] = {
         {"threshold", json_or_null(rules.threshold(decisions_->rule))},
@@ -179,13 +179,12 @@ double ImageScoresSummary::images_per_s() const {
 }
 
 std::string summary_text(const ImageScoresSummary& s) {
-  std::string text = counted(static_cast<std::int64_t>(s.images), "image") +
-                     ", " + std::to_string(s.scored) + " scored";
+  std::string text = counted(static_cast<int64_t>(s.images), "image") + ", " +
+                     std::to_string(s.scored) + " scored";
   if (s.scored < s.images)
-    text +=
-        ", " + counted(static_cast<std::int64_t>(s.images - s.scored), "error");
+    text += ", " + counted(static_cast<int64_t>(s.images - s.scored), "error");
   if (s.left_out > 0)
-    text += "; " + counted(static_cast<std::int64_t>(s.left_out), "file") +
+    text += "; " + counted(static_cast<int64_t>(s.left_out), "file") +
             " of other kinds left out";
   return text + "; " + fixed(s.images_per_s(), 1) + " images/s";
 }

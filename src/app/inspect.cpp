@@ -30,10 +30,10 @@ struct Options {
   bool json = false;
 };
 
-std::string padded(const std::string& text, std::size_t width) {
+std::string padded(const std::string& text, size_t width) {
   return text + std::string(width > text.size() ? width - text.size() : 1, ' ');
 }
-std::string right(std::size_t number, std::size_t width) {
+std::string right(size_t number, size_t width) {
   const std::string text = std::to_string(number);
   return std::string(width > text.size() ? width - text.size() : 1, ' ') + text;
 }
@@ -45,8 +45,8 @@ void list(const char* what, const std::vector<std::string>& items,
             << (items.empty() ? std::string(good)
                               : std::to_string(items.size()))
             << "\n";
-  constexpr std::size_t kShown = 5;
-  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i)
+  constexpr size_t kShown = 5;
+  for (size_t i = 0; i < std::min(kShown, items.size()); ++i)
     std::cout << "    " << printable(items[i]) << "\n";
   if (items.size() > kShown)
     std::cout << "    and " << items.size() - kShown
@@ -90,7 +90,7 @@ void print_page(const Audit& a, const Manifest& m) {
   list("not in the table", a.unlisted, "none");
   list("damaged", a.corrupt, "none");
   std::cout << padded("sizes", 22);
-  std::size_t shown = 0;
+  size_t shown = 0;
   for (const auto& [size, images] : a.sizes) {
     if (++shown > 4) break;
     std::cout << (shown > 1 ? ", " : "") << size << ": " << images;
@@ -119,7 +119,7 @@ void print_page(const Audit& a, const Manifest& m) {
     line("patients", [](const auto& s) { return s.patients; });
   if (a.splits.empty() || a.splits.front().has_no_finding)
     line("no finding", [](const auto& s) { return s.no_finding; });
-  for (std::size_t k = 0; k < m.finding_count(); ++k)
+  for (size_t k = 0; k < m.finding_count(); ++k)
     line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
   line("unlabeled entries", [](const auto& s) { return s.unlabeled_entries; });
   std::set<std::string> groups;
@@ -128,7 +128,7 @@ void print_page(const Audit& a, const Manifest& m) {
   for (const auto& name : groups)
     line(name, [&](const auto& s) {
       const auto group = s.subgroups.find(name);
-      return group == s.subgroups.end() ? std::size_t{0} : group->second.images;
+      return group == s.subgroups.end() ? size_t{0} : group->second.images;
     });
   std::cout << "\n" << conclusion(a, m) << std::endl;
 }
@@ -137,11 +137,11 @@ Json as_json(const Audit& a, const Manifest& m) {
   Json splits = Json::object();
   for (const auto& s : a.splits) {
     Json positives = Json::object(), groups = Json::object();
-    for (std::size_t k = 0; k < m.finding_count(); ++k)
+    for (size_t k = 0; k < m.finding_count(); ++k)
       positives[m.findings[k]] = s.positives[k];
     for (const auto& [name, group] : s.subgroups) {
       Json of_group = Json::object();
-      for (std::size_t k = 0; k < m.finding_count(); ++k)
+      for (size_t k = 0; k < m.finding_count(); ++k)
         of_group[m.findings[k]] = group.positives[k];
       groups[name] = {{"images", group.images},
                       {"positives", std::move(of_group)}};
@@ -184,7 +184,7 @@ int run(const Options& options) {
                           : static_cast<int>(allowed_cpus().size());
   const Audit result =
       audit(config.data, manifest, splits, *stores, threads,
-            [&](std::size_t done, std::size_t all) {
+            [&](size_t done, size_t all) {
               progress.show("inspecting: " +
                             percent_and_time_left(static_cast<double>(done) /
                                                       static_cast<double>(all),

@@ -96,7 +96,7 @@ std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device,
   }
   std::vector<CheckResult> found;
   const NcclReport report = read_nccl_log(lines);
-  std::size_t good = 0;
+  size_t good = 0;
   for (const auto& pair : report.pairs) {
     if (pair.concern.empty()) {
       ++good;

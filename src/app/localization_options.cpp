@@ -11,8 +11,8 @@
 namespace chexnet {
 namespace {
 
-std::size_t box_count(const BoxedCases& asked) {
-  std::size_t boxes = 0;
+size_t box_count(const BoxedCases& asked) {
+  size_t boxes = 0;
   for (const auto& c : asked.cases) boxes += c.boxes.size();
   return boxes;
 }
@@ -36,7 +36,7 @@ void say_what_has_no_score(const Localization& found,
              listed(asked.unknown_findings));
   if (asked.other_images > 0)
     log_info("[boxes] " +
-             counted(static_cast<std::int64_t>(asked.other_images), "image") +
+             counted(static_cast<int64_t>(asked.other_images), "image") +
              " of " + options.list + " not in this split");
   if (found.outside > 0 || found.cut_boxes > 0)
     log_warning("[boxes] " + std::to_string(found.cut_boxes) + " of " +

@@ -26,8 +26,8 @@ namespace {
 struct Options {
   std::vector<std::string> files, set;
   std::string out, format = "pixels", split = "all", prefix;
-  std::size_t per_shard = 256;
-  std::uint64_t shuffle_seed = 1;
+  size_t per_shard = 256;
+  uint64_t shuffle_seed = 1;
   int ranks = 1, threads = 0;
   bool json = false;
 };
@@ -37,10 +37,9 @@ std::string shard_prefix(const Options& options) {
   return options.split == "all" ? "train" : options.split;
 }
 
-std::vector<std::uint32_t> rows_of(const std::string& split,
-                                   const Splits& splits) {
+std::vector<uint32_t> rows_of(const std::string& split, const Splits& splits) {
   if (split != "all") return splits.named(split).rows;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   for (const Split* part : {&splits.train, &splits.val, &splits.test})
     rows.insert(rows.end(), part->rows.begin(), part->rows.end());
   std::ranges::sort(rows);  // table order
@@ -104,7 +103,7 @@ int run(const Options& options, Invocation& invocation) {
 
   Progress progress(comm.rank() == 0);
   const double start = now_s();
-  const auto show = [&](std::uint64_t done, std::uint64_t all) {
+  const auto show = [&](uint64_t done, uint64_t all) {
     const double seconds = now_s() - start;
     progress.show(
         "packing: " +

@@ -100,7 +100,7 @@ int run(Options options) {
                       "number of images");
   StepCosts step;
   step.compute_s = options.batch / options.images_per_s;
-  constexpr std::int64_t kFindings = 14;
+  constexpr int64_t kFindings = 14;
   step.gradient_bytes =
       cluster.gradient_bytes *
       static_cast<double>(Network(network_spec(options.model), kFindings, {})

@@ -109,9 +109,9 @@ ImageScore score_of(const ImageLogits& image) {
 
 // Of each finding; 0.5 where the model has none for it.
 std::vector<double> thresholds_of(const ImageScoreRows& texts,
-                                  std::size_t findings) {
+                                  size_t findings) {
   std::vector<double> thresholds;
-  for (std::size_t k = 0; k < findings; ++k)
+  for (size_t k = 0; k < findings; ++k)
     thresholds.push_back(texts.threshold(k).value_or(0.5));
   return thresholds;
 }
@@ -157,7 +157,7 @@ int predict(const Options& options, Invocation& invocation) {
   const InputSet set =
       load_inputs(config, options.named(), card.findings, comm);
   Network network(network_spec(config.model.arch),
-                  static_cast<std::int64_t>(card.findings.size()),
+                  static_cast<int64_t>(card.findings.size()),
                   network_options(config, device, comm));
   read_shared_network(file, config, card, comm, network);
   if (comm.rank() == 0) {
@@ -181,7 +181,7 @@ int predict(const Options& options, Invocation& invocation) {
   if (!options.heat_maps.folder.empty())
     heat_maps.emplace(options.heat_maps, card.findings,
                       thresholds_of(texts, card.findings.size()));
-  std::size_t scored = 0;
+  size_t scored = 0;
   // Rows on a terminal show how far it is.
   const bool shows_rows = options.json || options.out.empty();
   ScoringRequest request{
@@ -193,7 +193,7 @@ int predict(const Options& options, Invocation& invocation) {
     scored += image.error.empty() ? 1 : 0;
     ImageScore score = score_of(image);
     if (heat_maps && score.error.empty()) {
-      const std::uint32_t row = set.split.rows[image.index];
+      const uint32_t row = set.split.rows[image.index];
       score.heat_maps = heat_maps->choose(row, set.dataset.manifest.images[row],
                                           score.probabilities);
     }

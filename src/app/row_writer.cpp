@@ -8,8 +8,8 @@
 
 namespace chexnet {
 
-std::size_t widest_name(const std::vector<InputImage>& images) {
-  std::size_t width = 0;
+size_t widest_name(const std::vector<InputImage>& images) {
+  size_t width = 0;
   for (const auto& image : images)
     width = std::max(width, printable(image.name).size());
   return width;

@@ -13,7 +13,7 @@
 namespace chexnet {
 
 // Bytes of the longest name as it is shown.
-std::size_t widest_name(const std::vector<InputImage>& images);
+size_t widest_name(const std::vector<InputImage>& images);
 
 struct RowPlaces {
   std::string csv;    // a file; empty: none
@@ -38,7 +38,7 @@ class RowWriter {
   ImageScoreRows rows_;
   bool json_, text_;
   std::optional<OutputFile> csv_;
-  std::size_t next_ = 0;  // of set_.images
+  size_t next_ = 0;  // of set_.images
   ImageScoresSummary summary_;
 };
 

@@ -146,7 +146,7 @@ std::vector<SubgroupTable> subgroups(const Scored& scored,
                                      const ScoringOptions& options,
                                      ShownDraws& draws) {
   std::vector<SubgroupTable> tables;
-  for (std::size_t c = 0; c < scored.groups.size(); ++c)
+  for (size_t c = 0; c < scored.groups.size(); ++c)
     tables.push_back(subgroup_table(
         scored.predictions, scored.findings, *scored.manifest, options.by[c],
         scored.groups[c], draws.of("by " + options.by[c])));

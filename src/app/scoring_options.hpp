@@ -21,8 +21,8 @@ struct ScoringOptions {
   std::optional<double> prevalence;
   std::vector<std::string> by;             // columns that make subgroups
   std::vector<int> age_bands = kAgeBands;  // years that a band begins with
-  std::size_t resamples = 10000;
-  std::uint64_t seed = 0;
+  size_t resamples = 10000;
+  uint64_t seed = 0;
   bool json = false;
 };
 

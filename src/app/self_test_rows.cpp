@@ -93,7 +93,7 @@ std::vector<CheckResult> of_self_test(Communicator& comm,
 
   std::vector<CheckResult> shown = rows;
   const auto all = gather_json(comm, json_of(rows));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (size_t rank = 0; rank < all.size(); ++rank) {
     if (static_cast<int>(rank) == comm.rank()) continue;
     for (auto& row : checks_of(all[rank])) {
       if (row.level != Level::kFail) continue;

@@ -23,7 +23,7 @@ int run(const Options& options) {
       runs.push_back(summarize_run(path));
   if (options.json) {
     std::cout << "[";
-    for (std::size_t i = 0; i < runs.size(); ++i)
+    for (size_t i = 0; i < runs.size(); ++i)
       std::cout << (i > 0 ? ",\n" : "") << summary_json(runs[i]);
     std::cout << "]" << std::endl;
   } else if (runs.size() == 1) {

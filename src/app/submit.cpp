@@ -85,7 +85,7 @@ int run_here(const JobRequest& request) {
   int failed = 0, worst = 0;
   std::vector<RunSummary> runs;
   ParentSignals signals;
-  for (std::size_t i = 0; i < request.points.size(); ++i) {
+  for (size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
     log_info("run " + std::to_string(i + 1) + " of " +
              std::to_string(request.points.size()) + ": " + point.run_folder);

@@ -17,10 +17,10 @@
 namespace chexnet {
 namespace {
 
-constexpr std::uint64_t kSeed = 14;
+constexpr uint64_t kSeed = 14;
 constexpr int kSide = 512;  // pixels; is resized for every usual network
 
-void write_png(const std::filesystem::path& path, const std::uint8_t* pixels,
+void write_png(const std::filesystem::path& path, const uint8_t* pixels,
                int side) {
   OutputFile file(path);
   file.write(encode_gray_png(pixels, side, side));
@@ -48,11 +48,11 @@ void write_inputs(const InputSet& set, const Config& config,
   const ImageReader reader(*set.dataset.images,
                            evaluation_preprocessing(config.data),
                            Augmentation::none(), 0);
-  const auto side = static_cast<std::size_t>(reader.crop());
-  std::vector<std::uint8_t> pixels(side * side);
+  const auto side = static_cast<size_t>(reader.crop());
+  std::vector<uint8_t> pixels(side * side);
   ImageReader::Scratch scratch;
-  for (std::size_t i = 0; i < vectors.size(); ++i) {
-    reader.read({.row = static_cast<std::uint32_t>(i)}, pixels.data(), scratch);
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    reader.read({.row = static_cast<uint32_t>(i)}, pixels.data(), scratch);
     write_png(folder.file(vectors[i].input), pixels.data(), reader.crop());
   }
 }
@@ -67,7 +67,7 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
   std::vector<std::string> images;
   for (int i = 0; i < count; ++i) {
     const PhantomImage drawn =
-        draw_phantom(kSeed, static_cast<std::uint32_t>(i + 1), 0, kSide);
+        draw_phantom(kSeed, static_cast<uint32_t>(i + 1), 0, kSide);
     vectors.push_back({name_of(i, ".png"), name_of(i, "_input.png"), {}});
     images.push_back(folder.file(vectors.back().image));
     write_png(images.back(), drawn.pixels.data(), drawn.size);
@@ -79,7 +79,7 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
   const InputSet set = load_inputs(config, images, card.findings, *comm);
   write_inputs(set, config, vectors, folder);
   Network network(network_spec(config.model.arch),
-                  static_cast<std::int64_t>(card.findings.size()),
+                  static_cast<int64_t>(card.findings.size()),
                   network_options(config, device, *comm));
   read_shared_network(file, config, card, *comm, network);
   const LossWeights weights =
@@ -88,7 +88,7 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
       predict_split({config, *comm, device, set.dataset, network, weights},
                     set.split, [] { return false; });
   const auto& probabilities = scored->predictions.probabilities;
-  const auto findings = static_cast<std::ptrdiff_t>(card.findings.size());
+  const auto findings = static_cast<ptrdiff_t>(card.findings.size());
   auto at = probabilities.begin();
   for (auto& vector : vectors) {
     vector.probabilities.assign(at, at + findings);

@@ -37,7 +37,7 @@ std::string difference(const fs::path& file, const nlohmann::json& said) {
       is_replaced ? std::vector{said, said.at(kNext)} : std::vector{said};
   const auto bytes = fs::file_size(file);
   const auto same_size = [&](const nlohmann::json& content) {
-    return content.at("bytes").get<std::uint64_t>() == bytes;
+    return content.at("bytes").get<uint64_t>() == bytes;
   };
   if (std::ranges::none_of(wanted, same_size)) return " has another size";
   const std::string sum = sha256_file(file);

@@ -30,7 +30,7 @@ namespace {
 // So step-N/ without a dot is whole unless the disk or a person changed it,
 // which the checksums of its state.json tell.
 
-std::string step_name(std::int64_t step) {
+std::string step_name(int64_t step) {
   assert(step >= 0);  // names sort as steps do
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "step-%08lld",
@@ -119,7 +119,7 @@ std::string CheckpointStore::read_state(const fs::path& checkpoint) {
 }
 
 void CheckpointStore::save(
-    std::int64_t step, const std::string& state,
+    int64_t step, const std::string& state,
     const std::function<void(const fs::path&)>& write_files) {
   const std::string name = step_name(step);
   const fs::path final_folder = folder_ / name,
@@ -154,8 +154,7 @@ void CheckpointStore::save(
   remove_old();
 }
 
-void CheckpointStore::replace_state(std::int64_t step,
-                                    const std::string& state) {
+void CheckpointStore::replace_state(int64_t step, const std::string& state) {
   const fs::path folder = folder_ / step_name(step);
   auto json = nlohmann::json::parse(state);
   json["files"] = nlohmann::json::parse(read_state(folder)).at("files");
@@ -163,17 +162,17 @@ void CheckpointStore::replace_state(std::int64_t step,
 }
 
 void CheckpointStore::replace_file(
-    std::int64_t step, const std::string& name,
+    int64_t step, const std::string& name,
     const std::function<void(const fs::path&)>& write) {
   replace_described_file(folder_ / step_name(step), name, write);
 }
 
-void CheckpointStore::mark_best(std::int64_t step) {
+void CheckpointStore::mark_best(int64_t step) {
   point("best", step_name(step));
   remove_old();
 }
 
-bool CheckpointStore::has_whole(std::int64_t step) const {
+bool CheckpointStore::has_whole(int64_t step) const {
   const fs::path folder = folder_ / step_name(step);
   return is_there(folder) && problem(folder).empty();
 }

@@ -22,12 +22,12 @@ namespace {
 namespace Allocator = c10::cuda::CUDACachingAllocator;
 
 class PinnedMemory final : public std::pmr::memory_resource {
-  void* do_allocate(std::size_t bytes, std::size_t) override {
+  void* do_allocate(size_t bytes, size_t) override {
     void* memory = nullptr;
     check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
     return memory;
   }
-  void do_deallocate(void* memory, std::size_t, std::size_t) override {
+  void do_deallocate(void* memory, size_t, size_t) override {
     // Freeing waits for the GPU. What has failed is said first: the process is
     // about to end.
     if (std::uncaught_exceptions() == 0) cudaFreeHost(memory);
@@ -85,20 +85,20 @@ class Library final : public CudaLibrary {
         [] { torch::profiler::impl::cudaStubs()->rangePop(); });
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize()); }
-  std::size_t free_bytes() const override {
-    std::size_t free = 0, total = 0;
+  size_t free_bytes() const override {
+    size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total));
     const auto stats = Allocator::getDeviceStats(selected());
     const auto unused = stats.reserved_bytes[kAll].current -
                         stats.allocated_bytes[kAll].current;
-    return free + static_cast<std::size_t>(unused);
+    return free + static_cast<size_t>(unused);
   }
-  std::size_t peak_bytes() const override {
-    return static_cast<std::size_t>(
+  size_t peak_bytes() const override {
+    return static_cast<size_t>(
         Allocator::getDeviceStats(selected()).allocated_bytes[kAll].peak);
   }
-  std::size_t peak_held_bytes() const override {
-    return static_cast<std::size_t>(
+  size_t peak_held_bytes() const override {
+    return static_cast<size_t>(
         Allocator::getDeviceStats(selected()).reserved_bytes[kAll].peak);
   }
   void restart_peak() override {
@@ -123,7 +123,7 @@ class Library final : public CudaLibrary {
     return static_cast<c10::DeviceIndex>(device);
   }
   static constexpr auto kAll =
-      static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+      static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
   PinnedMemory pinned_;
 };

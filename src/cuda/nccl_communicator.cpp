@@ -77,12 +77,12 @@ class NcclCommunicator final : public Communicator {
     Communicator::set_profiler(profiler);
     host_->set_profiler(profiler);
   }
-  std::uint64_t next_sequence() override { return host_->next_sequence(); }
+  uint64_t next_sequence() override { return host_->next_sequence(); }
 
   void start(const GradientBuffer& buffer) override;
   void poll() override {}
   void finish() override;
-  void gather(const double* own, double* all, std::size_t count) override;
+  void gather(const double* own, double* all, size_t count) override;
   std::optional<double> wait_until_finished() override;
   void abort() noexcept override;
 
@@ -109,7 +109,7 @@ class NcclCommunicator final : public Communicator {
   // What one step leaves on the two streams; kept for a later one.
   struct Marks {
     std::deque<Pause> gathers;
-    std::size_t gathered = 0;
+    size_t gathered = 0;
     Pause gradients;
   };
   Marks& marks_of_this_step();
@@ -118,7 +118,7 @@ class NcclCommunicator final : public Communicator {
   // And the other way round.
   void wait_on_device(const Pause& pause);
   void all_reduce_packed(const GradientBuffer& buffer);
-  void* staging(std::size_t bytes);
+  void* staging(size_t bytes);
   // `computed`: what the device has done when it waits, and for what.
   double wait_for(const Pause& pause, const std::string& computed);
   // `what` is the beginning of the HangError.
@@ -137,7 +137,7 @@ class NcclCommunicator final : public Communicator {
   // Of 16-bit values on their way; used bucket after bucket, as the stream
   // orders them.
   void* staging_ = nullptr;
-  std::size_t staging_bytes_ = 0;
+  size_t staging_bytes_ = 0;
   GradientCompression compression_ = GradientCompression::kNone;
 };
 
@@ -172,7 +172,7 @@ void NcclCommunicator::start(const GradientBuffer& buffer) {
 // not.
 void NcclCommunicator::all_reduce_packed(const GradientBuffer& buffer) {
   auto* values = static_cast<float*>(buffer.data);
-  void* halves = staging(buffer.count * sizeof(std::uint16_t));
+  void* halves = staging(buffer.count * sizeof(uint16_t));
   gpu_.pack(values, halves, buffer.count, 1.0f / static_cast<float>(size()),
             compression_, stream_.get());
   check_nccl(
@@ -184,7 +184,7 @@ void NcclCommunicator::all_reduce_packed(const GradientBuffer& buffer) {
   gpu_.unpack(halves, values, buffer.count, compression_, stream_.get());
 }
 
-void* NcclCommunicator::staging(std::size_t bytes) {
+void* NcclCommunicator::staging(size_t bytes) {
   if (bytes <= staging_bytes_) return staging_;
   if (staging_ != nullptr) gpu_.release(std::exchange(staging_, nullptr));
   staging_bytes_ = 0;
@@ -212,8 +212,7 @@ void NcclCommunicator::wait_on_device(const Pause& pause) {
 
 // Behind the gradients that travel already: two collectives at once on two
 // streams could stand in each other's way.
-void NcclCommunicator::gather(const double* own, double* all,
-                              std::size_t count) {
+void NcclCommunicator::gather(const double* own, double* all, size_t count) {
   assert(!aborted_ && size() > 1);
   Marks& marks = marks_of_this_step();
   if (marks.gathered == marks.gathers.size()) marks.gathers.emplace_back();
@@ -238,7 +237,7 @@ std::optional<double> NcclCommunicator::wait_until_finished() {
   Marks marks = std::move(waited_for_later_.front());
   waited_for_later_.pop_front();
   double alone_s = 0;
-  for (std::size_t i = 0; i < std::exchange(marks.gathered, 0); ++i)
+  for (size_t i = 0; i < std::exchange(marks.gathered, 0); ++i)
     alone_s += wait_for(marks.gathers[i],
                         "what comes before BatchNorm, "
                         "but the all-gather of moments");
@@ -263,7 +262,7 @@ double NcclCommunicator::wait_for(const Pause& pause,
              "launch.timeout_s");
   }
   if (size() == 1) return 0;
-  const std::uint64_t sequence = next_sequence();
+  const uint64_t sequence = next_sequence();
   const Profiler::Span span(profiler_, Phase::kAllReduceWait);
   if (profiler_ != nullptr) profiler_->entered_collective(sequence);
   const double start = now_s();

@@ -18,15 +18,14 @@ struct DeviceFunctions {
   std::function<cudaStream_t()> compute_stream;
   // Device memory that only work of `stream` touches; DeviceError where there
   // is none.
-  std::function<void*(std::size_t bytes, cudaStream_t stream)> allocate;
+  std::function<void*(size_t bytes, cudaStream_t stream)> allocate;
   std::function<void(void* memory)> release;
   // Puts on `stream`: `count` fp32 values times `scale` become 16-bit floats of
   // the format, and back, times nothing.
-  std::function<void(const float* from, void* to, std::size_t count,
-                     float scale, GradientCompression format,
-                     cudaStream_t stream)>
+  std::function<void(const float* from, void* to, size_t count, float scale,
+                     GradientCompression format, cudaStream_t stream)>
       pack;
-  std::function<void(const void* from, float* to, std::size_t count,
+  std::function<void(const void* from, float* to, size_t count,
                      GradientCompression format, cudaStream_t stream)>
       unpack;
 };

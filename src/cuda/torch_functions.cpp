@@ -11,10 +11,10 @@
 namespace chexnet {
 namespace {
 
-at::Tensor vector_at(const void* values, std::size_t count, at::ScalarType type,
+at::Tensor vector_at(const void* values, size_t count, at::ScalarType type,
                      c10::DeviceIndex device) {
   return at::from_blob(
-      const_cast<void*>(values), {static_cast<std::int64_t>(count)},
+      const_cast<void*>(values), {static_cast<int64_t>(count)},
       at::TensorOptions().dtype(type).device(at::kCUDA, device));
 }
 
@@ -31,11 +31,11 @@ DeviceFunctions torch_functions(int device) {
   functions.compute_stream = [index] {
     return c10::cuda::getCurrentCUDAStream(index).stream();
   };
-  functions.allocate = [](std::size_t bytes, cudaStream_t stream) {
+  functions.allocate = [](size_t bytes, cudaStream_t stream) {
     return Allocator::raw_alloc_with_stream(bytes, stream);
   };
   functions.release = [](void* memory) { Allocator::raw_delete(memory); };
-  functions.pack = [index](const float* from, void* to, std::size_t count,
+  functions.pack = [index](const float* from, void* to, size_t count,
                            float scale, GradientCompression format,
                            cudaStream_t stream) {
     const c10::cuda::CUDAStreamGuard guard(
@@ -44,7 +44,7 @@ DeviceFunctions torch_functions(int device) {
     at::mul_out(halves, vector_at(from, count, at::kFloat, index),
                 at::scalar_tensor(scale));
   };
-  functions.unpack = [index](const void* from, float* to, std::size_t count,
+  functions.unpack = [index](const void* from, float* to, size_t count,
                              GradientCompression format, cudaStream_t stream) {
     const c10::cuda::CUDAStreamGuard guard(
         c10::cuda::getStreamFromExternal(stream, index));

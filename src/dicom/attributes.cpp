@@ -18,8 +18,8 @@ std::string trimmed(std::string text) {
 
 }  // namespace
 
-std::string text_of(const gdcm::DataSet& set, std::uint16_t group,
-                    std::uint16_t element) {
+std::string text_of(const gdcm::DataSet& set, uint16_t group,
+                    uint16_t element) {
   const gdcm::Tag tag(group, element);
   if (!set.FindDataElement(tag)) return {};
   const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
@@ -38,13 +38,12 @@ bool number_of(const std::string& text, double& into) {
   return true;
 }
 
-std::uint16_t short_of(const gdcm::DataSet& set, std::uint16_t group,
-                       std::uint16_t element) {
+uint16_t short_of(const gdcm::DataSet& set, uint16_t group, uint16_t element) {
   const gdcm::Tag tag(group, element);
   if (!set.FindDataElement(tag)) return 0;
   const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
   if (bytes == nullptr || bytes->GetLength() < 2) return 0;
-  std::uint16_t value = 0;
+  uint16_t value = 0;
   std::memcpy(&value, bytes->GetPointer(), sizeof value);
   return value;
 }

@@ -9,11 +9,9 @@
 namespace chexnet {
 
 // The first of a text attribute's values, without padding; empty when absent.
-std::string text_of(const gdcm::DataSet& set, std::uint16_t group,
-                    std::uint16_t element);
+std::string text_of(const gdcm::DataSet& set, uint16_t group, uint16_t element);
 // A US attribute; 0 when absent or too short.
-std::uint16_t short_of(const gdcm::DataSet& set, std::uint16_t group,
-                       std::uint16_t element);
+uint16_t short_of(const gdcm::DataSet& set, uint16_t group, uint16_t element);
 // False, and `into` as it was, when the text is no number.
 bool number_of(const std::string& text, double& into);
 

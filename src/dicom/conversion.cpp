@@ -139,7 +139,7 @@ class Conversion {
   }
 
   // `number`: counted from 1, in the order of conversion.
-  void convert_file(const std::string& path, std::size_t number) {
+  void convert_file(const std::string& path, size_t number) {
     Converted file;
     try {
       file = convert_in_worker(path, options_.limits);
@@ -189,7 +189,7 @@ class Conversion {
   }
 
   void report(const fs::path& map) const {
-    std::size_t passed = 0;
+    size_t passed = 0;
     std::string reasons;
     for (const auto& [name, count] : skipped_) {
       passed += count;
@@ -213,7 +213,7 @@ class Conversion {
     std::cout << json_text(summary) << std::endl;
   }
 
-  std::size_t images() const { return rows_.size(); }
+  size_t images() const { return rows_.size(); }
 
  private:
   void note_outcome(const std::string& path, const std::string& image,
@@ -249,7 +249,7 @@ class Conversion {
   const fs::path out_;
   PatientNames names_;
   std::map<std::string, int> of_patient_;  // images so far
-  std::map<std::string, std::size_t> skipped_;
+  std::map<std::string, size_t> skipped_;
   std::vector<Row> rows_;
   std::vector<Damaged> damaged_;
   std::string outcomes_;  // lines of the file
@@ -276,8 +276,8 @@ int convert(const ConversionOptions& options) {
   Conversion conversion(options, key);
   conversion.note_unreadable(input);
   Progress progress(true);
-  const std::size_t count = input.files.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  const size_t count = input.files.size();
+  for (size_t i = 0; i < count; ++i) {
     progress.show("converting: " + std::to_string(i) + " of " +
                   std::to_string(count));
     conversion.convert_file(input.files[i].path, i + 1);

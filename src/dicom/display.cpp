@@ -23,19 +23,19 @@ struct Lut {
   double at(double x) const {
     const double i = std::clamp(std::round(x - first), 0.0,
                                 static_cast<double>(entries.size() - 1));
-    return entries[static_cast<std::size_t>(i)];
+    return entries[static_cast<size_t>(i)];
   }
 };
 
-bool read_lut(const gdcm::DataSet& set, std::uint16_t element, bool is_signed,
+bool read_lut(const gdcm::DataSet& set, uint16_t element, bool is_signed,
               Lut& lut) {
   const gdcm::Tag tag(0x0028, element);
   if (!set.FindDataElement(tag)) return false;
   const auto items = set.GetDataElement(tag).GetValueAsSQ();
   if (!items || items->GetNumberOfItems() < 1) return false;
   const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
-  const auto words = [&](std::uint16_t e) {
-    std::vector<std::uint16_t> out;
+  const auto words = [&](uint16_t e) {
+    std::vector<uint16_t> out;
     const gdcm::Tag t(0x0028, e);
     if (!item.FindDataElement(t)) return out;
     if (const gdcm::ByteValue* bytes = item.GetDataElement(t).GetByteValue()) {
@@ -46,12 +46,11 @@ bool read_lut(const gdcm::DataSet& set, std::uint16_t element, bool is_signed,
   };
   const auto descriptor = words(0x3002), data = words(0x3006);
   if (descriptor.size() < 3) return false;
-  const std::size_t count = descriptor[0] == 0 ? 65536 : descriptor[0];
+  const size_t count = descriptor[0] == 0 ? 65536 : descriptor[0];
   if (data.size() < count) return false;
-  lut.first =
-      is_signed ? static_cast<std::int16_t>(descriptor[1]) : descriptor[1];
+  lut.first = is_signed ? static_cast<int16_t>(descriptor[1]) : descriptor[1];
   lut.entries.assign(data.begin(),
-                     data.begin() + static_cast<std::ptrdiff_t>(count));
+                     data.begin() + static_cast<ptrdiff_t>(count));
   return true;
 }
 

@@ -15,7 +15,7 @@ struct InputFile {
 struct InputFiles {
   std::vector<InputFile> files;         // sorted by path
   std::vector<std::string> unreadable;  // folders
-  std::size_t broken_links = 0;  // that lead nowhere, or round in circles
+  size_t broken_links = 0;  // that lead nowhere, or round in circles
 };
 
 // Each argument that is a folder with all its sub-folders; links to folders are

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
                  "private as the map");
   app.add_option("--max-pixels", options.limits.max_pixels,
                  "largest width x height")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->capture_default_str();
   app.add_option("--max-seconds", options.limits.seconds,
                  "longest time per file")

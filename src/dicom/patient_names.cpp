@@ -8,7 +8,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kLongest = 64;  // what DICOM allows an id (PS3.5, VR LO)
+constexpr size_t kLongest = 64;  // what DICOM allows an id (PS3.5, VR LO)
 
 // HMAC and not a plain hash: ids are few enough to be tried one by one, but not
 // without the key. Of 10^6 patients two share 64 bits with a probability of

@@ -87,7 +87,7 @@ std::string read_or_make_key(const fs::path& path) {
         "[dicom] " + path.string() + " holds only " + std::to_string(size) +
         " bytes. Hint: a key has at least 16, e.g. head -c 32 /dev/urandom");
   return {reinterpret_cast<const char*>(bytes.data()),
-          static_cast<std::size_t>(size)};
+          static_cast<size_t>(size)};
 }
 
 }  // namespace chexnet

@@ -36,7 +36,7 @@ bool has_magic(const std::string& path) {
 // keep overlays there), and the sign is the highest bit of the value.
 // Stored values as doubles.
 std::vector<double> stored_values(const gdcm::Image& image,
-                                  const std::string& path, std::size_t count) {
+                                  const std::string& path, size_t count) {
   std::vector<char> buffer(image.GetBufferLength());
   if (!image.GetBuffer(buffer.data()))
     fail(path, "its pixels cannot be decoded", "is it cut off?");
@@ -44,20 +44,20 @@ std::vector<double> stored_values(const gdcm::Image& image,
   const int bits = format.GetBitsStored();
   const bool is_signed = format.GetPixelRepresentation() != 0;
   std::vector<double> values(count);
-  const auto widen = [&](std::uint32_t raw) {
+  const auto widen = [&](uint32_t raw) {
     if (bits < 32) raw &= (1u << bits) - 1;
     if (is_signed && bits < 32 && (raw >> (bits - 1) & 1) != 0)
       raw |= ~0u << bits;
-    return is_signed ? static_cast<double>(static_cast<std::int32_t>(raw))
+    return is_signed ? static_cast<double>(static_cast<int32_t>(raw))
                      : static_cast<double>(raw);
   };
-  const std::size_t bytes = format.GetBitsAllocated() / 8;
+  const size_t bytes = format.GetBitsAllocated() / 8;
   if ((bytes != 1 && bytes != 2 && bytes != 4) || buffer.size() < count * bytes)
     fail(path,
          "has " + std::to_string(format.GetBitsAllocated()) + " bits a pixel",
          "8, 16 and 32 are read");
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint32_t raw = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t raw = 0;
     std::memcpy(&raw, &buffer[i * bytes],
                 bytes);  // gdcm hands over host byte order
     values[i] = widen(raw);
@@ -72,7 +72,7 @@ bool lateral(const std::string& view) {
 
 // Refused by its attributes alone, so before its pixels are taken into memory.
 // Skip::kNone: to be read.
-Skip look_at_attributes(const std::string& path, std::int64_t max_pixels) {
+Skip look_at_attributes(const std::string& path, int64_t max_pixels) {
   gdcm::Reader head;
   head.SetFileName(path.c_str());
   if (!head.ReadUpToTag(gdcm::Tag(0x7fe0, 0x0000))) {
@@ -80,8 +80,8 @@ Skip look_at_attributes(const std::string& path, std::int64_t max_pixels) {
     fail(path, "is damaged", "fetch it again");
   }
   const gdcm::DataSet& set = head.GetFile().GetDataSet();
-  const std::int64_t rows = short_of(set, 0x0028, 0x0010);
-  const std::int64_t columns = short_of(set, 0x0028, 0x0011);
+  const int64_t rows = short_of(set, 0x0028, 0x0010);
+  const int64_t columns = short_of(set, 0x0028, 0x0011);
   if (rows < 1 || columns < 1)
     fail(path, "has no picture", "is it a report or a directory?");
   if (columns > max_pixels / rows)
@@ -133,7 +133,7 @@ const char* skip_name(Skip skip) {
   return "";
 }
 
-Skip read_radiograph(const std::string& path, std::int64_t max_pixels,
+Skip read_radiograph(const std::string& path, int64_t max_pixels,
                      Radiograph& into) {
   assert(max_pixels > 0);
   const Skip skip = look_at_attributes(path, max_pixels);
@@ -152,16 +152,16 @@ Skip read_radiograph(const std::string& path, std::int64_t max_pixels,
   into.sex = text_of(set, 0x0010, 0x0040);
   into.age = text_of(set, 0x0010, 0x1010);
 
-  const std::size_t count = static_cast<std::size_t>(into.width) *
-                            static_cast<std::size_t>(into.height);
+  const size_t count =
+      static_cast<size_t>(into.width) * static_cast<size_t>(into.height);
   std::vector<double> values = stored_values(image, path, count);
   const gdcm::PixelFormat format = image.GetPixelFormat();
   const StoredAs stored{format.GetPixelRepresentation() != 0,
                         format.GetBitsStored()};
   into.rule = to_display(set, stored, values);
   into.pixels.resize(count);
-  for (std::size_t i = 0; i < count; ++i)
-    into.pixels[i] = static_cast<std::uint8_t>(std::lround(255 * values[i]));
+  for (size_t i = 0; i < count; ++i)
+    into.pixels[i] = static_cast<uint8_t>(std::lround(255 * values[i]));
   return Skip::kNone;
 }
 

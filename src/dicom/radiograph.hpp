@@ -11,7 +11,7 @@ namespace chexnet {
 
 struct Radiograph {
   int width = 0, height = 0;
-  std::vector<std::uint8_t>
+  std::vector<uint8_t>
       pixels;  // [height, width], bright = dense, as in MONOCHROME2
   std::string patient, study, instance, view, sex, age;  // as in the file
   std::string rule;  // how stored values became 8 bits
@@ -29,7 +29,7 @@ enum class Skip {
 const char* skip_name(Skip skip);
 
 // DataError naming the file: damaged, no pixels, or more than `max_pixels`.
-Skip read_radiograph(const std::string& path, std::int64_t max_pixels,
+Skip read_radiograph(const std::string& path, int64_t max_pixels,
                      Radiograph& into);
 
 }  // namespace chexnet

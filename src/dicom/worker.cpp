@@ -21,8 +21,8 @@ namespace chexnet {
 namespace {
 
 // Stored values, their doubles, gray pixels and the PNG of one picture.
-constexpr std::int64_t kBytesOfPixel = 32;
-constexpr std::int64_t kOtherBytes = std::int64_t{1} << 30;
+constexpr int64_t kBytesOfPixel = 32;
+constexpr int64_t kOtherBytes = int64_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
   throw DataError("[dicom] " + path + ": " + what +
@@ -30,18 +30,18 @@ constexpr std::int64_t kOtherBytes = std::int64_t{1} << 30;
 }
 
 // What a worker sends: its result and then texts, each behind its length.
-enum class Result : std::uint8_t { kConverted, kFailed };
+enum class Result : uint8_t { kConverted, kFailed };
 
 void put(std::string& message, std::string_view text) {
-  const std::uint64_t size = text.size();
+  const uint64_t size = text.size();
   message.append(reinterpret_cast<const char*>(&size), sizeof size);
   message.append(text);
 }
 
 // The text at `at`, which moves behind it. Throws std::out_of_range when the
 // message was cut off.
-std::string take(const std::string& message, std::size_t& at) {
-  std::uint64_t size = 0;
+std::string take(const std::string& message, size_t& at) {
+  uint64_t size = 0;
   if (message.size() - at < sizeof size) throw std::out_of_range("length");
   std::memcpy(&size, &message[at], sizeof size);
   at += sizeof size;
@@ -56,7 +56,7 @@ std::vector<std::string Radiograph::*> texts_of_radiograph() {
           &Radiograph::rule};
 }
 
-std::string message_of(const std::string& path, std::int64_t max_pixels) {
+std::string message_of(const std::string& path, int64_t max_pixels) {
   std::string message;
   try {
     Radiograph picture;
@@ -103,11 +103,11 @@ void work(int out, const std::string& path, const WorkerLimits& limits) {
                      "Fetch it again");
   } catch (...) {  // the parent says that this worker died
   }
-  for (std::size_t done = 0; done < message.size();) {
+  for (size_t done = 0; done < message.size();) {
     const auto count =
         ::write(out, message.data() + done, message.size() - done);
     if (count < 0) break;
-    done += static_cast<std::size_t>(count);
+    done += static_cast<size_t>(count);
   }
   ::_exit(0);
 }
@@ -126,7 +126,7 @@ std::string read_until(int from, double deadline) {
     const auto count = ::read(from, piece.data(), piece.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return message;
-    message.append(piece.data(), static_cast<std::size_t>(count));
+    message.append(piece.data(), static_cast<size_t>(count));
   }
 }
 
@@ -160,7 +160,7 @@ Converted convert_in_worker(const std::string& path,
     fail(path, "takes longer than " + std::to_string(limits.seconds) + " s");
   Converted converted;
   try {
-    std::size_t at = 1;
+    size_t at = 1;
     if (static_cast<Result>(message.at(0)) == Result::kFailed)
       throw DataError(take(message, at));
     converted.skip = static_cast<Skip>(message.at(at++));

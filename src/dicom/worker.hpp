@@ -13,7 +13,7 @@
 namespace chexnet {
 
 struct WorkerLimits {
-  std::int64_t max_pixels = 64'000'000;
+  int64_t max_pixels = 64'000'000;
   int seconds = 120;  // a file may take, by the clock
 };
 

@@ -32,14 +32,13 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build,
       shape_(shape),
       features_(build.template keep<A>(shape.images * channels)),
       dfeatures_(build.template keep<A>(shape.images * channels)) {
-  const std::int64_t weight =
-                         build.parameters.parameter(classifier + ".weight"),
-                     bias = build.parameters.parameter(classifier + ".bias");
+  const int64_t weight = build.parameters.parameter(classifier + ".weight"),
+                bias = build.parameters.parameter(classifier + ".bias");
   weight_ = static_cast<const A*>(build.parameters.values) + weight;
   bias_ = static_cast<const A*>(build.parameters.values) + bias;
   weight_gradient_ = static_cast<A*>(build.parameters.gradients) + weight;
   bias_gradient_ = static_cast<A*>(build.parameters.gradients) + bias;
-  weight_end_ = weight + static_cast<std::int64_t>(findings) * channels;
+  weight_end_ = weight + static_cast<int64_t>(findings) * channels;
   bias_end_ = bias + findings;
   LinearAllocator allocator;
   allocator.take<double>(
@@ -57,9 +56,8 @@ void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in,
   A* features = run.template kept_at<A>(features_);
   const int pixels = shape_.height * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
-    A* own = features + static_cast<std::int64_t>(image) * channels_;
-    run.kernels.mean(in, static_cast<std::int64_t>(image) * pixels, pixels,
-                     own);
+    A* own = features + static_cast<int64_t>(image) * channels_;
+    run.kernels.mean(in, static_cast<int64_t>(image) * pixels, pixels, own);
     for (int k = 0; k < findings_; ++k)
       logits[image * findings_ + k] =
           static_cast<A>(static_cast<double>(bias_[k]) +
@@ -71,9 +69,9 @@ template <class S>
 void ClassifierHead<S>::features(const Run<S>& run, const FeatureMap<S>& in,
                                  A* into) const {
   assert(in.channels == channels_);
-  const std::int64_t pixels = std::int64_t{shape_.height} * shape_.width;
+  const int64_t pixels = int64_t{shape_.height} * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
-    for (std::int64_t p = image * pixels; p < (image + 1) * pixels; ++p)
+    for (int64_t p = image * pixels; p < (image + 1) * pixels; ++p)
       run.kernels.mean(in, p, 1, into + p * channels_);
   });
 }
@@ -91,12 +89,12 @@ void ClassifierHead<S>::dfeatures_of(const A* dlogits, int image,
 template <class S>
 void ClassifierHead<S>::feature_gradient(const Run<S>& run, const A* dlogits,
                                          A* into) const {
-  const std::int64_t pixels = std::int64_t{shape_.height} * shape_.width;
+  const int64_t pixels = int64_t{shape_.height} * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
     A* first = into + image * pixels * channels_;
     dfeatures_of(dlogits, image, first);
     for (int c = 0; c < channels_; ++c) first[c] /= static_cast<A>(pixels);
-    for (std::int64_t p = 1; p < pixels; ++p)
+    for (int64_t p = 1; p < pixels; ++p)
       std::copy_n(first, channels_, first + p * channels_);
   });
 }
@@ -114,7 +112,7 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run,
     if (task >= findings_) {  // dfeatures = dlogits x weight
       const int image = task - findings_;
       dfeatures_of(dlogits, image,
-                   dfeatures + static_cast<std::int64_t>(image) * channels_);
+                   dfeatures + static_cast<int64_t>(image) * channels_);
       return;
     }
     A bias = 0;
@@ -125,7 +123,7 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run,
       A sum = 0;
       for (int i = 0; i < shape_.images; ++i)
         sum += dlogits[i * findings_ + task] *
-               features[static_cast<std::int64_t>(i) * channels_ + c];
+               features[static_cast<int64_t>(i) * channels_ + c];
       store(weight_gradient_[task * channels_ + c], sum);
     }
   });
@@ -158,7 +156,7 @@ PartSums ClassifierHead<S>::backward_map(const Run<S>& run,
     own.sum = sums.first(part);
     own.product = sums.second(part);
     sums.clear(part);
-    for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
+    for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
       run.kernels.mean_back(dfeatures + i * channels_, i * pixels, pixels, own);
   });
   sums.combine();

@@ -36,10 +36,10 @@ class ClassifierHead {
   PartSums sums(std::byte* region) const;
   int channels_, findings_;
   MapShape shape_;
-  std::size_t features_, dfeatures_;  // kept: [images][channels]
+  size_t features_, dfeatures_;  // kept: [images][channels]
   const A *weight_, *bias_;
   A *weight_gradient_, *bias_gradient_;
-  std::int64_t weight_end_, bias_end_;
+  int64_t weight_end_, bias_end_;
 };
 
 }  // namespace chexnet

@@ -21,7 +21,7 @@ class Convolution3x3 {
   MapShape output_shape() const { return shape_.output; }
   // As PointwiseConvolution's.
   PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
-                   std::int64_t pitch) const {
+                   int64_t pitch) const {
     return forward_(run, in, out, pitch);
   }
   PartSums backward(const Run<S>& run, const GradientMap<S>& dy,

@@ -57,16 +57,15 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   const BackwardCut cut(shape_.groups, shape_.in, threads);
   LinearAllocator allocator(region);
   Space s;
-  const std::int64_t weights =
-      static_cast<std::int64_t>(shape_.in) * shape_.out;
+  const int64_t weights = static_cast<int64_t>(shape_.in) * shape_.out;
   s.packed =
       allocator.take<A>(weights / shape_.pair * (shape_.winograd ? 16 : 9));
   s.weight_size = weights * (shape_.winograd ? 16 : 9);
   s.weights = allocator.take<A>(s.weight_size * cut.items.parts);
   s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)),
             cut.items.parts, shape_.in};
-  const std::int64_t rows = shape_.group * shape_.padded.rows();
-  const std::int64_t output_rows = shape_.group * shape_.padded_output.rows();
+  const int64_t rows = shape_.group * shape_.padded.rows();
+  const int64_t output_rows = shape_.group * shape_.padded_output.rows();
   s.by_channels =
       output_rows * shape_.out / shape_.pair + 2 * Conv3Shape<S>::kSlack;
   s.by_pixels = shape_.pair == 1
@@ -74,10 +73,9 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
                     : output_rows * shape_.out + 2 * Conv3Shape<S>::kSlack;
   s.y = rows * cut.widest() + 2 * Conv3Shape<S>::kSlack;
   if (shape_.winograd) {
-    s.v =
-        std::int64_t{16} * std::max(shape_.out, cut.widest()) * kWinogradTiles;
-    s.m = std::int64_t{16} * cut.widest() * kWinogradTiles;
-    s.q = std::int64_t{16} * shape_.out * kWinogradTiles;
+    s.v = int64_t{16} * std::max(shape_.out, cut.widest()) * kWinogradTiles;
+    s.m = int64_t{16} * cut.widest() * kWinogradTiles;
+    s.q = int64_t{16} * shape_.out * kWinogradTiles;
   }
   s.threads = allocator.take<A>(s.thread() * threads);
   s.bytes = allocator.used();
@@ -92,7 +90,7 @@ void Conv3Backward<S>::fill_gradient(const Run<S>& run,
   for (int y = 0; y < shape_.output.height; ++y)
     run.kernels.gradient_row(
         dy,
-        (static_cast<std::int64_t>(image) * shape_.output.height + y) *
+        (static_cast<int64_t>(image) * shape_.output.height + y) *
             shape_.output.width,
         shape_.output.width, by_channels, by_pixels,
         shape_.padded_output.at(in_group, y, 0));
@@ -101,9 +99,9 @@ void Conv3Backward<S>::fill_gradient(const Run<S>& run,
 template <class S>
 auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut,
                                int number, int thread) const -> Task {
-  constexpr std::int64_t kSlack = Conv3Shape<S>::kSlack;
+  constexpr int64_t kSlack = Conv3Shape<S>::kSlack;
   const int part = cut.part(number);
-  const std::int64_t output_rows = shape_.group * shape_.padded_output.rows();
+  const int64_t output_rows = shape_.group * shape_.padded_output.rows();
   A* memory = space.threads + thread * space.thread();
   Task task;
   task.packed = space.packed;
@@ -135,24 +133,24 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
           sizeof(S));
   const BackwardCut cut(shape_.groups, shape_.in, run.thread_pool.size());
   const Space space = space_in(run.workspace, run.thread_pool.size());
-  const std::int64_t step = std::int64_t{9} * shape_.in;
+  const int64_t step = int64_t{9} * shape_.in;
   pack_in_pieces(
       run.thread_pool, shape_.in, shape_.out,
       [&](int output, int first, int last) {
         if (shape_.winograd) {
           pack_winograd_block<A>(
               {shape_.weight, 9, step}, output, first, last, true,
-              static_cast<std::int64_t>(shape_.in) * shape_.out,
-              space.packed + static_cast<std::int64_t>(output) * shape_.out);
+              static_cast<int64_t>(shape_.in) * shape_.out,
+              space.packed + static_cast<int64_t>(output) * shape_.out);
           return;
         }
-        A* to = space.packed + static_cast<std::int64_t>(output) * 9 *
-                                   shape_.out / shape_.pair;
+        A* to = space.packed +
+                static_cast<int64_t>(output) * 9 * shape_.out / shape_.pair;
         for (int tap = 0; tap < 9;
-             ++tap, to += static_cast<std::int64_t>(shape_.out) / shape_.pair *
-                          kOutputs)
+             ++tap, to +=
+                    static_cast<int64_t>(shape_.out) / shape_.pair * kOutputs)
           pack_block<A>(
-              {shape_.weight + taps_[static_cast<std::size_t>(tap)], 9, step},
+              {shape_.weight + taps_[static_cast<size_t>(tap)], 9, step},
               output, first, last, shape_.pair, to);
       });
   run.thread_pool.run(cut.tasks(), [&](int number, int thread) {
@@ -190,10 +188,9 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run,
         for (int e = 0; e < taps; ++e) {
           const A* from = space.weights + p * space.weight_size;
           from += shape_.winograd
-                      ? (static_cast<std::int64_t>(e) * shape_.out + o) *
-                                shape_.in +
+                      ? (static_cast<int64_t>(e) * shape_.out + o) * shape_.in +
                             block * kBlock
-                      : (((static_cast<std::int64_t>(block) * 3 + e / 3) *
+                      : (((static_cast<int64_t>(block) * 3 + e / 3) *
                               (shape_.out / 8) +
                           o / 8) *
                              3 +
@@ -207,7 +204,7 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run,
       else
         std::copy_n(&u[0][0], 9 * kBlock, &g[0][0]);
       A* to = shape_.gradient +
-              (static_cast<std::int64_t>(o) * shape_.in + block * kBlock) * 9;
+              (static_cast<int64_t>(o) * shape_.in + block * kBlock) * 9;
       for (int c = 0; c < kBlock; ++c)
         for (int e = 0; e < 9; ++e, ++to)
           *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
@@ -223,13 +220,12 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
   const int band =
       std::clamp(112 / shape_.output.width, 1, shape_.output.height);
   const Panel<A> dy = shape_.pair == 1 ? task.by_channels : task.by_pixels;
-  const std::int64_t tap = static_cast<std::int64_t>(shape_.out) / shape_.pair *
-                           kOutputs;  // packed elements
+  const int64_t tap = static_cast<int64_t>(shape_.out) / shape_.pair *
+                      kOutputs;  // packed elements
   // [c / 16][ky][o / 8][kx][8][16]: a channel block's sums are contiguous.
-  A* weights = task.weights +
-               static_cast<std::int64_t>(task.epilogue.first) * 9 * shape_.out;
-  std::fill_n(weights, static_cast<std::int64_t>(channels) * 9 * shape_.out,
-              A(0));
+  A* weights =
+      task.weights + static_cast<int64_t>(task.epilogue.first) * 9 * shape_.out;
+  std::fill_n(weights, static_cast<int64_t>(channels) * 9 * shape_.out, A(0));
   for (auto group = static_cast<int>(task.first_group); group < task.last_group;
        ++group)
     for (int i = 0; i < shape_.group_images(group); ++i) {
@@ -239,15 +235,14 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
       for (int y = 0; y < height; ++y) {
         for (int x = 0; x < shape_.stride; ++x) {
           const int phase = y % shape_.stride * shape_.stride + x;
-          const Class& c = classes_[static_cast<std::size_t>(phase)];
+          const Class& c = classes_[static_cast<size_t>(phase)];
           run.kernels.conv3_row_back(
               task.by_channels.units +
                   shape_.padded_output.at(i, y / shape_.stride, 0) * kBlock,
               c.offsets.data(), static_cast<int>(c.offsets.size()),
               (shape_.input.width - x + shape_.stride - 1) / shape_.stride,
               task.packed + c.first_tap * tap, 9 * tap, task.epilogue,
-              (static_cast<std::int64_t>(image) * height + y) *
-                      shape_.input.width +
+              (static_cast<int64_t>(image) * height + y) * shape_.input.width +
                   x,
               shape_.stride, task.y, shape_.padded.at(i, y, x));
         }
@@ -285,8 +280,8 @@ void Conv3Backward<S>::winograd(const Run<S>& run, const Task& task) const {
     for (int i = 0; i < images; ++i)
       fill_gradient(run, *task.dy, group * shape_.group + i, i,
                     task.by_channels, task.by_pixels);
-    const std::int64_t first = static_cast<std::int64_t>(group) * shape_.group *
-                               height * shape_.input.width;
+    const int64_t first = static_cast<int64_t>(group) * shape_.group * height *
+                          shape_.input.width;
     // The row of the group up to which a chunk ending with tile `last` reaches.
     const auto reach = [&](int last, int below) {
       return last / shape_.tiles * height +

@@ -25,12 +25,10 @@ class Conv3Backward {
     A* weights = nullptr;  // [part][weight_size]
     PartSums sums;
     A* threads = nullptr;
-    std::int64_t weight_size = 0;
-    std::int64_t by_channels = 0, by_pixels = 0, y = 0, v = 0, m = 0, q = 0;
-    std::size_t bytes = 0;
-    std::int64_t thread() const {
-      return by_channels + by_pixels + y + v + m + q;
-    }
+    int64_t weight_size = 0;
+    int64_t by_channels = 0, by_pixels = 0, y = 0, v = 0, m = 0, q = 0;
+    size_t bytes = 0;
+    int64_t thread() const { return by_channels + by_pixels + y + v + m + q; }
   };
 
   // One task of backward: a part of the image groups, a range of input
@@ -39,7 +37,7 @@ class Conv3Backward {
     const A* packed = nullptr;
     const GradientMap<S>* dy = nullptr;
     GradientEpilogue<S> epilogue;
-    std::int64_t first_group = 0, last_group = 0;
+    int64_t first_group = 0, last_group = 0;
     Panel<A> by_channels, by_pixels, y;  // dy twice, and the normalized input
     A *v = nullptr, *m = nullptr, *q = nullptr;
     A* weights = nullptr;  // sums of the part
@@ -58,7 +56,7 @@ class Conv3Backward {
   // With stride 2 an input pixel has 1, 2 or 4 outputs, by the parity of its
   // row and column.
   struct Class {
-    std::vector<std::int64_t> offsets;
+    std::vector<int64_t> offsets;
     int first_tap = 0;  // in taps_
   };
   std::vector<Class> classes_;  // [row parity * stride + column parity]

@@ -31,15 +31,15 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
   LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(shape_.groups, kForwardParts);
-  const std::int64_t weights =
-      static_cast<std::int64_t>(shape_.in) * shape_.out / shape_.pair;
+  const int64_t weights =
+      static_cast<int64_t>(shape_.in) * shape_.out / shape_.pair;
   s.packed = allocator.take<A>(weights * (shape_.winograd ? 16 : 9));
   s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
             shape_.out};
   s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
             2 * Conv3Shape<S>::kSlack;
-  s.v = shape_.winograd ? std::int64_t{16} * shape_.in * kWinogradTiles : 0;
-  s.m = shape_.winograd ? std::int64_t{16} * shape_.out * kWinogradTiles : 0;
+  s.v = shape_.winograd ? int64_t{16} * shape_.in * kWinogradTiles : 0;
+  s.m = shape_.winograd ? int64_t{16} * shape_.out * kWinogradTiles : 0;
   s.threads = allocator.take<A>(s.thread() * threads);
   s.bytes = allocator.used();
   return s;
@@ -49,10 +49,10 @@ template <class S>
 void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
                                int image, int in_group, int y,
                                Panel<A> panel) const {
-  const std::int64_t first =
-      (static_cast<std::int64_t>(image) * shape_.input.height + y) *
+  const int64_t first =
+      (static_cast<int64_t>(image) * shape_.input.height + y) *
       shape_.input.width;
-  std::int64_t pixels[64];
+  int64_t pixels[64];
   for (int x = 0; x < shape_.input.width; x += 64) {
     const int n = std::min(64, shape_.input.width - x);
     for (int i = 0; i < n; ++i) pixels[i] = first + x + i;
@@ -63,7 +63,7 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
 
 template <class S>
 PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
-                                     S* out, std::int64_t pitch) const {
+                                     S* out, int64_t pitch) const {
   assert(in.channels == shape_.in && pitch >= shape_.out);
   const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
   const PassTimer timer(
@@ -71,21 +71,20 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
       (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) *
           sizeof(S));
   const Space space = space_in(run.workspace, run.thread_pool.size());
-  const std::int64_t step = std::int64_t{9} * shape_.in;
+  const int64_t step = int64_t{9} * shape_.in;
   pack_in_pieces(
       run.thread_pool, shape_.out, shape_.in,
       [&](int output, int first, int last) {
         if (shape_.winograd) {
           pack_winograd_block<A>(
               {shape_.weight, step, 9}, output, first, last, false,
-              static_cast<std::int64_t>(shape_.in) * shape_.out,
-              space.packed + static_cast<std::int64_t>(output) * shape_.in);
+              static_cast<int64_t>(shape_.in) * shape_.out,
+              space.packed + static_cast<int64_t>(output) * shape_.in);
           return;
         }
         A* to = space.packed + output * step / shape_.pair;
-        for (int tap = 0; tap < 9;
-             ++tap, to += static_cast<std::int64_t>(shape_.in) / shape_.pair *
-                          kOutputs)
+        for (int tap = 0; tap < 9; ++tap,
+                 to += static_cast<int64_t>(shape_.in) / shape_.pair * kOutputs)
           pack_block<A>({shape_.weight + tap, step, 9}, output, first, last,
                         shape_.pair, to);
       });
@@ -99,7 +98,7 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
 template <class S>
 void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
                              const FeatureMap<S>& in, S* out,
-                             std::int64_t pitch) const {
+                             int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{
@@ -117,12 +116,10 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
           for (; filled < std::min(shape_.input.height, shape_.stride * y + 2);
                ++filled)
             fill_row(run, in, image, i, filled, panel);
-          const std::int64_t corner =
-              shape_.padded.at(i, shape_.stride * y - 1, -1);
+          const int64_t corner = shape_.padded.at(i, shape_.stride * y - 1, -1);
           S* to =
-              out +
-              (static_cast<std::int64_t>(image) * shape_.output.height + y) *
-                  shape_.output.width * pitch;
+              out + (static_cast<int64_t>(image) * shape_.output.height + y) *
+                        shape_.output.width * pitch;
           run.kernels.conv3_row(panel.units + corner * kBlock, offsets_.data(),
                                 static_cast<int>(offsets_.size()),
                                 shape_.output.width, shape_.stride,
@@ -135,7 +132,7 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
 template <class S>
 void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
                                const FeatureMap<S>& in, S* out,
-                               std::int64_t pitch) const {
+                               int64_t pitch) const {
   const Cut cut{shape_.groups, space.sums.parts};
   const int across = (shape_.input.width + 1) / 2;
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
@@ -149,9 +146,8 @@ void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
     for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part);
          ++group) {
       const int tiles = shape_.tiles * shape_.group_images(group);
-      const std::int64_t first = static_cast<std::int64_t>(group) *
-                                 shape_.group * shape_.input.height *
-                                 shape_.input.width;
+      const int64_t first = static_cast<int64_t>(group) * shape_.group *
+                            shape_.input.height * shape_.input.width;
       int filled = 0;  // rows of the group
       for (int t = 0; t < tiles; t += kWinogradTiles) {
         const int n = std::min(kWinogradTiles, tiles - t), last = t + n - 1;

@@ -17,27 +17,27 @@ class Conv3Forward {
   Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape);
   // As PointwiseConvolution's.
   PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
-                      std::int64_t pitch) const;
+                      int64_t pitch) const;
 
  private:
   struct Space {
     A* packed = nullptr;
     PartSums sums;
     A* threads = nullptr;
-    std::int64_t panel = 0, v = 0, m = 0;  // elements of a thread
-    std::size_t bytes = 0;
-    std::int64_t thread() const { return panel + v + m; }
+    int64_t panel = 0, v = 0, m = 0;  // elements of a thread
+    size_t bytes = 0;
+    int64_t thread() const { return panel + v + m; }
   };
   Space space_in(std::byte* region, int threads) const;
   void direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
-              S* out, std::int64_t pitch) const;
+              S* out, int64_t pitch) const;
   void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
-                S* out, std::int64_t pitch) const;
+                S* out, int64_t pitch) const;
   void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image,
                 int in_group, int y, Panel<A> panel) const;
 
   Conv3Shape<S> shape_;
-  std::vector<std::int64_t>
+  std::vector<int64_t>
       offsets_;  // from an output's upper left neighbor to its blocks
 };
 

@@ -45,19 +45,19 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
   // Small maps go several to a panel, so that a Winograd chunk is full.
   group = std::clamp(kWinogradTiles / tiles, 1, std::max(1, shape.images / 8));
   groups = (shape.images + group - 1) / group;
-  const std::int64_t at = build.parameters.parameter(name + ".weight");
+  const int64_t at = build.parameters.parameter(name + ".weight");
   weight = static_cast<const A*>(build.parameters.values) + at;
   gradient = static_cast<A*>(build.parameters.gradients) + at;
-  end = at + std::int64_t{9} * in * out;
+  end = at + int64_t{9} * in * out;
 }
 
 template <class S>
 void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape,
                                  int blocks) const {
-  const auto clear = [](A* from, std::int64_t rows) {
+  const auto clear = [](A* from, int64_t rows) {
     std::fill_n(from, rows * kBlock, A(0));
   };
-  const std::int64_t pitch = shape.pitch();
+  const int64_t pitch = shape.pitch();
   for (int block = 0; block < blocks; ++block)
     for (int image = 0; image < group; ++image) {
       A* at =
@@ -71,12 +71,12 @@ void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape,
     }
 }
 
-void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks,
-                       std::int64_t panel_rows, const PaddedImage& shape, int y,
+void add_block_offsets(std::vector<int64_t>& offsets, int blocks,
+                       int64_t panel_rows, const PaddedImage& shape, int y,
                        int x) {
   for (int block = 0; block < blocks; ++block)
-    offsets.push_back(
-        (block * panel_rows + std::int64_t{y} * shape.pitch() + x) * kBlock);
+    offsets.push_back((block * panel_rows + int64_t{y} * shape.pitch() + x) *
+                      kBlock);
 }
 
 template struct Conv3Shape<float>;

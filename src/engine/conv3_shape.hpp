@@ -14,7 +14,7 @@ struct Conv3Shape {
   using A = Accumulator<S>;
   // Slack before a panel: in a padded image the unit left of the first pixel is
   // written too.
-  static constexpr std::int64_t kSlack = kBlock;
+  static constexpr int64_t kSlack = kBlock;
 
   // stride 1 or 2
   Conv3Shape(const Build<S>& build, const std::string& name, int in, int out,
@@ -35,13 +35,13 @@ struct Conv3Shape {
   int group, groups;  // images of a group; groups of a batch
   const A* weight;    // [out][in][3][3]
   A* gradient;
-  std::int64_t end;  // of the weight in the flat buffer
+  int64_t end;  // of the weight in the flat buffer
 };
 
 // Adds the offset of each block of `channels` at (y, x) in a panel of padded
 // images.
-void add_block_offsets(std::vector<std::int64_t>& offsets, int blocks,
-                       std::int64_t panel_rows, const PaddedImage& shape, int y,
+void add_block_offsets(std::vector<int64_t>& offsets, int blocks,
+                       int64_t panel_rows, const PaddedImage& shape, int y,
                        int x);
 
 }  // namespace chexnet

@@ -33,7 +33,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
     ++build.moment;
     const std::string layer = name + ".denselayer" + std::to_string(i + 1);
     const int channels = in + i * growth_;
-    const std::size_t bytes = shape.bytes<S>(width_);
+    const size_t bytes = shape.bytes<S>(width_);
     layers_.push_back(
         {Norm<S>(build, layer + ".norm1", channels),
          PointwiseConvolution<S>(build, layer + ".conv1", channels, width_,
@@ -57,7 +57,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
 template <class S>
 void DenseBlock<S>::forward(const Run<S>& run) const {
   S* x = features_.data(run);
-  const std::int64_t pitch = features_.channels;
+  const int64_t pitch = features_.channels;
   const double count = features_.count(run);
   int channels = in_;
   for (const Layer& layer : layers_) {
@@ -77,7 +77,7 @@ void DenseBlock<S>::forward(const Run<S>& run) const {
 template <class S>
 void DenseBlock<S>::backward(const Run<S>& run) const {
   std::fill_n(run.template kept_at<A>(ones_), width_, A(1));
-  for (std::size_t i = layers_.size(); i-- > 0;)
+  for (size_t i = layers_.size(); i-- > 0;)
     backward(run, layers_[i], in_ + static_cast<int>(i) * growth_);
 }
 
@@ -88,7 +88,7 @@ void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer,
   S* dx = features_.d(run);
   const S* t = run.template buffer<S>(layer.bottleneck);
   S* dt = run.template buffer<S>(layer.d);
-  const std::int64_t pitch = features_.channels;
+  const int64_t pitch = features_.channels;
   const double count = features_.count(run);
   A* a = run.template kept_at<A>(constants_);
   A *b = a + width_, *c = b + width_;

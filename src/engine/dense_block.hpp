@@ -28,7 +28,7 @@ struct Features {
   S* data(const Run<S>& run) const { return run.template buffer<S>(map); }
   S* d(const Run<S>& run) const { return run.template buffer<S>(gradient); }
   double count(const Run<S>& run) const { return pixel_count(run, shape); }
-  std::size_t bytes() const { return shape.template bytes<S>(channels); }
+  size_t bytes() const { return shape.template bytes<S>(channels); }
 };
 
 template <class S>
@@ -61,7 +61,7 @@ class DenseBlock {
   int in_, growth_, width_;  // width: channels between the two convolutions
   Features<S> features_;
   std::vector<Layer> layers_;
-  std::size_t constants_, ones_;
+  size_t constants_, ones_;
 };
 
 // BN-ReLU-1x1, then a 2x2 mean; computed with the mean first, which is the same
@@ -80,7 +80,7 @@ class Transition {
   int out_;
   Norm<S> norm_;
   PointwiseConvolution<S> conv_;
-  std::size_t constants_;
+  size_t constants_;
 };
 
 }  // namespace chexnet

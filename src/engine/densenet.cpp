@@ -13,7 +13,7 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
       constants_(build.template keep<A>(3 * Stem<S>::kChannels)) {
   int channels = Stem<S>::kChannels;
   MapShape shape = stem_.output_shape();
-  for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
+  for (size_t b = 0; b < spec.blocks.size(); ++b) {
     const std::string number = std::to_string(b + 1);
     blocks_.emplace_back(build, "features.denseblock" + number, channels,
                          spec.blocks[b], spec, shape);
@@ -29,7 +29,7 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
 }
 
 template <class S>
-void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
+void DenseNet<S>::forward(const Run<S>& run, const uint8_t* images,
                           A* logits) const {
   const Features<S>& first = blocks_.front().features();
   {
@@ -38,7 +38,7 @@ void DenseNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
         stem_.forward(run, images, first.data(run), first.channels);
     if (run.training) first.statistics.set(run, sums, 0, first.count(run));
   }
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+  for (size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.forward_span("block", b + 1);
     blocks_[b].forward(run);
     if (b < transitions_.size())
@@ -58,7 +58,7 @@ FeatureMap<S> DenseNet<S>::features(const Run<S>& run) const {
 }
 
 template <class S>
-void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
+void DenseNet<S>::backward(const Run<S>& run, const uint8_t* images,
                            const A* dlogits) const {
   {
     const auto span = run.backward_span("head");
@@ -75,7 +75,7 @@ void DenseNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
     last_norm_->backward_shared(run, head_->backward_map(run, epilogue),
                                 last.statistics, last.count(run));
   }
-  for (std::size_t b = blocks_.size(); b-- > 0;) {
+  for (size_t b = blocks_.size(); b-- > 0;) {
     const auto span = run.backward_span("block", b + 1);
     if (b < transitions_.size())
       transitions_[b].backward(run, blocks_[b].features(),

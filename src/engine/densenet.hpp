@@ -19,8 +19,8 @@ class DenseNet {
   // `head`: the classifier head's name
   DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::string& head,
            const Engine::Options& options);
-  void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
-  void backward(const Run<S>& run, const std::uint8_t* images,
+  void forward(const Run<S>& run, const uint8_t* images, A* logits) const;
+  void backward(const Run<S>& run, const uint8_t* images,
                 const A* dlogits) const;
   // What the head reads, after forward.
   FeatureMap<S> features(const Run<S>& run) const;
@@ -32,7 +32,7 @@ class DenseNet {
   std::vector<Transition<S>> transitions_;
   std::optional<Norm<S>> last_norm_;
   std::optional<ClassifierHead<S>> head_;
-  std::size_t constants_;
+  size_t constants_;
 };
 
 }  // namespace chexnet

@@ -36,14 +36,14 @@ class NetworkEngine final : public Engine {
     build_.plan.assign_offsets();
   }
 
-  std::size_t bytes() const override {
+  size_t bytes() const override {
     LinearAllocator allocator;
-    allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
-    allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
-    allocator.take<std::byte>(static_cast<std::int64_t>(build_.plan.bytes()));
+    allocator.take<std::byte>(static_cast<int64_t>(build_.kept));
+    allocator.take<std::byte>(static_cast<int64_t>(build_.workspace));
+    allocator.take<std::byte>(static_cast<int64_t>(build_.plan.bytes()));
     return allocator.used();
   }
-  void forward(const std::uint8_t* images, const MicroBatch& micro_batch,
+  void forward(const uint8_t* images, const MicroBatch& micro_batch,
                void* logits) override {
     images_ = images;
     network_->forward(run(micro_batch), images, static_cast<A*>(logits));
@@ -86,12 +86,11 @@ class NetworkEngine final : public Engine {
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
     run.micro_batch = micro_batch;
-    run.kept =
-        allocator.take<std::byte>(static_cast<std::int64_t>(build_.kept));
+    run.kept = allocator.take<std::byte>(static_cast<int64_t>(build_.kept));
     run.workspace =
-        allocator.take<std::byte>(static_cast<std::int64_t>(build_.workspace));
-    run.arena = allocator.take<std::byte>(
-        static_cast<std::int64_t>(build_.plan.bytes()));
+        allocator.take<std::byte>(static_cast<int64_t>(build_.workspace));
+    run.arena =
+        allocator.take<std::byte>(static_cast<int64_t>(build_.plan.bytes()));
     run.plan = &build_.plan;
     run.layer_times = layer_times_;
     run.profiler = profiler_;
@@ -103,7 +102,7 @@ class NetworkEngine final : public Engine {
   ThreadPool* thread_pool_;
   Arena* arena_;
   std::unique_ptr<Net> network_;
-  const std::uint8_t* images_ = nullptr;
+  const uint8_t* images_ = nullptr;
   LayerTimes* layer_times_ = nullptr;
   Profiler* profiler_ = nullptr;
 };
@@ -150,7 +149,7 @@ std::unique_ptr<Engine> build(const NetworkSpec& spec,
 bool whole_blocks(const DenseNetSpec& spec) {
   if (spec.stem != 64 || spec.growth % kOutputs != 0) return false;
   int channels = spec.stem;
-  for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
+  for (size_t b = 0; b < spec.blocks.size(); ++b) {
     channels += spec.blocks[b] * spec.growth;
     if (b + 1 == spec.blocks.size()) break;
     channels /= 2;
@@ -178,11 +177,11 @@ std::unique_ptr<Engine> make_engine(const NetworkSpec& spec,
                &arena);
 }
 
-std::size_t engine_bytes(const NetworkSpec& spec,
-                         const Engine::Options& options, int threads) {
+size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options,
+                    int threads) {
   FlatParameters nothing;
   nothing.parameter =
-      nothing.statistics = [](const std::string&) { return std::int64_t{0}; };
+      nothing.statistics = [](const std::string&) { return int64_t{0}; };
   return build(spec, options, nothing, threads, nullptr, nullptr)->bytes();
 }
 

@@ -44,10 +44,10 @@ double gflops_of(ThreadPool& thread_pool) {
   double best = 0;
   constexpr int kRounds = 2'000'000;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    std::vector<double> flops(static_cast<std::size_t>(thread_pool.size()));
+    std::vector<double> flops(static_cast<size_t>(thread_pool.size()));
     const double start = now_s();
     thread_pool.run(thread_pool.size(), [&](int task, int) {
-      flops[static_cast<std::size_t>(task)] = k.fma_loop(kRounds);
+      flops[static_cast<size_t>(task)] = k.fma_loop(kRounds);
     });
     const double seconds = now_s() - start;
     best =
@@ -74,8 +74,8 @@ double fma_gflops(Arithmetic arithmetic, ThreadPool& thread_pool) {
 Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
   Ceilings ceilings;
   ceilings.gflops = fma_gflops(arithmetic, thread_pool);
-  constexpr std::size_t kBytes = std::size_t{64} << 20;
-  const auto threads = static_cast<std::size_t>(thread_pool.size());
+  constexpr size_t kBytes = size_t{64} << 20;
+  const auto threads = static_cast<size_t>(thread_pool.size());
   Arena memory;
   std::byte* from = memory.reserve(2 * kBytes * threads);
   std::byte* to = from + kBytes * threads;
@@ -83,7 +83,7 @@ Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
        ++repeat) {  // the first one touches the pages
     const double start = now_s();
     thread_pool.run(thread_pool.size(), [&](int task, int) {
-      const std::size_t at = kBytes * static_cast<std::size_t>(task);
+      const size_t at = kBytes * static_cast<size_t>(task);
       std::memcpy(to + at, from + at, kBytes);
     });
     const double bytes = 2.0 * static_cast<double>(kBytes * threads);

@@ -14,31 +14,31 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;
 
-std::size_t rounded_up(std::size_t bytes, std::size_t to) {
+size_t rounded_up(size_t bytes, size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
 }  // namespace
 
-int MemoryPlan::add(std::size_t bytes, int first, int last) {
+int MemoryPlan::add(size_t bytes, int first, int last) {
   assert(first <= last);
   buffers_.push_back({rounded_up(bytes, kAlignment), first, last, 0});
   return static_cast<int>(buffers_.size()) - 1;
 }
 
 void MemoryPlan::assign_offsets() {
-  std::vector<std::size_t> order(buffers_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+  std::vector<size_t> order(buffers_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
     return buffers_[a].bytes > buffers_[b].bytes;
   });
   std::vector<const Buffer*> placed;  // by offset
   bytes_ = 0;
-  for (const std::size_t i : order) {
+  for (const size_t i : order) {
     Buffer& buffer = buffers_[i];
-    std::size_t at = 0;
+    size_t at = 0;
     for (const Buffer* other : placed) {
       if (other->last < buffer.first || buffer.last < other->first) continue;
       if (at + buffer.bytes <= other->offset) break;
@@ -61,17 +61,17 @@ void Arena::release() {
   mapped_ = bytes_ = 0;
 }
 
-std::byte* Arena::reserve(std::size_t bytes) {
+std::byte* Arena::reserve(size_t bytes) {
   if (bytes <= bytes_) return data_;
   release();
-  const std::size_t wanted = rounded_up(bytes, kHugePage) + kHugePage;
+  const size_t wanted = rounded_up(bytes, kHugePage) + kHugePage;
   void* mapping = mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
   mapping_ = static_cast<std::byte*>(mapping);
   mapped_ = wanted;
   void* start = mapping_;
-  std::size_t space = wanted;
+  size_t space = wanted;
   data_ = static_cast<std::byte*>(
       std::align(kHugePage, wanted - kHugePage, start, space));
   bytes_ = wanted - kHugePage;

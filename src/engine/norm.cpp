@@ -38,18 +38,18 @@ void ChannelStatistics<S>::set(const Run<S>& run, const PartSums& sums,
                                int first, double count) const {
   assert(first >= 0 && first + sums.channels <= channels_ && count > 0);
   sums.combine();
-  const auto channels = static_cast<std::size_t>(sums.channels);
+  const auto channels = static_cast<size_t>(sums.channels);
   const std::span mean(sums.first(0), channels),
       deviations(sums.second(0), channels);
   if (run.sync != nullptr) count /= run.sync->size();
-  for (std::size_t c = 0; c < channels; ++c) {
+  for (size_t c = 0; c < channels; ++c) {
     mean[c] /= count;
     deviations[c] = std::max(deviations[c] - count * mean[c] * mean[c], 0.0);
   }
   if (run.sync != nullptr) combine_moments(*run.sync, mean, deviations, count);
-  for (std::size_t c = 0; c < channels; ++c) {
+  for (size_t c = 0; c < channels; ++c) {
     const double variance = deviations[c] / count;
-    const std::size_t at = static_cast<std::size_t>(first) + c;
+    const size_t at = static_cast<size_t>(first) + c;
     this->mean(run)[at] = static_cast<A>(mean[c]);
     this->variance(run)[at] = static_cast<A>(variance);
     inverse(run)[at] = static_cast<A>(1 / std::sqrt(variance + kNormEpsilon));
@@ -169,7 +169,7 @@ void Norm<S>::backward_own(const Run<S>& run, const PartSums& sums,
   const double *dy = sums.first(0), *product = sums.second(0);
   std::vector<double> shared;
   if (run.sync != nullptr) {
-    shared.assign(dy, dy + std::ptrdiff_t{2} * channels_);
+    shared.assign(dy, dy + ptrdiff_t{2} * channels_);
     run.sync->all_reduce(shared, ReduceOp::kSum);
     dy = shared.data();
     product = dy + channels_;

@@ -47,7 +47,7 @@ class ChannelStatistics {
 
  private:
   int channels_;
-  std::size_t mean_, inverse_, variance_, offset_, slope_;
+  size_t mean_, inverse_, variance_, offset_, slope_;
 };
 
 template <class S>
@@ -64,7 +64,7 @@ class Norm {
   // running ones, or, for inference, from the running ones.
   void prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
                double count) const;
-  FeatureMap<S> map(const Run<S>& run, const S* x, std::int64_t pitch) const {
+  FeatureMap<S> map(const Run<S>& run, const S* x, int64_t pitch) const {
     return {x, pitch, channels_, scale(run), shift(run)};
   }
 
@@ -83,10 +83,10 @@ class Norm {
   void set_gradients(const Run<S>& run, const PartSums& sums,
                      const A* inverse) const;
   int channels_;
-  std::size_t scale_, shift_;
+  size_t scale_, shift_;
   A *values_, *gradients_, *running_,
-      *batch_statistics_;                    // flat buffers of the caller
-  std::int64_t weight_, bias_, statistics_;  // positions in them
+      *batch_statistics_;               // flat buffers of the caller
+  int64_t weight_, bias_, statistics_;  // positions in them
 };
 
 // Pixels of all ranks when statistics are shared. Every rank has the same

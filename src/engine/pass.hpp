@@ -20,13 +20,13 @@ namespace chexnet {
 // other.
 struct MapShape {
   int images = 0, height = 0, width = 0;
-  std::int64_t pixels() const {
-    return static_cast<std::int64_t>(images) * height * width;
+  int64_t pixels() const {
+    return static_cast<int64_t>(images) * height * width;
   }
   template <class S>
-  std::size_t bytes(int channels) const {
-    return static_cast<std::size_t>(pixels()) *
-           static_cast<std::size_t>(channels) * sizeof(S);
+  size_t bytes(int channels) const {
+    return static_cast<size_t>(pixels()) * static_cast<size_t>(channels) *
+           sizeof(S);
   }
   // Behind a 3x3 window of stride 2 and padding 1.
   MapShape halved() const {
@@ -49,25 +49,22 @@ struct Build {
   bool winograd = false;
   MemoryPlan plan{};
   int moment = 0;  // of the layer that is being described
-  std::size_t workspace =
+  size_t workspace =
       0;  // largest any pass asks for: memory that lives within one pass
-  std::size_t kept = 0;  // bytes that live as long as the network
+  size_t kept = 0;  // bytes that live as long as the network
 
-  void need_workspace(std::size_t bytes) {
-    workspace = std::max(workspace, bytes);
-  }
+  void need_workspace(size_t bytes) { workspace = std::max(workspace, bytes); }
   // An offset into the kept memory, for Run::kept_at.
   template <class T>
-  std::size_t keep(int count) {
-    const std::size_t at = kept,
-                      bytes = static_cast<std::size_t>(count) * sizeof(T);
+  size_t keep(int count) {
+    const size_t at = kept, bytes = static_cast<size_t>(count) * sizeof(T);
     kept += (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
             MemoryPlan::kAlignment;
     return at;
   }
   // In use from this layer's forward until its backward, or only now for
   // inference.
-  int add_saved(std::size_t bytes) {
+  int add_saved(size_t bytes) {
     return plan.add(bytes, moment, training ? kTurn - moment : moment);
   }
 };
@@ -93,18 +90,18 @@ struct Run {
     return reinterpret_cast<T*>(arena + plan->offset(id));
   }
   template <class T>
-  T* kept_at(std::size_t offset) const {
+  T* kept_at(size_t offset) const {
     return reinterpret_cast<T*>(kept + offset);
   }
   // Marks a group of layers on the timeline. `name` is of static life, `number`
   // counts from 1.
-  Profiler::Span forward_span(const char* name, std::size_t number = 0) const {
+  Profiler::Span forward_span(const char* name, size_t number = 0) const {
     return {profiler, Phase::kForward, name,
-            static_cast<std::int32_t>(number) - (number == 0)};
+            static_cast<int32_t>(number) - (number == 0)};
   }
-  Profiler::Span backward_span(const char* name, std::size_t number = 0) const {
+  Profiler::Span backward_span(const char* name, size_t number = 0) const {
     return {profiler, Phase::kBackward, name,
-            static_cast<std::int32_t>(number) - (number == 0)};
+            static_cast<int32_t>(number) - (number == 0)};
   }
 };
 
@@ -114,11 +111,11 @@ struct PartSums {
   double* values = nullptr;
   int parts = 0, channels = 0;
 
-  static std::int64_t size(int parts, int channels) {
-    return std::int64_t{2} * parts * channels;
+  static int64_t size(int parts, int channels) {
+    return int64_t{2} * parts * channels;
   }
   double* first(int part) const {
-    return values + std::int64_t{2} * part * channels;
+    return values + int64_t{2} * part * channels;
   }
   double* second(int part) const { return first(part) + channels; }
   Moments moments(int part) const { return {first(part), second(part)}; }
@@ -132,10 +129,10 @@ struct PartSums {
 
 // A fixed cut of `count` items into `parts`, whatever the number of threads.
 struct Cut {
-  std::int64_t count = 0;
+  int64_t count = 0;
   int parts = 1;
-  std::int64_t begin(int part) const { return count * part / parts; }
-  std::int64_t end(int part) const { return begin(part + 1); }
+  int64_t begin(int part) const { return count * part / parts; }
+  int64_t end(int part) const { return begin(part + 1); }
 };
 
 // Backward sums weight gradients over pixels: few parts, each with its own
@@ -146,9 +143,9 @@ struct BackwardCut {
   int ranges = 1, blocks = 1;  // blocks of 32 input channels
 
   static constexpr int kParts = 4;
-  BackwardCut(std::int64_t count, int channels, int threads)
+  BackwardCut(int64_t count, int channels, int threads)
       : items{count,
-              static_cast<int>(std::clamp<std::int64_t>(count / 2, 1, kParts))},
+              static_cast<int>(std::clamp<int64_t>(count / 2, 1, kParts))},
         blocks(channels / kOutputs) {
     ranges = std::min(blocks, threads / std::gcd(threads, items.parts));
   }

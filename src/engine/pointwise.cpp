@@ -24,12 +24,12 @@ constexpr int kMostPixels = 112;  // of a tile
 
 // Pixels a tile: its panels and the weights stay in 1 MB of L2.
 template <class S>
-int tile_pixels(int pair, std::int64_t pixels) {
+int tile_pixels(int pair, int64_t pixels) {
   constexpr int kGroup = 14;  // of the multiply kernel
   const int most =
       kMostPixels * 2 / static_cast<int>(sizeof(Accumulator<S>)) * pair;
   const auto groups =
-      static_cast<int>(pixels / (std::int64_t{kGroup} * kForwardParts));
+      static_cast<int>(pixels / (int64_t{kGroup} * kForwardParts));
   return std::clamp(groups * kGroup, 2 * kGroup, most);
 }
 
@@ -52,8 +52,8 @@ struct PointwiseConvolution<S>::ForwardSpace {
   A* packed = nullptr;
   PartSums sums;
   A* panels = nullptr;  // [thread]
-  std::int64_t panel = 0;
-  std::size_t bytes = 0;
+  int64_t panel = 0;
+  size_t bytes = 0;
 };
 
 template <class S>
@@ -62,9 +62,9 @@ struct PointwiseConvolution<S>::BackwardSpace {
   A* weights = nullptr;  // [part][out][in]
   PartSums sums;
   A* panels = nullptr;  // [thread]
-  std::int64_t by_channels = 0, by_pixels = 0,
-               y = 0;  // elements of the three panels of a thread
-  std::size_t bytes = 0;
+  int64_t by_channels = 0, by_pixels = 0,
+          y = 0;  // elements of the three panels of a thread
+  size_t bytes = 0;
 };
 
 template <class S>
@@ -82,10 +82,10 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
   assert(output_.pixels() > 0);
   tile_ = tile_pixels<S>(pair_, output_.pixels());
   tiles_ = (output_.pixels() + tile_ - 1) / tile_;
-  const std::int64_t at = build.parameters.parameter(name + ".weight");
+  const int64_t at = build.parameters.parameter(name + ".weight");
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
-  end_ = at + static_cast<std::int64_t>(in) * out;
+  end_ = at + static_cast<int64_t>(in) * out;
   build.need_workspace(forward_space(nullptr, build.threads).bytes);
   if (build.training)
     build.need_workspace(backward_space(nullptr, build.threads).bytes);
@@ -96,11 +96,10 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region,
                                             int threads) const -> ForwardSpace {
   LinearAllocator allocator(region);
   ForwardSpace s;
-  const int parts =
-      static_cast<int>(std::min<std::int64_t>(tiles_, kForwardParts));
-  s.packed = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
+  const int parts = static_cast<int>(std::min<int64_t>(tiles_, kForwardParts));
+  s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
   s.sums = {allocator.take<double>(PartSums::size(parts, out_)), parts, out_};
-  s.panel = static_cast<std::int64_t>(in_) * tile_ / pair_;
+  s.panel = static_cast<int64_t>(in_) * tile_ / pair_;
   s.panels = allocator.take<A>(s.panel * threads);
   s.bytes = allocator.used();
   return s;
@@ -113,45 +112,42 @@ auto PointwiseConvolution<S>::backward_space(std::byte* region,
   const BackwardCut cut(tiles_, in_, threads);
   LinearAllocator allocator(region);
   BackwardSpace s;
-  s.packed = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ / pair_);
-  s.weights = allocator.take<A>(static_cast<std::int64_t>(in_) * out_ *
-                                cut.items.parts);
+  s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
+  s.weights =
+      allocator.take<A>(static_cast<int64_t>(in_) * out_ * cut.items.parts);
   s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)),
             cut.items.parts, in_};
-  s.by_channels = static_cast<std::int64_t>(out_) * tile_ / pair_;
+  s.by_channels = static_cast<int64_t>(out_) * tile_ / pair_;
   s.by_pixels = pair_ == 1 ? 0 : s.by_channels;
-  s.y = static_cast<std::int64_t>(cut.widest()) * tile_ / pair_;
+  s.y = static_cast<int64_t>(cut.widest()) * tile_ / pair_;
   s.panels = allocator.take<A>((s.by_channels + s.by_pixels + s.y) * threads);
   s.bytes = allocator.used();
   return s;
 }
 
 template <class S>
-void PointwiseConvolution<S>::read_pixels(std::int64_t first, int n,
-                                          std::int64_t* pixels) const {
+void PointwiseConvolution<S>::read_pixels(int64_t first, int n,
+                                          int64_t* pixels) const {
   if (reading_ == Reading::kEach) {
     for (int i = 0; i < n; ++i) pixels[i] = first + i;
     return;
   }
-  const std::int64_t in_image =
-      static_cast<std::int64_t>(output_.height) * output_.width;
+  const int64_t in_image = static_cast<int64_t>(output_.height) * output_.width;
   for (int i = 0; i < n; ++i) {
-    const std::int64_t image = (first + i) / in_image,
-                       rest = (first + i) % in_image;
-    const std::int64_t y = rest / output_.width, x = rest % output_.width;
+    const int64_t image = (first + i) / in_image, rest = (first + i) % in_image;
+    const int64_t y = rest / output_.width, x = rest % output_.width;
     pixels[i] = (image * input_.height + 2 * y) * input_.width + 2 * x;
   }
 }
 
 // The rows of the tile that begins at `first`, if there is one.
 template <class S>
-NextRows PointwiseConvolution<S>::rows_after(const S* map, std::int64_t pitch,
-                                             std::int64_t first,
+NextRows PointwiseConvolution<S>::rows_after(const S* map, int64_t pitch,
+                                             int64_t first,
                                              int channels) const {
-  const std::int64_t rows =
-      std::min<std::int64_t>(tile_, output_.pixels() - first);
+  const int64_t rows = std::min<int64_t>(tile_, output_.pixels() - first);
   if (rows <= 0) return {};
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(S));
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(S));
   return {map + first * pitch, pitch * kBytes, channels * kBytes,
           static_cast<int>(rows)};
 }
@@ -166,7 +162,7 @@ double PointwiseConvolution<S>::bytes_per_pixel() const {
 template <class S>
 PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
                                           const FeatureMap<S>& in, S* out,
-                                          std::int64_t pitch) const {
+                                          int64_t pitch) const {
   assert(in.channels == in_ && pitch >= out_);
   const auto pixels = static_cast<double>(output_.pixels());
   const PassTimer timer(run.layer_times, PassKind::kPointwiseForward,
@@ -177,17 +173,17 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
       run.thread_pool, out_, in_, [&](int output, int first, int last) {
         pack_block<A>(
             {weight_, in_, 1}, output, first, last, pair_,
-            space.packed + static_cast<std::int64_t>(output) * in_ / pair_);
+            space.packed + static_cast<int64_t>(output) * in_ / pair_);
       });
   const Cut cut{tiles_, space.sums.parts};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.panels + thread * space.panel, tile_};
-    std::int64_t read[kMostPixels];
+    int64_t read[kMostPixels];
     if (run.training) space.sums.clear(part);
-    for (std::int64_t t = cut.begin(part); t < cut.end(part); ++t) {
-      const std::int64_t first = t * tile_;
-      const int n = static_cast<int>(
-          std::min<std::int64_t>(tile_, output_.pixels() - first));
+    for (int64_t t = cut.begin(part); t < cut.end(part); ++t) {
+      const int64_t first = t * tile_;
+      const int n =
+          static_cast<int>(std::min<int64_t>(tile_, output_.pixels() - first));
       read_pixels(first, n, read);
       if (reading_ == Reading::kMean2x2)
         run.kernels.normalize_pooled(in, read, n, input_.width, panel, 0);
@@ -220,7 +216,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
       run.thread_pool, in_, out_, [&](int output, int first, int last) {
         pack_block<A>(
             {weight_, 1, in_}, output, first, last, pair_,
-            space.packed + static_cast<std::int64_t>(output) * out_ / pair_);
+            space.packed + static_cast<int64_t>(output) * out_ / pair_);
       });
   run.thread_pool.run(cut.tasks(), [&](int task, int thread) {
     const int part = cut.part(task);
@@ -233,13 +229,13 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
                      tile_ / pair_};
     const GradientEpilogue<S> own =
         epilogue_of_task(epilogue, cut, space.sums, task);
-    A* weights = space.weights + static_cast<std::int64_t>(part) * in_ * out_ +
-                 own.first;
-    std::int64_t read[kMostPixels];
-    for (std::int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {
-      const std::int64_t first = t * tile_;
-      const int n = static_cast<int>(
-          std::min<std::int64_t>(tile_, output_.pixels() - first));
+    A* weights =
+        space.weights + static_cast<int64_t>(part) * in_ * out_ + own.first;
+    int64_t read[kMostPixels];
+    for (int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {
+      const int64_t first = t * tile_;
+      const int n =
+          static_cast<int>(std::min<int64_t>(tile_, output_.pixels() - first));
       read_pixels(first, n, read);
       run.kernels.gradient(dy, first, n, by_channels, by_pixels);
       if (reading_ == Reading::kMean2x2)
@@ -255,11 +251,11 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
           rows_after(dy.x, dy.x_pitch, first + n, out_));
     }
   });
-  const std::int64_t size = static_cast<std::int64_t>(in_) * out_;
+  const int64_t size = static_cast<int64_t>(in_) * out_;
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
   run.thread_pool.run(rows.parts, [&](int part, int) {
-    for (std::int64_t i = rows.begin(part) * kOutputs;
-         i < rows.end(part) * kOutputs; ++i) {
+    for (int64_t i = rows.begin(part) * kOutputs; i < rows.end(part) * kOutputs;
+         ++i) {
       A sum = run.micro_batch.first() ? A(0) : gradient_[i];
       for (int p = 0; p < cut.items.parts; ++p)
         sum += space.weights[p * size + i];

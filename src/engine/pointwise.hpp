@@ -26,7 +26,7 @@ class PointwiseConvolution {
   // out[pixel * pitch + o]; the sums of each output channel stay valid until
   // the next pass (null values unless training).
   PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
-                   std::int64_t pitch) const;
+                   int64_t pitch) const;
   // Consumes the gradient of the output, writes the weight's gradient, sends
   // the input's into the epilogue (whose sums this pass provides, combined;
   // valid until the next pass). Pixels that the reading leaves out are not
@@ -39,18 +39,18 @@ class PointwiseConvolution {
   struct BackwardSpace;
   ForwardSpace forward_space(std::byte* region, int threads) const;
   BackwardSpace backward_space(std::byte* region, int threads) const;
-  void read_pixels(std::int64_t first, int n, std::int64_t* pixels) const;
-  NextRows rows_after(const S* map, std::int64_t pitch, std::int64_t first,
+  void read_pixels(int64_t first, int n, int64_t* pixels) const;
+  NextRows rows_after(const S* map, int64_t pitch, int64_t first,
                       int channels) const;
   double bytes_per_pixel() const;
 
   int in_, out_, pair_, tile_;
   MapShape input_, output_;
   Reading reading_;
-  std::int64_t tiles_;
+  int64_t tiles_;
   const A* weight_;
   A* gradient_;
-  std::int64_t end_;  // of the weight in the flat buffer
+  int64_t end_;  // of the weight in the flat buffer
 };
 
 }  // namespace chexnet

@@ -98,7 +98,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
                                                      map.channels));
     other = map.map(run);
   }
-  const std::int64_t pixels = expanded_.shape.pixels();
+  const int64_t pixels = expanded_.shape.pixels();
   const PassTimer timer(
       run.layer_times, PassKind::kResidual, 0,
       3.0 * static_cast<double>(pixels) * expanded_.channels * sizeof(S));
@@ -113,7 +113,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
 template <class S>
 PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d,
                                 const ConvolutionOutput<S>& map) const {
-  const std::int64_t pixels = map.shape.pixels();
+  const int64_t pixels = map.shape.pixels();
   const PassTimer timer(
       run.layer_times, PassKind::kResidual, 0,
       2.0 * static_cast<double>(pixels) * map.channels * sizeof(S));
@@ -122,10 +122,10 @@ PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d,
       allocator.take<double>(PartSums::size(kForwardParts, map.channels)),
       kForwardParts, map.channels};
   const Cut cut{pixels, sums.parts};
-  constexpr std::int64_t kPixels = 64;  // sums in A before they become double
+  constexpr int64_t kPixels = 64;  // sums in A before they become double
   run.thread_pool.run(cut.parts, [&](int part, int) {
     sums.clear(part);
-    for (std::int64_t first = cut.begin(part); first < cut.end(part);
+    for (int64_t first = cut.begin(part); first < cut.end(part);
          first += kPixels)
       run.kernels.residual_sums(
           d, map.data(run), map.channels, map.statistics.mean(run), first,
@@ -207,7 +207,7 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec,
   };
   pooled_ = add_map(build.moment);
   d_pooled_ = add_gradients(build.moment, build.moment + 1);
-  for (std::size_t stage = 0; stage < spec.blocks.size(); ++stage) {
+  for (size_t stage = 0; stage < spec.blocks.size(); ++stage) {
     const int width = 64 << stage, first = build.moment + 1;
     int gradient = -1;
     for (int b = 0; b < spec.blocks[stage]; ++b) {
@@ -230,12 +230,12 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec,
 }
 
 template <class S>
-const S* ResNet<S>::input(const Run<S>& run, std::size_t block) const {
+const S* ResNet<S>::input(const Run<S>& run, size_t block) const {
   return run.template buffer<S>(block == 0 ? pooled_ : blocks_[block - 1].sum);
 }
 
 template <class S>
-void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
+void ResNet<S>::forward(const Run<S>& run, const uint8_t* images,
                         A* logits) const {
   std::fill_n(run.template kept_at<A>(identity_.ones), kWidest, A(1));
   std::fill_n(run.template kept_at<A>(identity_.zeros), kWidest, A(0));
@@ -244,7 +244,7 @@ void ResNet<S>::forward(const Run<S>& run, const std::uint8_t* images,
     stem_.forward(run, images, run.template buffer<S>(pooled_),
                   Stem<S>::kChannels);
   }
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+  for (size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.forward_span("block", b + 1);
     blocks_[b].bottleneck.forward(run, input(run, b),
                                   run.template buffer<S>(blocks_[b].sum));
@@ -260,7 +260,7 @@ FeatureMap<S> ResNet<S>::features(const Run<S>& run) const {
 }
 
 template <class S>
-void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
+void ResNet<S>::backward(const Run<S>& run, const uint8_t* images,
                          const A* dlogits) const {
   {
     const auto span = run.backward_span("head");
@@ -275,7 +275,7 @@ void ResNet<S>::backward(const Run<S>& run, const std::uint8_t* images,
     epilogue.multiplier = epilogue.map.scale;
     head_->backward_map(run, epilogue);
   }
-  for (std::size_t b = blocks_.size(); b-- > 0;) {
+  for (size_t b = blocks_.size(); b-- > 0;) {
     const auto span = run.backward_span("block", b + 1);
     const Block& block = blocks_[b];
     S* d = run.template buffer<S>(block.gradient);

@@ -40,7 +40,7 @@ struct ConvolutionOutput {
 // none.
 template <class S>
 struct IdentityVectors {
-  std::size_t ones, zeros;
+  size_t ones, zeros;
   FeatureMap<S> map(const Run<S>& run, const S* x, int channels) const {
     return {x, channels, channels, run.template kept_at<Accumulator<S>>(ones),
             run.template kept_at<Accumulator<S>>(zeros)};
@@ -85,7 +85,7 @@ class Bottleneck {
   ConvolutionOutput<S> expanded_;
   std::optional<Projection> projection_;
   int d_narrow_, d_strided_;  // plan buffers
-  std::size_t constants_;
+  size_t constants_;
 };
 
 template <class S>
@@ -95,8 +95,8 @@ class ResNet {
   // `head`: the classifier head's name
   ResNet(Build<S>& build, const ResNetSpec& spec, const std::string& head,
          const Engine::Options& options);
-  void forward(const Run<S>& run, const std::uint8_t* images, A* logits) const;
-  void backward(const Run<S>& run, const std::uint8_t* images,
+  void forward(const Run<S>& run, const uint8_t* images, A* logits) const;
+  void backward(const Run<S>& run, const uint8_t* images,
                 const A* dlogits) const;
   // What the head reads, after forward.
   FeatureMap<S> features(const Run<S>& run) const;
@@ -108,7 +108,7 @@ class ResNet {
     int sum;       // plan buffer: its output
     int gradient;  // plan buffer, shared by a stage
   };
-  const S* input(const Run<S>& run, std::size_t block) const;
+  const S* input(const Run<S>& run, size_t block) const;
 
   Stem<S> stem_;
   IdentityVectors<S> identity_;

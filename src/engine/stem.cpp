@@ -39,9 +39,9 @@ struct Stem<S>::Space {
   A* weights = nullptr;  // [part][64][7][16]
   PartSums sums;
   A* threads = nullptr;
-  std::int64_t image = 0, panel = 0;
-  std::size_t bytes = 0;
-  std::int64_t thread() const { return image + panel; }
+  int64_t image = 0, panel = 0;
+  size_t bytes = 0;
+  int64_t thread() const { return image + panel; }
 };
 
 template <class S>
@@ -51,32 +51,32 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution,
     : input_{images, size, size},
       conv_(input_.halved()),
       pooled_(conv_.halved()),
-      row_(std::int64_t{2} * (size + 2 * kBorder) + 2),
+      row_(int64_t{2} * (size + 2 * kBorder) + 2),
       gain_{},
       offset_{},
       statistics_(build, kChannels),
       norm_(build, norm, kChannels) {
   assert(images > 0 && size > 0);
-  for (std::size_t c = 0; c < 3; ++c) {
+  for (size_t c = 0; c < 3; ++c) {
     assert(normalization.std[c] > 0);
     gain_[c] = 1 / (255.0 * normalization.std[c]);
     offset_[c] = -normalization.mean[c] / normalization.std[c];
   }
-  raw_ = build.add_saved(static_cast<std::size_t>(conv_.pixels()) * kChannels *
+  raw_ = build.add_saved(static_cast<size_t>(conv_.pixels()) * kChannels *
                          sizeof(S));
-  chosen_ = build.training
-                ? build.add_saved(static_cast<std::size_t>(pooled_.pixels()) *
-                                  kChannels)
-                : -1;
-  const std::int64_t at = build.parameters.parameter(convolution + ".weight");
+  chosen_ =
+      build.training
+          ? build.add_saved(static_cast<size_t>(pooled_.pixels()) * kChannels)
+          : -1;
+  const int64_t at = build.parameters.parameter(convolution + ".weight");
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
-  end_ = at + std::int64_t{kChannels} * 3 * kKernel * kKernel;
+  end_ = at + int64_t{kChannels} * 3 * kKernel * kKernel;
   build.need_workspace(space(nullptr, build.threads).bytes);
 }
 
 template <class S>
-std::int64_t Stem<S>::padded_elements() const {
+int64_t Stem<S>::padded_elements() const {
   return row_ * (input_.height + 2 * kBorder) + kBlock;
 }
 
@@ -85,25 +85,24 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
   LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(input_.images, kForwardParts);
-  s.packed = allocator.take<A>(std::int64_t{kChannels} * kWeights);
-  s.weights = allocator.take<A>(std::int64_t{kChannels} * kWeights * parts);
+  s.packed = allocator.take<A>(int64_t{kChannels} * kWeights);
+  s.weights = allocator.take<A>(int64_t{kChannels} * kWeights * parts);
   s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts,
             kChannels};
   s.image = (padded_elements() + kBlock - 1) / kBlock * kBlock;
-  s.panel = std::int64_t{kChannels} * conv_.width;
+  s.panel = int64_t{kChannels} * conv_.width;
   s.threads = allocator.take<A>(s.thread() * threads);
   s.bytes = allocator.used();
   return s;
 }
 
 template <class S>
-void Stem<S>::pad(const std::uint8_t* image, A* to) const {
+void Stem<S>::pad(const uint8_t* image, A* to) const {
   std::fill_n(to, padded_elements(), A(0));
   for (int y = 0; y < input_.height; ++y) {
     A* row = to + (y + kBorder) * row_ + 2 * kBorder;
-    const std::uint8_t* from =
-        image + static_cast<std::int64_t>(y) * input_.width;
-    for (std::int64_t x = 0; x < input_.width; ++x) {
+    const uint8_t* from = image + static_cast<int64_t>(y) * input_.width;
+    for (int64_t x = 0; x < input_.width; ++x) {
       row[2 * x] = static_cast<A>(from[x]);
       row[2 * x + 1] = 1;
     }
@@ -116,7 +115,7 @@ void Stem<S>::pack(A* to) const {
     for (int y = 0; y < kKernel; ++y)
       for (int x = 0; x < kBlock / 2; ++x) {
         double gray = 0, inside = 0;
-        for (std::size_t c = 0; x < kKernel && c < 3; ++c) {
+        for (size_t c = 0; x < kKernel && c < 3; ++c) {
           const double w =
               weight_[((o * 3 + static_cast<int>(c)) * kKernel + y) * kKernel +
                       x];
@@ -131,8 +130,8 @@ void Stem<S>::pack(A* to) const {
 }
 
 template <class S>
-PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
-                          std::int64_t pitch) const {
+PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
+                          int64_t pitch) const {
   const PassTimer timer(
       run.layer_times, PassKind::kStemForward,
       2.0 * static_cast<double>(conv_.pixels()) * kChannels * 3 * kKernel *
@@ -143,18 +142,17 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
   S* raw = run.template buffer<S>(raw_);
   pack(space.packed);
   const Cut cut{input_.images, space.sums.parts};
-  const std::int64_t in_image =
-      static_cast<std::int64_t>(conv_.height) * conv_.width;
+  const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width;
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* padded = space.threads + thread * space.thread();
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
-    for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i) {
+    for (int64_t i = cut.begin(part); i < cut.end(part); ++i) {
       pad(images + i * input_.height * input_.width, padded);
       for (int y = 0; y < conv_.height; ++y)
         run.kernels.stem_row(
             padded + row_ * 2 * y, row_, conv_.width, space.packed, kChannels,
-            raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) *
+            raw + (i * in_image + static_cast<int64_t>(y) * conv_.width) *
                       kChannels,
             moments);
     }
@@ -162,14 +160,14 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
   const double count = pixel_count(run, conv_);
   if (run.training) statistics_.set(run, space.sums, 0, count);
   norm_.prepare(run, statistics_, count);
-  std::uint8_t* chosen =
-      run.training ? run.template buffer<std::uint8_t>(chosen_) : nullptr;
+  uint8_t* chosen =
+      run.training ? run.template buffer<uint8_t>(chosen_) : nullptr;
   run.thread_pool.run(cut.parts, [&](int part, int) {
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
-    for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
+    for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
       for (int y = 0; y < pooled_.height; ++y) {
-        const std::int64_t first = (i * pooled_.height + y) * pooled_.width;
+        const int64_t first = (i * pooled_.height + y) * pooled_.width;
         run.kernels.stem_pool_row(
             norm_.map(run, raw + i * in_image * kChannels, kChannels),
             conv_.height, conv_.width, y, out + first * pitch, pitch,
@@ -180,7 +178,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const std::uint8_t* images, S* out,
 }
 
 template <class S>
-void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
+void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
                        const GradientMap<S>& dy) const {
   const PassTimer timer(
       run.layer_times, PassKind::kStemBackward,
@@ -191,29 +189,28 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
   assert(run.training && dy.channels == kChannels);
   const Space space = this->space(run.workspace, run.thread_pool.size());
   const S* raw = run.template buffer<S>(raw_);
-  const std::uint8_t* chosen = run.template buffer<std::uint8_t>(chosen_);
+  const uint8_t* chosen = run.template buffer<uint8_t>(chosen_);
   const Cut cut{input_.images, space.sums.parts};
-  const std::int64_t in_image =
-                         static_cast<std::int64_t>(conv_.height) * conv_.width,
-                     in_pooled = static_cast<std::int64_t>(pooled_.height) *
-                                 pooled_.width;
+  const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width,
+                in_pooled =
+                    static_cast<int64_t>(pooled_.height) * pooled_.width;
   // Each row of the gradient behind the pool is made twice, first for
   // BatchNorm's sums, then for the weights: cheaper than keeping a map four
   // times the size of the pooled one.
-  const auto scatter = [&](std::int64_t i, int y, Panel<A> panel) {
+  const auto scatter = [&](int64_t i, int y, Panel<A> panel) {
     run.kernels.stem_scatter_row(dy, i * in_pooled, conv_.height, conv_.width,
                                  y, chosen + i * in_pooled * kChannels, panel);
     return norm_.map(
         run,
-        raw + (i * in_image + static_cast<std::int64_t>(y) * conv_.width) *
-                  kChannels,
+        raw +
+            (i * in_image + static_cast<int64_t>(y) * conv_.width) * kChannels,
         kChannels);
   };
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.threads + thread * space.thread() + space.image,
                          conv_.width};
     space.sums.clear(part);
-    for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i)
+    for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
       for (int y = 0; y < conv_.height; ++y)
         run.kernels.stem_sums_row(
             panel, scatter(i, y, panel), statistics_.mean(run), conv_.width,
@@ -226,9 +223,9 @@ void Stem<S>::backward(const Run<S>& run, const std::uint8_t* images,
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* padded = space.threads + thread * space.thread();
     const Panel<A> panel{padded + space.image, conv_.width};
-    A* weights = space.weights + std::int64_t{part} * kChannels * kWeights;
+    A* weights = space.weights + int64_t{part} * kChannels * kWeights;
     std::fill_n(weights, kChannels * kWeights, A(0));
-    for (std::int64_t i = cut.begin(part); i < cut.end(part); ++i) {
+    for (int64_t i = cut.begin(part); i < cut.end(part); ++i) {
       pad(images + i * input_.height * input_.width, padded);
       for (int y = 0; y < conv_.height; ++y) {
         run.kernels.stem_gradient_row(panel, scatter(i, y, panel), a, b, c,
@@ -249,12 +246,12 @@ void Stem<S>::write_gradient(const Run<S>& run, const Space& space) const {
       for (int x = 0; x < kKernel; ++x) {
         double gray = 0, inside = 0;
         for (int p = 0; p < space.sums.parts; ++p) {
-          const A* w = space.weights + std::int64_t{p} * kChannels * kWeights +
+          const A* w = space.weights + int64_t{p} * kChannels * kWeights +
                        o * kWeights + y * kBlock + 2 * x;
           gray += w[0];
           inside += w[1];
         }
-        for (std::size_t c = 0; c < 3; ++c) {
+        for (size_t c = 0; c < 3; ++c) {
           A& to = gradient_[((o * 3 + static_cast<int>(c)) * kKernel + y) *
                                 kKernel +
                             x];

@@ -29,22 +29,22 @@ class Stem {
 
   MapShape output_shape() const { return pooled_; }
   // images: uint8 [images][size][size], needed again in backward.
-  PartSums forward(const Run<S>& run, const std::uint8_t* images, S* out,
-                   std::int64_t pitch) const;
+  PartSums forward(const Run<S>& run, const uint8_t* images, S* out,
+                   int64_t pitch) const;
   // dy: the final gradient of the output.
-  void backward(const Run<S>& run, const std::uint8_t* images,
+  void backward(const Run<S>& run, const uint8_t* images,
                 const GradientMap<S>& dy) const;
 
  private:
   struct Space;
   Space space(std::byte* region, int threads) const;
-  std::int64_t padded_elements() const;
-  void pad(const std::uint8_t* image, A* to) const;
+  int64_t padded_elements() const;
+  void pad(const uint8_t* image, A* to) const;
   void pack(A* to) const;
   void write_gradient(const Run<S>& run, const Space& space) const;
 
   MapShape input_, conv_, pooled_;
-  std::int64_t row_;  // values between two rows of the padded image
+  int64_t row_;  // values between two rows of the padded image
   std::array<double, 3> gain_, offset_;
   ChannelStatistics<S> statistics_;
   Norm<S> norm_;
@@ -52,7 +52,7 @@ class Stem {
       chosen_;  // plan buffers: the convolution's output; the pool's choices
   const A* weight_;  // [64][3][7][7]
   A* gradient_;
-  std::int64_t end_;
+  int64_t end_;
 };
 
 }  // namespace chexnet

@@ -17,7 +17,7 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first,
                 int last, int pair, A* to) {
   assert(first % pair == 0 && (last - first) % pair == 0);
   const A* source = from.values + first_output * from.output_step;
-  to += static_cast<std::int64_t>(first / pair) * kOutputs;
+  to += static_cast<int64_t>(first / pair) * kOutputs;
   if (pair == 1) {
     for (int k = first; k < last; ++k, to += kOutputs)
       for (int o = 0; o < kOutputs; ++o)
@@ -28,9 +28,8 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first,
     for (int k = first; k < last; k += 2, to += kOutputs)
       for (int o = 0; o < kOutputs; ++o) {
         const A* w = source + k * from.input_step + o * from.output_step;
-        const auto low = static_cast<std::uint32_t>(to_bf16(w[0]));
-        const auto high =
-            static_cast<std::uint32_t>(to_bf16(w[from.input_step]));
+        const auto low = static_cast<uint32_t>(to_bf16(w[0]));
+        const auto high = static_cast<uint32_t>(to_bf16(w[from.input_step]));
         to[o] = std::bit_cast<float>(low | high << 16);
       }
   }
@@ -46,7 +45,7 @@ using Lanes = A[kOutputs];
 // G times a column: a, (a + b + c) / 2, (a - b + c) / 2, c.
 template <class A>
 void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c,
-                      Lanes<A>* out, std::ptrdiff_t step) {
+                      Lanes<A>* out, ptrdiff_t step) {
   constexpr A kHalf = A(0.5);
   for (int o = 0; o < kOutputs; ++o) {
     out[0][o] = a[o];
@@ -61,7 +60,7 @@ void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c,
 template <class A>
 void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
                          int first, int last, bool flipped,
-                         std::int64_t frequency_step, A* to) {
+                         int64_t frequency_step, A* to) {
   Lanes<A> g[9], half[12],
       u[16];  // g[y][x]; half[y][x] of 4 x 3; u[y][x] of 4 x 4
   for (int k = first; k < last; ++k) {
@@ -77,7 +76,7 @@ void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
                           u + 4 * y, 1);
     for (int f = 0; f < 16; ++f)
       std::copy_n(u[f], kOutputs,
-                  to + f * frequency_step + std::int64_t{k} * kOutputs);
+                  to + f * frequency_step + int64_t{k} * kOutputs);
   }
 }
 
@@ -107,9 +106,9 @@ template void pack_block(const WeightMatrix<float>&, int, int, int, int,
 template void pack_block(const WeightMatrix<double>&, int, int, int, int,
                          double*);
 template void pack_winograd_block(const WeightMatrix<float>&, int, int, int,
-                                  bool, std::int64_t, float*);
+                                  bool, int64_t, float*);
 template void pack_winograd_block(const WeightMatrix<double>&, int, int, int,
-                                  bool, std::int64_t, double*);
+                                  bool, int64_t, double*);
 
 template void winograd_kernel_gradients(const float (&)[16][16],
                                         float (&)[9][16]);

@@ -12,7 +12,7 @@ namespace chexnet {
 template <class A>
 struct WeightMatrix {
   const A* values = nullptr;
-  std::int64_t output_step = 0, input_step = 0;
+  int64_t output_step = 0, input_step = 0;
 };
 
 // One block of 32 outputs, inputs [first, last): [input / pair][32] units at
@@ -27,7 +27,7 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first,
 template <class A>
 void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
                          int first, int last, bool flipped,
-                         std::int64_t frequency_step, A* to);
+                         int64_t frequency_step, A* to);
 
 // Calls pack(first output, first input, last input) for pieces of a matrix, by
 // all threads.

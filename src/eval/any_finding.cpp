@@ -17,7 +17,7 @@ double logit(double p) {
   return std::log(std::max(p, kTiny)) - std::log(std::max(1 - p, kTiny));
 }
 
-using Columns = std::vector<std::size_t>;
+using Columns = std::vector<size_t>;
 
 // What an image shows about "some disease": 1, 0, or NaN when it is not known.
 float any_disease(const float* labels, const Columns& diseases) {
@@ -35,10 +35,10 @@ AnyFinding any_finding(const Predictions& predictions, const Columns& columns) {
   Columns diseases;
   for (const auto k : columns)
     if (is_disease(predictions.findings[k])) diseases.push_back(k);
-  const std::size_t findings = predictions.findings.size();
-  const std::size_t images = predictions.images.size();
+  const size_t findings = predictions.findings.size();
+  const size_t images = predictions.images.size();
   AnyFinding any{std::vector<double>(images), std::vector<float>(images)};
-  for (std::size_t i = 0; i < images; ++i) {
+  for (size_t i = 0; i < images; ++i) {
     double total = 0;
     for (const auto k : diseases)
       total += logit(predictions.probabilities[i * findings + k]);

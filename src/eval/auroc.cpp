@@ -17,23 +17,23 @@ std::optional<double> auroc(std::span<const double> scores,
   assert(scores.size() == labels.size());
   std::vector<std::pair<double, bool>> cases;
   cases.reserve(scores.size());
-  std::uint64_t positives = 0;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
+  uint64_t positives = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(labels[i])) continue;
     if (std::isnan(scores[i]))
       return std::nullopt;  // it has no place in an order
     cases.emplace_back(scores[i], labels[i] > 0.5f);
     positives += labels[i] > 0.5f ? 1 : 0;
   }
-  const std::uint64_t negatives = cases.size() - positives;
+  const uint64_t negatives = cases.size() - positives;
   if (positives == 0 || negatives == 0) return std::nullopt;
   std::ranges::sort(cases, {}, &std::pair<double, bool>::first);
   // Twice the number of (positive, negative) pairs won, ties counting one:
   // exact in integers.
-  std::uint64_t twice_won = 0, negatives_below = 0;
-  for (std::size_t i = 0; i < cases.size();) {
-    std::uint64_t tied_positives = 0, tied_negatives = 0;
-    std::size_t j = i;
+  uint64_t twice_won = 0, negatives_below = 0;
+  for (size_t i = 0; i < cases.size();) {
+    uint64_t tied_positives = 0, tied_negatives = 0;
+    size_t j = i;
     for (; j < cases.size() && cases[j].first == cases[i].first; ++j)
       ++(cases[j].second ? tied_positives : tied_negatives);
     twice_won += tied_positives * (2 * negatives_below + tied_negatives);

@@ -17,14 +17,13 @@
 namespace chexnet {
 namespace {
 
-constexpr std::size_t kMostCases = 4'000'000;  // sums of 32 bits hold them
+constexpr size_t kMostCases = 4'000'000;  // sums of 32 bits hold them
 
-void draw(std::uint32_t patients, std::uint64_t seed, std::size_t batch,
-          DrawCounts& counts) {
+void draw(uint32_t patients, uint64_t seed, size_t batch, DrawCounts& counts) {
   counts.assign(patients * kLanes, 0);
-  for (std::size_t l = 0; l < kLanes; ++l) {
+  for (size_t l = 0; l < kLanes; ++l) {
     Random random(seed, Purpose::kBootstrap, batch * kLanes + l);
-    for (std::uint32_t i = 0; i < patients; ++i)
+    for (uint32_t i = 0; i < patients; ++i)
       ++counts[random.below(patients) * kLanes + l];
   }
 }
@@ -33,14 +32,14 @@ void draw(std::uint32_t patients, std::uint64_t seed, std::size_t batch,
 // progress from the calling thread.
 template <class Batch>
 void for_batches(const BootstrapOptions& options, const Batch& batch) {
-  const std::size_t batches = (options.resamples + kLanes - 1) / kLanes;
-  std::atomic<std::size_t> done = 0;
+  const size_t batches = (options.resamples + kLanes - 1) / kLanes;
+  std::atomic<size_t> done = 0;
   const auto tell = [&] {
     if (options.progress)
       options.progress(static_cast<double>(done) /
                        static_cast<double>(batches));
   };
-  const auto counted = [&](std::size_t b, DrawCounts& counts) {
+  const auto counted = [&](size_t b, DrawCounts& counts) {
     batch(b, counts);
     ++done;
   };
@@ -49,7 +48,7 @@ void for_batches(const BootstrapOptions& options, const Batch& batch) {
     return;
   }
   DrawCounts counts;  // a caller may be one of many threads already
-  for (std::size_t b = 0; b < batches; ++b) {
+  for (size_t b = 0; b < batches; ++b) {
     counted(b, counts);
     tell();
   }
@@ -63,7 +62,7 @@ RankedCases by_patient(RankedCases column, const PatientNumbers& patients) {
 
 // The patients that have a case, each with the sum of its values.
 struct PatientSums {
-  std::vector<std::uint32_t> patients;
+  std::vector<uint32_t> patients;
   std::vector<double> sums, counts;
 };
 
@@ -71,13 +70,13 @@ PatientSums sums_by_patient(const CaseValues& column,
                             const PatientNumbers& patients) {
   assert(column.values.size() == column.cases.size());
   std::vector<double> sums(patients.count), counts(patients.count);
-  for (std::size_t i = 0; i < column.values.size(); ++i) {
-    const std::uint32_t patient = patients.of_case[column.cases[i]];
+  for (size_t i = 0; i < column.values.size(); ++i) {
+    const uint32_t patient = patients.of_case[column.cases[i]];
     sums[patient] += column.values[i];
     ++counts[patient];
   }
   PatientSums result;
-  for (std::uint32_t p = 0; p < patients.count; ++p) {
+  for (uint32_t p = 0; p < patients.count; ++p) {
     if (counts[p] == 0) continue;
     result.patients.push_back(p);
     result.sums.push_back(sums[p]);
@@ -87,9 +86,9 @@ PatientSums sums_by_patient(const CaseValues& column,
 }
 
 double mean_of_lane(const PatientSums& column, const DrawCounts& drawn,
-                    std::size_t lane) {
+                    size_t lane) {
   double sum = 0, count = 0;
-  for (std::size_t i = 0; i < column.patients.size(); ++i) {
+  for (size_t i = 0; i < column.patients.size(); ++i) {
     const double times = drawn[column.patients[i] * kLanes + lane];
     sum += times * column.sums[i];
     count += times * column.counts[i];
@@ -100,25 +99,24 @@ double mean_of_lane(const PatientSums& column, const DrawCounts& drawn,
 }  // namespace
 
 PatientNumbers number_patients(std::span<const std::string> patients) {
-  std::vector<std::uint32_t> order(patients.size());
+  std::vector<uint32_t> order(patients.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& {
-    return patients[i];
-  });
+  std::ranges::sort(
+      order, {}, [&](uint32_t i) -> const std::string& { return patients[i]; });
   PatientNumbers numbers;
   numbers.of_case.resize(patients.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || patients[order[i]] != patients[order[i - 1]]) ++numbers.count;
     numbers.of_case[order[i]] = numbers.count - 1;
   }
   return numbers;
 }
 
-PatientNumbers one_patient_per_case(std::size_t cases) {
+PatientNumbers one_patient_per_case(size_t cases) {
   PatientNumbers numbers;
   numbers.of_case.resize(cases);
   std::iota(numbers.of_case.begin(), numbers.of_case.end(), 0u);
-  numbers.count = static_cast<std::uint32_t>(cases);
+  numbers.count = static_cast<uint32_t>(cases);
   return numbers;
 }
 
@@ -139,11 +137,11 @@ std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
     r.auroc.resize(options.resamples);
     r.average_precision.resize(options.resamples);
   }
-  const auto batch = [&](std::size_t b, DrawCounts& counts) {
+  const auto batch = [&](size_t b, DrawCounts& counts) {
     draw(patients.count, options.seed, b, counts);
-    const std::size_t first = b * kLanes;
-    const std::size_t lanes = std::min(kLanes, options.resamples - first);
-    for (std::size_t c = 0; c < ranked.size(); ++c) {
+    const size_t first = b * kLanes;
+    const size_t lanes = std::min(kLanes, options.resamples - first);
+    for (size_t c = 0; c < ranked.size(); ++c) {
       const LaneFigures f = figures_of_lanes(ranked[c], counts);
       std::copy_n(f.auroc, lanes, &replicates[c].auroc[first]);
       std::copy_n(f.average_precision, lanes,
@@ -165,12 +163,12 @@ std::vector<std::vector<double>> bootstrap_means(
   std::vector<PatientSums> sums;
   for (const auto& column : columns)
     sums.push_back(sums_by_patient(column, patients));
-  const auto batch = [&](std::size_t b, DrawCounts& counts) {
+  const auto batch = [&](size_t b, DrawCounts& counts) {
     draw(patients.count, options.seed, b, counts);
-    const std::size_t first = b * kLanes;
-    const std::size_t lanes = std::min(kLanes, options.resamples - first);
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      for (std::size_t l = 0; l < lanes; ++l)
+    const size_t first = b * kLanes;
+    const size_t lanes = std::min(kLanes, options.resamples - first);
+    for (size_t c = 0; c < columns.size(); ++c)
+      for (size_t l = 0; l < lanes; ++l)
         means[c][first + l] = mean_of_lane(sums[c], counts, l);
   };
   for_batches(options, batch);
@@ -188,7 +186,7 @@ std::vector<double> difference(std::span<const double> a,
 std::vector<double> mean_of(std::span<const std::span<const double>> columns) {
   assert(!columns.empty());
   std::vector<double> means(columns.front().size());
-  for (std::size_t r = 0; r < means.size(); ++r) {
+  for (size_t r = 0; r < means.size(); ++r) {
     double sum = 0;
     for (const auto& column : columns) sum += column[r];
     means[r] = sum / static_cast<double>(columns.size());
@@ -197,7 +195,7 @@ std::vector<double> mean_of(std::span<const std::span<const double>> columns) {
 }
 
 std::optional<double> bootstrap_p(std::span<const double> differences) {
-  std::size_t defined = 0, low = 0, high = 0;
+  size_t defined = 0, low = 0, high = 0;
   for (const double d : differences) {
     if (std::isnan(d)) continue;
     ++defined;

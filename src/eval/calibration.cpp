@@ -32,7 +32,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 // Cases of one probability, or of several that were pooled.
 struct Block {
   double first, last;  // probabilities
-  std::uint64_t positives, cases;
+  uint64_t positives, cases;
 };
 
 // In integers, so that equal rates are seen as equal.
@@ -56,7 +56,7 @@ std::optional<TemperatureScaling> fit_temperature(
   for (const Case& c : cases) logits.push_back(logit(c.probability));
   const auto too_steep = [&](double slope) {
     double derivative = 0;
-    for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (size_t i = 0; i < cases.size(); ++i) {
       const double label = cases[i].positive ? 1 : 0;
       derivative += (sigmoid(slope * logits[i]) - label) * logits[i];
     }
@@ -77,7 +77,7 @@ double IsotonicMap::operator()(double probability) const {
   const auto above = std::ranges::lower_bound(from, probability);
   if (above == from.begin()) return to.front();
   if (above == from.end()) return to.back();
-  const auto i = static_cast<std::size_t>(above - from.begin());
+  const auto i = static_cast<size_t>(above - from.begin());
   const double slope = (to[i] - to[i - 1]) / (from[i] - from[i - 1]);
   return to[i - 1] + slope * (probability - from[i - 1]);
 }
@@ -88,7 +88,7 @@ std::optional<IsotonicMap> fit_isotonic(std::span<const double> probabilities,
   if (cases.empty()) return std::nullopt;
   std::ranges::sort(cases, {}, &Case::probability);
   std::vector<Block> blocks;
-  for (std::size_t first = 0; first < cases.size();) {
+  for (size_t first = 0; first < cases.size();) {
     Block block{cases[first].probability, cases[first].probability, 0, 0};
     for (; first < cases.size() && cases[first].probability == block.last;
          ++first) {

@@ -15,12 +15,12 @@ using Case = LabeledProbability;
 // [bins + 1]. The shares are rounded as numpy.linspace and numpy.percentile
 // round them: a bit decides where a case on an edge belongs.
 std::vector<double> edges_of(const std::vector<Case>& cases, Binning binning,
-                             std::size_t bins) {
+                             size_t bins) {
   std::vector<double> sorted;
   for (const Case& c : cases) sorted.push_back(c.probability);
   std::ranges::sort(sorted);
   std::vector<double> edges;
-  for (std::size_t b = 0; b <= bins; ++b) {
+  for (size_t b = 0; b <= bins; ++b) {
     const double step = 1.0 / static_cast<double>(bins);
     const double share = b == bins ? 1 : static_cast<double>(b) * step;
     edges.push_back(binning == Binning::kEqualWidth
@@ -46,13 +46,13 @@ std::optional<double> brier_score(std::span<const double> probabilities,
 
 std::vector<ReliabilityBin> reliability_bins(
     std::span<const double> probabilities, std::span<const float> labels,
-    Binning binning, std::size_t bins) {
+    Binning binning, size_t bins) {
   assert(bins > 0);
   const auto cases = labeled_probabilities(probabilities, labels);
   if (cases.empty()) return {};
   const std::vector<double> edges = edges_of(cases, binning, bins);
   std::vector<ReliabilityBin> result(bins);
-  for (std::size_t b = 0; b < bins; ++b) {
+  for (size_t b = 0; b < bins; ++b) {
     result[b].low = edges[b];
     result[b].high = edges[b + 1];
   }
@@ -61,7 +61,7 @@ std::vector<ReliabilityBin> reliability_bins(
     const auto inner =
         std::lower_bound(edges.begin() + 1, edges.end() - 1, c.probability);
     ReliabilityBin& bin =
-        result[static_cast<std::size_t>(inner - edges.begin()) - 1];
+        result[static_cast<size_t>(inner - edges.begin()) - 1];
     ++bin.cases;
     bin.positives += c.positive ? 1 : 0;
     bin.mean_probability += c.probability;

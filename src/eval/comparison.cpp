@@ -17,11 +17,11 @@ namespace chexnet {
 namespace {
 
 // The given rows and findings of a prediction, all scored.
-Predictions part_of(const Predictions& p, const std::vector<std::size_t>& rows,
+Predictions part_of(const Predictions& p, const std::vector<size_t>& rows,
                     const std::vector<std::string>& findings) {
   Predictions part;
   part.findings = findings;
-  std::vector<std::size_t> columns;
+  std::vector<size_t> columns;
   for (const auto& finding : findings)
     columns.push_back(*find_finding(p.findings, finding));
   for (const auto i : rows) {
@@ -36,16 +36,16 @@ Predictions part_of(const Predictions& p, const std::vector<std::size_t>& rows,
 }
 
 struct CommonRows {
-  std::vector<std::size_t> a, b;
-  std::size_t only_one = 0;
+  std::vector<size_t> a, b;
+  size_t only_one = 0;
 };
 
 CommonRows common_rows(const Predictions& a, const Predictions& b) {
-  std::unordered_map<std::string, std::size_t> of_b;
-  for (std::size_t i = 0; i < b.images.size(); ++i)
+  std::unordered_map<std::string, size_t> of_b;
+  for (size_t i = 0; i < b.images.size(); ++i)
     if (b.scored(i)) of_b.emplace(b.images[i], i);
   CommonRows common;
-  for (std::size_t i = 0; i < a.images.size(); ++i) {
+  for (size_t i = 0; i < a.images.size(); ++i) {
     if (!a.scored(i)) continue;
     const auto found = of_b.find(a.images[i]);
     if (found == of_b.end()) {
@@ -78,8 +78,8 @@ std::vector<std::string> common_findings(
 }
 
 void refuse_other_labels(const Predictions& a, const Predictions& b) {
-  std::size_t differ = 0;
-  for (std::size_t i = 0; i < a.labels.size(); ++i) {
+  size_t differ = 0;
+  for (size_t i = 0; i < a.labels.size(); ++i) {
     const bool blank = std::isnan(a.labels[i]) && std::isnan(b.labels[i]);
     if (!blank && a.labels[i] != b.labels[i]) ++differ;
   }
@@ -113,7 +113,7 @@ void add_mean(const std::vector<std::vector<double>>& differences,
               Comparison& comparison) {
   std::vector<std::span<const double>> columns;
   double sum = 0;
-  for (std::size_t k = 0; k < differences.size(); ++k) {
+  for (size_t k = 0; k < differences.size(); ++k) {
     const FindingComparison& f = comparison.findings[k];
     if (!f.difference.value || is_no_finding(f.finding)) continue;
     sum += *f.difference.value;
@@ -142,14 +142,14 @@ Comparison compare(const Predictions& a, const Predictions& b,
   const PatientNumbers patients = patients_of(part_a, scored_a.rows);
 
   std::vector<RankedCases> ranked;  // a, b, a, b, …
-  for (std::size_t k = 0; k < names.size(); ++k)
+  for (size_t k = 0; k < names.size(); ++k)
     for (const auto* column : {&columns_a[k], &columns_b[k]})
       ranked.push_back(
           rank_cases(column->scores, column->labels).value_or(RankedCases{}));
   const auto replicates = bootstrap(ranked, patients, options);
   Comparison comparison{rows.a.size(), rows.only_one, {}, {}, {}};
   std::vector<std::vector<double>> differences;
-  for (std::size_t k = 0; k < names.size(); ++k) {
+  for (size_t k = 0; k < names.size(); ++k) {
     differences.push_back(
         difference(replicates[2 * k].auroc, replicates[2 * k + 1].auroc));
     comparison.findings.push_back(compare_columns(columns_a[k], columns_b[k],

@@ -17,8 +17,8 @@ CurvePoints roc_curve(const RankedCases& ranked) {
   const auto positives = static_cast<double>(ranked.positives);
   const auto negatives = static_cast<double>(ranked.negatives);
   CurvePoints points = {{0, 0}};
-  std::size_t found = 0;  // positives so far
-  const auto add = [&](std::size_t cases) {
+  size_t found = 0;  // positives so far
+  const auto add = [&](size_t cases) {
     points.emplace_back(static_cast<double>(cases - found) / negatives,
                         static_cast<double>(found) / positives);
   };
@@ -35,7 +35,7 @@ CurvePoints precision_recall_curve(const RankedCases& ranked) {
   if (one_sided(ranked)) return {};
   const auto positives = static_cast<double>(ranked.positives);
   CurvePoints points;
-  std::size_t found = 0;
+  size_t found = 0;
   for (const auto& step : ranked.steps) {
     const double before = static_cast<double>(found) / positives;
     found += step.positives_end - step.tied_end;

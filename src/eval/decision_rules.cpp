@@ -52,12 +52,12 @@ Json json_of(const FindingRules& rules) {
 }
 
 // Not negative, and no fraction: what at() would turn into some number.
-std::size_t count_of(const nlohmann::json& json, const char* key) {
+size_t count_of(const nlohmann::json& json, const char* key) {
   const auto& value = json.at(key);
   if (!value.is_number_unsigned())
     throw nlohmann::json::type_error::create(
         302, std::string(key) + " is no count", &value);
-  return value.get<std::size_t>();
+  return value.get<size_t>();
 }
 
 FindingRules rules_of(const nlohmann::json& json) {

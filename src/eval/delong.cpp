@@ -22,15 +22,15 @@ namespace {
 
 // The rank from 1 up, the mean rank where several are equal.
 std::vector<double> midranks(const std::vector<double>& values) {
-  std::vector<std::uint32_t> order(values.size());
+  std::vector<uint32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::sort(order, {}, [&](std::uint32_t i) { return values[i]; });
+  std::ranges::sort(order, {}, [&](uint32_t i) { return values[i]; });
   std::vector<double> ranks(values.size());
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t end = first;
+  for (size_t first = 0; first < order.size();) {
+    size_t end = first;
     while (end < order.size() && values[order[end]] == values[order[first]])
       ++end;
-    for (std::size_t i = first; i < end; ++i)
+    for (size_t i = first; i < end; ++i)
       ranks[order[i]] = static_cast<double>(first + end + 1) / 2;
     first = end;
   }
@@ -39,17 +39,17 @@ std::vector<double> midranks(const std::vector<double>& values) {
 
 // The labeled cases, positives first.
 struct Cases {
-  std::vector<std::uint32_t> index;  // into the scores
-  std::size_t positives = 0;
-  std::size_t negatives() const { return index.size() - positives; }
+  std::vector<uint32_t> index;  // into the scores
+  size_t positives = 0;
+  size_t negatives() const { return index.size() - positives; }
 };
 
 Cases labeled_cases(std::span<const float> labels) {
   Cases cases;
   const auto add = [&](bool positive) {
-    for (std::size_t i = 0; i < labels.size(); ++i)
+    for (size_t i = 0; i < labels.size(); ++i)
       if (!std::isnan(labels[i]) && (labels[i] > 0.5f) == positive)
-        cases.index.push_back(static_cast<std::uint32_t>(i));
+        cases.index.push_back(static_cast<uint32_t>(i));
   };
   add(true);
   cases.positives = cases.index.size();
@@ -69,7 +69,7 @@ std::optional<Components> components(std::span<const double> scores,
     if (std::isnan(scores[i])) return std::nullopt;
     all.push_back(scores[i]);
   }
-  const auto split = all.begin() + static_cast<std::ptrdiff_t>(cases.positives);
+  const auto split = all.begin() + static_cast<ptrdiff_t>(cases.positives);
   const auto among_all = midranks(all);
   const auto among_positives = midranks({all.begin(), split});
   const auto among_negatives = midranks({split, all.end()});
@@ -77,12 +77,12 @@ std::optional<Components> components(std::span<const double> scores,
   const auto n = static_cast<double>(cases.negatives());
   Components result;
   double won = 0;  // exact: a sum of halves
-  for (std::size_t i = 0; i < cases.positives; ++i) {
+  for (size_t i = 0; i < cases.positives; ++i) {
     const double wins = among_all[i] - among_positives[i];
     won += wins;
     result.of.push_back(wins / n);
   }
-  for (std::size_t i = cases.positives; i < all.size(); ++i)
+  for (size_t i = cases.positives; i < all.size(); ++i)
     result.of.push_back(
         1 - (among_all[i] - among_negatives[i - cases.positives]) / m);
   result.auroc = won / (m * n);
@@ -100,7 +100,7 @@ struct Part {
 std::optional<double> variance_of(const Components& c, const Cases& cases,
                                   const PatientNumbers& patients) {
   std::vector<Part> parts(patients.count);
-  for (std::size_t i = 0; i < cases.index.size(); ++i) {
+  for (size_t i = 0; i < cases.index.size(); ++i) {
     Part& part = parts[patients.of_case[cases.index[i]]];
     const bool positive = i < cases.positives;
     (positive ? part.positive : part.negative) += c.of[i] - c.auroc;
@@ -183,7 +183,7 @@ std::optional<PairedTest> delong_test_by_patient(
   if (!of_a || !of_b) return std::nullopt;
   Components differences;
   differences.auroc = of_a->auroc - of_b->auroc;
-  for (std::size_t i = 0; i < of_a->of.size(); ++i)
+  for (size_t i = 0; i < of_a->of.size(); ++i)
     differences.of.push_back(of_a->of[i] - of_b->of[i]);
   const auto variance = variance_of(differences, cases, patients);
   if (!variance) return std::nullopt;

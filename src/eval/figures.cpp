@@ -22,7 +22,7 @@ using Column = ScoredColumns::Column;
 // "Some disease is present" as one more column, over the same images.
 Column any_finding_column(const Predictions& predictions,
                           const ScoredColumns& scored) {
-  std::vector<std::size_t> indices;
+  std::vector<size_t> indices;
   for (const auto& column : scored.columns) indices.push_back(column.index);
   const AnyFinding any = any_finding(predictions, indices);
   Column column{"any finding", 0, {}, {}};
@@ -66,7 +66,7 @@ Estimate mean_auroc(const std::vector<FindingFigures>& findings,
                     const std::vector<Replicates>& replicates) {
   std::vector<std::span<const double>> columns;
   double sum = 0;
-  for (std::size_t k = 0; k < findings.size(); ++k) {
+  for (size_t k = 0; k < findings.size(); ++k) {
     if (!findings[k].auroc.value || is_no_finding(findings[k].finding))
       continue;
     sum += *findings[k].auroc.value;
@@ -93,13 +93,13 @@ Figures figures_of(const Predictions& predictions,
         rank_cases(column.scores, column.labels).value_or(RankedCases{}));
   const auto replicates = bootstrap(ranked, patients, options);
   Figures figures;
-  for (std::size_t k = 0; k < ranked.size(); ++k)
+  for (size_t k = 0; k < ranked.size(); ++k)
     figures.findings.push_back(figures_of_ranks(scored.columns[k], ranked[k],
                                                 patients, replicates[k]));
   if (scored.probabilities) {
     figures.any_finding = std::move(figures.findings.back());
     figures.findings.pop_back();
-    for (std::size_t k = 0; k < figures.findings.size(); ++k)
+    for (size_t k = 0; k < figures.findings.size(); ++k)
       add_figures_of_probabilities(scored.columns[k], figures.findings[k]);
   }
   figures.mean_auroc = mean_auroc(figures.findings, replicates);

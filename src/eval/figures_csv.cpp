@@ -22,7 +22,7 @@ struct Subject {
   std::string finding;
   std::string rule = {};
   std::optional<double> threshold = {};
-  std::optional<std::size_t> positives = {}, negatives = {};
+  std::optional<size_t> positives = {}, negatives = {};
   std::string group = {};
   bool few_positives = false;
 };
@@ -30,7 +30,7 @@ struct Subject {
 class Table {
  public:
   void of(const Subject& subject) {
-    const auto count = [](const std::optional<std::size_t>& number) {
+    const auto count = [](const std::optional<size_t>& number) {
       return number ? std::to_string(*number) : std::string();
     };
     first_ = csv_field(subject.finding);
@@ -100,7 +100,7 @@ void add_point(const OperatingPoint& p, std::optional<double> prevalence,
 
 void add_bins(const Reliability& r, const std::string& binning,
               const std::vector<ReliabilityBin>& bins, Table& table) {
-  std::size_t number = 0;  // edges at quantiles may be equal
+  size_t number = 0;  // edges at quantiles may be equal
   for (const ReliabilityBin& bin : bins) {
     table.of({.finding = r.finding,
               .rule = r.calibration,
@@ -132,7 +132,7 @@ void add_reliability(const Reliability& r, Table& table) {
 }
 
 void add_subgroups(const SubgroupTable& subgroups, Table& table) {
-  for (std::size_t k = 0; k < subgroups.findings.size(); ++k) {
+  for (size_t k = 0; k < subgroups.findings.size(); ++k) {
     for (const Subgroup& group : subgroups.of[k].groups) {
       table.of({.finding = subgroups.findings[k],
                 .positives = group.positives,

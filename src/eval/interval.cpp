@@ -8,7 +8,7 @@
 
 namespace chexnet {
 
-std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases) {
+std::optional<Interval> wilson_interval(size_t hits, size_t cases) {
   assert(hits <= cases);
   if (cases == 0) return std::nullopt;
   const auto n = static_cast<double>(cases);
@@ -26,8 +26,8 @@ std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases) {
 double quantile(std::span<const double> ascending, double share) {
   assert(!ascending.empty() && share >= 0 && share <= 1);
   const double place = share * static_cast<double>(ascending.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, ascending.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, ascending.size() - 1);
   const double part = place - static_cast<double>(below);
   const double step = ascending[above] - ascending[below];
   // As numpy does it, to the last bit: from the nearer end.

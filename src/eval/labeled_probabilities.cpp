@@ -10,7 +10,7 @@ std::vector<LabeledProbability> labeled_probabilities(
     std::span<const double> probabilities, std::span<const float> labels) {
   assert(probabilities.size() == labels.size());
   std::vector<LabeledProbability> cases;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  for (size_t i = 0; i < labels.size(); ++i) {
     if (std::isnan(labels[i])) continue;
     const double p = probabilities[i];
     if (!(p >= 0 && p <= 1)) return {};

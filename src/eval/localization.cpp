@@ -34,13 +34,13 @@ struct Columns {
   std::array<CaseValues, kIouThresholds.size()> iou_at;
   double iou = 0, boxes = 0;
 
-  void add(const MapScore& score, std::uint32_t image) {
+  void add(const MapScore& score, uint32_t image) {
     const auto put = [&](CaseValues& column, bool hit) {
       column.values.push_back(hit ? 1 : 0);
       column.cases.push_back(image);
     };
     put(pointing, score.pointed);
-    for (std::size_t t = 0; t < iou_at.size(); ++t)
+    for (size_t t = 0; t < iou_at.size(); ++t)
       put(iou_at[t], score.iou >= kIouThresholds[t]);
     iou += score.iou;
     boxes += score.map_boxes;
@@ -55,12 +55,12 @@ double mean(const std::vector<double>& values) {
 
 // The mean over findings of one figure; `of(k)` is finding k's.
 template <class Of>
-Estimate mean_over(std::size_t findings, const Of& of,
+Estimate mean_over(size_t findings, const Of& of,
                    std::span<const std::vector<double>> replicates,
-                   std::size_t figure, std::size_t figures) {
+                   size_t figure, size_t figures) {
   double sum = 0;
   std::vector<std::span<const double>> columns;
-  for (std::size_t k = 0; k < findings; ++k) {
+  for (size_t k = 0; k < findings; ++k) {
     sum += *of(k).value;
     columns.emplace_back(replicates[k * figures + figure]);
   }
@@ -72,12 +72,12 @@ Estimate mean_over(std::size_t findings, const Of& of,
 
 BoxedCases boxed_cases(std::span<const FindingBox> boxes,
                        const Manifest& manifest,
-                       std::span<const std::uint32_t> rows) {
-  std::unordered_map<std::string, std::uint32_t> row_of;
+                       std::span<const uint32_t> rows) {
+  std::unordered_map<std::string, uint32_t> row_of;
   for (const auto row : rows) row_of.emplace(manifest.images[row], row);
   BoxedCases result;
   std::set<std::string> other_images, unknown;
-  std::map<std::pair<std::uint32_t, std::size_t>, BoxedCase> cases;
+  std::map<std::pair<uint32_t, size_t>, BoxedCase> cases;
   for (const auto& drawn : boxes) {
     const auto row = row_of.find(drawn.image);
     const auto finding = find_finding(manifest.findings, drawn.finding);
@@ -143,13 +143,13 @@ Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
                              const BootstrapOptions& options) {
   assert(scores.size() == asked.cases.size());
   Localization result;
-  std::map<std::size_t, Columns> by_finding;
+  std::map<size_t, Columns> by_finding;
   std::vector<std::string> names, patients;  // of images with a scored case
-  std::optional<std::uint32_t> row;          // of the last of them
-  for (std::size_t i = 0; i < scores.size(); ++i) {
+  std::optional<uint32_t> row;               // of the last of them
+  for (size_t i = 0; i < scores.size(); ++i) {
     const BoxedCase& asked_case = asked.cases[i];
     const MapScore& score = scores[i];
-    result.cut_boxes += static_cast<std::size_t>(score.cut_boxes);
+    result.cut_boxes += static_cast<size_t>(score.cut_boxes);
     if (score.state == MapScore::State::kDamaged) ++result.damaged;
     if (score.state == MapScore::State::kOutside) ++result.outside;
     if (score.state != MapScore::State::kScored) continue;
@@ -161,7 +161,7 @@ Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
     }
     ++result.cases;
     by_finding[asked_case.finding].add(
-        score, static_cast<std::uint32_t>(result.images - 1));
+        score, static_cast<uint32_t>(result.images - 1));
   }
   const PatientNumbers numbers =
       number_patients(manifest.knows_patients ? patients : names);
@@ -173,12 +173,12 @@ Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
     columns.insert(columns.end(), own.iou_at.begin(), own.iou_at.end());
   }
   const auto replicates = bootstrap_means(columns, numbers, options);
-  const std::size_t figures = 1 + kIouThresholds.size();
-  const auto estimate = [&](std::size_t column) {
+  const size_t figures = 1 + kIouThresholds.size();
+  const auto estimate = [&](size_t column) {
     return Estimate{mean(columns[column].values),
                     percentile_interval(replicates[column])};
   };
-  std::size_t column = 0;
+  size_t column = 0;
   for (const auto& [k, own] : by_finding) {
     FindingLocalization& f = result.findings.emplace_back();
     f.finding = manifest.findings[k];
@@ -189,11 +189,11 @@ Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
     for (Estimate& e : f.iou_at) e = estimate(column++);
   }
   if (!result.findings.empty()) {
-    const std::size_t count = result.findings.size();
+    const size_t count = result.findings.size();
     result.mean_pointing = mean_over(
         count, [&](auto k) { return result.findings[k].pointing; }, replicates,
         0, figures);
-    for (std::size_t t = 0; t < kIouThresholds.size(); ++t)
+    for (size_t t = 0; t < kIouThresholds.size(); ++t)
       result.mean_iou_at[t] = mean_over(
           count, [&](auto k) { return result.findings[k].iou_at[t]; },
           replicates, 1 + t, figures);

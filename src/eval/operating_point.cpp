@@ -12,12 +12,12 @@ namespace {
 // Calling positive what has at least the score of a step.
 struct Choice {
   double threshold;
-  std::size_t true_positives, false_positives;
+  size_t true_positives, false_positives;
 };
 
 struct Choices {
   std::vector<Choice> steps;  // from the highest threshold down
-  std::size_t positives = 0, negatives = 0;
+  size_t positives = 0, negatives = 0;
 };
 
 // Empty where no threshold is to be chosen.
@@ -27,7 +27,7 @@ std::optional<Choices> choices_of(std::span<const double> scores,
   if (!ranked || ranked->positives == 0 || ranked->negatives == 0)
     return std::nullopt;
   Choices choices{{}, ranked->positives, ranked->negatives};
-  std::size_t found = 0;
+  size_t found = 0;
   for (const auto& step : ranked->steps) {
     found += step.positives_end - step.tied_end;
     choices.steps.push_back({scores[ranked->cases[step.tied_end]], found,
@@ -36,7 +36,7 @@ std::optional<Choices> choices_of(std::span<const double> scores,
   return choices;
 }
 
-double share(std::size_t part, std::size_t all) {
+double share(size_t part, size_t all) {
   return static_cast<double>(part) / static_cast<double>(all);
 }
 
@@ -53,8 +53,8 @@ std::optional<double> youden_threshold(std::span<const double> scores,
   if (!choices) return std::nullopt;
   // Times positives times negatives, so that ties are seen.
   const auto index = [&](const Choice& c) {
-    return static_cast<std::int64_t>(c.true_positives * choices->negatives) -
-           static_cast<std::int64_t>(c.false_positives * choices->positives);
+    return static_cast<int64_t>(c.true_positives * choices->negatives) -
+           static_cast<int64_t>(c.false_positives * choices->positives);
   };
   Choice best = choices->steps.front();
   for (const Choice& c : choices->steps)
@@ -118,7 +118,7 @@ Confusion confusion_at(double threshold, std::span<const double> scores,
                        std::span<const float> labels) {
   assert(scores.size() == labels.size());
   Confusion confusion;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
+  for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(labels[i]) || std::isnan(scores[i])) continue;
     const bool called = scores[i] >= threshold;
     if (labels[i] > 0.5f)

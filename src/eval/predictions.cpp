@@ -17,12 +17,12 @@ Scores score(const Predictions& predictions,
   const ScoredColumns scored = scored_columns(predictions, wanted);
   Scores scores;
   scores.images = scored.rows.size();
-  scores.not_scored = static_cast<std::size_t>(
-      std::ranges::count(predictions.reasons, kNotScored));
+  scores.not_scored =
+      static_cast<size_t>(std::ranges::count(predictions.reasons, kNotScored));
   scores.damaged =
       predictions.images.size() - scores.images - scores.not_scored;
   scores.probabilities = scored.probabilities;
-  std::vector<std::size_t> columns;
+  std::vector<size_t> columns;
   for (const auto& column : scored.columns) {
     scores.findings.push_back(column.finding);
     scores.auroc.push_back(auroc(column.scores, column.labels));
@@ -39,7 +39,7 @@ Scores score(const Predictions& predictions,
 
 std::string images_text(const Scores& scores) {
   const std::string scored = std::to_string(scores.images);
-  const std::size_t left_out = scores.damaged + scores.not_scored;
+  const size_t left_out = scores.damaged + scores.not_scored;
   if (left_out == 0) return scored + " images";
   std::string text =
       scored + " of " + std::to_string(scores.images + left_out) + " images";
@@ -66,11 +66,10 @@ std::vector<std::string> scored_findings(
   return scored;
 }
 
-std::optional<double> mean_auroc_with(const Scores& scores,
-                                      std::size_t positives) {
+std::optional<double> mean_auroc_with(const Scores& scores, size_t positives) {
   double sum = 0;
-  std::size_t count = 0;
-  for (std::size_t k = 0; k < scores.auroc.size(); ++k) {
+  size_t count = 0;
+  for (size_t k = 0; k < scores.auroc.size(); ++k) {
     if (!scores.auroc[k] || scores.positives[k] < positives) continue;
     if (is_no_finding(scores.findings[k])) continue;
     sum += *scores.auroc[k];
@@ -81,17 +80,17 @@ std::optional<double> mean_auroc_with(const Scores& scores,
 }
 
 std::string predictions_csv(const Predictions& predictions) {
-  const std::size_t findings = predictions.findings.size();
+  const size_t findings = predictions.findings.size();
   std::string text = "image";
   for (const char* kind : {"label:", "prob:"})
     for (const auto& finding : predictions.findings)
       text += "," + csv_field(kind + finding);
   text += ",reason\n";
-  for (std::size_t i = 0; i < predictions.images.size(); ++i) {
+  for (size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
-    for (std::size_t k = 0; k < findings; ++k)
+    for (size_t k = 0; k < findings; ++k)
       text += "," + csv_number(predictions.labels[i * findings + k]);
-    for (std::size_t k = 0; k < findings; ++k)
+    for (size_t k = 0; k < findings; ++k)
       text += "," + csv_number(predictions.probabilities[i * findings + k]);
     text += "," +
             (predictions.scored(i) ? std::string()

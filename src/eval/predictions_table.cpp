@@ -16,7 +16,7 @@
 namespace chexnet {
 namespace {
 
-using Columns = std::vector<std::size_t>;
+using Columns = std::vector<size_t>;
 
 // The columns of a header by finding: "prob:Edema" is of Edema, before a plain
 // "edema".
@@ -33,7 +33,7 @@ class ScoreColumns {
                          [](auto& n) { return !n.empty(); });
     return found;
   }
-  std::optional<std::size_t> of(const std::string& finding) const {
+  std::optional<size_t> of(const std::string& finding) const {
     const auto named = find_finding(named_, finding);
     return named ? named : find_finding(plain_, finding);
   }
@@ -72,9 +72,9 @@ class TableReader {
   }
 
   // header_.size() when there is none.
-  std::size_t column(const std::string& name) const {
-    return static_cast<std::size_t>(std::ranges::find(header_, name) -
-                                    header_.begin());
+  size_t column(const std::string& name) const {
+    return static_cast<size_t>(std::ranges::find(header_, name) -
+                               header_.begin());
   }
 
   void read_header() {
@@ -97,7 +97,7 @@ class TableReader {
            "give --manifest for a table of another form");
     const auto wanted =
         manifest_ == nullptr ? columns.findings() : manifest_->findings;
-    for (std::size_t k = 0; k < wanted.size(); ++k) {
+    for (size_t k = 0; k < wanted.size(); ++k) {
       const auto at = columns.of(wanted[k]);
       if (!at) continue;
       scores_.push_back(*at);
@@ -112,8 +112,8 @@ class TableReader {
           "nearest are " + nearest_names(manifest_->findings.front(), header_));
   }
 
-  std::size_t label_column(const std::string& finding) const {
-    const std::size_t found = column("label:" + finding);
+  size_t label_column(const std::string& finding) const {
+    const size_t found = column("label:" + finding);
     if (found == header_.size())
       fail("no column 'label:" + finding + "'",
            "give --manifest, the table with the labels");
@@ -134,9 +134,9 @@ class TableReader {
     out_.images.push_back(name);
 
     const bool blank = std::ranges::all_of(
-        scores_, [&](std::size_t c) { return trimmed(fields_[c]).empty(); });
+        scores_, [&](size_t c) { return trimmed(fields_[c]).empty(); });
     out_.reasons.push_back(blank ? reason() : "");
-    for (const std::size_t c : scores_)
+    for (const size_t c : scores_)
       out_.probabilities.push_back(blank ? kNaN : score(c));
     if (manifest_ != nullptr)
       add_labels_of_manifest(name);
@@ -162,7 +162,7 @@ class TableReader {
     return value;
   }
 
-  double score(std::size_t column) const {
+  double score(size_t column) const {
     const double value = number(fields_[column]);
     if (!std::isfinite(value))
       fail("a score is not finite",
@@ -178,16 +178,15 @@ class TableReader {
     if (manifest_->knows_patients && !manifest_->patients.empty())
       out_.patients.push_back(manifest_->patients[row->second]);
     const float* from = manifest_->scored_row(row->second);
-    for (const std::size_t k : manifest_columns_)
-      out_.labels.push_back(from[k]);
+    for (const size_t k : manifest_columns_) out_.labels.push_back(from[k]);
   }
 
   void add_labels_of_row() {
-    for (const std::size_t c : labels_) out_.labels.push_back(label(c));
+    for (const size_t c : labels_) out_.labels.push_back(label(c));
   }
 
   // Uncertain is not labeled here: policies are for a table of labels.
-  float label(std::size_t column) const {
+  float label(size_t column) const {
     const std::string_view cell = trimmed(fields_[column]);
     const double value = cell.empty() ? kNaN : number(cell);
     if (value == 1 || value == 0) return static_cast<float>(value);
@@ -205,9 +204,9 @@ class TableReader {
   CsvReader csv_;
   std::vector<std::string_view> fields_;  // of the present row
   std::vector<std::string> header_;
-  std::size_t image_ = 0, reason_ = 0;  // columns
-  Columns scores_, labels_;             // columns, by finding of `out_`
-  Columns manifest_columns_;  // findings of the manifest, the same way
+  size_t image_ = 0, reason_ = 0;  // columns
+  Columns scores_, labels_;        // columns, by finding of `out_`
+  Columns manifest_columns_;       // findings of the manifest, the same way
   std::map<std::string, int, std::less<>> line_of_;  // [image]
   Predictions out_;
 };
@@ -217,7 +216,7 @@ class TableReader {
 Predictions read_predictions(const std::string& path,
                              const Manifest* manifest) {
   const std::string text = read_text(path);
-  if (const std::size_t line = line_not_utf8(text); line > 0)
+  if (const size_t line = line_not_utf8(text); line > 0)
     throw DataError("[predictions] " + path + ":" + std::to_string(line) +
                     ": is not UTF-8. Hint: save the table as UTF-8");
   return TableReader(path, text, manifest).read();

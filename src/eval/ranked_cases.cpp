@@ -9,13 +9,13 @@ namespace {
 
 struct Case {
   double score;
-  std::uint32_t index;
+  uint32_t index;
   bool positive;
 };
 
 // The run of equal scores that begins at `first`.
-std::size_t run_end(const std::vector<Case>& cases, std::size_t first) {
-  std::size_t end = first;
+size_t run_end(const std::vector<Case>& cases, size_t first) {
+  size_t end = first;
   while (end < cases.size() && cases[end].score == cases[first].score) ++end;
   return end;
 }
@@ -27,11 +27,10 @@ std::optional<RankedCases> rank_cases(std::span<const double> scores,
   assert(scores.size() == labels.size());
   std::vector<Case> cases;
   cases.reserve(scores.size());
-  for (std::size_t i = 0; i < scores.size(); ++i) {
+  for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(labels[i])) continue;
     if (std::isnan(scores[i])) return std::nullopt;
-    cases.push_back(
-        {scores[i], static_cast<std::uint32_t>(i), labels[i] > 0.5f});
+    cases.push_back({scores[i], static_cast<uint32_t>(i), labels[i] > 0.5f});
   }
   // Of equal scores the negatives first. The index makes the order one and the
   // same in every standard library.
@@ -46,14 +45,14 @@ std::optional<RankedCases> rank_cases(std::span<const double> scores,
     ranked.cases.push_back(c.index);
     ++(c.positive ? ranked.positives : ranked.negatives);
   }
-  for (std::size_t first = 0; first < cases.size();) {
-    const std::size_t end = run_end(cases, first);
-    std::size_t tied_end = first;
+  for (size_t first = 0; first < cases.size();) {
+    const size_t end = run_end(cases, first);
+    size_t tied_end = first;
     while (tied_end < end && !cases[tied_end].positive) ++tied_end;
     if (tied_end < end)
-      ranked.steps.push_back({static_cast<std::uint32_t>(first),
-                              static_cast<std::uint32_t>(tied_end),
-                              static_cast<std::uint32_t>(end)});
+      ranked.steps.push_back({static_cast<uint32_t>(first),
+                              static_cast<uint32_t>(tied_end),
+                              static_cast<uint32_t>(end)});
     first = end;
   }
   return ranked;
@@ -62,9 +61,9 @@ std::optional<RankedCases> rank_cases(std::span<const double> scores,
 std::optional<double> average_precision(const RankedCases& ranked) {
   if (ranked.positives == 0 || ranked.negatives == 0) return std::nullopt;
   double sum = 0;
-  std::size_t found = 0;
+  size_t found = 0;
   for (const auto& step : ranked.steps) {
-    const std::size_t here = step.positives_end - step.tied_end;
+    const size_t here = step.positives_end - step.tied_end;
     found += here;
     sum += static_cast<double>(here) * static_cast<double>(found) /
            static_cast<double>(step.positives_end);

@@ -11,12 +11,12 @@
 
 namespace chexnet {
 
-inline constexpr std::size_t kLanes = 64;
+inline constexpr size_t kLanes = 64;
 
 // How often a patient was drawn, [patients][kLanes]; a cache line for each
 // patient. 8 bits suffice: of n patients one is drawn n times at most, and for
 // n > 255 the chance of 256 times is below 1 / 256!.
-using DrawCounts = std::vector<std::uint8_t>;
+using DrawCounts = std::vector<uint8_t>;
 
 // Figures of kLanes resamples; NaN where a lane has no positive or no negative.
 struct LaneFigures {

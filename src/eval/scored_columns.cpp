@@ -7,17 +7,17 @@ namespace chexnet {
 
 ScoredColumns scored_columns(const Predictions& predictions,
                              const std::vector<std::string>& findings) {
-  const std::size_t width = predictions.findings.size();
+  const size_t width = predictions.findings.size();
   ScoredColumns result;
-  for (std::size_t i = 0; i < predictions.images.size(); ++i)
+  for (size_t i = 0; i < predictions.images.size(); ++i)
     if (predictions.scored(i)) result.rows.push_back(i);
-  std::ranges::sort(result.rows, {}, [&](std::size_t i) -> const std::string& {
+  std::ranges::sort(result.rows, {}, [&](size_t i) -> const std::string& {
     return predictions.images[i];
   });
   for (const auto& name : scored_findings(findings, predictions.findings)) {
     const auto k =
-        static_cast<std::size_t>(std::ranges::find(predictions.findings, name) -
-                                 predictions.findings.begin());
+        static_cast<size_t>(std::ranges::find(predictions.findings, name) -
+                            predictions.findings.begin());
     ScoredColumns::Column column{name, k, {}, {}};
     for (const auto i : result.rows) {
       const double score = predictions.probabilities[i * width + k];
@@ -26,16 +26,16 @@ ScoredColumns scored_columns(const Predictions& predictions,
       if (score < 0 || score > 1) result.probabilities = false;
     }
     column.positives =
-        static_cast<std::size_t>(std::ranges::count(column.labels, 1.0f));
+        static_cast<size_t>(std::ranges::count(column.labels, 1.0f));
     column.negatives =
-        static_cast<std::size_t>(std::ranges::count(column.labels, 0.0f));
+        static_cast<size_t>(std::ranges::count(column.labels, 0.0f));
     result.columns.push_back(std::move(column));
   }
   return result;
 }
 
 PatientNumbers patients_of(const Predictions& predictions,
-                           const std::vector<std::size_t>& rows) {
+                           const std::vector<size_t>& rows) {
   if (predictions.patients.empty()) return one_patient_per_case(rows.size());
   std::vector<std::string> patients;
   for (const auto i : rows) patients.push_back(predictions.patients[i]);

@@ -46,7 +46,7 @@ std::vector<float> labels_of(Side side, const std::string& group,
                              std::span<const float> labels,
                              std::span<const std::string> values) {
   std::vector<float> result(labels.begin(), labels.end());
-  for (std::size_t i = 0; i < result.size(); ++i) {
+  for (size_t i = 0; i < result.size(); ++i) {
     const bool inside = values[i] == group;
     const bool kept = side == Side::kInside ? inside : !inside;
     if (values[i].empty() || !kept)
@@ -59,8 +59,8 @@ Subgroup counts_of(const std::string& value, const std::vector<float>& labels,
                    const PatientNumbers& patients) {
   Subgroup group;
   group.value = value;
-  std::set<std::uint32_t> seen;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  std::set<uint32_t> seen;
+  for (size_t i = 0; i < labels.size(); ++i) {
     if (std::isnan(labels[i])) continue;
     seen.insert(patients.of_case[i]);
     ++group.images;
@@ -99,10 +99,10 @@ std::vector<Subgroups> subgroups_of(std::span<const LabeledScores> findings,
   std::vector<RankedCases> columns;  // of each finding inside, outside, inside…
   std::vector<std::optional<double>> outside;
   std::vector<Subgroups> results(findings.size());
-  for (std::size_t k = 0; k < findings.size(); ++k) {
+  for (size_t k = 0; k < findings.size(); ++k) {
     const auto& [scores, labels] = findings[k];
     assert(scores.size() == values.size() && labels.size() == values.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
+    for (size_t i = 0; i < values.size(); ++i)
       if (values[i].empty() && !std::isnan(labels[i])) ++results[k].unknown;
     for (const auto& name : names) {
       const auto own = labels_of(Side::kInside, name, labels, values);
@@ -116,9 +116,9 @@ std::vector<Subgroups> subgroups_of(std::span<const LabeledScores> findings,
     }
   }
   const auto replicates = bootstrap(columns, patients, options);
-  for (std::size_t k = 0; k < findings.size(); ++k) {
-    for (std::size_t g = 0; g < names.size(); ++g) {
-      const std::size_t column = k * names.size() + g;
+  for (size_t k = 0; k < findings.size(); ++k) {
+    for (size_t g = 0; g < names.size(); ++g) {
+      const size_t column = k * names.size() + g;
       add_intervals(replicates[2 * column], replicates[2 * column + 1],
                     outside[column], results[k].groups[g]);
     }
@@ -143,8 +143,8 @@ std::vector<std::string> age_bands(std::span<const float> ages,
     const auto above = std::ranges::upper_bound(
         from, age, {}, [](int years) { return static_cast<float>(years); });
     const bool known = age >= 0;  // NaN is not
-    bands.push_back(
-        known ? names[static_cast<std::size_t>(above - from.begin())] : "");
+    bands.push_back(known ? names[static_cast<size_t>(above - from.begin())]
+                          : "");
   }
   return bands;
 }

@@ -89,7 +89,7 @@ std::string test_vectors_json(const ModelDescription& model,
   Json list = Json::array();
   for (const auto& vector : vectors) {
     Json probabilities;
-    for (std::size_t k = 0; k < model.findings.size(); ++k)
+    for (size_t k = 0; k < model.findings.size(); ++k)
       probabilities[model.findings[k]] = vector.probabilities[k];
     list.push_back({{"image", vector.image},
                     {"input", vector.input},

@@ -25,7 +25,7 @@ void put(const FloatTensor& tensor, NamedArray& array) {
 ForeignWeights::ForeignWeights(const SafetensorsFile& file, std::string origin,
                                const InputScale& scale)
     : origin_(std::move(origin)), arrays_(file.arrays()) {
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+  for (size_t i = 0; i < arrays_.size(); ++i) {
     std::string& name = arrays_[i].name;
     names_in_file_.push_back(name);
     name = torchvision_name(name);
@@ -73,9 +73,9 @@ const std::string& ForeignWeights::name_in_file(const std::string& name) const {
 }
 
 std::string ForeignWeights::text() const {
-  std::size_t renamed = 0;
+  size_t renamed = 0;
   std::string first;
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+  for (size_t i = 0; i < arrays_.size(); ++i) {
     if (arrays_[i].name == names_in_file_[i]) continue;
     if (renamed++ == 0) first = names_in_file_[i] + " as " + arrays_[i].name;
   }

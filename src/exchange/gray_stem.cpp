@@ -6,21 +6,21 @@ namespace chexnet {
 namespace {
 
 constexpr double kTheirWhite = 1024;
-constexpr std::size_t kOurs = 3;  // channels
+constexpr size_t kOurs = 3;  // channels
 
-std::size_t extent(const StemWeights& stem, std::size_t dimension) {
+size_t extent(const StemWeights& stem, size_t dimension) {
   assert(stem.weight.shape.size() == 4);
-  return static_cast<std::size_t>(stem.weight.shape[dimension]);
+  return static_cast<size_t>(stem.weight.shape[dimension]);
 }
 
-std::size_t taps(const StemWeights& stem) {
+size_t taps(const StemWeights& stem) {
   return extent(stem, 2) * extent(stem, 3);
 }
 
-StemWeights with_channels(const StemWeights& like, std::size_t channels) {
+StemWeights with_channels(const StemWeights& like, size_t channels) {
   StemWeights stem;
   stem.weight.shape = like.weight.shape;
-  stem.weight.shape[1] = static_cast<std::int64_t>(channels);
+  stem.weight.shape[1] = static_cast<int64_t>(channels);
   stem.weight.values.resize(extent(like, 0) * channels * taps(like));
   stem.running_mean = like.running_mean;
   return stem;
@@ -32,12 +32,12 @@ StemWeights with_channels(const StemWeights& like, std::size_t channels) {
 StemWeights to_gray_stem(const StemWeights& stem, const InputScale& scale) {
   assert(extent(stem, 1) == kOurs);
   StemWeights gray = with_channels(stem, 1);
-  const std::size_t window = taps(stem);
-  for (std::size_t out = 0; out < extent(stem, 0); ++out) {
+  const size_t window = taps(stem);
+  for (size_t out = 0; out < extent(stem, 0); ++out) {
     double constant = 0;
-    for (std::size_t tap = 0; tap < window; ++tap) {
+    for (size_t tap = 0; tap < window; ++tap) {
       double sum = 0;
-      for (std::size_t c = 0; c < kOurs; ++c) {
+      for (size_t c = 0; c < kOurs; ++c) {
         const double weight =
             stem.weight.values[(out * kOurs + c) * window + tap];
         sum += weight / (2 * kTheirWhite * scale.std[c]);
@@ -54,12 +54,12 @@ StemWeights to_gray_stem(const StemWeights& stem, const InputScale& scale) {
 StemWeights from_gray_stem(const StemWeights& stem, const InputScale& scale) {
   assert(extent(stem, 1) == 1);
   StemWeights ours = with_channels(stem, kOurs);
-  const std::size_t window = taps(stem);
-  for (std::size_t out = 0; out < extent(stem, 0); ++out) {
+  const size_t window = taps(stem);
+  for (size_t out = 0; out < extent(stem, 0); ++out) {
     double constant = 0;
-    for (std::size_t tap = 0; tap < window; ++tap) {
+    for (size_t tap = 0; tap < window; ++tap) {
       const double weight = stem.weight.values[out * window + tap];
-      for (std::size_t c = 0; c < kOurs; ++c) {
+      for (size_t c = 0; c < kOurs; ++c) {
         ours.weight.values[(out * kOurs + c) * window + tap] =
             static_cast<float>(weight * 2 * kTheirWhite * scale.std[c] / kOurs);
         constant += weight * kTheirWhite * (2 * scale.mean[c] - 1) / kOurs;

@@ -16,8 +16,8 @@ ModelDescription model_description(const SafetensorsFile& file,
     json.at("arch").get_to(model.arch);
     json.at("findings").get_to(model.findings);
     const auto& input = json.at("preprocessing");
-    const auto resize = input.at("resize").get<std::int64_t>();
-    const auto other = input.at("eval_resize").get<std::int64_t>();
+    const auto resize = input.at("resize").get<int64_t>();
+    const auto other = input.at("eval_resize").get<int64_t>();
     model.resize = other > 0 ? other : resize;
     input.at("crop").get_to(model.crop);
     input.at("eval_crop_begin").get_to(model.crop_begin);

@@ -23,10 +23,10 @@ constexpr Tag kTensorDims = 1, kTensorType = 2, kTensorName = 8,
 constexpr Tag kValueName = 1, kValueType = 2, kTypeTensor = 1, kElementType = 1,
               kElementShape = 2, kShapeDim = 1, kDimValue = 1, kDimName = 2;
 // AttributeProto.AttributeType.
-constexpr std::int32_t kIsFloat = 1, kIsInt = 2, kIsInts = 7;
+constexpr int32_t kIsFloat = 1, kIsInt = 2, kIsInts = 7;
 
 // Read by ONNX Runtime from 1.12, OpenVINO from 2022.2, TensorRT from 8.5.
-constexpr std::int64_t kIrVersion = 8, kOpset = 17;
+constexpr int64_t kIrVersion = 8, kOpset = 17;
 
 void write_attribute(protozero::pbf_writer& node, const std::string& name,
                      const OnnxGraph::Attributes::mapped_type& value) {
@@ -38,7 +38,7 @@ void write_attribute(protozero::pbf_writer& node, const std::string& name,
         if constexpr (std::is_same_v<Value, float>) {
           attribute.add_float(kAttributeFloat, v);
           attribute.add_enum(kAttributeType, kIsFloat);
-        } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+        } else if constexpr (std::is_same_v<Value, int64_t>) {
           attribute.add_int64(kAttributeInt, v);
           attribute.add_enum(kAttributeType, kIsInt);
         } else {
@@ -70,7 +70,7 @@ std::string OnnxGraph::add_constant(const std::string& name,
                                     const FloatTensor& tensor) {
   protozero::pbf_writer writer(graph_, kGraphInitializer);
   for (const auto extent : tensor.shape) writer.add_int64(kTensorDims, extent);
-  writer.add_int32(kTensorType, static_cast<std::int32_t>(OnnxType::kFloat));
+  writer.add_int32(kTensorType, static_cast<int32_t>(OnnxType::kFloat));
   writer.add_string(kTensorName, name);
   // Little endian, as x86-64 and arm64 are.
   writer.add_bytes(kTensorRawData,
@@ -85,7 +85,7 @@ void OnnxGraph::add_value(Tag tag, const std::string& name, OnnxType type,
   value.add_string(kValueName, name);
   protozero::pbf_writer about(value, kValueType);
   protozero::pbf_writer tensor(about, kTypeTensor);
-  tensor.add_int32(kElementType, static_cast<std::int32_t>(type));
+  tensor.add_int32(kElementType, static_cast<int32_t>(type));
   protozero::pbf_writer extents(tensor, kElementShape);
   protozero::pbf_writer(extents, kShapeDim).add_string(kDimName, "N");
   for (const auto extent : shape)

@@ -16,13 +16,12 @@
 namespace chexnet {
 
 // TensorProto.DataType.
-enum class OnnxType : std::int32_t { kFloat = 1, kUint8 = 2 };
+enum class OnnxType : int32_t { kFloat = 1, kUint8 = 2 };
 
 class OnnxGraph {
  public:
-  using Ints = std::vector<std::int64_t>;
-  using Attributes =
-      std::map<std::string, std::variant<std::int64_t, float, Ints>>;
+  using Ints = std::vector<int64_t>;
+  using Attributes = std::map<std::string, std::variant<int64_t, float, Ints>>;
   struct Node {
     const char* type;  // of operator
     std::string name;  // also of its only output

@@ -15,7 +15,7 @@ constexpr float kEpsilon = 1e-5f;  // of BatchNorm, torchvision's
 
 // Square windows of strides and zero padding; kernel sizes are the weights'.
 struct Window {
-  std::int64_t kernel = 1, stride = 1, padding = 0;
+  int64_t kernel = 1, stride = 1, padding = 0;
   OnnxGraph::Attributes attributes() const {
     return {{"kernel_shape", OnnxGraph::Ints{kernel, kernel}},
             {"strides", OnnxGraph::Ints{stride, stride}},
@@ -65,14 +65,14 @@ class Layers {
                          const std::string& result) {
     const std::string mean = graph_.add({"GlobalAveragePool", "pool", {x}});
     const std::string flat =
-        graph_.add({"Flatten", "flat", {mean}, {{"axis", std::int64_t{1}}}});
+        graph_.add({"Flatten", "flat", {mean}, {{"axis", int64_t{1}}}});
     return graph_.add(
         {"Gemm",
          result,
          {flat, constant(head.name + ".weight"), constant(head.name + ".bias")},
-         {{"transB", std::int64_t{1}}}});
+         {{"transB", int64_t{1}}}});
   }
-  std::int64_t findings(const HeadSpec& head) const {
+  int64_t findings(const HeadSpec& head) const {
     return find(head.name + ".bias").shape.at(0);
   }
 
@@ -102,7 +102,7 @@ std::string dense_layer(OnnxGraph& graph, Layers& layers, const std::string& x,
       layers.convolution(layers.norm_relu(narrow, name + ".norm2"),
                          name + ".conv2", {.kernel = 3, .padding = 1});
   return graph.add(
-      {"Concat", name + ".concat", {x, grown}, {{"axis", std::int64_t{1}}}});
+      {"Concat", name + ".concat", {x, grown}, {{"axis", int64_t{1}}}});
 }
 
 std::string backbone(OnnxGraph& graph, Layers& layers, const DenseNetSpec& spec,
@@ -110,7 +110,7 @@ std::string backbone(OnnxGraph& graph, Layers& layers, const DenseNetSpec& spec,
   x = layers.convolution(x, "features.conv0",
                          {.kernel = 7, .stride = 2, .padding = 3});
   x = layers.stem_pool(layers.norm_relu(x, "features.norm0"), "features.pool0");
-  for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
+  for (size_t b = 0; b < spec.blocks.size(); ++b) {
     const std::string number = std::to_string(b + 1);
     for (int i = 0; i < spec.blocks[b]; ++i)
       x = dense_layer(graph, layers, x,
@@ -128,8 +128,7 @@ std::string backbone(OnnxGraph& graph, Layers& layers, const DenseNetSpec& spec,
 // Its input is added to what three convolutions make of it, as it is or through
 // a convolution of its own.
 std::string bottleneck(OnnxGraph& graph, Layers& layers, const std::string& x,
-                       const std::string& name, std::int64_t stride,
-                       bool projects) {
+                       const std::string& name, int64_t stride, bool projects) {
   std::string y = layers.convolution(x, name + ".conv1", {.kernel = 1});
   y = layers.norm_relu(y, name + ".bn1");
   y = layers.convolution(y, name + ".conv2",
@@ -150,12 +149,12 @@ std::string backbone(OnnxGraph& graph, Layers& layers, const ResNetSpec& spec,
                      std::string x) {
   x = layers.convolution(x, "conv1", {.kernel = 7, .stride = 2, .padding = 3});
   x = layers.stem_pool(layers.norm_relu(x, "bn1"), "maxpool");
-  for (std::size_t stage = 0; stage < spec.blocks.size(); ++stage) {
+  for (size_t stage = 0; stage < spec.blocks.size(); ++stage) {
     for (int b = 0; b < spec.blocks[stage]; ++b) {
       const std::string name =
           "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
       const bool first = b == 0;
-      const std::int64_t stride = first && stage > 0 ? 2 : 1;
+      const int64_t stride = first && stage > 0 ? 2 : 1;
       x = bottleneck(graph, layers, x, name, stride, first);
     }
   }
@@ -175,7 +174,7 @@ std::string normalized(OnnxGraph& graph, const std::string& gray,
       graph.add({"Cast",
                  "gray",
                  {gray},
-                 {{"to", static_cast<std::int64_t>(OnnxType::kFloat)}}});
+                 {{"to", static_cast<int64_t>(OnnxType::kFloat)}}});
   const std::string share =
       graph.add({"Div",
                  "gray.share",
@@ -201,7 +200,7 @@ std::string onnx_network(const NetworkSpec& spec, const FloatTensors& weights,
   assert(options.input != ModelInput::kOneChannel);
   OnnxGraph graph(spec.arch);
   Layers layers(graph, weights);
-  const std::int64_t size = options.size;
+  const int64_t size = options.size;
   std::string x;
   if (options.input == ModelInput::kGray) {
     x = graph.add_input(kModelInputName, OnnxType::kUint8, {1, size, size});

@@ -13,14 +13,14 @@ class Description {
   Description(Parameters& parameters, Init convolutions)
       : parameters_(parameters), convolutions_(convolutions) {}
 
-  void convolution(const std::string& name, std::int64_t in, std::int64_t out,
-                   std::int64_t kernel) {
+  void convolution(const std::string& name, int64_t in, int64_t out,
+                   int64_t kernel) {
     parameters_.add({.name = name + ".weight",
                      .shape = {out, in, kernel, kernel},
                      .init = convolutions_,
                      .is_weight = true});
   }
-  void norm(const std::string& name, std::int64_t channels) {
+  void norm(const std::string& name, int64_t channels) {
     parameters_.add_statistics(name, channels);
     parameters_.add(
         {.name = name + ".weight", .shape = {channels}, .init = Init::kOne});
@@ -34,14 +34,14 @@ class Description {
 };
 
 // Return the channels that reach the classifier head.
-std::int64_t describe(const DenseNetSpec& spec, Parameters& parameters) {
+int64_t describe(const DenseNetSpec& spec, Parameters& parameters) {
   Description network(parameters, Init::kNormalFanIn);
-  const std::int64_t width = std::int64_t{spec.bottleneck} * spec.growth;
-  std::int64_t channels = spec.stem;
+  const int64_t width = int64_t{spec.bottleneck} * spec.growth;
+  int64_t channels = spec.stem;
   network.convolution("features.conv0", 3, channels, 7);
   network.norm("features.norm0", channels);
 
-  for (std::size_t b = 0; b < spec.blocks.size(); ++b) {
+  for (size_t b = 0; b < spec.blocks.size(); ++b) {
     const std::string number = std::to_string(b + 1);
     for (int i = 0; i < spec.blocks[b]; ++i) {
       const std::string layer = "features.denseblock" + number + ".denselayer" +
@@ -66,16 +66,15 @@ std::int64_t describe(const DenseNetSpec& spec, Parameters& parameters) {
 // Bottlenecks: 1x1 to `width`, 3x3, 1x1 to four times that. The first of a
 // stage has a convolution on its shortcut too, where the number of channels
 // changes.
-std::int64_t describe(const ResNetSpec& spec, Parameters& parameters) {
-  constexpr std::int64_t kExpansion = 4;
+int64_t describe(const ResNetSpec& spec, Parameters& parameters) {
+  constexpr int64_t kExpansion = 4;
   Description network(parameters, Init::kNormalFanOut);
-  std::int64_t channels = 64;
+  int64_t channels = 64;
   network.convolution("conv1", 3, channels, 7);
   network.norm("bn1", channels);
 
-  for (std::size_t stage = 0; stage < spec.blocks.size(); ++stage) {
-    const std::int64_t width = std::int64_t{64} << stage,
-                       out = width * kExpansion;
+  for (size_t stage = 0; stage < spec.blocks.size(); ++stage) {
+    const int64_t width = int64_t{64} << stage, out = width * kExpansion;
     for (int b = 0; b < spec.blocks[stage]; ++b) {
       const std::string block =
           "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
@@ -101,10 +100,10 @@ Init init_of(HeadSpec::Bias bias) {
 
 }  // namespace
 
-void describe_parameters(const NetworkSpec& spec, std::int64_t findings,
+void describe_parameters(const NetworkSpec& spec, int64_t findings,
                          Parameters& parameters) {
   assert(findings > 0 && parameters.list().empty());
-  const std::int64_t features = std::visit(
+  const int64_t features = std::visit(
       [&](const auto& family) { return describe(family, parameters); },
       spec.family);
   parameters.add({.name = spec.head.name + ".weight",

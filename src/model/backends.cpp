@@ -9,9 +9,7 @@ namespace chexnet {
 std::vector<BackendEntry> default_backends() {
   return {
       {engine_backend_refusal, make_engine_backend},
-      {[](const BackendContext&, std::int64_t, std::int64_t) {
-         return std::string();
-       },
+      {[](const BackendContext&, int64_t, int64_t) { return std::string(); },
        make_aten_backend},
   };
 }

@@ -17,11 +17,11 @@ at::Tensor on_host(const at::Tensor& t) {
 at::Tensor channel_weights(Network& network, const FeatureForward& forward,
                            HeatMapMethod method) {
   const at::Tensor& classifier = network.classifier_weight();
-  const std::int64_t images = forward.logits.size(0);
+  const int64_t images = forward.logits.size(0);
   if (method == HeatMapMethod::kCam)
     return on_host(classifier.unsqueeze(0).expand({images, -1, -1}));
   std::vector<at::Tensor> of_findings;
-  for (std::int64_t k = 0; k < classifier.size(0); ++k) {
+  for (int64_t k = 0; k < classifier.size(0); ++k) {
     at::Tensor dlogits = at::zeros_like(forward.logits);
     dlogits.select(1, k).fill_(1);
     of_findings.push_back(
@@ -31,9 +31,9 @@ at::Tensor channel_weights(Network& network, const FeatureForward& forward,
 }
 
 // `images` moved to the left and up, the border repeated.
-at::Tensor moved(const at::Tensor& images, std::int64_t dy, std::int64_t dx) {
-  const auto indices = [&](int dimension, std::int64_t by) {
-    const std::int64_t size = images.size(dimension);
+at::Tensor moved(const at::Tensor& images, int64_t dy, int64_t dx) {
+  const auto indices = [&](int dimension, int64_t by) {
+    const int64_t size = images.size(dimension);
     return at::arange(by, size + by, images.options().dtype(at::kLong))
         .clamp_max(size - 1);
   };
@@ -44,27 +44,26 @@ at::Tensor moved(const at::Tensor& images, std::int64_t dy, std::int64_t dx) {
 // x) on.
 void add_pass(const at::Tensor& features, const at::Tensor& weights,
               const HeatMapKind& kind, int y, int x, HeatMaps& into) {
-  const auto channels = static_cast<std::size_t>(features.size(1));
-  const auto height = static_cast<std::size_t>(features.size(2)),
-             width = static_cast<std::size_t>(features.size(3));
-  const std::size_t pixels = height * width;
-  const auto shifts = static_cast<std::size_t>(kind.shifts);
+  const auto channels = static_cast<size_t>(features.size(1));
+  const auto height = static_cast<size_t>(features.size(2)),
+             width = static_cast<size_t>(features.size(3));
+  const size_t pixels = height * width;
+  const auto shifts = static_cast<size_t>(kind.shifts);
   const auto* weight = weights.const_data_ptr<double>();
   std::vector<double> sums(pixels);
-  for (std::size_t map = 0; map < into.images * into.findings;
+  for (size_t map = 0; map < into.images * into.findings;
        ++map, weight += channels) {
     const double* image = features.const_data_ptr<double>() +
                           map / into.findings * channels * pixels;
     std::ranges::fill(sums, 0.0);
-    for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t p = 0; p < pixels; ++p)
+    for (size_t c = 0; c < channels; ++c)
+      for (size_t p = 0; p < pixels; ++p)
         sums[p] += weight[c] * image[c * pixels + p];
     float* to = &into.values[map * into.pixels()];
     const bool relu = kind.method == HeatMapMethod::kGradCam;
-    for (std::size_t p = 0; p < pixels; ++p) {
-      const std::size_t row = p / width * shifts + static_cast<std::size_t>(y),
-                        column =
-                            p % width * shifts + static_cast<std::size_t>(x);
+    for (size_t p = 0; p < pixels; ++p) {
+      const size_t row = p / width * shifts + static_cast<size_t>(y),
+                   column = p % width * shifts + static_cast<size_t>(x);
       to[row * width * shifts + column] =
           static_cast<float>(relu ? std::max(sums[p], 0.0) : sums[p]);
     }
@@ -73,7 +72,7 @@ void add_pass(const at::Tensor& features, const at::Tensor& weights,
 
 }  // namespace
 
-double HeatMaps::bias(std::size_t image, std::size_t finding) const {
+double HeatMaps::bias(size_t image, size_t finding) const {
   const float* pixel = map(image, finding);
   double sum = 0;
   for (int y = 0; y < height; y += shifts)
@@ -90,7 +89,7 @@ HeatMaps heat_maps(Network& network, const at::Tensor& images,
   maps.grid = network.last_map_grid();
   maps.grid.step /= kind.shifts;
   maps.shifts = kind.shifts;
-  const auto by = static_cast<std::int64_t>(maps.grid.step);
+  const auto by = static_cast<int64_t>(maps.grid.step);
   for (int y = 0; y < kind.shifts; ++y)
     for (int x = 0; x < kind.shifts; ++x) {
       const bool first = y == 0 && x == 0;
@@ -98,8 +97,8 @@ HeatMaps heat_maps(Network& network, const at::Tensor& images,
           first ? images : moved(images, y * by, x * by));
       const at::Tensor features = on_host(forward.map);
       if (first) {
-        maps.images = static_cast<std::size_t>(features.size(0));
-        maps.findings = static_cast<std::size_t>(forward.logits.size(1));
+        maps.images = static_cast<size_t>(features.size(0));
+        maps.findings = static_cast<size_t>(forward.logits.size(1));
         maps.height = static_cast<int>(features.size(2)) * kind.shifts;
         maps.width = static_cast<int>(features.size(3)) * kind.shifts;
         maps.values.resize(maps.images * maps.findings * maps.pixels());

@@ -32,8 +32,7 @@ struct Counts {
   double positives = 0, negatives = 0;
 };
 
-Counts count(const Manifest& manifest, const Split& split,
-             std::size_t finding) {
+Counts count(const Manifest& manifest, const Split& split, size_t finding) {
   Counts counts;
   for (const auto row : split.rows) {
     const float label = manifest.label_row(row)[finding];
@@ -47,11 +46,11 @@ Counts count(const Manifest& manifest, const Split& split,
 
 LossWeights loss_weights(LossWeighting kind, const Manifest& manifest,
                          const Split& split) {
-  const std::size_t findings = manifest.finding_count();
+  const size_t findings = manifest.finding_count();
   LossWeights weights{std::vector<double>(findings, 1.0),
                       std::vector<double>(findings, 1.0)};
   if (kind == LossWeighting::kNone) return weights;
-  for (std::size_t k = 0; k < findings; ++k) {
+  for (size_t k = 0; k < findings; ++k) {
     const auto [positives, negatives] = count(manifest, split, k);
     const double entries = positives + negatives;
     if (entries == 0 || (kind == LossWeighting::kPosWeight && positives == 0)) {

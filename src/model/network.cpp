@@ -19,7 +19,7 @@ namespace {
 // wants to know of them.
 using WithoutAutograd = at::AutoDispatchBelowADInplaceOrView;
 
-Parameters parameters_of(const NetworkSpec& spec, std::int64_t findings,
+Parameters parameters_of(const NetworkSpec& spec, int64_t findings,
                          const NetworkOptions& options) {
   Parameters parameters;
   describe_parameters(spec, findings, parameters);
@@ -37,11 +37,10 @@ BackendChoice::BackendChoice(BackendContext context,
   assert(!entries_.empty());
 }
 
-const BackendChoice::Chosen& BackendChoice::of(std::int64_t height,
-                                               std::int64_t width) {
+const BackendChoice::Chosen& BackendChoice::of(int64_t height, int64_t width) {
   if (height == height_ && width == width_) return chosen_;
   Chosen chosen;
-  std::size_t entry = 0;
+  size_t entry = 0;
   for (;; ++entry) {
     const std::string refusal =
         entries_[entry].refusal(context_, height, width);
@@ -68,7 +67,7 @@ void BackendChoice::attach(Attachments attachments) {
     if (backend != nullptr) backend->attach(attachments_);
 }
 
-Network::Network(const NetworkSpec& spec, std::int64_t findings,
+Network::Network(const NetworkSpec& spec, int64_t findings,
                  NetworkOptions options, std::vector<BackendEntry> backends)
     : spec_(spec),
       options_(std::move(options)),
@@ -112,18 +111,18 @@ const at::Tensor& Network::classifier_weight() const {
   return parameters_.value(parameters_.id_of(spec_.head.name + ".weight"));
 }
 
-std::string Network::description(std::int64_t batch, std::int64_t size) {
+std::string Network::description(int64_t batch, int64_t size) {
   const auto& [backend, refused] = choice_->of(size, size);
   const std::string text = backend->description(batch, size);
   return refused.empty() ? text : text + " (" + refused + ")";
 }
 
-bool Network::depends_on_threads(std::int64_t size) const {
+bool Network::depends_on_threads(int64_t size) const {
   return choice_->of(size, size).backend->depends_on_threads();
 }
 
-std::optional<std::size_t> Network::planned_bytes(std::int64_t batch,
-                                                  std::int64_t size) const {
+std::optional<size_t> Network::planned_bytes(int64_t batch,
+                                             int64_t size) const {
   return choice_->of(size, size).backend->planned_bytes(batch, size);
 }
 

@@ -14,7 +14,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::uintptr_t kAlignment = 16;  // cuDNN's, for tensor cores
+constexpr uintptr_t kAlignment = 16;  // cuDNN's, for tensor cores
 // Where allocators look for whom to tell.
 constexpr auto kMemoryReports = c10::DebugInfoKind::PROFILER_STATE;
 
@@ -64,7 +64,7 @@ class QuietLibrary {
 
 struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
                                     OperatorListener {
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t,
                          c10::Device) override {
     if (bytes <= 0) return;  // given back
     ++counts.allocations;
@@ -89,7 +89,7 @@ struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
       if (!input.isTensor() || !input.toTensor().defined()) continue;
       const at::Tensor& operand = input.toTensor();
       const auto address =
-          reinterpret_cast<std::uintptr_t>(operand.const_data_ptr());
+          reinterpret_cast<uintptr_t>(operand.const_data_ptr());
       ++counts.convolution_operands;
       if (address % kAlignment != 0) ++counts.unaligned_operands;
       if (!is_dense(operand)) ++counts.strided_operands;

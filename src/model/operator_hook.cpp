@@ -12,7 +12,7 @@ namespace {
 
 // The hooks are plain functions, which get no argument of ours.
 thread_local OperatorListener* current = nullptr;
-thread_local std::int64_t depth = 0;
+thread_local int64_t depth = 0;
 
 std::unique_ptr<at::ObserverContext> call_began(
     const at::RecordFunction& call) {

@@ -31,7 +31,7 @@ class OperatorHook {
   OperatorHook& operator=(const OperatorHook&) = delete;
 
  private:
-  std::uint64_t handle_;
+  uint64_t handle_;
 };
 
 }  // namespace chexnet

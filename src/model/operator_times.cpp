@@ -17,14 +17,14 @@ namespace chexnet {
 
 namespace {
 
-std::int64_t bytes_of(OperatorValues values) {
-  std::int64_t bytes = 0;
+int64_t bytes_of(OperatorValues values) {
+  int64_t bytes = 0;
   for (const auto& value : values) {
     if (value.isTensor() && value.toTensor().defined())
-      bytes += static_cast<std::int64_t>(value.toTensor().nbytes());
+      bytes += static_cast<int64_t>(value.toTensor().nbytes());
     if (value.isTensorList())
       for (const at::Tensor& tensor : value.toTensorList())
-        bytes += static_cast<std::int64_t>(tensor.nbytes());
+        bytes += static_cast<int64_t>(tensor.nbytes());
   }
   return bytes;
 }
@@ -53,7 +53,7 @@ struct OperatorTimes::State final : OperatorListener {
   std::function<void()> wait;
   std::map<std::string, OperatorRow> rows;
   double start = 0;
-  std::int64_t bytes = 0;
+  int64_t bytes = 0;
 };
 
 OperatorTimes::OperatorTimes(std::function<void()> wait)

@@ -26,20 +26,20 @@
 namespace chexnet {
 namespace {
 
-std::int64_t aligned(std::int64_t element) {
-  constexpr std::int64_t kStep = Parameters::kAlignment;
+int64_t aligned(int64_t element) {
+  constexpr int64_t kStep = Parameters::kAlignment;
   return (element + kStep - 1) / kStep * kStep;
 }
 
-std::int64_t count_of(const std::vector<std::int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1},
+int64_t count_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1},
                          std::multiplies<>());
 }
 
 // Each parameter has random numbers of its own, by its name: what one draws
 // does not depend on which others there are.
-std::uint64_t name_hash(const std::string& name) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325u;
+uint64_t name_hash(const std::string& name) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325u;
   for (const unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
   return hash;
 }
@@ -47,11 +47,10 @@ std::uint64_t name_hash(const std::string& name) {  // FNV-1a
 // torchvision: kaiming_normal_ for convolutions (fan_in in DenseNet, fan_out in
 // ResNet, gain sqrt 2), nn.Linear's default uniform(+-1/sqrt(fan_in)) for the
 // classifier.
-void draw(const Parameter& p, std::uint64_t seed, double* out) {
-  const std::int64_t n = count_of(p.shape);
+void draw(const Parameter& p, uint64_t seed, double* out) {
+  const int64_t n = count_of(p.shape);
   Random random(seed, Purpose::kWeights, name_hash(p.name));
-  const std::int64_t receptive =
-      p.shape.size() == 4 ? p.shape[2] * p.shape[3] : 1;
+  const int64_t receptive = p.shape.size() == 4 ? p.shape[2] * p.shape[3] : 1;
   switch (p.init) {
     case Init::kZero:
     case Init::kOne:
@@ -62,13 +61,12 @@ void draw(const Parameter& p, std::uint64_t seed, double* out) {
       const auto fan = static_cast<double>(
           (p.init == Init::kNormalFanIn ? p.shape[1] : p.shape[0]) * receptive);
       const double deviation = std::sqrt(2.0 / fan);
-      for (std::int64_t i = 0; i < n; ++i) out[i] = deviation * random.normal();
+      for (int64_t i = 0; i < n; ++i) out[i] = deviation * random.normal();
       break;
     }
     case Init::kUniformFanIn: {
       const double bound = 1.0 / std::sqrt(static_cast<double>(p.fan_in));
-      for (std::int64_t i = 0; i < n; ++i)
-        out[i] = random.uniform(-bound, bound);
+      for (int64_t i = 0; i < n; ++i) out[i] = random.uniform(-bound, bound);
       break;
     }
   }
@@ -84,7 +82,7 @@ int Parameters::add(Parameter parameter) {
   return static_cast<int>(list_.size()) - 1;
 }
 
-int Parameters::add_statistics(const std::string& name, std::int64_t channels) {
+int Parameters::add_statistics(const std::string& name, int64_t channels) {
   statistics_.push_back({name, channels, stat_size_});
   stat_size_ += 2 * channels;
   return static_cast<int>(statistics_.size()) - 1;
@@ -119,7 +117,7 @@ void Parameters::allocate(const Layout& layout) {
 }
 
 // In row-major order on the host, so that values do not depend on the layout.
-void Parameters::initialize(std::uint64_t seed) {
+void Parameters::initialize(uint64_t seed) {
   at::Tensor host = at::zeros({size_}, at::kDouble);
   for (const auto& p : list_) {
     at::Tensor drawn = at::empty(p.shape, at::kDouble);
@@ -151,15 +149,15 @@ int Parameters::statistics_id_of(const std::string& name) const {
   return static_cast<int>(found - statistics_.begin());
 }
 
-std::int64_t Parameters::begin_of(const std::string& name) const {
+int64_t Parameters::begin_of(const std::string& name) const {
   return list_[index(id_of(name))].begin;
 }
-std::int64_t Parameters::statistics_begin_of(const std::string& name) const {
-  return statistics_[static_cast<std::size_t>(statistics_id_of(name))].begin;
+int64_t Parameters::statistics_begin_of(const std::string& name) const {
+  return statistics_[static_cast<size_t>(statistics_id_of(name))].begin;
 }
 
-std::int64_t Parameters::head_end() const {
-  std::int64_t end = 0;
+int64_t Parameters::head_end() const {
+  int64_t end = 0;
   for (const auto& p : list_)
     if (p.is_head) end = p.end;
   return end;
@@ -196,8 +194,8 @@ at::Tensor Parameters::part(const at::Tensor& flat,
       .permute({0, 3, 1, 2});
 }
 
-std::int64_t Parameters::count() const {
-  std::int64_t count = 0;
+int64_t Parameters::count() const {
+  int64_t count = 0;
   for (const auto& p : list_) count += p.end - p.begin;
   return count;
 }
@@ -206,7 +204,7 @@ std::vector<Extent> Parameters::extents() const {
   std::vector<Extent> extents;
   for (const auto& p : list_)
     extents.push_back(
-        {static_cast<std::size_t>(p.begin), static_cast<std::size_t>(p.end)});
+        {static_cast<size_t>(p.begin), static_cast<size_t>(p.end)});
   return extents;
 }
 

@@ -19,14 +19,14 @@
 namespace chexnet {
 namespace {
 
-constexpr std::int64_t kImages = 4, kPixels = 64;
-constexpr std::uint64_t kSeed = 3;
+constexpr int64_t kImages = 4, kPixels = 64;
+constexpr uint64_t kSeed = 3;
 constexpr double kPositives = 0.2;  // of the labels
 
 // Standard deviations by which a channel's values lie above ReLU's corner, or,
 // one channel in four, below it.
 constexpr double kFromCorner = 2.5;
-constexpr std::int64_t kEvery = 4;
+constexpr int64_t kEvery = 4;
 // Of a normalized residual branch, which has no ReLU of its own: small beside
 // the shortcut, which is positive.
 constexpr double kBranchScale = 0.25;
@@ -62,17 +62,17 @@ Tolerance tolerance_of(Precision precision) {
 at::Tensor made_up_images() {
   at::Tensor images = at::empty({kImages, 1, kPixels, kPixels}, at::kByte);
   Random random(kSeed, Purpose::kTest, 0);
-  auto* pixels = images.mutable_data_ptr<std::uint8_t>();
-  for (std::int64_t i = 0; i < images.numel(); ++i)
-    pixels[i] = static_cast<std::uint8_t>(random.below(256));
+  auto* pixels = images.mutable_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < images.numel(); ++i)
+    pixels[i] = static_cast<uint8_t>(random.below(256));
   return images;
 }
 
-at::Tensor made_up_labels(std::int64_t findings) {
+at::Tensor made_up_labels(int64_t findings) {
   at::Tensor labels = at::empty({kImages, findings}, at::kFloat);
   Random random(kSeed, Purpose::kTest, 1);
   auto* values = labels.mutable_data_ptr<float>();
-  for (std::int64_t i = 0; i < labels.numel(); ++i)
+  for (int64_t i = 0; i < labels.numel(); ++i)
     values[i] = random.chance(kPositives) ? 1.0f : 0.0f;
   return labels;
 }
@@ -119,8 +119,8 @@ double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 // itself be nothing but rounding.
 double statistics_difference(const at::Tensor& found,
                              const at::Tensor& reference,
-                             const Statistics& layer, std::int64_t begin) {
-  const auto part = [&](const at::Tensor& flat, std::int64_t half) {
+                             const Statistics& layer, int64_t begin) {
+  const auto part = [&](const at::Tensor& flat, int64_t half) {
     return flat.narrow(0, begin + layer.begin + half * layer.channels,
                        layer.channels);
   };
@@ -151,10 +151,10 @@ StepRecord record_made_up_step(Network& network) {
   const at::Tensor images = made_up_images();
   const at::Tensor logits = network.forward(images, Mode::kTraining);
 
-  const std::int64_t findings = logits.size(1);
+  const int64_t findings = logits.size(1);
   const LossWeights weights{
-      std::vector<double>(static_cast<std::size_t>(findings), 1.0),
-      std::vector<double>(static_cast<std::size_t>(findings), 1.0)};
+      std::vector<double>(static_cast<size_t>(findings), 1.0),
+      std::vector<double>(static_cast<size_t>(findings), 1.0)};
   const BinaryCrossEntropy loss(weights, p.flat_values().options());
   const double scale =
       network.options().precision == Precision::kFp16 ? kFp16Scale : 1;
@@ -196,12 +196,12 @@ std::vector<LayerDifference> layer_differences(const StepRecord& found,
   // Weight and bias of a layer as one vector: that of a bias alone may cancel
   // to nothing, where the next BatchNorm takes the mean away.
   const auto& list = layout.list();
-  for (std::size_t i = 0; i < list.size();) {
+  for (size_t i = 0; i < list.size();) {
     const std::string layer = layer_of(list[i].name);
-    std::size_t last = i;
+    size_t last = i;
     while (last + 1 < list.size() && layer_of(list[last + 1].name) == layer)
       ++last;
-    const std::int64_t begin = list[i].begin, size = list[last].end - begin;
+    const int64_t begin = list[i].begin, size = list[last].end - begin;
     const at::Tensor wanted = reference.gradients.narrow(0, begin, size);
     layers.push_back({layer, "gradients",
                       relative(found.gradients.narrow(0, begin, size), wanted,

@@ -36,9 +36,9 @@ at::ScalarType scalar_type(ElementType type) {
   return at::kFloat;
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
+std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i)
+  for (size_t i = 0; i < shape.size(); ++i)
     text += (i ? "," : "") + std::to_string(shape[i]);
   return text + "]";
 }
@@ -55,7 +55,7 @@ NetworkTensors named_tensors(const Parameters& parameters) {
   const auto& list = parameters.list();
   for (const auto& p : list)
     tensors[p.name] = {parameters.part(parameters.flat_values(), p), p.is_head};
-  for (std::size_t i = 0; i < parameters.statistics().size(); ++i) {
+  for (size_t i = 0; i < parameters.statistics().size(); ++i) {
     const auto& name = parameters.statistics()[i].name;
     tensors[name + ".running_mean"] = {
         parameters.running_mean(static_cast<int>(i))};
@@ -80,34 +80,33 @@ bool rows_fit(const NamedArray& array, const at::Tensor& tensor) {
 }
 
 // Where each row of the network's classifier stands in the file's.
-using Rows = std::vector<std::optional<std::size_t>>;
+using Rows = std::vector<std::optional<size_t>>;
 
 Rows match_rows(const std::vector<std::string>& known,
                 const std::vector<std::string>& wanted, LoadReport& report) {
   Rows rows;
-  std::set<std::size_t> used;
+  std::set<size_t> used;
   for (const auto& name : wanted) {
     rows.push_back(find_finding(known, name));
     (rows.back() ? report.taken : report.afresh).push_back(name);
     if (rows.back()) used.insert(*rows.back());
   }
-  for (std::size_t k = 0; k < known.size(); ++k)
+  for (size_t k = 0; k < known.size(); ++k)
     if (!used.contains(k)) report.left_out.push_back(known[k]);
   return rows;
 }
 
 void copy_rows(const at::Tensor& from, const Rows& rows, at::Tensor to) {
-  for (std::size_t k = 0; k < rows.size(); ++k)
+  for (size_t k = 0; k < rows.size(); ++k)
     if (rows[k])
-      to.select(0, static_cast<std::int64_t>(k))
-          .copy_(from.select(0, static_cast<std::int64_t>(*rows[k])));
+      to.select(0, static_cast<int64_t>(k))
+          .copy_(from.select(0, static_cast<int64_t>(*rows[k])));
 }
 
 // What of the file cannot be used, in words; fills report.missing.
 std::vector<std::string> unfit_tensors(const ForeignWeights& file,
                                        const NetworkTensors& tensors,
-                                       std::size_t named_rows,
-                                       LoadReport& report) {
+                                       size_t named_rows, LoadReport& report) {
   std::vector<std::string> unfit;
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -119,7 +118,7 @@ std::vector<std::string> unfit_tensors(const ForeignWeights& file,
                       shape_text(tensor.values.sizes().vec()));
     } else if (tensor.is_head && named_rows > 0 &&
                (!rows_fit(*array, tensor.values) ||
-                array->shape[0] != static_cast<std::int64_t>(named_rows))) {
+                array->shape[0] != static_cast<int64_t>(named_rows))) {
       unfit.push_back(name + " is " + shape_text(array->shape) + " for " +
                       std::to_string(named_rows) + " named findings");
     }
@@ -246,7 +245,7 @@ LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
 }
 
 void save_weights(const std::filesystem::path& path,
-                  const Parameters& parameters, std::int64_t steps,
+                  const Parameters& parameters, int64_t steps,
                   const Metadata& metadata) {
   std::vector<at::Tensor> alive;  // host copies, until they are written
   std::vector<NamedArray> arrays;

@@ -28,7 +28,7 @@ inline std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);
-  const std::string version(text, static_cast<std::size_t>(length));
+  const std::string version(text, static_cast<size_t>(length));
   return version.substr(0, version.find(','));
 }
 

@@ -27,16 +27,16 @@ void check_mpi(int rc, const char* what) {
   int length = 0;
   MPI_Error_string(rc, text, &length);
   throw DeviceError(std::string("[mpi] ") + what + ": " +
-                    std::string(text, static_cast<std::size_t>(length)) +
+                    std::string(text, static_cast<size_t>(length)) +
                     ". Hint: see the first error of the other ranks");
 }
 
 // Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI
 // has no such types of its own.
-template <std::uint16_t (*To)(float), float (*From)(std::uint16_t)>
+template <uint16_t (*To)(float), float (*From)(uint16_t)>
 void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
-  const auto* a = static_cast<const std::uint16_t*>(in);
-  auto* b = static_cast<std::uint16_t*>(inout);
+  const auto* a = static_cast<const uint16_t*>(in);
+  auto* b = static_cast<uint16_t*>(inout);
   for (int i = 0; i < *count; ++i) b[i] = To(From(a[i]) + From(b[i]));
 }
 
@@ -83,7 +83,7 @@ class MpiCommunicator final : public Communicator {
 
   const World& world() const override { return world_; }
   void abort() noexcept override { aborted_ = true; }
-  std::uint64_t next_sequence() override { return ++sequence_; }
+  uint64_t next_sequence() override { return ++sequence_; }
   void set_compression(GradientCompression compression) override {
     compression_ = compression;
   }
@@ -165,8 +165,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    constexpr std::size_t kPiece = std::size_t{1} << 28;  // MPI counts are int
-    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+    constexpr size_t kPiece = size_t{1} << 28;  // MPI counts are int
+    for (size_t at = 0; at < bytes.size(); at += kPiece) {
       MPI_Request request = MPI_REQUEST_NULL;
       const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
       check_mpi(MPI_Ibcast(piece.data(), static_cast<int>(piece.size()),
@@ -178,7 +178,7 @@ class MpiCommunicator final : public Communicator {
 
   std::vector<std::vector<std::byte>> all_gather(
       std::span<const std::byte> bytes) override {
-    const auto ranks = static_cast<std::size_t>(world_.size);
+    const auto ranks = static_cast<size_t>(world_.size);
     const int mine = static_cast<int>(bytes.size());
     std::vector<int> counts(ranks), offsets(ranks);
     MPI_Request request = MPI_REQUEST_NULL;
@@ -186,8 +186,8 @@ class MpiCommunicator final : public Communicator {
                              comm_, &request),
               "gather");
     wait_recorded(request, "gather of sizes");
-    std::int64_t total = 0;
-    for (std::size_t r = 0; r < ranks; ++r) {
+    int64_t total = 0;
+    for (size_t r = 0; r < ranks; ++r) {
       offsets[r] = static_cast<int>(total);
       total += counts[r];
     }
@@ -195,14 +195,14 @@ class MpiCommunicator final : public Communicator {
       throw DeviceError(
           "[mpi] a gather of more than 2 GiB. Hint: use fewer images per "
           "evaluation");
-    std::vector<std::byte> all(static_cast<std::size_t>(total));
+    std::vector<std::byte> all(static_cast<size_t>(total));
     check_mpi(
         MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(),
                         offsets.data(), MPI_BYTE, comm_, &request),
         "gather");
     wait_recorded(request, "gather");
     std::vector<std::vector<std::byte>> out(ranks);
-    for (std::size_t r = 0; r < ranks; ++r)
+    for (size_t r = 0; r < ranks; ++r)
       out[r].assign(all.begin() + offsets[r],
                     all.begin() + offsets[r] + counts[r]);
     return out;
@@ -231,24 +231,24 @@ class MpiCommunicator final : public Communicator {
  private:
   struct Pending {
     GradientBuffer buffer;
-    std::vector<std::uint16_t> halves;
+    std::vector<uint16_t> halves;
     MPI_Request request;
-    std::uint64_t sequence;
+    uint64_t sequence;
     double start_s;
   };
 
   // Seen by this rank at its next look, so an upper bound of the travel.
   void record(const Pending& pending) {
     if (profiler_ == nullptr) return;
-    const auto bucket = static_cast<std::int32_t>(&pending - pending_.data());
+    const auto bucket = static_cast<int32_t>(&pending - pending_.data());
     profiler_->add(
         {"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
   }
 
   template <class T>
-  void scale(T* values, std::size_t count) const {
+  void scale(T* values, size_t count) const {
     const T factor = T{1} / static_cast<T>(world_.size);
-    for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
+    for (size_t i = 0; i < count; ++i) values[i] *= factor;
   }
 
   void wait_recorded(MPI_Request& request, const char* what) {
@@ -256,8 +256,7 @@ class MpiCommunicator final : public Communicator {
     wait(request, what, ++sequence_);
   }
 
-  void wait(MPI_Request& request, const char* what,
-            std::uint64_t sequence = 0) {
+  void wait(MPI_Request& request, const char* what, uint64_t sequence = 0) {
     if (profiler_ != nullptr) profiler_->entered_collective(sequence);
     CollectiveDeadline deadline(timeout_s_, now_s());
     for (;;) {
@@ -288,7 +287,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Op sum_bf16_ = MPI_OP_NULL, sum_fp16_ = MPI_OP_NULL;
   World world_;
   GradientCompression compression_ = GradientCompression::kNone;
-  std::uint64_t sequence_ = 0;
+  uint64_t sequence_ = 0;
   bool aborted_ = false;
   std::vector<Pending> pending_;
 };
@@ -301,7 +300,7 @@ extern "C" chexnet::Communicator* chexnet_open_mpi(
   return new chexnet::MpiCommunicator(*options);
 }
 
-extern "C" void chexnet_mpi_library(char* text, std::size_t size) {
+extern "C" void chexnet_mpi_library(char* text, size_t size) {
   const std::string version = chexnet::library_version();
   text[version.copy(text, size - 1)] = 0;
 }

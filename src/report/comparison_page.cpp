@@ -200,7 +200,7 @@ std::string comparison_html(const std::vector<fs::path>& folders) {
         "--compare RUN RUN...");
   const std::vector<Compared> runs = read_runs(folders);
   std::string differences;
-  for (std::size_t i = 1; i < runs.size(); ++i)
+  for (size_t i = 1; i < runs.size(); ++i)
     differences += paired(runs.front(), runs[i]);
   if (runs.size() > 2)
     differences += html_paragraph(

@@ -22,8 +22,7 @@ const cv::Scalar kInk(225, 225, 225);
 
 cv::Mat shown_picture(const GrayImage& picture, int most_width) {
   const cv::Mat gray(picture.height(), picture.width(), CV_8UC1,
-                     const_cast<std::uint8_t*>(picture.row(0)),
-                     picture.stride());
+                     const_cast<uint8_t*>(picture.row(0)), picture.stride());
   if (most_width == 0 || picture.width() <= most_width) return gray.clone();
   const double factor = static_cast<double>(most_width) / picture.width();
   const int height =
@@ -47,11 +46,11 @@ cv::Rect place_in(const Box& place, const cv::Size& size) {
 std::array<cv::Vec3b, 256> palette() {
   cv::Mat levels(1, 256, CV_8UC1), colors;
   for (int i = 0; i < 256; ++i)
-    levels.at<std::uint8_t>(0, i) = static_cast<std::uint8_t>(i);
+    levels.at<uint8_t>(0, i) = static_cast<uint8_t>(i);
   cv::applyColorMap(levels, colors, cv::COLORMAP_VIRIDIS);
   std::array<cv::Vec3b, 256> result;
   for (int i = 0; i < 256; ++i)
-    result[static_cast<std::size_t>(i)] = colors.at<cv::Vec3b>(0, i);
+    result[static_cast<size_t>(i)] = colors.at<cv::Vec3b>(0, i);
   return result;
 }
 
@@ -62,12 +61,11 @@ void cover(cv::Mat shown, const HeatMap& map, float highest) {
   for (int y = 0; y < shown.rows; ++y)
     for (int x = 0; x < shown.cols; ++x, ++value) {
       const double heat = std::clamp(*value / highest, 0.0f, 1.0f);
-      const auto& color =
-          colors[static_cast<std::size_t>(std::lround(255 * heat))];
+      const auto& color = colors[static_cast<size_t>(std::lround(255 * heat))];
       auto& pixel = shown.at<cv::Vec3b>(y, x);
       const double amount = kMostCover * heat;
       for (int c = 0; c < 3; ++c)
-        pixel[c] = static_cast<std::uint8_t>(
+        pixel[c] = static_cast<uint8_t>(
             std::lround((1 - amount) * pixel[c] + amount * color[c]));
     }
 }
@@ -135,8 +133,8 @@ cv::Mat legend(const OverlayOptions& options, float highest, int width) {
   }
   const auto colors = palette();
   for (int x = from; x < to; ++x) {
-    const auto& color = colors[static_cast<std::size_t>(
-        255 * (x - from) / std::max(1, to - from - 1))];
+    const auto& color = colors[static_cast<size_t>(255 * (x - from) /
+                                                   std::max(1, to - from - 1))];
     cv::line(strip, {x, line + edge}, {x, 2 * line - edge / 2},
              cv::Scalar(color[0], color[1], color[2]));
   }

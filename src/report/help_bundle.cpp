@@ -49,7 +49,7 @@ std::vector<std::string> parts_of(std::string_view path) {
 void hide_part(const std::string& part, Redaction& redaction) {
   redaction.hide_name(part, "IMAGE");
   redaction.hide_name(part.substr(0, part.rfind('.')), "IMAGE");
-  for (std::size_t at = 0; at < part.size(); ++at) {
+  for (size_t at = 0; at < part.size(); ++at) {
     const auto end =
         std::min(part.find_first_not_of("0123456789", at), part.size());
     if (end - at >= 6) redaction.hide(part.substr(at, end - at), "ID");

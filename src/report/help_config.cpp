@@ -65,7 +65,7 @@ bool is_section(const std::string& key) {
 // Returns how many keys are no options.
 int put(const YAML::Node& map, const std::string& section, std::string& out) {
   int unknown = 0;
-  const auto depth = static_cast<std::size_t>(std::ranges::count(section, '.'));
+  const auto depth = static_cast<size_t>(std::ranges::count(section, '.'));
   for (const auto& entry : map) {
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
     const ConfigOption* option = find_option(section + name);
@@ -104,7 +104,7 @@ YAML::Node value_of(const YAML::Node& root, std::string_view key) {
 void hide_words(const std::string& argument, Redaction& redaction) {
   if (argument.starts_with('-') && argument.find('=') == std::string::npos)
     return;
-  for (std::size_t at = 0; at < argument.size(); ++at) {
+  for (size_t at = 0; at < argument.size(); ++at) {
     const auto end =
         std::min(argument.find_first_of("=,: ", at), argument.size());
     const std::string word = argument.substr(at, end - at);

@@ -25,7 +25,7 @@ Json json_of(const Estimate& e) {
 
 Json json_of(const IouEstimates& estimates) {
   Json json;
-  for (std::size_t t = 0; t < estimates.size(); ++t)
+  for (size_t t = 0; t < estimates.size(); ++t)
     json[fixed(kIouThresholds[t], 1)] = json_of(estimates[t]);
   return json;
 }

@@ -21,10 +21,10 @@ bool ends_with_any(std::string_view chunk, const Endings& endings) {
 }
 
 // Groups of digits with dots between them; 0 when there is anything else.
-std::size_t dotted_numbers(std::string_view chunk) {
+size_t dotted_numbers(std::string_view chunk) {
   if (chunk.find_first_not_of("0123456789.") != std::string_view::npos)
     return 0;
-  return static_cast<std::size_t>(std::ranges::count(chunk, '.')) + 1;
+  return static_cast<size_t>(std::ranges::count(chunk, '.')) + 1;
 }
 
 // 00012345 and 00012345_003.
@@ -63,8 +63,8 @@ std::string looks_like(std::string_view chunk) {
 }
 
 // One chunk without the punctuation and the line or port number behind it.
-std::size_t kept_behind(std::string_view chunk) {
-  std::size_t end = chunk.size();
+size_t kept_behind(std::string_view chunk) {
+  size_t end = chunk.size();
   for (;;) {
     while (end > 0 && (chunk[end - 1] == '.' || chunk[end - 1] == ':')) --end;
     const auto colon = chunk.substr(0, end).rfind(':');
@@ -92,11 +92,11 @@ bool separates(char c) {
          std::string_view("'\"`,;()[]{}<>|=").find(c) != std::string_view::npos;
 }
 
-std::size_t end_of_image(std::string_view text, std::size_t at) {
+size_t end_of_image(std::string_view text, size_t at) {
   const auto line_end =
       std::min({text.find('\n', at), text.find(": ", at), text.size()});
   const std::string line = lowered(text.substr(at, line_end - at));
-  std::size_t first = std::string::npos;
+  size_t first = std::string::npos;
   const auto look_for = [&](std::string_view ending) {
     const auto end = line.find(ending);
     if (end == std::string::npos) return;
@@ -112,18 +112,18 @@ std::size_t end_of_image(std::string_view text, std::size_t at) {
 
 std::string without_looks(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size();) {
     if (separates(text[at])) {
       out += text[at++];
       continue;
     }
-    std::size_t end = at;
+    size_t end = at;
     while (end < text.size() && !separates(text[end])) ++end;
     const std::string_view chunk = text.substr(at, end - at);
-    const std::size_t size = kept_behind(chunk);
+    const size_t size = kept_behind(chunk);
     const std::string by = looks_like(chunk.substr(0, size));
     const bool is_place = by == "PATH" || by.ends_with("://PLACE");
-    const std::size_t image_end = is_place ? end_of_image(text, at) : at;
+    const size_t image_end = is_place ? end_of_image(text, at) : at;
     if (image_end > end) {
       out += by;
       at = image_end;

@@ -16,7 +16,7 @@ bool is_number(std::string_view text);  // digits only, and one at least
 bool separates(char c);
 // Where the first image's name ends that the line from `at` on holds before a
 // ": "; `at` when there is none. The name may be replaced already.
-std::size_t end_of_image(std::string_view text, std::size_t at);
+size_t end_of_image(std::string_view text, size_t at);
 // Each chunk that looks like a name, by a word for its kind: PATH, FILE, IMAGE,
 // ADDRESS, UID or ID.
 std::string without_looks(std::string_view text);

@@ -67,7 +67,7 @@ bool is_event(const json& line) {
 void for_each_event(
     const std::string& text,
     const std::function<void(const json&, const std::string&)>& use) {
-  for (std::size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size();) {
     const auto end = text.find('\n', at);
     if (end == std::string::npos) return;
     const std::string line = text.substr(at, end + 1 - at);

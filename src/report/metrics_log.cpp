@@ -27,9 +27,9 @@ std::string line_text(const nlohmann::ordered_json& line) {
   return json_text(line) + "\n";
 }
 
-std::int64_t step_of(const nlohmann::json& event) {
+int64_t step_of(const nlohmann::json& event) {
   const auto found = event.find("step");
-  return found != event.end() ? found->get<std::int64_t>() : 0;
+  return found != event.end() ? found->get<int64_t>() : 0;
 }
 
 // A run that goes on from a checkpoint of step s repeats what came after it:
@@ -40,7 +40,7 @@ std::int64_t step_of(const nlohmann::json& event) {
 //
 // Otherwise a curve would have two values at one step.
 bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
-  const std::int64_t step = step_of(event);
+  const int64_t step = step_of(event);
   if (step != start.step) return step > start.step;
   const auto kind = event.find("event");
   if (kind == event.end()) return false;
@@ -80,7 +80,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start)
 }
 MetricsLog::~MetricsLog() = default;
 
-void MetricsLog::write(const std::string& event, std::int64_t step,
+void MetricsLog::write(const std::string& event, int64_t step,
                        const MetricFields& fields) {
   nlohmann::ordered_json line;
   line["event"] = event;
@@ -92,7 +92,7 @@ void MetricsLog::write(const std::string& event, std::int64_t step,
     line[name] = json_of(value);
     if (const auto* number = std::get_if<double>(&value))
       scalars.emplace_back(tag + name, *number);
-    if (const auto* whole = std::get_if<std::int64_t>(&value))
+    if (const auto* whole = std::get_if<int64_t>(&value))
       scalars.emplace_back(tag + name, static_cast<double>(*whole));
     if (const auto* table =
             std::get_if<std::map<std::string, double>>(&value)) {
@@ -118,7 +118,7 @@ void write_error_event(const std::filesystem::path& folder, int exit_code,
   if (!std::filesystem::exists(folder / "config.yaml", error)) return;
   std::string text;
   if (std::filesystem::exists(path, error)) text = read_text(path);
-  std::int64_t step = 0;
+  int64_t step = 0;
   for_each_event(text, [&](const nlohmann::json& event, const std::string&) {
     step = step_of(event);
   });

@@ -32,7 +32,7 @@ std::string row(const std::vector<std::string>& cells) {
 
 std::string head(const std::vector<std::string>& cells) {
   std::string line = row(cells) + "|";
-  for (std::size_t i = 0; i < cells.size(); ++i) line += "---|";
+  for (size_t i = 0; i < cells.size(); ++i) line += "---|";
   return line + "\n";
 }
 

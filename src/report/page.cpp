@@ -93,7 +93,7 @@ HtmlTable::HtmlTable(const std::string& caption,
 void HtmlTable::add(const std::vector<std::string>& cells) {
   assert(cells.size() == columns_.size());
   rows_ += "<tr>";
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < cells.size(); ++i) {
     const std::string text = xml_escaped(cells[i]);
     if (i == 0)
       rows_ += "<th scope=\"row\">" + text + "</th>";

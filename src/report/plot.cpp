@@ -46,12 +46,12 @@ namespace {
 
 constexpr double kWidth = 480, kLeft = 52, kEnd = 470, kTop = 28;
 constexpr double kBottom = 46, kRow = 16;  // below the axis; of the legend
-constexpr std::size_t kCurvesPerRow = 2;
+constexpr size_t kCurvesPerRow = 2;
 // Readable on white, told apart without red and green alone.
 constexpr std::array<const char*, 6> kColors = {
     "#1f6fb2", "#b34a12", "#2a7f3f", "#7a4fa3", "#8a6d00", "#444c54"};
 // So few points are measurements: each is shown, and the axis names it.
-constexpr std::size_t kFewPoints = 12;
+constexpr size_t kFewPoints = 12;
 
 struct Extent {
   double x_min, x_max, y_min, y_max;
@@ -94,7 +94,7 @@ class Drawing {
                       text_element(fixed((kLeft + kEnd) / 2, 0), floor_ + 32,
                                    "middle", plot_.x_label) +
                       text_element(fixed(kEnd, 0), 16, "end", plot_.y_label);
-    for (std::size_t c = 0; c < plot_.curves.size(); ++c)
+    for (size_t c = 0; c < plot_.curves.size(); ++c)
       if (!plot_.curves[c].points.empty())
         svg += "<g class=\"c" + std::to_string(c % kColors.size()) +
                "\" color=\"" + kColors.at(c % kColors.size()) + "\">" +
@@ -165,7 +165,7 @@ class Drawing {
       for (const auto& [x, y] : curve.points)
         svg += "<circle cx=\"" + px(x) + "\" cy=\"" + fixed(py(y), 1) +
                "\" r=\"2.5\" fill=\"currentColor\"/>";
-    for (const std::size_t m : curve.marked) {
+    for (const size_t m : curve.marked) {
       assert(m < curve.points.size());
       svg += "<circle cx=\"" + px(curve.points[m].first) + "\" cy=\"" +
              fixed(py(curve.points[m].second), 1) +
@@ -175,10 +175,10 @@ class Drawing {
     return svg;
   }
 
-  std::string legend(std::size_t c) const {
+  std::string legend(size_t c) const {
     const Curve& curve = plot_.curves[c];
     const double x = kLeft + 215 * static_cast<double>(c % kCurvesPerRow);
-    const std::size_t row = c / kCurvesPerRow;
+    const size_t row = c / kCurvesPerRow;
     const double y = floor_ + 52 + kRow * static_cast<double>(row);
     return text_element(fixed(x, 0), y, "start", "\u2014 " + curve.name,
                         " fill=\"currentColor\"");
@@ -186,7 +186,7 @@ class Drawing {
 
   const Plot& plot_;
   Extent extent_;
-  const std::size_t legend_rows_ =
+  const size_t legend_rows_ =
       (plot_.curves.size() + kCurvesPerRow - 1) / kCurvesPerRow;
   const double legend_height_ = kRow * static_cast<double>(legend_rows_);
   const double height_ = 250 + legend_height_;

@@ -26,15 +26,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::size_t end_of_run(std::string_view text, std::size_t at) {
+size_t end_of_run(std::string_view text, size_t at) {
   while (at < text.size() && in_word(text[at])) ++at;
   return at;
 }
 
 // "patient 17", "Patient ID: 17", "MRN=17": does such a word stand at the end?
 bool ends_with_patient(std::string_view text) {
-  const std::string small = lowered(
-      text.substr(text.size() - std::min<std::size_t>(text.size(), 40)));
+  const std::string small =
+      lowered(text.substr(text.size() - std::min<size_t>(text.size(), 40)));
   std::string_view left = small;
   const auto cut_punctuation = [&] {
     while (!left.empty() && (!in_word(left.back()) || left.back() == '_'))
@@ -63,7 +63,7 @@ void Redaction::hide_name(std::string_view name, const std::string& by) {
   const auto is_letter = [](char c) {
     return c != '_' && in_word(c) && !is_number({&c, 1});
   };
-  for (std::size_t at = 0; at < name.size(); ++at) {
+  for (size_t at = 0; at < name.size(); ++at) {
     const auto begin = at;
     while (at < name.size() && name[at] != '_' && in_word(name[at])) ++at;
     const std::string_view word = name.substr(begin, at - begin);
@@ -79,7 +79,7 @@ void Redaction::hide_path(std::string_view path, const std::string& by) {
   if (path.find('/') == std::string_view::npos) return hide(path, by);
   if (path.size() < 2) return;
   paths_[path.size()].push_back({std::string(path), by});
-  for (std::size_t at = 0; at < path.size(); ++at) {
+  for (size_t at = 0; at < path.size(); ++at) {
     const auto end = std::min(path.find('/', at), path.size());
     const std::string_view folder = path.substr(at, end - at);
     if (folder.find_first_of(" '\"") != std::string_view::npos)
@@ -90,20 +90,20 @@ void Redaction::hide_path(std::string_view path, const std::string& by) {
 
 // The longest hidden word that begins at `at` and ends where a run of letters
 // ends.
-Redaction::Found Redaction::longest_word(std::string_view text, std::size_t at,
+Redaction::Found Redaction::longest_word(std::string_view text, size_t at,
                                          std::string_view before) const {
   assert(at <= text.size());
   Found longest{at, nullptr};
-  for (std::size_t end = end_of_run(text, at);
+  for (size_t end = end_of_run(text, at);
        end > at && end - at <= longest_word_;) {
     const std::string_view word = text.substr(at, end - at);
     const auto found = words_.find(std::string(word));
     const bool may_be_count = is_number(word) && word.size() < 6;
     if (found != words_.end() && (!may_be_count || ends_with_patient(before)))
       longest = {end, &found->second};
-    std::size_t next = end;
+    size_t next = end;
     while (next < text.size() && !in_word(text[next])) ++next;
-    const std::size_t next_end = end_of_run(text, next);
+    const size_t next_end = end_of_run(text, next);
     if (next_end == end || next == text.size()) break;
     end = next_end;
   }
@@ -111,13 +111,13 @@ Redaction::Found Redaction::longest_word(std::string_view text, std::size_t at,
 }
 
 // The end of the names below the path that ends at `end`.
-std::size_t Redaction::end_below(std::string_view text, std::size_t end) const {
+size_t Redaction::end_below(std::string_view text, size_t end) const {
   if (end == text.size() || text[end] != '/') return end;
-  const std::size_t image_end = end_of_image(text, end);
+  const size_t image_end = end_of_image(text, end);
   assert(end < text.size());
   while (end < text.size() && text[end] == '/') {
-    const std::size_t begin = end + 1;
-    const std::size_t word_end = longest_word(text, begin, "").end;
+    const size_t begin = end + 1;
+    const size_t word_end = longest_word(text, begin, "").end;
     end = std::max(begin, word_end);
     while (end < text.size() && !separates(text[end]) && text[end] != '/' &&
            text[end] != ':')
@@ -130,9 +130,9 @@ std::string Redaction::without_paths(std::string_view text) const {
   std::string out(text);
   for (const auto& [size, paths] : paths_) {
     for (const auto& [path, by] : paths) {
-      for (std::size_t at = 0; (at = out.find(path, at)) != std::string::npos;
+      for (size_t at = 0; (at = out.find(path, at)) != std::string::npos;
            at += by.size()) {
-        std::size_t end = at + path.size();
+        size_t end = at + path.size();
         if (end < out.size() && in_word(out[end]))
           continue;  // of a longer name; another rule's
         end = end_below(out, end);
@@ -145,8 +145,8 @@ std::string Redaction::without_paths(std::string_view text) const {
 
 std::string Redaction::without_words(std::string_view text) const {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t first_end = end_of_run(text, at);
+  for (size_t at = 0; at < text.size();) {
+    const size_t first_end = end_of_run(text, at);
     if (first_end == at) {
       out += text[at++];
       continue;
@@ -178,7 +178,7 @@ std::string Redaction::of_json(std::string_view text) const {
   };
   if (Json::accept(text)) return cleaned(text, 1) + "\n";
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find('\n', at), text.size());
     out += cleaned(text.substr(at, end - at), -1) + "\n";
     at = end + 1;

@@ -17,7 +17,7 @@ namespace {
 // Of a drawing's side: what the eye tells apart.
 constexpr double kCell = 1.0 / 150;
 // A reliability diagram of fewer images says nothing.
-constexpr std::size_t kFewestInBin = 5;
+constexpr size_t kFewestInBin = 5;
 
 // The operating points of `finding`, as (1 - specificity, sensitivity, PPV).
 struct Mark {
@@ -55,7 +55,7 @@ std::string reliability_svg(const ScoredColumns::Column& column) {
   UnitPlot plot(column.finding + ": reliability", "predicted", "observed",
                 std::clamp(std::ceil(10 * highest) / 10, 0.1, 1.0));
   plot.add_diagonal();
-  for (std::size_t i = 0; i < line.size(); ++i)
+  for (size_t i = 0; i < line.size(); ++i)
     plot.add_bar(line[i].first, ranges[i]);
   plot.add_line(line);
   for (const auto& [x, y] : line) plot.add_dot(x, y, 2.5);

@@ -17,13 +17,13 @@ constexpr std::string_view kBase64 =
 // RFC 4648.
 std::string base64(std::string_view bytes) {
   std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t i = 0; i < 3; ++i)
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    uint32_t three = 0;
+    for (size_t i = 0; i < 3; ++i)
       three = three << 8U |
               (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i])
                                      : 0U);
-    for (std::size_t i = 0; i < 4; ++i)
+    for (size_t i = 0; i < 4; ++i)
       text +=
           at + i > bytes.size() ? '=' : kBase64[three >> (6 * (3 - i)) & 63U];
   }

@@ -67,8 +67,8 @@ std::string data_section(const Record& results, const std::string& split) {
   const auto damaged = number(evaluation, "damaged");
   if (damaged && *damaged > 0)
     html += html_paragraph(
-        counted(static_cast<std::int64_t>(*damaged), "damaged image") +
-        " of the " + split + " split left out of all figures.");
+        counted(static_cast<int64_t>(*damaged), "damaged image") + " of the " +
+        split + " split left out of all figures.");
   html += table.html();
   if (figures_of_same_list(results, split).empty())
     html += html_paragraph(kPublishedElsewhere);

@@ -37,7 +37,7 @@ inline std::optional<double> number(const Record& from, std::string_view key) {
 inline std::string count_text(const Record& from, std::string_view key) {
   const auto found = number(from, key);
   return found && *found >= 0 && *found < 1e15
-             ? std::to_string(static_cast<std::int64_t>(*found))
+             ? std::to_string(static_cast<int64_t>(*found))
              : "";
 }
 

@@ -8,9 +8,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMost = 48;
-constexpr std::uintmax_t kMostBytes = 1'000'000;
-constexpr std::size_t kHead = 33;  // signature and IHDR
+constexpr size_t kMost = 48;
+constexpr uintmax_t kMostBytes = 1'000'000;
+constexpr size_t kHead = 33;  // signature and IHDR
 
 std::string png_of(const fs::path& folder, const fs::path& name) {
   const fs::path path = folder / name;

@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 constexpr int kFormat = 1;
 constexpr const char* kFile = "results.json";
 
-ordered_json count_or_null(const std::optional<std::size_t>& count) {
+ordered_json count_or_null(const std::optional<size_t>& count) {
   return count ? ordered_json(*count) : ordered_json(nullptr);
 }
 

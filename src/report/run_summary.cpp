@@ -214,7 +214,7 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
 std::string summary_text(const RunSummary& run) {
   // run.epoch counts complete ones: a run that goes on is in the next.
   const bool complete = run.total_steps > 0 && run.step >= run.total_steps;
-  const std::int64_t epoch = complete ? run.epoch : run.epoch + 1;
+  const int64_t epoch = complete ? run.epoch : run.epoch + 1;
   Rows rows = {{"run", run.folder + "  (" + run.state + ")"},
                {"step", std::to_string(run.step) + " of " +
                             std::to_string(run.total_steps) + ", epoch " +

@@ -175,7 +175,7 @@ Json scores_json(const SplitScores& result) {
   json["images"] = s.images;
   json["damaged"] = s.damaged;
   json["not_scored"] = s.not_scored;
-  for (std::size_t k = 0; k < s.findings.size(); ++k)
+  for (size_t k = 0; k < s.findings.size(); ++k)
     json["auroc"][s.findings[k]] = json_of(s.auroc[k]);
   json["mean_auroc"] = json_of(s.mean_auroc);
   json["mean_auroc_interval"] = json_of(figures.mean_auroc.interval);

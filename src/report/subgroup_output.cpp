@@ -13,8 +13,8 @@ std::string text_of(const SubgroupTable& table) {
       {"  finding", table.column, "images", "positives", "AUROC", "95 %", "gap",
        "95 % of the gap"}};
   bool few = false;
-  std::size_t unknown = 0;
-  for (std::size_t k = 0; k < table.findings.size(); ++k) {
+  size_t unknown = 0;
+  for (size_t k = 0; k < table.findings.size(); ++k) {
     unknown = std::max(unknown, table.of[k].unknown);
     for (const Subgroup& g : table.of[k].groups) {
       few = few || g.few_positives();
@@ -31,7 +31,7 @@ std::string text_of(const SubgroupTable& table) {
                      columns(lines);
   if (unknown > 0)
     text += "  left out, as it is not known: up to " +
-            counted(static_cast<std::int64_t>(unknown), "image") + "\n";
+            counted(static_cast<int64_t>(unknown), "image") + "\n";
   if (few) text += kRoughHere;
   text.pop_back();  // whoever prints ends the line
   return text;
@@ -58,7 +58,7 @@ Json subgroups_json(const std::vector<SubgroupTable>& tables) {
   Json json = Json::array();
   for (const auto& table : tables) {
     Json findings;
-    for (std::size_t k = 0; k < table.findings.size(); ++k) {
+    for (size_t k = 0; k < table.findings.size(); ++k) {
       const Subgroups& of = table.of[k];
       Json& finding = findings[table.findings[k]];
       finding = {{"unknown", of.unknown},

@@ -54,11 +54,11 @@ enum PluginDataField : Tag { kPluginName = 1 };
 
 constexpr int kStringType = 7;  // DT_STRING
 constexpr int kRgb = 3;         // colorspace: channels
-constexpr std::size_t kBins = 40;
+constexpr size_t kBins = 40;
 
 // A record with one summary, whose values `fill` adds.
 std::string summary_record(
-    std::int64_t step,
+    int64_t step,
     const std::function<void(protozero::pbf_writer& summary)>& fill) {
   std::string bytes;
   protozero::pbf_writer event(bytes);
@@ -73,7 +73,7 @@ std::string summary_record(
 
 // A record with one value of this tag, which `fill` says.
 std::string value_record(
-    const std::string& tag, std::int64_t step,
+    const std::string& tag, int64_t step,
     const std::function<void(protozero::pbf_writer& value)>& fill) {
   return summary_record(step, [&](protozero::pbf_writer& summary) {
     protozero::pbf_writer value(summary, kValue);
@@ -101,12 +101,12 @@ TensorBoardLog::TensorBoardLog(const std::filesystem::path& folder) {
 // (tensorflow/core/lib/io/record_writer).
 void TensorBoardLog::record(const std::string& bytes) {
   const auto masked = [](std::span<const std::byte> data) {
-    const std::uint32_t crc = crc32c(data);
+    const uint32_t crc = crc32c(data);
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
   };
-  const std::uint64_t length = bytes.size();
-  const std::uint32_t length_crc = masked(std::as_bytes(std::span(&length, 1)));
-  const std::uint32_t data_crc =
+  const uint64_t length = bytes.size();
+  const uint32_t length_crc = masked(std::as_bytes(std::span(&length, 1)));
+  const uint32_t data_crc =
       masked(std::as_bytes(std::span(bytes.data(), bytes.size())));
   file_.write(reinterpret_cast<const char*>(&length), sizeof length);
   file_.write(reinterpret_cast<const char*>(&length_crc), sizeof length_crc);
@@ -116,8 +116,7 @@ void TensorBoardLog::record(const std::string& bytes) {
 }
 
 void TensorBoardLog::scalars(
-    std::int64_t step,
-    const std::vector<std::pair<std::string, double>>& values) {
+    int64_t step, const std::vector<std::pair<std::string, double>>& values) {
   record(summary_record(step, [&](protozero::pbf_writer& summary) {
     for (const auto& [tag, number] : values) {
       if (!std::isfinite(number)) continue;
@@ -128,7 +127,7 @@ void TensorBoardLog::scalars(
   }));
 }
 
-void TensorBoardLog::text(const std::string& tag, std::int64_t step,
+void TensorBoardLog::text(const std::string& tag, int64_t step,
                           const std::string& markdown) {
   record(value_record(tag, step, [&](protozero::pbf_writer& value) {
     {
@@ -142,16 +141,16 @@ void TensorBoardLog::text(const std::string& tag, std::int64_t step,
   }));
 }
 
-void TensorBoardLog::histogram(const std::string& tag, std::int64_t step,
+void TensorBoardLog::histogram(const std::string& tag, int64_t step,
                                std::span<const double> values) {
   std::array<double, kBins> limits{}, counts{};
-  for (std::size_t i = 0; i < kBins; ++i)
+  for (size_t i = 0; i < kBins; ++i)
     limits.at(i) = static_cast<double>(i + 1) / kBins;
   double least = 1, most = 0, sum = 0, squares = 0, count = 0;
   for (const double v : values) {
     if (!(v >= 0 && v <= 1)) continue;
     const auto bin = std::ranges::lower_bound(limits, v) - limits.begin();
-    counts.at(static_cast<std::size_t>(bin)) += 1;
+    counts.at(static_cast<size_t>(bin)) += 1;
     least = std::min(least, v);
     most = std::max(most, v);
     sum += v;
@@ -171,7 +170,7 @@ void TensorBoardLog::histogram(const std::string& tag, std::int64_t step,
   }));
 }
 
-void TensorBoardLog::image(const std::string& tag, std::int64_t step,
+void TensorBoardLog::image(const std::string& tag, int64_t step,
                            std::string_view png, int width, int height) {
   record(value_record(tag, step, [&](protozero::pbf_writer& value) {
     protozero::pbf_writer image(value, kImage);

@@ -6,12 +6,12 @@
 namespace chexnet {
 
 void show_distributions(TensorBoardLog& log, const std::string& event,
-                        std::int64_t step, const Predictions& predictions) {
+                        int64_t step, const Predictions& predictions) {
   const ScoredColumns scored = scored_columns(predictions, {});
   if (!scored.probabilities) return;
   for (const auto& column : scored.columns) {
     std::vector<double> positive, negative;
-    for (std::size_t i = 0; i < column.scores.size(); ++i) {
+    for (size_t i = 0; i < column.scores.size(); ++i) {
       if (column.labels[i] == 1) positive.push_back(column.scores[i]);
       if (column.labels[i] == 0) negative.push_back(column.scores[i]);
     }
@@ -21,7 +21,7 @@ void show_distributions(TensorBoardLog& log, const std::string& event,
   }
 }
 
-void show_figures(TensorBoardLog& log, std::int64_t step,
+void show_figures(TensorBoardLog& log, int64_t step,
                   const SplitScores& result) {
   std::vector<std::pair<std::string, double>> scalars;
   const std::string place = "final/" + result.split + "/";
@@ -44,17 +44,17 @@ void show_figures(TensorBoardLog& log, std::int64_t step,
   log.scalars(step, scalars);
 }
 
-void show_examples(TensorBoardLog& log, std::int64_t step,
+void show_examples(TensorBoardLog& log, int64_t step,
                    const std::filesystem::path& run) {
   for (const auto& example : read_examples(run)) {
     // Width and height are the first fields of a PNG's head (RFC 2083).
-    const auto pixels = [&](std::size_t at) {
-      std::uint32_t value = 0;
-      for (std::size_t i = 0; i < 4; ++i)
+    const auto pixels = [&](size_t at) {
+      uint32_t value = 0;
+      for (size_t i = 0; i < 4; ++i)
         value = value << 8U | static_cast<unsigned char>(example.png[at + i]);
       return static_cast<int>(value);
     };
-    constexpr std::size_t kWidthAt = 16, kHeightAt = 20;
+    constexpr size_t kWidthAt = 16, kHeightAt = 20;
     log.image("examples/" + example.finding + "/" + example.kind, step,
               example.png, pixels(kWidthAt), pixels(kHeightAt));
   }

@@ -39,11 +39,11 @@ json name_of(const char* kind, int process, int track,
 
 }  // namespace
 
-std::size_t timeline_events(int ranks) {
+size_t timeline_events(int ranks) {
   assert(ranks > 0);
-  constexpr std::size_t kOfOne = 200'000,
-                        kOfAll = 8'000'000;  // of about 100 bytes
-  return std::min(kOfOne, kOfAll / static_cast<std::size_t>(ranks));
+  constexpr size_t kOfOne = 200'000,
+                   kOfAll = 8'000'000;  // of about 100 bytes
+  return std::min(kOfOne, kOfAll / static_cast<size_t>(ranks));
 }
 
 double clock_offset_s(Communicator& comm) {
@@ -75,15 +75,15 @@ void write_timeline(Communicator& comm, const Profiler& profiler,
   if (comm.rank() != 0) return;
 
   double start = std::numeric_limits<double>::infinity();
-  std::size_t dropped = 0;
+  size_t dropped = 0;
   for (const auto& rank : ranks) {
-    dropped += rank["dropped"].get<std::size_t>();
+    dropped += rank["dropped"].get<size_t>();
     for (const auto& e : rank["events"])
       start = std::min(start, e["begin_s"].get<double>());
   }
   json events = json::array();
   const std::string waiting = phase_name(Phase::kAllReduceWait);
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  for (size_t r = 0; r < ranks.size(); ++r) {
     const int process = static_cast<int>(r);
     events.push_back(name_of("process_name", process, kMain,
                              "rank " + std::to_string(r) + " on " +

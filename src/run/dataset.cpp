@@ -24,7 +24,7 @@
 namespace chexnet {
 namespace {
 
-using Rows32 = std::vector<std::uint32_t>;
+using Rows32 = std::vector<uint32_t>;
 
 Rows32 rows_of_all(const Dataset& dataset) {
   Rows32 rows;
@@ -190,10 +190,10 @@ void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {
   warn(dataset.splits.val, Labels::kScored, scored);
 }
 
-std::vector<std::uint32_t> training_rows(const Config& config,
-                                         const Dataset& dataset) {
+std::vector<uint32_t> training_rows(const Config& config,
+                                    const Dataset& dataset) {
   if (config.train.order_file.empty()) return dataset.splits.train.rows;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   for (const auto& name : list_lines(read_text(config.train.order_file))) {
     const auto found = dataset.manifest.rows.find(name);
     if (found == dataset.manifest.rows.end() ||

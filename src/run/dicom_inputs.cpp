@@ -17,7 +17,7 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kFilesAtOnce = 200;
+constexpr size_t kFilesAtOnce = 200;
 
 struct Outcome {
   std::string picture, problem;  // one of them is empty
@@ -103,11 +103,11 @@ std::unique_ptr<TemporaryFolder> convert_dicom(InputImages& input,
   if (files.empty()) return nullptr;
   auto folder = std::make_unique<TemporaryFolder>("predict", "chexnet-predict");
   Outcomes outcomes;
-  for (std::size_t at = 0; at < files.size(); at += kFilesAtOnce) {
+  for (size_t at = 0; at < files.size(); at += kFilesAtOnce) {
     const auto end = std::min(files.size(), at + kFilesAtOnce);
     const std::vector<std::string> some(
-        files.begin() + static_cast<std::ptrdiff_t>(at),
-        files.begin() + static_cast<std::ptrdiff_t>(end));
+        files.begin() + static_cast<ptrdiff_t>(at),
+        files.begin() + static_cast<ptrdiff_t>(end));
     convert_some(program, some, folder->path() / std::to_string(at), outcomes);
     tick();
   }

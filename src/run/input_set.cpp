@@ -46,10 +46,10 @@ Manifest unlabeled_manifest(const std::string& names,
                             const std::vector<std::string>& findings) {
   Manifest manifest;
   manifest.findings = findings;
-  for (std::size_t at = 0, end = 0;
+  for (size_t at = 0, end = 0;
        (end = names.find('\n', at)) != std::string::npos; at = end + 1)
     manifest.images.push_back(unescaped(names.substr(at, end - at)));
-  const std::size_t images = manifest.images.size();
+  const size_t images = manifest.images.size();
   manifest.patients.resize(images);
   manifest.sexes.resize(images);
   manifest.views.resize(images);

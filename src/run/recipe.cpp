@@ -13,19 +13,17 @@ namespace chexnet {
 namespace {
 
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
-constexpr std::int64_t kFewForBatchNorm = 8;
+constexpr int64_t kFewForBatchNorm = 8;
 
 // Over how many images a BatchNorm takes its mean and variance.
-std::int64_t images_per_batchnorm(const Config& config, std::int64_t batch,
-                                  int ranks) {
+int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
   assert(batch > 0 && ranks > 0);
-  const std::int64_t micro_batch = batch / config.train.accumulate;
+  const int64_t micro_batch = batch / config.train.accumulate;
   return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
 }
 
-void warn_of_small_batchnorm(const Config& config, std::int64_t batch,
-                             int ranks) {
-  const std::int64_t images = images_per_batchnorm(config, batch, ranks);
+void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
+  const int64_t images = images_per_batchnorm(config, batch, ranks);
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
   log_warning(
       "[train] a BatchNorm normalizes over " + std::to_string(images) +
@@ -46,8 +44,7 @@ void warn_of_chosen_batch(const std::string& batch) {
 
 }  // namespace
 
-std::string batchnorm_text(const Config& config, std::int64_t batch,
-                           int ranks) {
+std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
   if (config.model.freeze_backbone)
     return "running statistics (frozen backbone)";
   return std::to_string(images_per_batchnorm(config, batch, ranks)) +
@@ -71,10 +68,10 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
   warn_of_small_batchnorm(config, decisions.batch, ranks);
 }
 
-void warn_of_other_ranks(const Config& config, std::int64_t batch, int before,
+void warn_of_other_ranks(const Config& config, int64_t batch, int before,
                          int now) {
-  const std::int64_t was = images_per_batchnorm(config, batch, before);
-  const std::int64_t is = images_per_batchnorm(config, batch, now);
+  const int64_t was = images_per_batchnorm(config, batch, before);
+  const int64_t is = images_per_batchnorm(config, batch, now);
   if (config.model.freeze_backbone || was == is) return;
   log_warning("[resume] on " + std::to_string(now) +
               " ranks a BatchNorm normalizes over " + std::to_string(is) +

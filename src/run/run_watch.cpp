@@ -27,12 +27,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kWindow = 10;  // steps
+constexpr size_t kWindow = 10;  // steps
 constexpr double kWriteEvery =
     10;  // seconds between two `system` lines of the metrics
 
 double of(const Profiler::Seconds& seconds, Phase phase) {
-  return seconds[static_cast<std::size_t>(phase)];
+  return seconds[static_cast<size_t>(phase)];
 }
 // All but waiting for other ranks.
 double own_of(const Profiler::Seconds& seconds) {
@@ -73,7 +73,7 @@ RunWatch::RunWatch(Communicator& comm, const Profiler& profiler,
       last_(start_),
       window_start_(start_),
       first_s_(now_s()) {
-  assert(placements_.size() == static_cast<std::size_t>(comm.size()));
+  assert(placements_.size() == static_cast<size_t>(comm.size()));
   assert((metrics != nullptr) == (comm.rank() == 0));
 }
 
@@ -81,7 +81,7 @@ RunWatch::Mark RunWatch::mark() const { return {profiler_.seconds(), cpu_s()}; }
 
 void RunWatch::skip() { last_ = mark(); }
 
-void RunWatch::step_done(std::int64_t step) {
+void RunWatch::step_done(int64_t step) {
   const Mark now = mark();
   own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
   data_s_.push_back(of(now.seconds, Phase::kDataWait) -
@@ -137,8 +137,8 @@ double RunWatch::cpu_fraction() const {
   return std::min(1.0, (last_.cpu_s - window_start_.cpu_s) / (own * threads_));
 }
 
-void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, std::int64_t step) {
-  const PlacementRow& row = placements_[static_cast<std::size_t>(alarm.rank)];
+void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, int64_t step) {
+  const PlacementRow& row = placements_[static_cast<size_t>(alarm.rank)];
   log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " +
               row.host + (row.gpu.empty() ? "" : " (" + row.gpu + ")") +
               " is " + fixed(alarm.ratio, 2) +
@@ -146,13 +146,13 @@ void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, std::int64_t step) {
               " ms per step against " + fixed(1e3 * alarm.others_s, 1) +
               "): " + alarm.cause);
   metrics_->write("straggler", step,
-                  {{"rank", static_cast<std::int64_t>(alarm.rank)},
+                  {{"rank", static_cast<int64_t>(alarm.rank)},
                    {"host", row.host},
                    {"ratio", alarm.ratio},
                    {"cause", alarm.cause}});
 }
 
-void RunWatch::exchange(std::int64_t step) {
+void RunWatch::exchange(int64_t step) {
   const json mine = {{"own", median(own_s_)},
                      {"data", median(data_s_)},
                      {"cpu_fraction", cpu_fraction()},
@@ -162,7 +162,7 @@ void RunWatch::exchange(std::int64_t step) {
 
   std::vector<RankPace> paces;
   Figures figures;
-  for (std::size_t r = 0; r < all.size(); ++r) {
+  for (size_t r = 0; r < all.size(); ++r) {
     const json& said = all[r];
     const std::string rank = std::to_string(r);
     const bool throttled = said["usage"]["throttled"].get<double>() > 0.5;
@@ -187,7 +187,7 @@ double RunWatch::fraction_of(Phase phase) const {
          std::max(1e-9, now_s() - first_s_);
 }
 
-std::string RunWatch::summary(std::int64_t step) {
+std::string RunWatch::summary(int64_t step) {
   const Profiler::Seconds now = profiler_.seconds();
   std::vector<double> mine;
   const double steps = std::max<double>(1, static_cast<double>(steps_));
@@ -203,7 +203,7 @@ std::string RunWatch::summary(std::int64_t step) {
       {"rank", "host", "own ms per step", "of that data wait",
        "all-reduce wait", "other waits"}};
   std::map<std::string, double> own;
-  for (std::size_t r = 0; r < all.size(); ++r) {
+  for (size_t r = 0; r < all.size(); ++r) {
     std::memcpy(mine.data(), all[r].data(), all[r].size());
     lines.push_back({std::to_string(r), placements_[r].host, fixed(mine[0], 1),
                      fixed(mine[1], 1), fixed(mine[2], 1), fixed(mine[3], 1)});

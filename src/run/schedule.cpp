@@ -28,8 +28,8 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
   return true;
 }
 
-double learning_rate(const TrainConfig& config, std::int64_t batch_size,
-                     std::uint64_t position, std::uint64_t images,
+double learning_rate(const TrainConfig& config, int64_t batch_size,
+                     uint64_t position, uint64_t images,
                      const Plateau& plateau) {
   assert(batch_size > 0 && images > 0);
   double lr = config.lr;
@@ -58,22 +58,20 @@ double learning_rate(const TrainConfig& config, std::int64_t batch_size,
   return lr;
 }
 
-std::int64_t total_steps(const TrainConfig& config, std::int64_t batch,
-                         std::uint64_t images) {
+int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images) {
   assert(batch > 0);
   const double steps = std::ceil(config.epochs * static_cast<double>(images) /
                                      static_cast<double>(batch) -
                                  1e-9);
-  const auto by_epochs = static_cast<std::int64_t>(steps);
+  const auto by_epochs = static_cast<int64_t>(steps);
   if (config.max_steps > 0)
     return by_epochs > 0 ? std::min(by_epochs, config.max_steps)
                          : config.max_steps;
   return by_epochs;
 }
 
-std::int64_t epochs_complete(std::int64_t step, std::int64_t batch,
-                             std::uint64_t images) {
-  return step * batch / static_cast<std::int64_t>(images);
+int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images) {
+  return step * batch / static_cast<int64_t>(images);
 }
 
 }  // namespace chexnet

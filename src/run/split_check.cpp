@@ -48,18 +48,18 @@ std::string identity(const Config& config,
 std::optional<std::vector<std::string>> damaged_images(
     const Split& split, const ImageReader& reader, Communicator& comm,
     int threads, const SharedWorkOptions& options) {
-  const auto ranks = static_cast<std::size_t>(comm.size()),
-             rank = static_cast<std::size_t>(comm.rank());
-  const std::size_t own = (split.rows.size() + ranks - 1 - rank) / ranks;
-  const auto side = static_cast<std::size_t>(reader.crop());
+  const auto ranks = static_cast<size_t>(comm.size()),
+             rank = static_cast<size_t>(comm.rank());
+  const size_t own = (split.rows.size() + ranks - 1 - rank) / ranks;
+  const auto side = static_cast<size_t>(reader.crop());
   std::mutex mutex;  // guards damaged
   std::vector<std::string> damaged;
-  std::atomic<std::size_t> done = 0;
+  std::atomic<size_t> done = 0;
   Progress progress(comm.rank() == 0);
   const double start = now_s();
-  const auto look_at = [&](std::size_t i, WorkProgress& work) {
+  const auto look_at = [&](size_t i, WorkProgress& work) {
     thread_local ImageReader::Scratch scratch;
-    thread_local std::vector<std::uint8_t> pixels;
+    thread_local std::vector<uint8_t> pixels;
     pixels.resize(side * side);
     try {
       reader.read({.row = split.rows[i * ranks + rank]}, pixels.data(),
@@ -73,13 +73,13 @@ std::optional<std::vector<std::string>> damaged_images(
   };
   const auto show = [&] {
     const double share = static_cast<double>(done) /
-                         static_cast<double>(std::max<std::size_t>(1, own));
+                         static_cast<double>(std::max<size_t>(1, own));
     progress.show("looking at the " + split.name +
                   " images: " + percent_and_time_left(share, now_s() - start));
   };
   const bool whole = share_work(comm, options, [&](WorkProgress& work) {
     parallel_for(
-        own, threads, [&](std::size_t i) { look_at(i, work); }, show);
+        own, threads, [&](size_t i) { look_at(i, work); }, show);
   });
   progress.clear();
   if (!whole) return std::nullopt;

@@ -51,7 +51,7 @@ std::string StopRequest::reason() const {
   return reason_.empty() ? kOnRequest : reason_;
 }
 
-ExitCode StopRequest::stopped(std::int64_t step, MetricsLog* metrics) const {
+ExitCode StopRequest::stopped(int64_t step, MetricsLog* metrics) const {
   if (metrics != nullptr) {
     metrics->write("stop", step, {{"reason", reason()}});
     log_info(reason() + " at step " + std::to_string(step) +

@@ -12,7 +12,7 @@ namespace chexnet {
 
 TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
                                  const Manifest& manifest,
-                                 const std::vector<std::uint32_t>& rows) {
+                                 const std::vector<uint32_t>& rows) {
   const std::string text = read_text(split_csv);
   CsvReader csv(text);
   std::vector<std::string_view> fields;

@@ -37,14 +37,13 @@ std::vector<AllReduceRow> measure_allreduce(Communicator& comm,
   std::vector<AllReduceRow> rows;
   comm.set_compression(GradientCompression::kNone);
   for (const double size : bytes) {
-    const auto count =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(size / 4));
+    const auto count = std::max<int64_t>(1, static_cast<int64_t>(size / 4));
     const at::Tensor buffer =
         at::ones({count}, at::TensorOptions(at::kFloat).device(device.where));
     AllReduceRow row;
     row.bytes = 4.0 * static_cast<double>(count);
     const double seconds = median_s(comm, rounds, [&] {
-      comm.start({buffer.mutable_data_ptr(), static_cast<std::size_t>(count)});
+      comm.start({buffer.mutable_data_ptr(), static_cast<size_t>(count)});
       comm.finish();
       comm.wait_until_finished();
     });

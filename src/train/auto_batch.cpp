@@ -35,7 +35,7 @@ double smallest_of_all(Communicator& comm, double mine) {
   return -negative;
 }
 
-void require_one_image(std::int64_t found, double budget,
+void require_one_image(int64_t found, double budget,
                        const std::string& remedy) {
   if (found > 0) return;
   throw ConfigError("[train] not even one image per rank fits into " +
@@ -44,10 +44,10 @@ void require_one_image(std::int64_t found, double budget,
 }
 
 // Images that a rank computes at once, by the engine's plan.
-std::int64_t planned_images(const Config& config, const Network& network,
-                            Communicator& comm, const BatchLimits& limits,
-                            std::int64_t most) {
-  const std::int64_t side = config.data.crop;
+int64_t planned_images(const Config& config, const Network& network,
+                       Communicator& comm, const BatchLimits& limits,
+                       int64_t most) {
+  const int64_t side = config.data.crop;
   if (!network.planned_bytes(1, side))
     throw ConfigError(
         "[train] train.batch: auto needs the memory plan of our own engine, "
@@ -57,7 +57,7 @@ std::int64_t planned_images(const Config& config, const Network& network,
   const double budget = kShare * static_cast<double>(limits.host_bytes) /
                             comm.world().local_size -
                         optimizer_bytes(network);
-  const auto fits = [&](std::int64_t micro_batch) {
+  const auto fits = [&](int64_t micro_batch) {
     const auto ring =
         kRingBatches * static_cast<double>(
                            micro_batch * config.train.accumulate * side * side);
@@ -65,25 +65,25 @@ std::int64_t planned_images(const Config& config, const Network& network,
                ring <=
            budget;
   };
-  std::int64_t low = 0, high = most;
+  int64_t low = 0, high = most;
   while (low < high) {
-    const std::int64_t middle = (low + high + 1) / 2;
+    const int64_t middle = (low + high + 1) / 2;
     if (fits(middle))
       low = middle;
     else
       high = middle - 1;
   }
-  const auto found = static_cast<std::int64_t>(
-      smallest_of_all(comm, static_cast<double>(low)));
+  const auto found =
+      static_cast<int64_t>(smallest_of_all(comm, static_cast<double>(low)));
   require_one_image(found, budget, "fewer ranks on this host");
   return found;
 }
 
 // Of a forward and a backward pass beside what is allocated now.
 std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
-                                    std::int64_t images, std::int64_t side) {
+                                    int64_t images, int64_t side) {
   cuda.restart_peak();
-  const std::size_t before = cuda.peak_held_bytes();
+  const size_t before = cuda.peak_held_bytes();
   try {
     const at::Tensor pixels = at::zeros(
         {images, 1, side, side},
@@ -99,14 +99,13 @@ std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
 
 // Images that a rank computes at once, by measuring. Ranks measure together
 // and take the worst, because BatchNorm may be shared between them.
-std::int64_t measured_images(const Config& config, Network& network,
-                             Communicator& comm, CudaLibrary& cuda,
-                             std::int64_t most) {
+int64_t measured_images(const Config& config, Network& network,
+                        Communicator& comm, CudaLibrary& cuda, int64_t most) {
   cuda.restart_peak();
   const double budget = kShare * static_cast<double>(cuda.free_bytes()) -
                         optimizer_bytes(network);
   constexpr double kTooMuch = std::numeric_limits<double>::max();
-  const auto share = [&](std::int64_t images) -> std::optional<double> {
+  const auto share = [&](int64_t images) -> std::optional<double> {
     double bytes = bytes_of_step(network, cuda, images, config.data.crop)
                        .value_or(kTooMuch);
     if (bytes > budget) bytes = kTooMuch;
@@ -115,7 +114,7 @@ std::int64_t measured_images(const Config& config, Network& network,
     return bytes;
   };
   // One line through the worst rank's figures meets the smallest budget.
-  const std::int64_t found =
+  const int64_t found =
       largest_step(share, smallest_of_all(comm, budget), most);
   cuda.restart_peak();
   require_one_image(found, budget, "another process may be on the GPU");
@@ -124,42 +123,41 @@ std::int64_t measured_images(const Config& config, Network& network,
 
 }  // namespace
 
-std::int64_t largest_step(const MeasureStep& measure, double budget,
-                          std::int64_t most) {
+int64_t largest_step(const MeasureStep& measure, double budget, int64_t most) {
   assert(most > 0);
-  const auto fits = [&](std::int64_t images) {
+  const auto fits = [&](int64_t images) {
     const auto bytes = measure(images);
     return bytes && *bytes <= budget;
   };
-  constexpr std::int64_t kSmall = 4, kDouble = 2 * kSmall;
+  constexpr int64_t kSmall = 4, kDouble = 2 * kSmall;
   const auto small = measure(std::min(kSmall, most));
   if (most <= kSmall || !small || *small > budget) {
-    for (std::int64_t images = std::min(kSmall, most); images > 0; --images)
+    for (int64_t images = std::min(kSmall, most); images > 0; --images)
       if (fits(images)) return images;
     return 0;
   }
-  std::int64_t guess = std::min(kDouble, most) - 1;
+  int64_t guess = std::min(kDouble, most) - 1;
   const auto twice = measure(std::min(kDouble, most));
   if (twice && *twice <= budget) {
-    const std::int64_t more = std::min(kDouble, most) - kSmall;
+    const int64_t more = std::min(kDouble, most) - kSmall;
     const double slope =
         std::max(1.0, (*twice - *small) / static_cast<double>(more));
     const double there = kSmall + (budget - *small) / slope;
-    guess = there < static_cast<double>(most) ? static_cast<std::int64_t>(there)
-                                              : most;
+    guess =
+        there < static_cast<double>(most) ? static_cast<int64_t>(there) : most;
   }
   // Where a library takes more for a larger step than the line says.
-  for (std::int64_t images = guess; images > kSmall;
-       images -= std::max<std::int64_t>(1, images / 16))
+  for (int64_t images = guess; images > kSmall;
+       images -= std::max<int64_t>(1, images / 16))
     if (fits(images)) return images;
   return kSmall;
 }
 
-std::int64_t auto_batch(const Config& config, Network& network,
-                        Communicator& comm, const BatchLimits& limits) {
+int64_t auto_batch(const Config& config, Network& network, Communicator& comm,
+                   const BatchLimits& limits) {
   assert(limits.images > 0);
-  const std::int64_t pieces = comm.size() * config.train.accumulate;
-  const auto most = std::max<std::int64_t>(limits.images / pieces, 1);
+  const int64_t pieces = comm.size() * config.train.accumulate;
+  const auto most = std::max<int64_t>(limits.images / pieces, 1);
   return pieces *
          (limits.cuda != nullptr
               ? measured_images(config, network, comm, *limits.cuda, most)

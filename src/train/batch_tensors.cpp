@@ -11,13 +11,12 @@ namespace chexnet {
 
 BatchTensors tensors_of(const Batch& batch) {
   assert(batch.size > 0);
-  const std::int64_t images = batch.size;
-  const auto pixels = static_cast<std::int64_t>(batch.images.size()) / images;
-  const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(pixels)));
-  assert(images * side * side ==
-         static_cast<std::int64_t>(batch.images.size()));
-  const auto findings = static_cast<std::int64_t>(batch.labels.size()) / images;
-  assert(images * findings == static_cast<std::int64_t>(batch.labels.size()));
+  const int64_t images = batch.size;
+  const auto pixels = static_cast<int64_t>(batch.images.size()) / images;
+  const auto side = static_cast<int64_t>(std::lround(std::sqrt(pixels)));
+  assert(images * side * side == static_cast<int64_t>(batch.images.size()));
+  const auto findings = static_cast<int64_t>(batch.labels.size()) / images;
+  assert(images * findings == static_cast<int64_t>(batch.labels.size()));
 
   // LibTorch knows no tensors of constant memory.
   auto* labels = const_cast<float*>(batch.labels.data());

@@ -35,11 +35,11 @@ at::Tensor Crops::logits(Network& network, const at::Tensor& images) const {
     add_mirrored(images);
     return at::stack(all);
   }
-  const std::int64_t size = preprocessing_.crop;
-  const std::int64_t far = preprocessing_.resize - preprocessing_.crop;
-  const std::int64_t center =
+  const int64_t size = preprocessing_.crop;
+  const int64_t far = preprocessing_.resize - preprocessing_.crop;
+  const int64_t center =
       center_crop_begin(preprocessing_.resize, preprocessing_.crop);
-  using Corner = std::pair<std::int64_t, std::int64_t>;
+  using Corner = std::pair<int64_t, int64_t>;
   for (const auto& [y, x] : {Corner(0, 0), Corner(0, far), Corner(far, 0),
                              Corner(far, far), Corner(center, center)}) {
     const at::Tensor crop =
@@ -52,13 +52,13 @@ at::Tensor Crops::logits(Network& network, const at::Tensor& images) const {
 
 // In the order of crops and by the C library's exp, not ATen's vectors: so the
 // sum does not depend on where in a batch an image stands.
-void append_mean_of_crops(const at::Tensor& logits, std::size_t i,
+void append_mean_of_crops(const at::Tensor& logits, size_t i,
                           std::vector<double>& line) {
-  const auto crops = static_cast<std::size_t>(logits.size(0));
-  const auto images = static_cast<std::size_t>(logits.size(1));
-  const auto findings = static_cast<std::size_t>(logits.size(2));
+  const auto crops = static_cast<size_t>(logits.size(0));
+  const auto images = static_cast<size_t>(logits.size(1));
+  const auto findings = static_cast<size_t>(logits.size(2));
   const double* values = logits.const_data_ptr<double>();
-  for (std::size_t k = 0; k < findings; ++k) {
+  for (size_t k = 0; k < findings; ++k) {
     if (crops == 1) {
       line.push_back(values[i * findings + k]);
       continue;
@@ -66,7 +66,7 @@ void append_mean_of_crops(const at::Tensor& logits, std::size_t i,
     // log(p / (1 - p)) of the mean p; 1 - p is summed by itself, as it may be
     // far below the last bit of 1.
     double positive = 0, negative = 0;
-    for (std::size_t c = 0; c < crops; ++c) {
+    for (size_t c = 0; c < crops; ++c) {
       const double logit = values[(c * images + i) * findings + k];
       positive += probability_of(logit);
       negative += probability_of(-logit);

@@ -33,7 +33,7 @@ class Crops {
 
 // Appends the K logits of image `i` of `logits` (double [crops, N, K] of the
 // host): of one crop as they are, of several those of their mean probability.
-void append_mean_of_crops(const at::Tensor& logits, std::size_t i,
+void append_mean_of_crops(const at::Tensor& logits, size_t i,
                           std::vector<double>& line);
 
 }  // namespace chexnet

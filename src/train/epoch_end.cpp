@@ -34,14 +34,13 @@ std::string figure(const std::optional<double>& value) {
 }
 
 // A step may jump over the epoch that was wanted.
-bool passes_multiple(std::int64_t before, std::int64_t now,
-                     std::int64_t every) {
+bool passes_multiple(int64_t before, int64_t now, int64_t every) {
   return every > 0 && now / every > before / every;
 }
 
 }  // namespace
 
-bool TrainingLoop::end_of_epoch(std::int64_t epoch_before) {
+bool TrainingLoop::end_of_epoch(int64_t epoch_before) {
   const Config& config = parts_.config;
   if (parts_.metrics != nullptr)
     parts_.metrics->write("epoch", state_.step, {{"epoch", state_.epoch}});
@@ -98,12 +97,12 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   if (parts_.comm.rank() != 0) return;
 
   std::map<std::string, double> by_finding;
-  for (std::size_t k = 0; k < scores.findings.size(); ++k)
+  for (size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
   parts_.metrics->write(
       "val", state_.step,
       {{"epoch", state_.epoch},
-       {"damaged", static_cast<std::int64_t>(scores.damaged)},
+       {"damaged", static_cast<int64_t>(scores.damaged)},
        {"loss", result.loss},
        {"mean_auroc", scores.mean_auroc.value_or(nan)},
        {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},

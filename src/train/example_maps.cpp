@@ -23,7 +23,7 @@ constexpr int kWidth = 336;  // pixels: a page of twelve stays small
 constexpr HeatMapKind kKind{.method = HeatMapMethod::kCam, .shifts = 2};
 
 ordered_json chosen(const Predictions& predictions, const DecisionRules& rules,
-                    std::size_t most) {
+                    size_t most) {
   ordered_json list = ordered_json::array();
   for (const auto& e : choose_examples(predictions, rules, most))
     list.push_back({{"file", std::to_string(list.size() + 1) + ".png"},
@@ -56,7 +56,7 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
                     const Predictions& predictions,
                     const DecisionRules& rules) {
   Communicator& comm = parts.comm;
-  const auto most = static_cast<std::size_t>(parts.config.eval.examples);
+  const auto most = static_cast<size_t>(parts.config.eval.examples);
   const std::string told = broadcast_text(
       comm,
       comm.rank() == 0 ? json_text(chosen(predictions, rules, most)) : "");
@@ -64,10 +64,10 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
   if (list.empty()) return true;
   const auto folder = parts.folder.path() / "examples";
   begin_folder(folder, comm);
-  std::multimap<std::uint32_t, ordered_json> of_row;  // of the manifest
-  std::vector<std::uint32_t> rows;
+  std::multimap<uint32_t, ordered_json> of_row;  // of the manifest
+  std::vector<uint32_t> rows;
   for (const auto& example : list) {
-    const std::uint32_t row = split.rows[example["row"].get<std::size_t>()];
+    const uint32_t row = split.rows[example["row"].get<size_t>()];
     if (!of_row.contains(row)) rows.push_back(row);
     of_row.emplace(row, example);
   }
@@ -76,12 +76,11 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
     for (auto it = first; it != last; ++it) {
       const ordered_json& example = it->second;
       const auto threshold = example["threshold"].get<double>();
-      write_overlay(
-          folder / example["file"].get<std::string>(), image,
-          {example["output"].get<std::size_t>(), threshold, kKind.method},
-          {.caption = example["finding"].get<std::string>(),
-           .nothing = "nowhere above " + fixed(threshold, 2),
-           .most_width = kWidth});
+      write_overlay(folder / example["file"].get<std::string>(), image,
+                    {example["output"].get<size_t>(), threshold, kKind.method},
+                    {.caption = example["finding"].get<std::string>(),
+                     .nothing = "nowhere above " + fixed(threshold, 2),
+                     .most_width = kWidth});
     }
   };
   if (!for_each_map(parts, rows, {kKind, "examples"}, draw,

@@ -34,19 +34,19 @@ bool take_best_weights(const TrainingLoop::Parts& parts,
   return true;
 }
 
-void write_scores(const TrainingLoop::Parts& parts, std::int64_t step,
+void write_scores(const TrainingLoop::Parts& parts, int64_t step,
                   const FinalScores& finals, const std::string& split,
                   const Predictions& predictions, const Scores& scores) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   write_atomically(parts.folder.path() / ("predictions_" + split + ".csv"),
                    predictions_csv(predictions));
   std::map<std::string, double> by_finding;
-  for (std::size_t k = 0; k < scores.findings.size(); ++k)
+  for (size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
   parts.metrics->write("final", step,
                        {{"split", split},
-                        {"images", static_cast<std::int64_t>(scores.images)},
-                        {"damaged", static_cast<std::int64_t>(scores.damaged)},
+                        {"images", static_cast<int64_t>(scores.images)},
+                        {"damaged", static_cast<int64_t>(scores.damaged)},
                         {"weights", std::string(finals.best ? "best" : "last")},
                         {"best_step", finals.step},
                         {"loss", scores.loss.value_or(nan)},

@@ -17,24 +17,24 @@ namespace {
 
 // PyTorch's GradScaler and LossScale agree on these (run/loss_scale.hpp).
 constexpr double kGrowth = 2, kBackoff = 0.5;
-constexpr std::int64_t kGrowthInterval = 2000;
+constexpr int64_t kGrowthInterval = 2000;
 
 // On the CPU summed over fixed pieces in double, so that it does not depend on
 // threads.
 at::Tensor norm_of(const at::Tensor& flat) {
   if (!flat.is_cpu()) return at::linalg_vector_norm(flat).to(at::kDouble);
-  constexpr std::int64_t kPiece = 1 << 15;
-  const std::int64_t pieces = (flat.numel() + kPiece - 1) / kPiece;
-  std::vector<double> sums(static_cast<std::size_t>(pieces));
+  constexpr int64_t kPiece = 1 << 15;
+  const int64_t pieces = (flat.numel() + kPiece - 1) / kPiece;
+  std::vector<double> sums(static_cast<size_t>(pieces));
   const auto sum = [&](const auto* values) {
-    at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p) {
+    at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
         std::array<double, 8> part{};
-        const std::int64_t last = std::min(flat.numel(), (p + 1) * kPiece);
-        for (std::int64_t i = p * kPiece; i < last; ++i)
-          part[static_cast<std::size_t>(i % 8)] +=
+        const int64_t last = std::min(flat.numel(), (p + 1) * kPiece);
+        for (int64_t i = p * kPiece; i < last; ++i)
+          part[static_cast<size_t>(i % 8)] +=
               static_cast<double>(values[i]) * static_cast<double>(values[i]);
-        sums[static_cast<std::size_t>(p)] =
+        sums[static_cast<size_t>(p)] =
             std::accumulate(part.begin(), part.end(), 0.0);
       }
     });
@@ -91,7 +91,7 @@ void GradientControl::look_at(at::Tensor gradients) {
 }
 
 LossScale GradientControl::loss_scale() const {
-  return {scale_.item<double>(), good_.item<std::int64_t>(), dynamic_};
+  return {scale_.item<double>(), good_.item<int64_t>(), dynamic_};
 }
 
 void GradientControl::set_loss_scale(const LossScale& scale) {

@@ -24,7 +24,7 @@ struct Stored {
   GrayImage picture;
 };
 
-void read_stored(const RunContext& run, std::uint32_t row, Stored& into) {
+void read_stored(const RunContext& run, uint32_t row, Stored& into) {
   run.dataset.images->fetch(row, into.fetched);
   decode_fetched(into.fetched, {run.config.data.max_pixels, 0}, into.picture);
 }
@@ -37,7 +37,7 @@ Box in_picture(const Preprocessing& p, double left, double top, double right,
           (begin + bottom) / side};
 }
 
-HeatMap map_of(const HeatMaps& maps, std::size_t image, std::size_t finding,
+HeatMap map_of(const HeatMaps& maps, size_t image, size_t finding,
                const Preprocessing& preprocessing) {
   const float* first = maps.map(image, finding);
   const double edge = maps.grid.first - maps.grid.step / 2;
@@ -53,18 +53,18 @@ HeatMap map_of(const HeatMaps& maps, std::size_t image, std::size_t finding,
 void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
                const Preprocessing& preprocessing, Stored& stored,
                const std::function<void(const MappedImage&)>& use) {
-  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+  for (size_t i = 0; i < batch.samples.size(); ++i) {
     if (batch.samples[i].padding) continue;
     if (!batch.errors[i].empty()) {
       log_warning(batch.errors[i]);
       continue;
     }
-    const std::uint32_t row = batch.samples[i].row;
+    const uint32_t row = batch.samples[i].row;
     read_stored(run, row, stored);
     const std::span<const double> logits(maps.logits);
     use({row, logits.subspan(i * maps.findings, maps.findings),
-         [&](std::size_t k) { return map_of(maps, i, k, preprocessing); },
-         [&](std::size_t k) { return maps.bias(i, k); }, stored.picture});
+         [&](size_t k) { return map_of(maps, i, k, preprocessing); },
+         [&](size_t k) { return maps.bias(i, k); }, stored.picture});
   }
 }
 
@@ -89,16 +89,16 @@ void write_overlay(const std::filesystem::path& path, const MappedImage& image,
   file.commit();
 }
 
-bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,
+bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const HeatMapPass& pass,
                   const std::function<void(const MappedImage&)>& use,
                   const std::function<bool()>& stop) {
   if (rows.empty()) return true;
   const ThreadScope threads = evaluation_threads(run);
-  const auto ranks = static_cast<std::size_t>(run.comm.size());
-  const auto batch = static_cast<std::size_t>(run.config.eval.batch);
-  const std::size_t per_rank = (rows.size() + ranks - 1) / ranks;
-  const std::size_t batches = (per_rank + batch - 1) / batch;
+  const auto ranks = static_cast<size_t>(run.comm.size());
+  const auto batch = static_cast<size_t>(run.config.eval.batch);
+  const size_t per_rank = (rows.size() + ranks - 1) / ranks;
+  const size_t batches = (per_rank + batch - 1) / batch;
 
   const DataConfig& data = run.config.data;
   const Preprocessing preprocessing = evaluation_preprocessing(data);
@@ -111,7 +111,7 @@ bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,
   Progress progress(run.comm.rank() == 0);
   Stored stored;
   const double start = now_s();
-  for (std::size_t b = 0; b < batches; ++b) {
+  for (size_t b = 0; b < batches; ++b) {
     if (any_rank(run.comm, stop())) {
       progress.clear();
       return false;

@@ -71,10 +71,10 @@ std::string library_error_text(const c10::Error& error) {
 }
 
 std::string out_of_memory_text(const c10::OutOfMemoryError& error,
-                               const TrainConfig& config, std::int64_t batch,
-                               std::int64_t images) {
+                               const TrainConfig& config, int64_t batch,
+                               int64_t images) {
   assert(images > 0 && config.accumulate > 0);
-  const std::int64_t at_once = images / config.accumulate;
+  const int64_t at_once = images / config.accumulate;
   std::string text =
       "[memory] " + host_name() + ": the GPU has no room for a step of " +
       counted(at_once, "image") + " (train.batch=" + std::to_string(batch) +

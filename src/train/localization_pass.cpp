@@ -12,7 +12,7 @@ namespace chexnet {
 namespace {
 
 struct Line {
-  std::uint64_t number = 0;  // of the case
+  uint64_t number = 0;  // of the case
   MapScore score;
 };
 static_assert(std::is_trivially_copyable_v<Line>);
@@ -24,8 +24,8 @@ void refuse_packs(const ImageSource& source) {
         "are in their pixels. Hint: --boxes-side 1024 for NIH's list");
 }
 
-std::vector<std::uint32_t> rows_of(const std::vector<BoxedCase>& cases) {
-  std::vector<std::uint32_t> rows;
+std::vector<uint32_t> rows_of(const std::vector<BoxedCase>& cases) {
+  std::vector<uint32_t> rows;
   for (const auto& c : cases)
     if (rows.empty() || rows.back() != c.row) rows.push_back(c.row);
   return rows;
@@ -37,9 +37,8 @@ std::optional<std::vector<MapScore>> score_boxes(
     const RunContext& run, const std::vector<BoxedCase>& cases, int side,
     const HeatMapKind& kind, const std::function<bool()>& stop) {
   if (side == 0) refuse_packs(*run.dataset.images);
-  std::multimap<std::uint32_t, std::size_t> of_row;
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    of_row.emplace(cases[i].row, i);
+  std::multimap<uint32_t, size_t> of_row;
+  for (size_t i = 0; i < cases.size(); ++i) of_row.emplace(cases[i].row, i);
 
   const int input = static_cast<int>(run.config.data.crop);
   std::vector<Line> own;
@@ -59,7 +58,7 @@ std::optional<std::vector<MapScore>> score_boxes(
 
   std::vector<MapScore> scores(cases.size());
   for (const auto& part : run.comm.all_gather(std::as_bytes(std::span(own))))
-    for (std::size_t at = 0; at < part.size(); at += sizeof(Line)) {
+    for (size_t at = 0; at < part.size(); at += sizeof(Line)) {
       Line line;
       std::memcpy(&line, part.data() + at, sizeof line);
       scores[line.number] = line.score;

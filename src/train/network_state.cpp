@@ -66,7 +66,7 @@ ElementType element_type(const at::Tensor& host) {
 
 void write_network(const std::filesystem::path& folder,
                    const Parameters& parameters, const Optimizer& optimizer,
-                   std::int64_t step, const std::string& description,
+                   int64_t step, const std::string& description,
                    WeightAverage* average) {
   std::optional<AverageInUse> averaged;
   if (average != nullptr) averaged.emplace(*average);
@@ -161,7 +161,7 @@ void read_optimizer(const std::filesystem::path& folder,
   const auto path = folder / "optimizer.safetensors";
   const SafetensorsFile file(path);
   const auto read = [&](const std::string& name, at::Tensor values,
-                        const std::vector<std::int64_t>& shape) {
+                        const std::vector<int64_t>& shape) {
     const NamedArray* array = file.find(name);
     if (array == nullptr || array->data.size() != values.nbytes())
       throw CheckpointError("[checkpoint] " + path.string() + ": no state '" +
@@ -202,14 +202,14 @@ void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
       auto steps =
           static_cast<double>(comm.rank() == 0 ? optimizer->steps() : 0);
       comm.all_reduce(std::span(&steps, 1), ReduceOp::kMax);
-      optimizer->set_steps(static_cast<std::int64_t>(steps));
+      optimizer->set_steps(static_cast<int64_t>(steps));
     }
     if (average != nullptr && average->is_on()) {
       share(comm, average->values());
       share(comm, average->running());
     }
     const auto hashes = gather_text(comm, parameters_sha256(parameters));
-    for (std::size_t r = 1; r < hashes.size(); ++r)
+    for (size_t r = 1; r < hashes.size(); ++r)
       if (hashes[r] != hashes[0])
         throw DeviceError("[train] rank " + std::to_string(r) +
                           " has other weights than rank 0 after the broadcast. "

@@ -6,12 +6,12 @@ namespace chexnet {
 namespace {
 
 struct Run {
-  std::int64_t begin, end;
+  int64_t begin, end;
   bool decays;
 };
 
-std::vector<Run> runs_of(const Parameters& parameters,
-                         std::int64_t trainable_end, bool with_decay) {
+std::vector<Run> runs_of(const Parameters& parameters, int64_t trainable_end,
+                         bool with_decay) {
   std::vector<Run> runs;
   for (const auto& p : parameters.list()) {
     if (p.end > trainable_end) break;
@@ -27,7 +27,7 @@ std::vector<Run> runs_of(const Parameters& parameters,
 }  // namespace
 
 Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters,
-                     std::int64_t trainable_end)
+                     int64_t trainable_end)
     : config_(config) {
   const at::Tensor& values = parameters.flat_values();
   const auto slot = [&](const char* name) {
@@ -90,10 +90,10 @@ void Optimizer::update(Group& group, double lr,
                      not_finite);
 }
 
-std::int64_t Optimizer::steps() const {
-  return static_cast<std::int64_t>(steps_.item<double>());
+int64_t Optimizer::steps() const {
+  return static_cast<int64_t>(steps_.item<double>());
 }
 
-void Optimizer::set_steps(std::int64_t steps) { steps_.fill_(steps); }
+void Optimizer::set_steps(int64_t steps) { steps_.fill_(steps); }
 
 }  // namespace chexnet

@@ -26,7 +26,7 @@ class Assembly {
       return;
     }
     const LossWeights& weights = run_.weights;
-    for (std::size_t k = 0; k < findings(); ++k) {
+    for (size_t k = 0; k < findings(); ++k) {
       const double logit = image.logits[k];
       probabilities.push_back(probability_of(logit));
       if (std::isnan(labels[k])) continue;
@@ -44,8 +44,8 @@ class Assembly {
  private:
   static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-  std::size_t findings() const { return run_.dataset.manifest.finding_count(); }
-  const float* add_labels(std::size_t row, const std::string& reason) {
+  size_t findings() const { return run_.dataset.manifest.finding_count(); }
+  const float* add_labels(size_t row, const std::string& reason) {
     const Manifest& manifest = run_.dataset.manifest;
     Predictions& p = result_.predictions;
     p.images.push_back(manifest.images[row]);

@@ -40,8 +40,8 @@ std::string reason_of(const std::string& message) {
   return message.substr(0, message.find(". Hint: "));
 }
 
-[[noreturn]] void refuse_not_finite(const Split& split, std::size_t not_finite,
-                                    std::size_t all) {
+[[noreturn]] void refuse_not_finite(const Split& split, size_t not_finite,
+                                    size_t all) {
   throw NumericError(
       "[evaluate] the " + split.name + " split: " + std::to_string(not_finite) +
       " of " + std::to_string(all) +
@@ -62,9 +62,9 @@ struct UnderWay {
 };
 
 bool any_damaged(const std::vector<std::vector<std::byte>>& lines,
-                 std::size_t line_length) {
+                 size_t line_length) {
   for (const auto& of_rank : lines) {
-    for (std::size_t end = line_length * sizeof(double); end <= of_rank.size();
+    for (size_t end = line_length * sizeof(double); end <= of_rank.size();
          end += line_length * sizeof(double)) {
       double flag = 0;
       std::memcpy(&flag, &of_rank[end - sizeof(double)], sizeof(double));
@@ -81,7 +81,7 @@ class Scoring {
       : run_(run),
         split_(split),
         request_(request),
-        batch_(static_cast<std::size_t>(run.config.eval.batch)),
+        batch_(static_cast<size_t>(run.config.eval.batch)),
         findings_(run.dataset.manifest.finding_count()) {}
 
   // False on all ranks when any of them wants to stop. While a GPU computes a
@@ -104,16 +104,16 @@ class Scoring {
   const RunContext& run_;
   const Split& split_;
   const ScoringRequest& request_;
-  std::size_t batch_, findings_;
-  std::size_t taken_ = 0;             // images
+  size_t batch_, findings_;
+  size_t taken_ = 0;                  // images
   std::vector<std::string> damaged_;  // messages of this rank
-  std::size_t not_finite_ = 0;
+  size_t not_finite_ = 0;
 };
 
 bool Scoring::score() {
-  const auto ranks = static_cast<std::size_t>(run_.comm.size());
-  const std::size_t per_rank = (split_.rows.size() + ranks - 1) / ranks;
-  const std::size_t batches = (per_rank + batch_ - 1) / batch_;
+  const auto ranks = static_cast<size_t>(run_.comm.size());
+  const size_t per_rank = (split_.rows.size() + ranks - 1) / ranks;
+  const size_t batches = (per_rank + batch_ - 1) / batch_;
 
   const DataConfig& data = run_.config.data;
   const Crops crops(run_.config.eval.crops, data);
@@ -129,10 +129,10 @@ bool Scoring::score() {
   Progress progress(request_.progress && run_.comm.rank() == 0);
   BatchUpload upload(run_.device.where);
   // A CPU's logits are read at once, before its memory is used again.
-  const std::size_t behind = run_.device.where.is_cpu() ? 0 : 1;
+  const size_t behind = run_.device.where.is_cpu() ? 0 : 1;
   std::deque<UnderWay> under_way;
   const double start = now_s();
-  for (std::size_t b = 0; b < batches; ++b) {
+  for (size_t b = 0; b < batches; ++b) {
     const bool stops = any_rank(run_.comm, request_.stop());
     upload.wait();  // the loader fills the last batch's memory anew, or ends
     if (stops) {
@@ -161,7 +161,7 @@ void Scoring::share(UnderWay& batch) {
   const at::Tensor& logits = batch.logits.wait();
   std::vector<double> lines;
   std::string messages;  // a line each
-  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+  for (size_t i = 0; i < batch.samples.size(); ++i) {
     if (batch.samples[i].padding) continue;
     append_mean_of_crops(logits, i, lines);
     const std::string& error = batch.errors[i];
@@ -182,15 +182,15 @@ void Scoring::share(UnderWay& batch) {
 
 void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
                    const std::vector<std::string>& messages) {
-  const std::size_t ranks = lines.size();
-  const std::size_t first = taken_;  // a multiple of the ranks
-  const std::size_t end = std::min(split_.rows.size(), first + batch_ * ranks);
-  std::vector<std::size_t> read(ranks, 0);  // of a rank's messages
+  const size_t ranks = lines.size();
+  const size_t first = taken_;  // a multiple of the ranks
+  const size_t end = std::min(split_.rows.size(), first + batch_ * ranks);
+  std::vector<size_t> read(ranks, 0);  // of a rank's messages
   std::vector<double> line(findings_ + 1);
-  const std::size_t line_bytes = line.size() * sizeof(double);
+  const size_t line_bytes = line.size() * sizeof(double);
   for (; taken_ < end; ++taken_) {
-    const std::size_t rank = taken_ % ranks;
-    const std::size_t at = (taken_ - first) / ranks * line_bytes;
+    const size_t rank = taken_ % ranks;
+    const size_t at = (taken_ - first) / ranks * line_bytes;
     assert(at + line_bytes <= lines[rank].size());
     std::memcpy(line.data(), lines[rank].data() + at, line_bytes);
     ImageLogits image{taken_, {}, {}};
@@ -199,7 +199,7 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
       for (const double logit : image.logits)
         if (!std::isfinite(logit)) ++not_finite_;
     } else {
-      const std::size_t line_end = messages[rank].find('\n', read[rank]);
+      const size_t line_end = messages[rank].find('\n', read[rank]);
       image.error = messages[rank].substr(read[rank], line_end - read[rank]);
       read[rank] = line_end + 1;
     }

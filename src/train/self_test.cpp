@@ -18,7 +18,7 @@
 namespace chexnet {
 namespace {
 
-constexpr std::int64_t kFindings = 14;
+constexpr int64_t kFindings = 14;
 
 // fp32 in fp32, whatever the run allows: TF32 would keep 10 bits of the
 // operands.
@@ -48,15 +48,15 @@ std::vector<Precision> precisions_for(Precision of_run) {
   return {Precision::kFp32, of_run};
 }
 
-constexpr std::size_t kElements = 300'000, kGradients = 280'000,
-                      kParameterElements = 8'960;
-constexpr std::size_t kBucketBytes = 200'000;
+constexpr size_t kElements = 300'000, kGradients = 280'000,
+                 kParameterElements = 8'960;
+constexpr size_t kBucketBytes = 200'000;
 constexpr int kLargest = 15;
 
 // Small whole numbers: every wire carries them, and their sums, exactly; only
 // the division by the number of ranks rounds.
-double element_of(int rank, std::size_t i) {
-  return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 13) %
+double element_of(int rank, size_t i) {
+  return static_cast<double>((i * 7 + static_cast<size_t>(rank) * 13) %
                              (2 * kLargest + 1)) -
          kLargest;
 }
@@ -76,7 +76,7 @@ double reduction_tolerance(GradientCompression compression) {
 at::Tensor elements_of(int rank) {
   at::Tensor flat = at::empty({kElements}, at::kFloat);
   auto* values = flat.mutable_data_ptr<float>();
-  for (std::size_t i = 0; i < kElements; ++i)
+  for (size_t i = 0; i < kElements; ++i)
     values[i] = static_cast<float>(element_of(rank, i));
   return flat;
 }
@@ -111,7 +111,7 @@ ReductionCheck check_reduction(GradientCompression compression,
                                at::Device where, Communicator& comm) {
   const at::Tensor flat = elements_of(comm.rank()).to(where);
   std::vector<Extent> parameters;
-  for (std::size_t begin = 0; begin < kGradients; begin += kParameterElements)
+  for (size_t begin = 0; begin < kGradients; begin += kParameterElements)
     parameters.push_back(
         {begin, std::min(begin + kParameterElements, kGradients)});
   comm.set_compression(compression);
@@ -128,7 +128,7 @@ ReductionCheck check_reduction(GradientCompression compression,
   const at::Tensor found = flat.cpu();
   const auto* values = found.const_data_ptr<float>();
   double worst = 0;
-  for (std::size_t i = 0; i < kElements; ++i) {
+  for (size_t i = 0; i < kElements; ++i) {
     double wanted = 0;
     for (int rank = 0; rank < comm.size(); ++rank)
       wanted += element_of(rank, i);

@@ -63,8 +63,8 @@ std::string split_text(const Split& split) {
                    split.sha256.substr(0, 12);
 }
 
-std::optional<std::size_t> patients_in(const Manifest& manifest,
-                                       const Split& split) {
+std::optional<size_t> patients_in(const Manifest& manifest,
+                                  const Split& split) {
   if (!manifest.knows_patients) return std::nullopt;
   std::unordered_set<std::string_view> patients;
   for (const auto row : split.rows) patients.insert(manifest.patients[row]);
@@ -150,14 +150,14 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
 
 MetricFields start_fields(const TrainingContext& run) {
   const auto images =
-      static_cast<std::uint64_t>(run.dataset.splits.train.rows.size());
-  return {{"ranks", static_cast<std::int64_t>(run.comm.size())},
+      static_cast<uint64_t>(run.dataset.splits.train.rows.size());
+  return {{"ranks", static_cast<int64_t>(run.comm.size())},
           {"total_steps",
            total_steps(run.config.train, run.decisions.batch, images)},
           {"batch", run.decisions.batch},
-          {"train_images", static_cast<std::int64_t>(images)},
+          {"train_images", static_cast<int64_t>(images)},
           {"host", host_name()},
-          {"pid", static_cast<std::int64_t>(getpid())},
+          {"pid", static_cast<int64_t>(getpid())},
           {"job", batch_job(process_environment()).id}};
 }
 

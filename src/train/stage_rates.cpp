@@ -40,11 +40,11 @@ class StageBench {
         options_(options),
         reader_(*run.dataset.images, training_preprocessing(run.config.data),
                 augmentation_of(run.config.data), 1),
-        sampler_(run.dataset.splits.train.rows,
-                 {.batch = static_cast<std::uint64_t>(options.images *
-                                                      run.comm.size()),
-                  .rank = run.comm.rank(),
-                  .world_size = run.comm.size()}),
+        sampler_(
+            run.dataset.splits.train.rows,
+            {.batch = static_cast<uint64_t>(options.images * run.comm.size()),
+             .rank = run.comm.rank(),
+             .world_size = run.comm.size()}),
         as_configured_(loader_options(run.config.data, options.images,
                                       *run.dataset.images, run.device.cores)),
         step_(run.network, run.comm, options.step),
@@ -129,14 +129,14 @@ class StageBench {
 
   // What `threads` fetch, nobody decoding.
   double read_rate(int threads) const {
-    std::atomic<std::uint64_t> fetched_images = 0;
+    std::atomic<uint64_t> fetched_images = 0;
     const auto& rows = run_.dataset.splits.train.rows;
     const double start = now_s();
-    parallel_for(static_cast<std::size_t>(threads), threads, [&](std::size_t) {
+    parallel_for(static_cast<size_t>(threads), threads, [&](size_t) {
       FetchedImage fetched;
       while (now_s() - start < kReadSeconds) {
         // From the end of the split: the other tests warmed up its beginning.
-        const std::uint64_t i = fetched_images++ % rows.size();
+        const uint64_t i = fetched_images++ % rows.size();
         run_.dataset.images->fetch(rows[rows.size() - 1 - i], fetched);
       }
     });

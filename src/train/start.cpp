@@ -79,7 +79,7 @@ void follow_best(TrainState& state, CheckpointStore& store) {
 std::string fresh_weights(const Config& config,
                           const std::vector<std::string>& findings,
                           Parameters& p, bool first_rank) {
-  p.initialize(static_cast<std::uint64_t>(config.run.seed));
+  p.initialize(static_cast<uint64_t>(config.run.seed));
   if (config.model.starts_random())
     return "drawn from seed " + std::to_string(config.run.seed);
   if (!first_rank) return "";
@@ -117,9 +117,9 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   return sum.hex();
 }
 
-bool nothing_left(const TrainState& state, const Config& config,
-                  std::int64_t batch, std::uint64_t images) {
-  const std::int64_t patience = config.train.early_stop_epochs;
+bool nothing_left(const TrainState& state, const Config& config, int64_t batch,
+                  uint64_t images) {
+  const int64_t patience = config.train.early_stop_epochs;
   const bool stopped_early =
       patience > 0 && state.epochs_without_best >= patience;
   return state.complete &&

@@ -10,7 +10,7 @@
 namespace chexnet {
 namespace {
 
-std::int64_t trainable_end(const Network& network) {
+int64_t trainable_end(const Network& network) {
   const Parameters& parameters = network.parameters();
   return network.options().freeze_backbone ? parameters.head_end()
                                            : parameters.size();
@@ -27,11 +27,11 @@ GradientCompression compression_for(const Parameters& parameters,
 std::vector<Bucket> buckets_of(Parameters& parameters,
                                const TrainStep::Options& options) {
   const at::Tensor& flat = parameters.flat_gradients_and_statistics();
-  return plan_buckets(
-      parameters.extents(), static_cast<std::size_t>(parameters.size()),
-      static_cast<std::size_t>(flat.numel()), flat.element_size(),
-      static_cast<std::size_t>(options.bucket_mb * 1e6),
-      compression_for(parameters, options));
+  return plan_buckets(parameters.extents(),
+                      static_cast<size_t>(parameters.size()),
+                      static_cast<size_t>(flat.numel()), flat.element_size(),
+                      static_cast<size_t>(options.bucket_mb * 1e6),
+                      compression_for(parameters, options));
 }
 
 BucketedReducer make_reducer(Network& network, Communicator& comm,
@@ -124,7 +124,7 @@ std::optional<StepResult> TrainStep::run(const at::Tensor& images,
   apply(lr);
   outcomes_.send({.labeled = labeled}, loss_sum, control_.norm(),
                  control_.not_finite());
-  const std::size_t behind = loss_sum.is_cpu() ? 0 : 1;
+  const size_t behind = loss_sum.is_cpu() ? 0 : 1;
   if (outcomes_.under_way() <= behind) return std::nullopt;
   return take();
 }
@@ -149,17 +149,17 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
   const auto parts = static_cast<int>(options_.train.accumulate);
   assert(parts > 0 && images.size(0) % parts == 0 &&
          labels.size(0) == images.size(0));
-  const std::int64_t part_size = images.size(0) / parts;
+  const int64_t part_size = images.size(0) / parts;
 
   at::Tensor loss_sum;
   std::optional<BucketsInFlight> buckets;
   MicroBatch part{0, parts};
   if (options_.communicate)
-    part.on_ready = [this](std::int64_t end) {
-      reducer_.written_to(static_cast<std::size_t>(end));
+    part.on_ready = [this](int64_t end) {
+      reducer_.written_to(static_cast<size_t>(end));
     };
   for (; part.index < parts; ++part.index) {
-    const std::int64_t first = part.index * part_size;
+    const int64_t first = part.index * part_size;
     const at::Tensor x = images.narrow(0, first, part_size);
     const at::Tensor y =
         smoothed(labels.narrow(0, first, part_size)

@@ -23,17 +23,16 @@ constexpr double kPositives = 0.1;  // of the labels
 at::Tensor random_images(const StepBenchOptions& options, Random& random) {
   at::Tensor images =
       at::empty({options.batch, 1, options.size, options.size}, at::kByte);
-  auto* pixels = images.data_ptr<std::uint8_t>();
-  for (std::int64_t i = 0; i < images.numel(); ++i)
-    pixels[i] = static_cast<std::uint8_t>(random.below(256));
+  auto* pixels = images.data_ptr<uint8_t>();
+  for (int64_t i = 0; i < images.numel(); ++i)
+    pixels[i] = static_cast<uint8_t>(random.below(256));
   return images;
 }
 
-at::Tensor random_labels(std::int64_t batch, std::int64_t findings,
-                         Random& random) {
+at::Tensor random_labels(int64_t batch, int64_t findings, Random& random) {
   at::Tensor labels = at::zeros({batch, findings}, at::kFloat);
   auto* values = labels.data_ptr<float>();
-  for (std::int64_t i = 0; i < labels.numel(); ++i)
+  for (int64_t i = 0; i < labels.numel(); ++i)
     values[i] = random.chance(kPositives) ? 1.0f : 0.0f;
   return labels;
 }
@@ -61,10 +60,10 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
       step_(network, comm, options.step),
       silent_(network, comm, without_others(options.step)) {
   assert(options.batch > 0 && options.steps > 0 && options.at_once > 0);
-  Random random(1, Purpose::kTest, static_cast<std::uint64_t>(comm.rank()));
+  Random random(1, Purpose::kTest, static_cast<uint64_t>(comm.rank()));
   images_ = random_images(options, random);
   const auto findings =
-      static_cast<std::int64_t>(options.step.weights.positive.size());
+      static_cast<int64_t>(options.step.weights.positive.size());
   labels_ = random_labels(options.batch, findings, random);
   if (!options.resident) return;
   images_ = images_.to(device.where);
@@ -86,7 +85,7 @@ std::vector<std::vector<double>> StepBench::time_in_turn(
     const std::vector<std::function<void()>>& actions) {
   std::vector<std::vector<double>> times(actions.size());
   for (int round = -StepBenchTimes::kWarmUp; round < options_.steps; ++round) {
-    for (std::size_t i = 0; i < actions.size(); ++i) {
+    for (size_t i = 0; i < actions.size(); ++i) {
       comm_.barrier();
       const double start = now_s();
       for (int k = 0; k < options_.at_once; ++k) actions[i]();

@@ -11,7 +11,7 @@ ThreadScope::ThreadScope(int threads) : before_(at::get_num_threads()) {
 ThreadScope::~ThreadScope() { at::set_num_threads(before_); }
 
 ThreadScope evaluation_threads(const RunContext& run) {
-  const std::int64_t asked = run.config.eval.threads;
+  const int64_t asked = run.config.eval.threads;
   return ThreadScope(asked > 0 ? static_cast<int>(asked) : run.device.threads);
 }
 

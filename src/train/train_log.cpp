@@ -10,13 +10,13 @@
 
 namespace chexnet {
 
-TrainLog::TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch)
+TrainLog::TrainLog(Communicator& comm, MetricsLog* metrics, int64_t batch)
     : comm_(comm),
       metrics_(metrics),
       batch_(static_cast<double>(batch)),
       progress_(comm.rank() == 0) {}
 
-void TrainLog::begin(std::int64_t step, std::int64_t total_steps) {
+void TrainLog::begin(int64_t step, int64_t total_steps) {
   start_s_ = interval_.start_s = now_s();
   start_step_ = step;
   total_steps_ = total_steps;
@@ -47,24 +47,23 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
   images_per_s_ = batch_ * static_cast<double>(state.step - start_step_) /
                   std::max(now_s() - start_s_, 1e-9);
   if (metrics_ != nullptr) {
-    MetricFields fields = {
-        {"epoch", state.epoch},
-        {"images", static_cast<std::int64_t>(state.position)},
-        {"steps", interval_.steps},
-        {"skipped", interval_.skipped},
-        {"loss", loss},
-        {"lr", lr},
-        {"images_per_s", rate},
-        {"data_wait_s", waits[0]},
-        {"data_stalls", static_cast<std::int64_t>(waits[2])},
-        {"loader_workers", static_cast<std::int64_t>(waits[3])},
-        {"loader_prefetch", static_cast<std::int64_t>(waits[4])},
-        {"allreduce_wait_s", waits[1]},
-        {"gradient_norm", interval_.gradient_norm}};
+    MetricFields fields = {{"epoch", state.epoch},
+                           {"images", static_cast<int64_t>(state.position)},
+                           {"steps", interval_.steps},
+                           {"skipped", interval_.skipped},
+                           {"loss", loss},
+                           {"lr", lr},
+                           {"images_per_s", rate},
+                           {"data_wait_s", waits[0]},
+                           {"data_stalls", static_cast<int64_t>(waits[2])},
+                           {"loader_workers", static_cast<int64_t>(waits[3])},
+                           {"loader_prefetch", static_cast<int64_t>(waits[4])},
+                           {"allreduce_wait_s", waits[1]},
+                           {"gradient_norm", interval_.gradient_norm}};
     if (job_left_s) fields.emplace_back("job_seconds_left", *job_left_s);
     metrics_->write("train", state.step, fields);
   }
-  stalls_ += static_cast<std::uint64_t>(waits[2]);
+  stalls_ += static_cast<uint64_t>(waits[2]);
   progress_.show(progress_text(state, loss, rate, waits[0] / elapsed));
   interval_ = {};
   skip(loader);

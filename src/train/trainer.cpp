@@ -47,12 +47,11 @@
 
 namespace chexnet {
 
-void check_batch(const TrainConfig& config, std::int64_t batch, int ranks) {
+void check_batch(const TrainConfig& config, int64_t batch, int ranks) {
   assert(batch > 0 && ranks > 0);
-  const std::int64_t pieces =
-      static_cast<std::int64_t>(ranks) * config.accumulate;
+  const int64_t pieces = static_cast<int64_t>(ranks) * config.accumulate;
   if (batch % pieces == 0) return;
-  const std::int64_t next = (batch / pieces + 1) * pieces;
+  const int64_t next = (batch / pieces + 1) * pieces;
   throw ConfigError(
       "[train] train.batch = " + std::to_string(batch) +
       " cannot be shared by " + std::to_string(ranks) + " ranks x " +
@@ -114,7 +113,7 @@ Dataset load_data(const Config& config, const RunFolder& folder,
 RunDecisions decide(const RunContext& run, const RunFolder& folder) {
   const Config& config = run.config;
   const auto images =
-      static_cast<std::int64_t>(run.dataset.splits.train.rows.size());
+      static_cast<int64_t>(run.dataset.splits.train.rows.size());
   RunDecisions decisions;
   decisions.chose_batch = !config.train.batch && folder.batch() <= 0;
   if (config.train.batch)
@@ -147,9 +146,8 @@ std::string take_state(const TrainingContext& run, TrainStep& step,
                        TrainState& state) {
   const Config& config = run.config;
   state.origin = start_weights(run, state, step);
-  const std::int64_t own_batch =
-      run.decisions.batch /
-      (std::int64_t{run.comm.size()} * config.train.accumulate);
+  const int64_t own_batch = run.decisions.batch / (int64_t{run.comm.size()} *
+                                                   config.train.accumulate);
   std::string engine = run.network.description(own_batch, config.data.crop);
   const bool threads_matter = run.network.depends_on_threads(config.data.crop);
   const std::string computed_by =
@@ -262,10 +260,10 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
 }
 
 // Of all ranks: of their GPUs' memory, or of the host's. Collective.
-std::uint64_t largest_peak_bytes(CudaLibrary* cuda, Communicator& comm) {
+uint64_t largest_peak_bytes(CudaLibrary* cuda, Communicator& comm) {
   auto peak = static_cast<double>(cuda ? cuda->peak_bytes() : peak_rss_bytes());
   comm.all_reduce(std::span(&peak, 1), ReduceOp::kMax);
-  return static_cast<std::uint64_t>(peak);
+  return static_cast<uint64_t>(peak);
 }
 
 }  // namespace
@@ -304,7 +302,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   const LossWeights weights = loss_weights(
       config.train.loss_weights, dataset.manifest, dataset.splits.train);
   Network network(network_spec(config.model.arch),
-                  static_cast<std::int64_t>(dataset.manifest.finding_count()),
+                  static_cast<int64_t>(dataset.manifest.finding_count()),
                   network_options(config, device, *comm));
   TrainOutcome outcome =
       train_on({config, *comm, device, dataset, network, weights}, folder,

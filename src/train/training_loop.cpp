@@ -46,15 +46,15 @@ struct Stream {
   Loader loader;
 
   // From `position` on. An order file also means: the pixels as they are.
-  Stream(const TrainingContext& run, const std::vector<std::uint32_t>& rows,
-         std::uint64_t position)
+  Stream(const TrainingContext& run, const std::vector<uint32_t>& rows,
+         uint64_t position)
       : sampler(training_sampler(
             run.config.data, run.dataset.images->index(), rows,
             {.seed = seed_of(run.config),
              .keep_order = keeps_order(run.config),
              .mixup = keeps_order(run.config) ? 0 : run.config.train.mixup,
              .weights = weights_of(run, rows),
-             .batch = static_cast<std::uint64_t>(run.decisions.batch),
+             .batch = static_cast<uint64_t>(run.decisions.batch),
              .first_position = position,
              .rank = run.comm.rank(),
              .world_size = run.comm.size()})),
@@ -73,15 +73,15 @@ struct Stream {
   static bool keeps_order(const Config& config) {
     return !config.train.order_file.empty();
   }
-  static std::vector<double> weights_of(
-      const TrainingContext& run, const std::vector<std::uint32_t>& rows) {
+  static std::vector<double> weights_of(const TrainingContext& run,
+                                        const std::vector<uint32_t>& rows) {
     if (keeps_order(run.config) ||
         run.config.train.sampling == SamplingKind::kUniform)
       return {};
     return balanced_weights(run.dataset.manifest, rows);
   }
-  static std::uint64_t seed_of(const Config& config) {
-    return static_cast<std::uint64_t>(config.run.seed);
+  static uint64_t seed_of(const Config& config) {
+    return static_cast<uint64_t>(config.run.seed);
   }
 };
 
@@ -115,7 +115,7 @@ ExitCode TrainingLoop::run() {
     watch_.skip();
   }
   damage_.emplace(DamagePolicy::of(parts_.config.data), images_,
-                  static_cast<std::uint64_t>(parts_.decisions.batch));
+                  static_cast<uint64_t>(parts_.decisions.batch));
   Stream stream(parts_, rows, state_.position);
 
   log_.begin(state_.step, total_steps_);
@@ -153,7 +153,7 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   }();
   if (tuner_) tune_buckets(now_s() - start);
   ++state_.step;
-  state_.position += static_cast<std::uint64_t>(parts_.decisions.batch);
+  state_.position += static_cast<uint64_t>(parts_.decisions.batch);
   if (result) take(*result);
   watch_.step_done(state_.step);
   return lr;
@@ -176,7 +176,7 @@ void TrainingLoop::log(const Loader& loader, double lr) {
 bool TrainingLoop::after_step(const Loader& loader, double lr) {
   const Config& config = parts_.config;
   const bool last = state_.step == total_steps_;
-  const std::int64_t epoch_before = state_.epoch;
+  const int64_t epoch_before = state_.epoch;
   state_.epoch = epochs_complete(state_.step, parts_.decisions.batch, images_);
   const bool epoch_ends = state_.epoch > epoch_before;
 
@@ -190,7 +190,7 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
     watch_.skip();
     return true;
   }
-  const std::int64_t every = config.checkpoint.every_steps;
+  const int64_t every = config.checkpoint.every_steps;
   if (every > 0 && state_.step % every == 0) {
     checkpoint();
     watch_.skip();
@@ -286,7 +286,7 @@ void TrainingLoop::count_skipped(const StepResult& result) {
 }
 
 bool TrainingLoop::out_of_patience() const {
-  const std::int64_t patience = parts_.config.train.early_stop_epochs;
+  const int64_t patience = parts_.config.train.early_stop_epochs;
   return patience > 0 && state_.epochs_without_best >= patience;
 }
 

@@ -32,7 +32,7 @@ class ImageScoreRows {
  public:
   // `findings` [K]; `name_width`: of the longest name as it is shown.
   ImageScoreRows(std::vector<std::string> findings,
-                 std::optional<Decisions> decisions, std::size_t name_width);
+                 std::optional<Decisions> decisions, size_t name_width);
 
   // A line per image, behind a heading: all findings called positive with "*",
   // and others up to the three highest, or what is wrong. Control characters of
@@ -48,7 +48,7 @@ class ImageScoreRows {
   std::string json(const ImageScore& image) const;
 
   // From which probability on finding k is called positive.
-  std::optional<double> threshold(std::size_t k) const;
+  std::optional<double> threshold(size_t k) const;
 
   // What the rows' yes and no come from, for the last line of JSON; null
   // without decisions.
@@ -57,18 +57,18 @@ class ImageScoreRows {
  private:
   std::string highest(const ImageScore& image) const;
   std::optional<double> calibrated_probability(const ImageScore& image,
-                                               std::size_t k) const;
-  std::optional<bool> is_positive(const ImageScore& image, std::size_t k) const;
+                                               size_t k) const;
+  std::optional<bool> is_positive(const ImageScore& image, size_t k) const;
 
   std::vector<std::string> findings_;
   std::optional<Decisions> decisions_;
-  std::size_t name_width_;
+  size_t name_width_;
 };
 
 // Of all rows.
 struct ImageScoresSummary {
-  std::size_t images = 0, scored = 0;
-  std::size_t left_out = 0;     // files of other kinds
+  size_t images = 0, scored = 0;
+  size_t left_out = 0;          // files of other kinds
   double seconds = 0;           // of reading and scoring
   double images_per_s() const;  // 0 where none was scored
 };

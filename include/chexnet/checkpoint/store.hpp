@@ -25,21 +25,21 @@ class CheckpointStore {
   // object; "files" is added to it. Moves the link `last`. Of a valid
   // checkpoint of the same step only the state is replaced.
   void save(
-      std::int64_t step, const std::string& state,
+      int64_t step, const std::string& state,
       const std::function<void(const std::filesystem::path&)>& write_files);
 
   // Another state for the checkpoint of `step`, whose files stay: what an
   // evaluation found of it.
-  void replace_state(std::int64_t step, const std::string& state);
+  void replace_state(int64_t step, const std::string& state);
   // Another content for the file `name` of the checkpoint of `step`, which is
   // whole at every moment: `write` makes a new file at the path it is given.
   // Without space for it nothing is changed.
   void replace_file(
-      std::int64_t step, const std::string& name,
+      int64_t step, const std::string& name,
       const std::function<void(const std::filesystem::path&)>& write);
   // Moves the link `best`.
-  void mark_best(std::int64_t step);
-  bool has_whole(std::int64_t step) const;
+  void mark_best(int64_t step);
+  bool has_whole(int64_t step) const;
 
   // The newest whole checkpoint, after which the link `last` points to it;
   // newer ones whose content is not what their state.json says are moved aside

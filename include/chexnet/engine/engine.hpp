@@ -41,12 +41,12 @@ class Engine {
 
   // Bytes it works in, beside the parameters. Known before anything is
   // computed.
-  virtual std::size_t bytes() const = 0;
+  virtual size_t bytes() const = 0;
   // images: uint8 [batch][size][size]; in training they are read again by
   // backward. logits [batch][findings] in the accumulator's type. In training
   // the batch statistics are written to the memory behind the gradients.
-  virtual void forward(const std::uint8_t* images,
-                       const MicroBatch& micro_batch, void* logits) = 0;
+  virtual void forward(const uint8_t* images, const MicroBatch& micro_batch,
+                       void* logits) = 0;
   // dlogits as logits. Gradients go to the flat buffer, in its order, and
   // micro_batch.written tells how far it is complete. An engine that is not for
   // training computes the classifier's gradients only.
@@ -79,7 +79,7 @@ std::unique_ptr<Engine> make_engine(const NetworkSpec& spec,
                                     const FlatParameters& parameters,
                                     ThreadPool& thread_pool, Arena& arena);
 // Bytes of such an engine, without taking memory; `threads` compute.
-std::size_t engine_bytes(const NetworkSpec& spec,
-                         const Engine::Options& options, int threads);
+size_t engine_bytes(const NetworkSpec& spec, const Engine::Options& options,
+                    int threads);
 
 }  // namespace chexnet

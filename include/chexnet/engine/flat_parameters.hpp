@@ -14,11 +14,11 @@ struct FlatParameters {
   void* gradients = nullptr;  // like the values; then, from `batch_statistics`
                               // on, like `running`
   void* running = nullptr;    // running mean and variance of each BatchNorm
-  std::int64_t batch_statistics =
+  int64_t batch_statistics =
       0;  // element of `gradients` where this step's batch statistics begin
   // First element of a parameter; of a BatchNorm's mean, its variance
   // following.
-  std::function<std::int64_t(const std::string&name)> parameter, statistics;
+  std::function<int64_t(const std::string&name)> parameter, statistics;
 };
 
 }  // namespace chexnet

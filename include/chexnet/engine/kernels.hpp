@@ -34,7 +34,7 @@ inline constexpr int kWinogradTiles =
 template <class S>
 struct FeatureMap {
   const S* x = nullptr;
-  std::int64_t pitch = 0;
+  int64_t pitch = 0;
   int channels = 0;
   const Accumulator<S>*scale = nullptr, *shift = nullptr;  // [channels]
 };
@@ -44,9 +44,9 @@ struct FeatureMap {
 template <class S>
 struct GradientMap {
   const S* d = nullptr;
-  std::int64_t d_pitch = 0;
+  int64_t d_pitch = 0;
   const S* x = nullptr;
-  std::int64_t x_pitch = 0;
+  int64_t x_pitch = 0;
   int channels = 0;
   const Accumulator<S>*a = nullptr, *b = nullptr, *c = nullptr;  // [channels]
 };
@@ -55,7 +55,7 @@ struct GradientMap {
 template <class A>
 struct Panel {
   A* units = nullptr;
-  std::int64_t rows = 0;
+  int64_t rows = 0;
 };
 
 // Sum and sum of squares of each output channel, added to.
@@ -81,7 +81,7 @@ struct GradientEpilogue {
   FeatureMap<S> map;
   const Accumulator<S>* mean = nullptr;  // [channels]
   S* d = nullptr;
-  std::int64_t d_pitch = 0;
+  int64_t d_pitch = 0;
   const Accumulator<S>* multiplier = nullptr;  // [channels]
   AccumulateMode accumulate = AccumulateMode::kStore;
   double *sum = nullptr,
@@ -96,11 +96,9 @@ struct PaddedImage {
   int pitch() const { return width + 2; }
   // One row above; two below, because a Winograd tile of an odd map reads one
   // row further.
-  std::int64_t rows() const {
-    return static_cast<std::int64_t>(height + 3) * pitch();
-  }
-  std::int64_t at(int image, int y, int x) const {
-    return image * rows() + static_cast<std::int64_t>(y + 1) * pitch() + x + 1;
+  int64_t rows() const { return static_cast<int64_t>(height + 3) * pitch(); }
+  int64_t at(int image, int y, int x) const {
+    return image * rows() + static_cast<int64_t>(y + 1) * pitch() + x + 1;
   }
 };
 
@@ -108,7 +106,7 @@ struct PaddedImage {
 // multiplied. `rows` = 0: none.
 struct NextRows {
   const void* at = nullptr;
-  std::int64_t pitch_bytes = 0, row_bytes = 0;
+  int64_t pitch_bytes = 0, row_bytes = 0;
   int rows = 0;
 };
 
@@ -125,66 +123,63 @@ struct Kernels {
 
   // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of
   // the panel.
-  void (*normalize)(const FeatureMap<S>& map, const std::int64_t* pixels, int n,
-                    Panel<A> panel, std::int64_t at);
+  void (*normalize)(const FeatureMap<S>& map, const int64_t* pixels, int n,
+                    Panel<A> panel, int64_t at);
   // The mean over 2x2 pixels, `pixels` being the upper left ones, `row` pixels
   // a row of the map.
-  void (*normalize_pooled)(const FeatureMap<S>& map, const std::int64_t* pixels,
-                           int n, std::int64_t row, Panel<A> panel,
-                           std::int64_t at);
+  void (*normalize_pooled)(const FeatureMap<S>& map, const int64_t* pixels,
+                           int n, int64_t row, Panel<A> panel, int64_t at);
   // `by_pixels` (if its units are given) gets the form for weight gradients;
   // its rows count pixels.
-  void (*gradient)(const GradientMap<S>& map, std::int64_t first_pixel, int n,
+  void (*gradient)(const GradientMap<S>& map, int64_t first_pixel, int n,
                    Panel<A> by_channels, Panel<A> by_pixels);
   // The same for one row of a padded image; in `by_pixels` row i pairs pixels i
   // and i + 1.
-  void (*gradient_row)(const GradientMap<S>& map, std::int64_t first_pixel,
-                       int n, Panel<A> by_channels, Panel<A> by_pixels,
-                       std::int64_t at);
+  void (*gradient_row)(const GradientMap<S>& map, int64_t first_pixel, int n,
+                       Panel<A> by_channels, Panel<A> by_pixels, int64_t at);
 
   // --- 1x1
   // out[p][n] = sum over k of panel[p][k] * weights[n][k]
   void (*multiply)(Panel<A> panel, int n, int channels, const A* weights,
-                   int outputs, S* out, std::int64_t out_pitch, Moments moments,
+                   int outputs, S* out, int64_t out_pitch, Moments moments,
                    NextRows next);
   // dy = panel x weights for the epilogue's channels; `y` gets the normalized
   // map by pixels, its channels counted from the epilogue's first.
   void (*multiply_back)(Panel<A> panel, int n, int channels, const A* weights,
                         const GradientEpilogue<S>& epilogue,
-                        const std::int64_t* pixels, Panel<A> y);
+                        const int64_t* pixels, Panel<A> y);
   // The epilogue is behind a 2x2 mean: each value goes to four pixels, a
   // quarter each.
   void (*multiply_back_pooled)(Panel<A> panel, int n, int channels,
                                const A* weights,
                                const GradientEpilogue<S>& epilogue,
-                               const std::int64_t* pixels, std::int64_t row,
-                               Panel<A> y);
+                               const int64_t* pixels, int64_t row, Panel<A> y);
   // w[o][c] (+)= sum over n pixels of dy[p][o] * y[p][c]; `pitch` between two
   // rows of w.
   void (*weight_gradient)(Panel<A> dy, int outputs, Panel<A> y, int channels,
-                          int n, A* w, std::int64_t pitch, bool add,
-                          NextRows next, NextRows also_next);
+                          int n, A* w, int64_t pitch, bool add, NextRows next,
+                          NextRows also_next);
 
   // --- 3x3, padding 1, direct. `offsets` [blocks] lead from a pixel's upper
   // left neighbor to each block of its sum. One row of `width` outputs,
   // `stride` panel rows apart.
-  void (*conv3_row)(const A* corner, const std::int64_t* offsets, int blocks,
+  void (*conv3_row)(const A* corner, const int64_t* offsets, int blocks,
                     int width, int stride, const A* weights, int outputs,
-                    S* out, std::int64_t out_pitch, Moments moments);
+                    S* out, int64_t out_pitch, Moments moments);
   // Gradients of the epilogue's pixels first_pixel, first_pixel + stride, …,
   // `count` of them, from panel rows `from`, from + 1, …; 32 outputs' weights
   // are `weights_step` apart. `y` gets the normalized pixels at rows `at`, at +
   // stride, …; its row i pairs pixels i and i + stride.
-  void (*conv3_row_back)(const A* from, const std::int64_t* offsets, int blocks,
-                         int count, const A* weights, std::int64_t weights_step,
+  void (*conv3_row_back)(const A* from, const int64_t* offsets, int blocks,
+                         int count, const A* weights, int64_t weights_step,
                          const GradientEpilogue<S>& epilogue,
-                         std::int64_t first_pixel, int stride, Panel<A> y,
-                         std::int64_t at);
+                         int64_t first_pixel, int stride, Panel<A> y,
+                         int64_t at);
   // w[c / 16][ky][o / 8][kx][8][16] += over `rows` x `width` outputs, which are
   // `dy_pitch` panel rows apart, those of y `stride` x `y_pitch`; y begins at
   // the first output's upper left neighbor.
-  void (*conv3_weight_gradient)(Panel<A> y, std::int64_t y_pitch, int stride,
-                                Panel<A> dy, std::int64_t dy_pitch, int rows,
+  void (*conv3_weight_gradient)(Panel<A> y, int64_t y_pitch, int stride,
+                                Panel<A> dy, int64_t dy_pitch, int rows,
                                 int width, int channels, int outputs, A* w);
 
   // --- 3x3 by Winograd F(2x2,3x3), not for bf16 pairs. Tiles of 2x2 outputs
@@ -200,49 +195,47 @@ struct Kernels {
   void (*winograd_multiply)(const A* v, int tiles, int channels, const A* u,
                             int first, int last, int outputs, A* m);
   void (*winograd_output)(const A* m, PaddedImage shape, int first_tile,
-                          int tiles, int outputs, S* out,
-                          std::int64_t out_pitch, Moments moments);
+                          int tiles, int outputs, S* out, int64_t out_pitch,
+                          Moments moments);
   void (*winograd_output_back)(const A* m, PaddedImage shape, int first_tile,
                                int tiles, const GradientEpilogue<S>& epilogue,
-                               std::int64_t first_pixel, Panel<A> y);
+                               int64_t first_pixel, Panel<A> y);
   // w[16][outputs][channels] (+)= Q x V over tiles
   void (*winograd_weight_gradient)(const A* q, int outputs, const A* v,
-                                   int channels, int tiles, A* w,
-                                   std::int64_t pitch, bool add);
+                                   int channels, int tiles, A* w, int64_t pitch,
+                                   bool add);
 
   // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
   // the image's first pixel.
-  void (*stem_row)(const A* corner, std::int64_t pitch, int width,
-                   const A* weights, int outputs, S* out, Moments moments);
+  void (*stem_row)(const A* corner, int64_t pitch, int width, const A* weights,
+                   int outputs, S* out, Moments moments);
   void (*stem_pool_row)(const FeatureMap<S>& map, int height, int width,
-                        int pooled_y, S* out, std::int64_t out_pitch,
-                        std::uint8_t* chosen, Moments moments);
+                        int pooled_y, S* out, int64_t out_pitch,
+                        uint8_t* chosen, Moments moments);
   // Row y of the gradient of the pool's input as a panel of `width` rows;
   // `pooled` and `chosen` are the image's.
-  void (*stem_scatter_row)(const GradientMap<S>& pooled,
-                           std::int64_t first_pixel, int height, int width,
-                           int y, const std::uint8_t* chosen, Panel<A> panel);
+  void (*stem_scatter_row)(const GradientMap<S>& pooled, int64_t first_pixel,
+                           int height, int width, int y, const uint8_t* chosen,
+                           Panel<A> panel);
   // ReLU and BatchNorm's sums of such a row, whose pixels are `map`'s first.
   void (*stem_sums_row)(Panel<A> panel, const FeatureMap<S>& map, const A* mean,
                         int width, double* sum, double* product);
   // ReLU and BatchNorm's gradient of such a row, in place: a * d + b * x + c.
   void (*stem_gradient_row)(Panel<A> panel, const FeatureMap<S>& map,
                             const A* a, const A* b, const A* c, int width);
-  void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner,
-                                   std::int64_t pitch, int width, int outputs,
-                                   A* w);
+  void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner, int64_t pitch,
+                                   int width, int outputs, A* w);
   // Residual connections: out = relu(main + other) before their own relus, of
   // pixels first ..
   void (*residual)(const FeatureMap<S>& main, const FeatureMap<S>& other,
-                   std::int64_t first, int n, S* out);
+                   int64_t first, int n, S* out);
   // BatchNorm's two sums of a gradient that needs no relu: of d, of d * (x -
   // mean); added to.
   void (*residual_sums)(const S* d, const S* x, int channels, const A* mean,
-                        std::int64_t first, int n, double* sum,
-                        double* product);
-  void (*mean)(const FeatureMap<S>& map, std::int64_t first_pixel, int pixels,
+                        int64_t first, int n, double* sum, double* product);
+  void (*mean)(const FeatureMap<S>& map, int64_t first_pixel, int pixels,
                A* features);
-  void (*mean_back)(const A* dfeatures, std::int64_t first_pixel, int pixels,
+  void (*mean_back)(const A* dfeatures, int64_t first_pixel, int pixels,
                     const GradientEpilogue<S>& epilogue);
 };
 

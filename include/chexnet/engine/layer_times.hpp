@@ -27,12 +27,12 @@ struct LayerTimes {
     double seconds = 0;
     double flops = 0;  // of the direct algorithm: 2 a multiply-add
     double bytes = 0;  // read from and written to maps, once each
-    std::int64_t passes = 0;
+    int64_t passes = 0;
   };
   std::array<Entry, kPassKinds> entries{};
-  Entry& of(PassKind kind) { return entries[static_cast<std::size_t>(kind)]; }
+  Entry& of(PassKind kind) { return entries[static_cast<size_t>(kind)]; }
   const Entry& of(PassKind kind) const {
-    return entries[static_cast<std::size_t>(kind)];
+    return entries[static_cast<size_t>(kind)];
   }
 };
 

@@ -10,33 +10,33 @@ namespace chexnet {
 
 class MemoryPlan {
  public:
-  static constexpr std::size_t kAlignment = 64;
+  static constexpr size_t kAlignment = 64;
 
   // A buffer that is in use from moment `first` to moment `last`, both
   // included. Moments are any ascending numbers. Returns its number.
-  int add(std::size_t bytes, int first, int last);
+  int add(size_t bytes, int first, int last);
   // Gives every buffer its offset: largest first, each at the lowest offset
   // free for its lifetime.
   void assign_offsets();
 
-  std::size_t bytes() const {
+  size_t bytes() const {
     return bytes_;
   }  // of the arena, after assign_offsets()
-  std::size_t offset(int buffer) const {
-    return buffers_[static_cast<std::size_t>(buffer)].offset;
+  size_t offset(int buffer) const {
+    return buffers_[static_cast<size_t>(buffer)].offset;
   }
-  std::size_t size(int buffer) const {
-    return buffers_[static_cast<std::size_t>(buffer)].bytes;
+  size_t size(int buffer) const {
+    return buffers_[static_cast<size_t>(buffer)].bytes;
   }
 
  private:
   struct Buffer {
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     int first = 0, last = 0;
-    std::size_t offset = 0;
+    size_t offset = 0;
   };
   std::vector<Buffer> buffers_;
-  std::size_t bytes_ = 0;
+  size_t bytes_ = 0;
 };
 
 // Zeroed memory straight from the system, in 2 MB pages where the system gives
@@ -49,14 +49,14 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   // At least `bytes`; what was there before is lost when it has to grow.
   // std::bad_alloc.
-  std::byte* reserve(std::size_t bytes);
-  std::size_t bytes() const { return bytes_; }
+  std::byte* reserve(size_t bytes);
+  size_t bytes() const { return bytes_; }
 
  private:
   void release();
   std::byte* mapping_ = nullptr;
   std::byte* data_ = nullptr;
-  std::size_t mapped_ = 0, bytes_ = 0;
+  size_t mapped_ = 0, bytes_ = 0;
 };
 
 // Takes pieces of one region, one after the other. With a null region it only
@@ -65,19 +65,19 @@ class LinearAllocator {
  public:
   explicit LinearAllocator(std::byte* region = nullptr) : region_(region) {}
   template <class T>
-  T* take(std::int64_t count) {
+  T* take(int64_t count) {
     used_ = (used_ + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
             MemoryPlan::kAlignment;
     T* piece =
         region_ == nullptr ? nullptr : reinterpret_cast<T*>(region_ + used_);
-    used_ += static_cast<std::size_t>(count) * sizeof(T);
+    used_ += static_cast<size_t>(count) * sizeof(T);
     return piece;
   }
-  std::size_t used() const { return used_; }
+  size_t used() const { return used_; }
 
  private:
   std::byte* region_;
-  std::size_t used_ = 0;
+  size_t used_ = 0;
 };
 
 }  // namespace chexnet

@@ -13,12 +13,12 @@ struct MicroBatch {
   // Called by the last part's backward, each time it has written a parameter:
   // all gradients of the flat buffer below element `end` are complete. Ends
   // ascend. May be empty, may throw.
-  std::function<void(std::int64_t end)> on_ready{};
+  std::function<void(int64_t end)> on_ready{};
 
   bool first() const { return index == 0; }
   bool last() const { return index + 1 == count; }
   // Called by whoever wrote the gradients below `end`.
-  void written(std::int64_t end) const {
+  void written(int64_t end) const {
     if (last() && on_ready) on_ready(end);
   }
 };

@@ -10,7 +10,7 @@ namespace chexnet {
 enum class Arithmetic { kFp64, kFp32, kBf16 };
 
 struct Bf16 {  // upper half of an fp32
-  std::uint16_t bits;
+  uint16_t bits;
 };
 
 // Sums, parameters and gradients of parameters: fp32 for fp32 and bf16, fp64

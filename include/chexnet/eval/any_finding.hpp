@@ -17,6 +17,6 @@ struct AnyFinding {
   std::vector<float> labels;   // [N], NaN = not known or not scored
 };
 AnyFinding any_finding(const Predictions& predictions,
-                       const std::vector<std::size_t>& columns);
+                       const std::vector<size_t>& columns);
 
 }  // namespace chexnet

@@ -20,16 +20,16 @@ namespace chexnet {
 // The patients of a list of cases, numbered in the order of their names: the
 // order of the cases does not matter.
 struct PatientNumbers {
-  std::vector<std::uint32_t> of_case;  // [N]
-  std::uint32_t count = 0;
+  std::vector<uint32_t> of_case;  // [N]
+  uint32_t count = 0;
 };
 PatientNumbers number_patients(std::span<const std::string> patients);
 // Each case is a patient of its own.
-PatientNumbers one_patient_per_case(std::size_t cases);
+PatientNumbers one_patient_per_case(size_t cases);
 
 struct BootstrapOptions {
-  std::size_t resamples = 10000;
-  std::uint64_t seed = 0;
+  size_t resamples = 10000;
+  uint64_t seed = 0;
   int threads = 1;  // at least one; the figures do not depend on it
   // Told the share that is done, 0..1, by the calling thread, now and then;
   // empty: nobody is.
@@ -55,8 +55,8 @@ std::vector<Replicates> bootstrap(std::span<const RankedCases> columns,
 
 // Values of cases, which are indices into `patients.of_case`.
 struct CaseValues {
-  std::vector<double> values;        // [n]
-  std::vector<std::uint32_t> cases;  // [n]
+  std::vector<double> values;   // [n]
+  std::vector<uint32_t> cases;  // [n]
 };
 // Of each column the mean of the drawn cases' values in each resample, with the
 // draws of bootstrap(): [column][resamples]; NaN where a resample has none.

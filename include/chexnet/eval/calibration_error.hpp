@@ -20,7 +20,7 @@ std::optional<double> brier_score(std::span<const double> probabilities,
 // first one `low` as well.
 struct ReliabilityBin {
   double low = 0, high = 0;
-  std::size_t cases = 0, positives = 0;
+  size_t cases = 0, positives = 0;
   double mean_probability = 0;  // 0 in an empty bin
   // Of positives; 0 in an empty bin.
   double rate() const {
@@ -37,7 +37,7 @@ struct ReliabilityBin {
 enum class Binning { kEqualWidth, kEqualMass };
 std::vector<ReliabilityBin> reliability_bins(
     std::span<const double> probabilities, std::span<const float> labels,
-    Binning binning, std::size_t bins = 10);
+    Binning binning, size_t bins = 10);
 
 // The expected calibration error: the mean over cases of |mean probability -
 // rate| of their bin (Naeini, Cooper and Hauskrecht, AAAI 2015). It depends on

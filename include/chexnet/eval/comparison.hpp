@@ -15,7 +15,7 @@ namespace chexnet {
 
 struct FindingComparison {
   std::string finding;
-  std::size_t positives = 0, negatives = 0;
+  size_t positives = 0, negatives = 0;
   std::optional<double> auroc_a, auroc_b;
   // AUROC of a minus that of b; the interval is of the same resamples for both.
   Estimate difference;
@@ -26,8 +26,8 @@ struct FindingComparison {
 };
 
 struct Comparison {
-  std::size_t images = 0;    // that both have scored
-  std::size_t only_one = 0;  // that one of the two has scored
+  size_t images = 0;    // that both have scored
+  size_t only_one = 0;  // that one of the two has scored
   std::vector<FindingComparison> findings;
   // Of the means over the findings that have an AUROC, without "No Finding".
   Estimate mean_difference;

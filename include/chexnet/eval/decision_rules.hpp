@@ -28,7 +28,7 @@ struct FindingRules {
     std::optional<double> threshold;  // empty where none could be chosen
   };
   std::string finding;
-  std::size_t positives = 0, negatives = 0;  // labeled, that it was chosen on
+  size_t positives = 0, negatives = 0;  // labeled, that it was chosen on
   std::vector<Point> points;
   // Empty where there was nothing to fit: see calibration.hpp.
   std::optional<TemperatureScaling> temperature;
@@ -42,7 +42,7 @@ struct FindingRules {
 struct DecisionRules {
   std::vector<FindingRules> findings;
   std::string crops = "1";      // eval.crops of the scores
-  std::size_t images = 0;       // that were scored, of those it was chosen on
+  size_t images = 0;            // that were scored, of those it was chosen on
   std::string chosen_on;        // SHA-256 of their names, as Split::sha256
   std::string model_sha256;     // of the model that they are for
   std::string manifest_sha256;  // of the table that gave the labels

@@ -11,8 +11,8 @@
 namespace chexnet {
 
 struct ScoredExample {
-  std::size_t image = 0, finding = 0;  // in the prediction
-  std::string kind;                    // "right", "missed" or "false alarm"
+  size_t image = 0, finding = 0;  // in the prediction
+  std::string kind;               // "right", "missed" or "false alarm"
   double probability = 0, threshold = 0;
 };
 
@@ -23,6 +23,6 @@ struct ScoredExample {
 // `rules` there are none.
 std::vector<ScoredExample> choose_examples(const Predictions& predictions,
                                            const DecisionRules& rules,
-                                           std::size_t most);
+                                           size_t most);
 
 }  // namespace chexnet

@@ -23,7 +23,7 @@ struct Estimate {
 // Of one finding, over the images where it is labeled.
 struct FindingFigures {
   std::string finding;
-  std::size_t positives = 0, negatives = 0;
+  size_t positives = 0, negatives = 0;
   Estimate auroc, average_precision;
   // 95 % of the AUROC without resampling, by patient (delong.hpp).
   std::optional<Interval> delong;
@@ -40,9 +40,9 @@ struct Figures {
   // counts where all of them have one.
   Estimate mean_auroc;
   FindingFigures any_finding;  // by the mean logit, which is no probability
-  std::uint32_t patients = 0;  // of the scored images; 0 = not known
-  std::size_t resamples = 0;
-  std::uint64_t seed = 0;
+  uint32_t patients = 0;       // of the scored images; 0 = not known
+  size_t resamples = 0;
+  uint64_t seed = 0;
 };
 
 // Of the images that were scored, for `findings` as in score(). 14 findings of

@@ -17,12 +17,12 @@ inline constexpr double kNormal95 = 1.959963984540054;
 
 // A figure of fewer positives than this says so wherever it is shown: its
 // interval is wide, and its limits are themselves rough.
-inline constexpr std::size_t kFewPositives = 10;
+inline constexpr size_t kFewPositives = 10;
 
 // 95 % of a share of independent cases (Wilson, "Probable inference", JASA
 // 1927). Several images of one patient are not independent: the interval is
 // then too narrow. Empty when there are no cases.
-std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases);
+std::optional<Interval> wilson_interval(size_t hits, size_t cases);
 
 // The 2.5th and the 97.5th percentile of a figure's resamples, between two
 // values in proportion (numpy's "linear"). NaN = not defined in a resample:
@@ -30,7 +30,7 @@ std::optional<Interval> wilson_interval(std::size_t hits, std::size_t cases);
 // no resample changes (0 of 14 hits) is not known exactly.
 struct PercentileInterval {
   Interval interval;
-  std::size_t left_out = 0;  // resamples
+  size_t left_out = 0;  // resamples
 };
 std::optional<PercentileInterval> percentile_interval(
     std::span<const double> resamples);

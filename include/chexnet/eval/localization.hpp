@@ -33,20 +33,20 @@ inline constexpr std::array kIouThresholds = {0.1, 0.2, 0.3, 0.4,
 
 // What a list of boxes asks of a set of images.
 struct BoxedCase {
-  std::uint32_t row = 0;    // of the manifest
-  std::size_t finding = 0;  // of the manifest
+  uint32_t row = 0;    // of the manifest
+  size_t finding = 0;  // of the manifest
   std::vector<FindingBox> boxes;
 };
 struct BoxedCases {
   std::vector<BoxedCase> cases;               // by row, then finding; each once
-  std::size_t other_images = 0;               // of the list, not among `rows`
+  size_t other_images = 0;                    // of the list, not among `rows`
   std::vector<std::string> unknown_findings;  // of the list, not of the network
 };
 // Boxes of `rows` of the manifest and of its findings, whatever the table says
 // of the label: the box was drawn by somebody who looked.
 BoxedCases boxed_cases(std::span<const FindingBox> boxes,
                        const Manifest& manifest,
-                       std::span<const std::uint32_t> rows);
+                       std::span<const uint32_t> rows);
 
 // The picture that boxes were drawn on, pixels.
 struct PictureSize {
@@ -72,7 +72,7 @@ std::vector<Box> boxes_of_map(const HeatMap& map, int input);
 
 struct FindingLocalization {
   std::string finding;
-  std::size_t cases = 0;
+  size_t cases = 0;
   Estimate pointing;
   std::array<Estimate, kIouThresholds.size()> iou_at{};  // share of cases
   double mean_iou = 0, boxes_per_map = 0;
@@ -83,11 +83,11 @@ struct Localization {
   std::vector<FindingLocalization> findings;  // that have a case
   Estimate mean_pointing;  // over these; a resample counts where all have one
   std::array<Estimate, kIouThresholds.size()> mean_iou_at{};
-  std::size_t cases = 0, images = 0;
+  size_t cases = 0, images = 0;
   // Cases that have no score, and boxes that were cut.
-  std::size_t damaged = 0, outside = 0, cut_boxes = 0;
+  size_t damaged = 0, outside = 0, cut_boxes = 0;
   BoxedCases asked;
-  std::uint32_t patients = 0;  // of the images with a case; 0 = not known
+  uint32_t patients = 0;  // of the images with a case; 0 = not known
 };
 
 // `scores`: of asked.cases, in their order. Intervals are of patients, as those

@@ -33,18 +33,18 @@ std::optional<double> threshold_of_specificity(std::span<const double> scores,
 
 // A share of cases.
 struct Share {
-  std::size_t hits = 0, cases = 0;
+  size_t hits = 0, cases = 0;
   std::optional<double> value() const;       // empty without cases
   std::optional<Interval> interval() const;  // Wilson's: see interval.hpp
 };
 
 // What calling images by a threshold leads to.
 struct Confusion {
-  std::size_t true_positives = 0, false_positives = 0;
-  std::size_t true_negatives = 0, false_negatives = 0;
+  size_t true_positives = 0, false_positives = 0;
+  size_t true_negatives = 0, false_negatives = 0;
 
-  std::size_t positives() const { return true_positives + false_negatives; }
-  std::size_t negatives() const { return true_negatives + false_positives; }
+  size_t positives() const { return true_positives + false_negatives; }
+  size_t negatives() const { return true_negatives + false_positives; }
   bool few_positives() const { return positives() < kFewPositives; }
   Share sensitivity() const { return {true_positives, positives()}; }
   Share specificity() const { return {true_negatives, negatives()}; }

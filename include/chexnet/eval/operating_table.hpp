@@ -18,7 +18,7 @@ struct OperatingPoint {
   std::string rule;                 // "youden", "sensitivity 0.9", "threshold"
   std::optional<double> threshold;  // empty where none could be chosen
   // Of the images that it was chosen on, labeled; 0 where the user gave it.
-  std::size_t chosen_on_positives = 0, chosen_on_images = 0;
+  size_t chosen_on_positives = 0, chosen_on_images = 0;
   Confusion confusion;  // of the images that it is applied to
   bool few_positives() const {
     return confusion.few_positives() ||

@@ -22,20 +22,20 @@ struct Predictions {
   std::vector<std::string> patients;
   // [N]: why an image was not scored, else empty; or none at all.
   std::vector<std::string> reasons;
-  bool scored(std::size_t image) const {
+  bool scored(size_t image) const {
     return reasons.empty() || reasons[image].empty();
   }
 };
 
 struct Scores {
-  std::size_t images = 0;   // that were scored: all figures are of them alone
-  std::size_t damaged = 0;  // that were not, for a reason
-  std::size_t not_scored =
+  size_t images = 0;   // that were scored: all figures are of them alone
+  size_t damaged = 0;  // that were not, for a reason
+  size_t not_scored =
       0;  // nor these, which a table leaves blank without a reason
   std::vector<std::string> findings;
   std::vector<std::optional<double>>
-      auroc;                           // [K]; empty where a class has no member
-  std::vector<std::size_t> positives;  // [K]
+      auroc;                      // [K]; empty where a class has no member
+  std::vector<size_t> positives;  // [K]
   std::optional<double>
       mean_auroc;  // over the findings that have one, without "No Finding"
   // Of "some disease is present" by the mean logit of the diseases (neither "No
@@ -56,8 +56,7 @@ Scores score(const Predictions& predictions,
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
 // The same mean over findings with at least `positives` positives.
-std::optional<double> mean_auroc_with(const Scores& scores,
-                                      std::size_t positives);
+std::optional<double> mean_auroc_with(const Scores& scores, size_t positives);
 
 // predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason;
 // shortest text that reads back equal. The probabilities of an image that was

@@ -21,11 +21,11 @@ namespace chexnet {
 // follow the last step.
 struct RankedCases {
   struct Step {
-    std::uint32_t above_end, tied_end, positives_end;  // in `cases`
+    uint32_t above_end, tied_end, positives_end;  // in `cases`
   };
-  std::vector<std::uint32_t> cases;  // indices into the scores
+  std::vector<uint32_t> cases;  // indices into the scores
   std::vector<Step> steps;
-  std::size_t positives = 0, negatives = 0;
+  size_t positives = 0, negatives = 0;
 };
 
 // labels: 1 positive, 0 negative, NaN left out. Empty when a labeled case has

@@ -14,9 +14,9 @@ namespace chexnet {
 
 struct Reliability {
   std::string finding;
-  std::string calibration;  // "none", "temperature", "isotonic"
-  std::size_t positives = 0, negatives = 0;  // labeled, of these images
-  std::size_t fitted_on_positives = 0;       // of validation; 0 for "none"
+  std::string calibration;              // "none", "temperature", "isotonic"
+  size_t positives = 0, negatives = 0;  // labeled, of these images
+  size_t fitted_on_positives = 0;       // of validation; 0 for "none"
   std::optional<double> brier;
   std::optional<double> error_in_equal_widths, error_in_equal_masses;
   std::vector<ReliabilityBin> equal_widths, equal_masses;  // ten each

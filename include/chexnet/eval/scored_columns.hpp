@@ -15,14 +15,14 @@ namespace chexnet {
 struct ScoredColumns {
   struct Column {
     std::string finding;
-    std::size_t index = 0;       // in the prediction's findings
+    size_t index = 0;            // in the prediction's findings
     std::vector<double> scores;  // [N]
     std::vector<float> labels;   // [N], NaN = not labeled
-    std::size_t positives = 0, negatives = 0;
+    size_t positives = 0, negatives = 0;
   };
-  std::vector<std::size_t> rows;  // [N] of the prediction, by name of image
-  std::vector<Column> columns;    // [K]
-  bool probabilities = true;      // all scores are in 0..1
+  std::vector<size_t> rows;     // [N] of the prediction, by name of image
+  std::vector<Column> columns;  // [K]
+  bool probabilities = true;    // all scores are in 0..1
 };
 
 // `findings` as in score(): those that are wanted, empty = all.
@@ -32,6 +32,6 @@ ScoredColumns scored_columns(const Predictions& predictions,
 // Of the images in `rows`. Where the prediction knows no patients each image is
 // one of its own.
 PatientNumbers patients_of(const Predictions& predictions,
-                           const std::vector<std::size_t>& rows);
+                           const std::vector<size_t>& rows);
 
 }  // namespace chexnet

@@ -16,8 +16,8 @@ namespace chexnet {
 // One value of the column, for one finding.
 struct Subgroup {
   std::string value;
-  std::size_t images = 0, patients = 0;        // labeled
-  std::size_t positives = 0, negatives = 0;    // of these images
+  size_t images = 0, patients = 0;             // labeled
+  size_t positives = 0, negatives = 0;         // of these images
   std::optional<double> auroc;                 // as auroc()
   std::optional<PercentileInterval> interval;  // 95 %, of patients
   // This AUROC minus that of all other images that have a value, and its
@@ -30,14 +30,14 @@ struct Subgroup {
 
 struct Subgroups {
   std::vector<Subgroup> groups;  // by value, numbers by their size
-  std::size_t unknown = 0;       // labeled images without a value
+  size_t unknown = 0;            // labeled images without a value
   // Between the largest and the smallest AUROC of groups with at least
   // kFewPositives positives; empty with fewer than two of them. It grows with
   // the number of groups by chance alone.
   std::optional<double> largest_gap;
 };
 
-inline constexpr std::size_t kMostSubgroups = 50;
+inline constexpr size_t kMostSubgroups = 50;
 
 // A finding: scores [N]; labels [N]: 1 positive, 0 negative, NaN left out.
 struct LabeledScores {

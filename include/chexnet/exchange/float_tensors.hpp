@@ -12,7 +12,7 @@
 namespace chexnet {
 
 struct FloatTensor {
-  std::vector<std::int64_t> shape;  // row-major
+  std::vector<int64_t> shape;  // row-major
   std::vector<float> values;
 };
 using FloatTensors = std::map<std::string, FloatTensor>;

@@ -38,9 +38,9 @@ class ForeignWeights {
 
   std::string origin_;
   std::vector<NamedArray> arrays_;
-  std::vector<std::string> names_in_file_;    // [array]
-  std::map<std::string, std::size_t> index_;  // torchvision's name -> array
-  StemWeights stem_;                          // ours, where the file's was gray
+  std::vector<std::string> names_in_file_;  // [array]
+  std::map<std::string, size_t> index_;     // torchvision's name -> array
+  StemWeights stem_;                        // ours, where the file's was gray
 };
 
 }  // namespace chexnet

@@ -14,7 +14,7 @@ struct ModelDescription {
   std::string text;  // the whole JSON
   std::string arch;
   std::vector<std::string> findings;
-  std::int64_t resize = 0, crop = 0, crop_begin = 0;  // pixels, of evaluation
+  int64_t resize = 0, crop = 0, crop_begin = 0;  // pixels, of evaluation
   std::string resize_kind, jpeg;
   std::vector<double> mean, std;  // [3]
 };

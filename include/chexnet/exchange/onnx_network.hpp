@@ -30,7 +30,7 @@ const char* output_name(ModelOutput output);
 struct OnnxOptions {
   ModelInput input = ModelInput::kGray;
   ModelOutput output = ModelOutput::kProbabilities;
-  std::int64_t size = 224;        // S, pixels
+  int64_t size = 224;             // S, pixels
   std::vector<double> mean, std;  // [3]
   std::map<std::string, std::string> metadata;
 };

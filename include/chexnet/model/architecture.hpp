@@ -11,7 +11,7 @@
 namespace chexnet {
 
 // `findings` outputs. `parameters` is empty and not yet allocated.
-void describe_parameters(const NetworkSpec& spec, std::int64_t findings,
+void describe_parameters(const NetworkSpec& spec, int64_t findings,
                          Parameters& parameters);
 
 }  // namespace chexnet

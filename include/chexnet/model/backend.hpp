@@ -73,10 +73,9 @@ class Backend {
 
   // Bytes in which a training step of square images works, beside parameters;
   // nothing where it has no plan.
-  virtual std::optional<std::size_t> planned_bytes(std::int64_t batch,
-                                                   std::int64_t size) = 0;
+  virtual std::optional<size_t> planned_bytes(int64_t batch, int64_t size) = 0;
   // What trains such batches, for the settings table.
-  virtual std::string description(std::int64_t batch, std::int64_t size) = 0;
+  virtual std::string description(int64_t batch, int64_t size) = 0;
   // Whether the last bits of results depend on the number of threads.
   virtual bool depends_on_threads() const = 0;
   // In place of what was attached before.
@@ -87,15 +86,15 @@ class Backend {
 // allocated.
 struct BackendContext {
   const NetworkSpec& spec;
-  std::int64_t findings;
+  int64_t findings;
   const NetworkOptions& options;
   Parameters& parameters;
 };
 
 struct BackendEntry {
   // "" where it computes images of `height` x `width` pixels, or why not.
-  std::function<std::string(const BackendContext&, std::int64_t height,
-                            std::int64_t width)>
+  std::function<std::string(const BackendContext&, int64_t height,
+                            int64_t width)>
       refusal;
   std::function<std::unique_ptr<Backend>(const BackendContext&)> make;
 };

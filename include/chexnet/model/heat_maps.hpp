@@ -25,18 +25,18 @@ struct HeatMapKind {
 };
 
 struct HeatMaps {
-  std::size_t images = 0, findings = 0;
+  size_t images = 0, findings = 0;
   int height = 0, width = 0, shifts = 1;
   MapGrid grid;                // of the map's pixels in the input
   std::vector<double> logits;  // [N,K], of the input as it is
   std::vector<float> values;   // [N,K,height,width]
-  std::size_t pixels() const {
-    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  size_t pixels() const {
+    return static_cast<size_t>(height) * static_cast<size_t>(width);
   }
   // Of class activation maps: what the mean of the unshifted map leaves of the
   // logit, the classifier's bias.
-  double bias(std::size_t image, std::size_t finding) const;
-  const float* map(std::size_t image, std::size_t finding) const {
+  double bias(size_t image, size_t finding) const;
+  const float* map(size_t image, size_t finding) const {
     return &values[(image * findings + finding) * pixels()];
   }
 };

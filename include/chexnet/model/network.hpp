@@ -30,7 +30,7 @@ class BackendChoice {
         refused;  // why those before it do not compute; "" when it is the first
   };
   BackendChoice(BackendContext context, std::vector<BackendEntry> entries);
-  const Chosen& of(std::int64_t height, std::int64_t width);
+  const Chosen& of(int64_t height, int64_t width);
   // To all back ends there are and will be.
   void attach(Attachments attachments);
   const Attachments& attachments() const { return attachments_; }
@@ -42,13 +42,12 @@ class BackendChoice {
       made_;  // [entry], null until it is chosen
   Attachments attachments_;
   Chosen chosen_;  // of the last shape
-  std::int64_t height_ = -1, width_ = -1;
+  int64_t height_ = -1, width_ = -1;
 };
 
 class Network {
  public:
-  Network(const NetworkSpec& spec, std::int64_t findings,
-          NetworkOptions options,
+  Network(const NetworkSpec& spec, int64_t findings, NetworkOptions options,
           std::vector<BackendEntry> backends = default_backends());
   Network(const Network&) = delete;  // back ends refer to their network's parts
   Network& operator=(const Network&) = delete;
@@ -74,13 +73,12 @@ class Network {
 
   // What trains square images of this size, for the settings table: the engine,
   // or ATen and why.
-  std::string description(std::int64_t batch, std::int64_t size);
+  std::string description(int64_t batch, int64_t size);
   // Whether results depend on the number of threads.
-  bool depends_on_threads(std::int64_t size) const;
+  bool depends_on_threads(int64_t size) const;
   // Bytes in which a training step of this shape works beside parameters, by
   // the back end's plan; nothing where it has none (ATen).
-  std::optional<std::size_t> planned_bytes(std::int64_t batch,
-                                           std::int64_t size) const;
+  std::optional<size_t> planned_bytes(int64_t batch, int64_t size) const;
 
   // Calls `tick` now and then from the thread that computes, in forward and
   // backward, as long as it lives; one at a time. ATen computes without.

@@ -14,15 +14,15 @@ namespace chexnet {
 class OperatorHook;
 
 struct OperatorCounts {
-  std::int64_t operators = 0;   // that our code calls
-  std::int64_t views = 0;       // of these, other shapes of the same values
-  std::int64_t dispatched = 0;  // with those that operators call
-  std::int64_t allocations = 0, allocated_bytes = 0;  // of tensors
-  std::int64_t host_reads = 0;  // our code waits for a value of the device
+  int64_t operators = 0;   // that our code calls
+  int64_t views = 0;       // of these, other shapes of the same values
+  int64_t dispatched = 0;  // with those that operators call
+  int64_t allocations = 0, allocated_bytes = 0;  // of tensors
+  int64_t host_reads = 0;  // our code waits for a value of the device
   // Operands of convolutions: activations, weights and gradients.
-  std::int64_t convolution_operands = 0;
-  std::int64_t unaligned_operands = 0;  // not at a multiple of 16 bytes
-  std::int64_t strided_operands = 0;    // neither channels-last nor fp64's NCHW
+  int64_t convolution_operands = 0;
+  int64_t unaligned_operands = 0;  // not at a multiple of 16 bytes
+  int64_t strided_operands = 0;    // neither channels-last nor fp64's NCHW
 };
 
 // Counts from construction on, for the thread that made it. One at a time.

@@ -14,9 +14,9 @@ class OperatorHook;
 
 struct OperatorRow {
   std::string name;  // "aten::convolution"
-  std::int64_t calls = 0;
+  int64_t calls = 0;
   double seconds = 0;
-  std::int64_t bytes = 0;  // of its tensors, read and written once
+  int64_t bytes = 0;  // of its tensors, read and written once
 };
 
 // Times from construction on, for the thread that made it. One at a time, and

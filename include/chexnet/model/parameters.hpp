@@ -24,31 +24,31 @@ namespace chexnet {
 enum class Init { kZero, kOne, kNormalFanIn, kNormalFanOut, kUniformFanIn };
 
 struct Parameter {
-  std::string name;  // torchvision's, e.g. "features.conv0.weight"
-  std::vector<std::int64_t> shape;  // row-major
+  std::string name;            // torchvision's, e.g. "features.conv0.weight"
+  std::vector<int64_t> shape;  // row-major
   Init init = Init::kZero;
-  std::int64_t fan_in = 1;  // for kUniformFanIn of a bias
+  int64_t fan_in = 1;  // for kUniformFanIn of a bias
   bool is_weight =
       false;  // convolution or linear weight: decays, and has a 16-bit copy
-  bool is_head = false;             // of the classifier head
-  std::int64_t begin = 0, end = 0;  // elements of the flat buffer
+  bool is_head = false;        // of the classifier head
+  int64_t begin = 0, end = 0;  // elements of the flat buffer
 };
 
 struct Statistics {
   std::string name;  // e.g. "features.norm0": owns running_mean, running_var
-  std::int64_t channels = 0;
-  std::int64_t begin = 0;  // mean at begin, variance at begin + channels
+  int64_t channels = 0;
+  int64_t begin = 0;  // mean at begin, variance at begin + channels
 };
 
 class Parameters {
  public:
   // 128 bytes of a 16-bit copy: cuDNN's tensor-core kernels want 16, NCCL's
   // fast copies too, and a line of the GPU's cache has 128.
-  static constexpr std::int64_t kAlignment = 64;
+  static constexpr int64_t kAlignment = 64;
 
   // --- description, in forward order (architecture.hpp); names differ
   int add(Parameter parameter);
-  int add_statistics(const std::string& name, std::int64_t channels);
+  int add_statistics(const std::string& name, int64_t channels);
   struct Layout {
     at::Device device = at::kCPU;
     at::ScalarType master = at::kFloat;   // or double
@@ -61,7 +61,7 @@ class Parameters {
   void allocate(const Layout& layout);
   // Values as torchvision draws them, from Philox(seed, name): independent of
   // order and ranks.
-  void initialize(std::uint64_t seed);
+  void initialize(uint64_t seed);
 
   // --- use
   // What add and add_statistics returned, by name. std::logic_error: nothing of
@@ -70,12 +70,12 @@ class Parameters {
   int statistics_id_of(const std::string& name) const;
   // First element of a parameter in the flat values, of a BatchNorm in the
   // running statistics.
-  std::int64_t begin_of(const std::string& name) const;
-  std::int64_t end_of(int id) const { return list_[index(id)].end; }
-  std::int64_t statistics_begin_of(const std::string& name) const;
+  int64_t begin_of(const std::string& name) const;
+  int64_t end_of(int id) const { return list_[index(id)].end; }
+  int64_t statistics_begin_of(const std::string& name) const;
   // End of the classifier head, which comes first in the flat buffer: backward
   // finishes it first.
-  std::int64_t head_end() const;
+  int64_t head_end() const;
 
   // Views, made once. `compute`: the 16-bit copy of a weight, or the master.
   const at::Tensor& value(int id) const { return values_[index(id)]; }
@@ -111,17 +111,17 @@ class Parameters {
   const std::vector<Statistics>& statistics() const { return statistics_; }
   // Elements of the flat values, gaps included: where the statistics begin
   // behind the gradients.
-  std::int64_t size() const { return size_; }
-  std::int64_t count() const;  // of numbers that are learned
+  int64_t size() const { return size_; }
+  int64_t count() const;  // of numbers that are learned
   std::vector<Extent> extents() const;
   const Layout& layout() const { return layout_; }
 
  private:
   // allocate() turns the order of description round.
-  std::size_t index(int id) const {
-    return list_.size() - 1 - static_cast<std::size_t>(id);
+  size_t index(int id) const {
+    return list_.size() - 1 - static_cast<size_t>(id);
   }
-  static std::size_t at(int id) { return static_cast<std::size_t>(id); }
+  static size_t at(int id) { return static_cast<size_t>(id); }
   struct StatisticsViews {
     std::vector<at::Tensor> means, vars;  // [statistics]
   };
@@ -129,7 +129,7 @@ class Parameters {
 
   std::vector<Parameter> list_;
   std::vector<Statistics> statistics_;
-  std::int64_t size_ = 0, stat_size_ = 0;
+  int64_t size_ = 0, stat_size_ = 0;
   Layout layout_;
   at::Tensor flat_values_, flat_compute_, flat_gradients_, flat_running_;
   std::vector<at::Tensor> values_, compute_, gradients_;  // views

@@ -20,7 +20,7 @@ struct LoadReport {
   // Findings of the classifier: rows taken over by name, rows kept as they
   // were, rows of the file that the network has no use for.
   std::vector<std::string> taken, afresh, left_out;
-  std::int64_t unnamed =
+  int64_t unnamed =
       0;  // outputs of a classifier whose file does not name its findings
   std::string read_as;             // one line: what had other names; else empty
   std::string taken_text() const;  // one line; empty when no row was taken
@@ -44,7 +44,7 @@ LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
 // Writes parameters, running statistics and num_batches_tracked (= steps), all
 // in fp32 (fp64 networks: fp64).
 void save_weights(const std::filesystem::path& path,
-                  const Parameters& parameters, std::int64_t steps,
+                  const Parameters& parameters, int64_t steps,
                   const Metadata& metadata);
 
 }  // namespace chexnet

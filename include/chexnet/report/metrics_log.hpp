@@ -18,7 +18,7 @@
 namespace chexnet {
 
 using MetricValue =
-    std::variant<double, std::int64_t, std::string,
+    std::variant<double, int64_t, std::string,
                  std::map<std::string, double>>;  // NaN becomes null
 using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
@@ -27,7 +27,7 @@ class MetricsLog {
   // Where a run continues: later steps are written again, so their lines are
   // removed.
   struct Start {
-    std::int64_t step = 0;
+    int64_t step = 0;
     bool evaluation_due = false;  // of that step
   };
   // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run
@@ -35,7 +35,7 @@ class MetricsLog {
   // what is no event (a line that a crash cut) are removed.
   MetricsLog(const std::filesystem::path& folder, Start start);
   ~MetricsLog();
-  void write(const std::string& event, std::int64_t step,
+  void write(const std::string& event, int64_t step,
              const MetricFields& fields);
   // For what is no scalar: text, histograms, images.
   TensorBoardLog& tensorboard() { return tensorboard_; }

@@ -10,7 +10,7 @@ namespace chexnet {
 struct Curve {
   std::string name;
   std::vector<std::pair<double, double>> points;  // (x, y), finite
-  std::vector<std::size_t> marked;  // points with a ring around them
+  std::vector<size_t> marked;  // points with a ring around them
 };
 
 struct Plot {

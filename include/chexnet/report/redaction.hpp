@@ -43,19 +43,19 @@ class Redaction {
     std::string text, by;
   };
   struct Found {
-    std::size_t end;
+    size_t end;
     const std::string* by;  // null when no hidden word begins there
   };
-  Found longest_word(std::string_view text, std::size_t at,
+  Found longest_word(std::string_view text, size_t at,
                      std::string_view before) const;
-  std::size_t end_below(std::string_view text, std::size_t end) const;
+  size_t end_below(std::string_view text, size_t end) const;
   std::string without_paths(std::string_view text) const;
   std::string without_words(std::string_view text) const;
 
   std::unordered_map<std::string, std::string>
       words_;  // what stands in their place
-  std::size_t longest_word_ = 0;
-  std::map<std::size_t, std::vector<Path>, std::greater<>>
+  size_t longest_word_ = 0;
+  std::map<size_t, std::vector<Path>, std::greater<>>
       paths_;  // by length, longest first
 };
 

@@ -17,9 +17,9 @@ namespace chexnet {
 
 struct SplitFacts {
   std::string name;  // train, val or test
-  std::size_t images = 0;
-  std::optional<std::size_t> patients;  // empty where they are not known
-  std::string sha256;                   // of its images' names
+  size_t images = 0;
+  std::optional<size_t> patients;  // empty where they are not known
+  std::string sha256;              // of its images' names
 };
 
 struct RunFacts {
@@ -27,12 +27,12 @@ struct RunFacts {
   std::string table, table_sha256;
   std::string release;  // of the labels, as far as counts tell
   std::vector<SplitFacts> splits;
-  std::optional<std::size_t> patients_in_two_splits;
+  std::optional<size_t> patients_in_two_splits;
   std::string network;
-  std::int64_t input_px = 0;
+  int64_t input_px = 0;
   bool weighted_loss = false;  // scores are shifted away from prevalence
   std::string scored;          // "best" or "last" weights
-  std::int64_t scored_step = 0;
+  int64_t scored_step = 0;
   Rows settings;
 };
 

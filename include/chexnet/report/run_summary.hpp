@@ -17,11 +17,11 @@ struct RunSummary {
   // down), "aborted" (by the watchdog), "died" (no process holds its lock),
   // "silent", "not started"
   std::string state;
-  std::int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
+  int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
   double images_per_s = 0;        // over the last train line
   double data_wait_fraction = 0;  // of it
   std::optional<double> loss;
-  std::int64_t best_step = -1;  // of the checkpoint it chose
+  int64_t best_step = -1;  // of the checkpoint it chose
   std::optional<double>
       val_auroc;  // there; without a best one, of the last evaluation
   std::map<std::string, double>

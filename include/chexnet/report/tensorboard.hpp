@@ -22,16 +22,15 @@ class TensorBoardLog {
   bool good() const { return file_.good(); }
 
   // Values that are not finite are left out.
-  void scalars(std::int64_t step,
+  void scalars(int64_t step,
                const std::vector<std::pair<std::string, double>>& values);
   // Markdown, for the tab "Text".
-  void text(const std::string& tag, std::int64_t step,
-            const std::string& markdown);
+  void text(const std::string& tag, int64_t step, const std::string& markdown);
   // The distribution of values in 0..1, in forty bins; others are left out.
-  void histogram(const std::string& tag, std::int64_t step,
+  void histogram(const std::string& tag, int64_t step,
                  std::span<const double> values);
   // `png`: a file's bytes, of `width` x `height` pixels.
-  void image(const std::string& tag, std::int64_t step, std::string_view png,
+  void image(const std::string& tag, int64_t step, std::string_view png,
              int width, int height);
 
  private:

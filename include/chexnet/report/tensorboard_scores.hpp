@@ -14,17 +14,16 @@ namespace chexnet {
 // there and where it says it is not: <event>/<finding>/{positive,negative}.
 // None where scores are no probabilities.
 void show_distributions(TensorBoardLog& log, const std::string& event,
-                        std::int64_t step, const Predictions& predictions);
+                        int64_t step, const Predictions& predictions);
 
 // The figures of final scores, each under a tag of its own:
 // final/<split>/{average_precision,brier,...}/<finding>, with the ends of the
 // AUROC's interval as auroc_low and auroc_high.
-void show_figures(TensorBoardLog& log, std::int64_t step,
-                  const SplitScores& result);
+void show_figures(TensorBoardLog& log, int64_t step, const SplitScores& result);
 
 // The pictures of RUN/examples: examples/<finding>/<kind>. None where there are
 // none.
-void show_examples(TensorBoardLog& log, std::int64_t step,
+void show_examples(TensorBoardLog& log, int64_t step,
                    const std::filesystem::path& run);
 
 }  // namespace chexnet

@@ -14,7 +14,7 @@ namespace chexnet {
 
 // Spans that each of `ranks` may keep: some thousand steps, and fewer where the
 // spans of all ranks would be more than one gather carries and a viewer opens.
-std::size_t timeline_events(int ranks);
+size_t timeline_events(int ranks);
 
 // Seconds to add to this rank's steady clock to get rank 0's, to within the
 // skew of a barrier. Collective.

@@ -15,9 +15,7 @@ class BucketTuner {
   static constexpr int kStepsEach = 8;  // the first two of each warm up
 
   // The size for the steps that follow, MB; after `done` the choice.
-  double bucket_mb() const {
-    return candidates_[static_cast<std::size_t>(at_)];
-  }
+  double bucket_mb() const { return candidates_[static_cast<size_t>(at_)]; }
   bool done() const { return done_; }
   // Call after each step with its time. True when bucket_mb() changed.
   // Collective when a round of trials ends.

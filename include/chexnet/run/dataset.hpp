@@ -56,7 +56,7 @@ void warn_of_one_sided_findings(const Config& config, const Dataset& dataset);
 
 // The rows training walks: the training split, or exactly those of
 // train.order_file.
-std::vector<std::uint32_t> training_rows(const Config& config,
-                                         const Dataset& dataset);
+std::vector<uint32_t> training_rows(const Config& config,
+                                    const Dataset& dataset);
 
 }  // namespace chexnet

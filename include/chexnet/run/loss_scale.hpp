@@ -8,8 +8,8 @@
 namespace chexnet {
 
 struct LossScale {
-  double value = 1;       // 65536 to start with for fp16, 1 and fixed otherwise
-  std::int64_t good = 0;  // steps since the last change
+  double value = 1;  // 65536 to start with for fp16, 1 and fixed otherwise
+  int64_t good = 0;  // steps since the last change
   bool dynamic = false;
 
   static LossScale for_fp16() { return {65536, 0, true}; }

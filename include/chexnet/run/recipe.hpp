@@ -11,7 +11,7 @@
 namespace chexnet {
 
 // Over how many images a BatchNorm takes its mean and variance in training.
-std::string batchnorm_text(const Config& config, std::int64_t batch, int ranks);
+std::string batchnorm_text(const Config& config, int64_t batch, int ranks);
 std::string loss_text(const TrainConfig& config);
 
 // Logs a warning where a BatchNorm sees few images, and where the program chose
@@ -20,7 +20,7 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
                     int ranks);
 
 // The same after a resume on `now` ranks of a run that had `before`.
-void warn_of_other_ranks(const Config& config, std::int64_t batch, int before,
+void warn_of_other_ranks(const Config& config, int64_t batch, int before,
                          int now);
 
 }  // namespace chexnet

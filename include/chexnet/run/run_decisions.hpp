@@ -9,7 +9,7 @@
 namespace chexnet {
 
 struct RunDecisions {
-  std::int64_t batch = 0;  // images per step, all ranks together
+  int64_t batch = 0;  // images per step, all ranks together
   bool chose_batch =
       false;  // train.batch is auto, and this start is the run's first
 };

@@ -46,7 +46,7 @@ class RunFolder {
   }
   // train.batch of the run that is resumed; 0 for a new one. The same on all
   // ranks.
-  std::int64_t batch() const { return batch_; }
+  int64_t batch() const { return batch_; }
   CheckpointStore& store() { return *store_; }  // rank 0 only
   // Whether the data of this config were read before, by the run that is
   // resumed or by the ranks that our parent starts again. The same on all
@@ -62,7 +62,7 @@ class RunFolder {
   void prepare(const Config& config, Resume resume);
   std::filesystem::path path_;
   std::optional<std::filesystem::path> checkpoint_;
-  std::int64_t batch_ = 0;
+  int64_t batch_ = 0;
   bool has_seen_data_ = false;
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<Unclaimed> unclaimed_;  // goes before the lock

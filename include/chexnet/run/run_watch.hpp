@@ -28,13 +28,13 @@ class RunWatch {
            const Machine& machine);
 
   // After each step. Collective every tenth time.
-  void step_done(std::int64_t step);
+  void step_done(int64_t step);
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
 
   // Collective: the table of ranks, and the rule for GPU utilization; on rank
   // 0, else empty.
-  std::string summary(std::int64_t step);
+  std::string summary(int64_t step);
 
  private:
   struct Mark {
@@ -43,9 +43,9 @@ class RunWatch {
   };
   struct Figures;  // of all ranks, for the metrics
   Mark mark() const;
-  void exchange(std::int64_t step);
+  void exchange(int64_t step);
   double cpu_fraction() const;  // of this window
-  void warn_of(const StragglerWatch::Alarm& alarm, std::int64_t step);
+  void warn_of(const StragglerWatch::Alarm& alarm, int64_t step);
   double fraction_of(Phase phase) const;  // of the time since the start
   Communicator& comm_;
   const Profiler& profiler_;
@@ -57,7 +57,7 @@ class RunWatch {
   Mark start_, last_, window_start_;
   std::vector<double> own_s_, data_s_;  // of this window's steps
   double first_s_, written_s_ = 0;
-  std::int64_t steps_ = 0;
+  int64_t steps_ = 0;
 };
 
 }  // namespace chexnet

@@ -15,7 +15,7 @@ namespace chexnet {
 struct Plateau {
   double factor = 1;
   double best = std::numeric_limits<double>::infinity();
-  std::int64_t bad = 0;
+  int64_t bad = 0;
   // Returns true when the factor was lowered.
   bool observe(double loss, const TrainConfig& config);
 };
@@ -24,16 +24,14 @@ struct Plateau {
 // `position` images of epochs of `images`. Warm-up rises with the images at the
 // end of the step, so no step has rate 0; the schedules after it count from its
 // end.
-double learning_rate(const TrainConfig& config, std::int64_t batch,
-                     std::uint64_t position, std::uint64_t images,
+double learning_rate(const TrainConfig& config, int64_t batch,
+                     uint64_t position, uint64_t images,
                      const Plateau& plateau);
 
 // Steps of the whole run for `images` training images, `batch` of them per
 // step.
-std::int64_t total_steps(const TrainConfig& config, std::int64_t batch,
-                         std::uint64_t images);
+int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images);
 // Epochs that are complete after `step` steps.
-std::int64_t epochs_complete(std::int64_t step, std::int64_t batch,
-                             std::uint64_t images);
+int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images);
 
 }  // namespace chexnet

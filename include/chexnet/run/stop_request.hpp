@@ -33,7 +33,7 @@ class StopRequest {
 
   // Once the ranks agreed and the checkpoint of `step` is written: says so, and
   // returns kRequeue.
-  ExitCode stopped(std::int64_t step, MetricsLog* metrics) const;
+  ExitCode stopped(int64_t step, MetricsLog* metrics) const;
   // Once the ranks agreed before the first step of this start, which has
   // changed nothing.
   ExitCode stopped_before_training() const;

@@ -13,22 +13,21 @@ namespace chexnet {
 // What changes the order of floating-point sums. A resume under another value
 // says that bitwise equality is lost.
 struct SummationOrder {
-  std::int64_t ranks = 1, threads = 1;
+  int64_t ranks = 1, threads = 1;
   std::string gradient_compression, versions;
   double bucket_mb = 0;  // 0 = not yet chosen (launch.bucket_mb: auto)
 };
 
 struct TrainState {
-  std::int64_t step = 0;
-  std::uint64_t position =
-      0;                   // in the stream of samples; = step x global batch
-  std::int64_t epoch = 0;  // complete ones
+  int64_t step = 0;
+  uint64_t position = 0;  // in the stream of samples; = step x global batch
+  int64_t epoch = 0;      // complete ones
   Plateau plateau;
   LossScale loss_scale;
   double best = std::numeric_limits<double>::quiet_NaN();  // of checkpoint.best
-  std::int64_t best_step = -1;
-  std::int64_t best_epoch = 0;
-  std::int64_t epochs_without_best = 0;  // at the last evaluation
+  int64_t best_step = -1;
+  int64_t best_epoch = 0;
+  int64_t epochs_without_best = 0;  // at the last evaluation
   std::string
       validation_sha256;  // the split that the lines above were measured on
   bool evaluation_due =

@@ -12,15 +12,15 @@
 namespace chexnet {
 
 struct TrainingOverlap {
-  std::size_t images = 0;         // that were trained on themselves
-  std::size_t of_patients = 0;    // of patients that were trained on, these too
-  std::size_t of_validation = 0;  // that thresholds were chosen on
+  size_t images = 0;         // that were trained on themselves
+  size_t of_patients = 0;    // of patients that were trained on, these too
+  size_t of_validation = 0;  // that thresholds were chosen on
 };
 
 // Of the given rows; `split_csv` as splits_csv() wrote it. Patients count where
 // the table knows them. DataError when the file is no such table.
 TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
                                  const Manifest& manifest,
-                                 const std::vector<std::uint32_t>& rows);
+                                 const std::vector<uint32_t>& rows);
 
 }  // namespace chexnet

@@ -13,9 +13,9 @@
 namespace chexnet {
 
 struct BatchLimits {
-  std::int64_t images = 1;  // that there are to train on; the batch has no more
-  std::uint64_t host_bytes = 0;  // of memory that are free on this rank's host
-  CudaLibrary* cuda = nullptr;   // of a rank that computes on a GPU
+  int64_t images = 1;       // that there are to train on; the batch has no more
+  uint64_t host_bytes = 0;  // of memory that are free on this rank's host
+  CudaLibrary* cuda = nullptr;  // of a rank that computes on a GPU
 };
 
 // The largest global batch that fits every rank, in nine tenths of the memory
@@ -24,16 +24,15 @@ struct BatchLimits {
 // GPUs by measuring steps of the network, whose gradients and statistics are
 // overwritten. ConfigError: neither (ATen's operators on CPUs), or not even one
 // image per rank fits.
-std::int64_t auto_batch(const Config& config, Network& network,
-                        Communicator& comm, const BatchLimits& limits);
+int64_t auto_batch(const Config& config, Network& network, Communicator& comm,
+                   const BatchLimits& limits);
 
 // Bytes that a step of so many images takes; nothing where it does not fit.
-using MeasureStep = std::function<std::optional<double>(std::int64_t images)>;
+using MeasureStep = std::function<std::optional<double>(int64_t images)>;
 
 // The most images, up to `most`, of which a step stays within `budget` bytes; 0
 // where one image does not. Two small steps give a line; where it meets the
 // budget, real steps decide. The last one measured is the answer.
-std::int64_t largest_step(const MeasureStep& measure, double budget,
-                          std::int64_t most);
+int64_t largest_step(const MeasureStep& measure, double budget, int64_t most);
 
 }  // namespace chexnet

@@ -41,7 +41,7 @@ class BatchUpload {
   at::Device device_;
   std::optional<c10::Stream> copies_;
   std::array<Buffer, 2> buffers_;
-  std::size_t next_ = 0;
+  size_t next_ = 0;
 };
 
 }  // namespace chexnet

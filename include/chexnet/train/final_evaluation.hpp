@@ -14,7 +14,7 @@ namespace chexnet {
 
 struct FinalScores {
   bool best = false;  // the weights are the best checkpoint's, else the last
-  std::int64_t step = 0;  // that they are of
+  int64_t step = 0;   // that they are of
   std::vector<SplitScores> splits;
 };
 

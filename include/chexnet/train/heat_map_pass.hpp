@@ -19,10 +19,10 @@ namespace chexnet {
 
 // One image, for the length of a call.
 struct MappedImage {
-  std::uint32_t row = 0;                    // of the manifest
-  std::span<const double> logits;           // [K]
-  std::function<HeatMap(std::size_t)> map;  // of finding k, with its place
-  std::function<double(std::size_t)> bias;  // HeatMaps::bias of finding k
+  uint32_t row = 0;                    // of the manifest
+  std::span<const double> logits;      // [K]
+  std::function<HeatMap(size_t)> map;  // of finding k, with its place
+  std::function<double(size_t)> bias;  // HeatMaps::bias of finding k
   const GrayImage& picture;  // as it is stored: at full size, or of a pack
 };
 
@@ -32,7 +32,7 @@ struct HeatMapPass {
 };
 
 struct MapAbove {
-  std::size_t finding = 0;
+  size_t finding = 0;
   double threshold = 0.5;
   HeatMapMethod method = HeatMapMethod::kCam;
 };
@@ -49,7 +49,7 @@ void write_overlay(const std::filesystem::path& path, const MappedImage& image,
 // with the engine, maps have the bits that any other number of ranks gives
 // them. `stop` is asked on every rank before each batch; false where any rank
 // says yes.
-bool for_each_map(const RunContext& run, const std::vector<std::uint32_t>& rows,
+bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const HeatMapPass& pass,
                   const std::function<void(const MappedImage&)>& use,
                   const std::function<bool()>& stop);

@@ -17,7 +17,7 @@ std::string library_error_text(const c10::Error& error);
 // For a training step of `images` images of this rank, of a global batch of
 // `batch`: what did not fit, and what to set.
 std::string out_of_memory_text(const c10::OutOfMemoryError& error,
-                               const TrainConfig& config, std::int64_t batch,
-                               std::int64_t images);
+                               const TrainConfig& config, int64_t batch,
+                               int64_t images);
 
 }  // namespace chexnet

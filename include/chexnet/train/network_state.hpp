@@ -22,7 +22,7 @@ namespace chexnet {
 // goes on with; the network is as it was afterwards.
 void write_network(const std::filesystem::path& folder,
                    const Parameters& parameters, const Optimizer& optimizer,
-                   std::int64_t step, const std::string& description,
+                   int64_t step, const std::string& description,
                    WeightAverage* average = nullptr);
 
 // Weights of a model file for inference or further training. CheckpointError

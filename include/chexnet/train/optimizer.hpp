@@ -20,7 +20,7 @@ class Optimizer {
  public:
   // Parameters at and past `trainable_end` of the flat buffer are frozen.
   Optimizer(const TrainConfig& config, Parameters& parameters,
-            std::int64_t trainable_end);
+            int64_t trainable_end);
   // `not_finite`, of the gradients (gradient_control.hpp): 1 = nothing changes.
   // The host does not wait for it.
   void step(double lr, const std::optional<at::Tensor>& not_finite = {});
@@ -30,10 +30,10 @@ class Optimizer {
   std::vector<std::pair<std::string, at::Tensor>> slots() const {
     return slots_;
   }
-  std::int64_t steps() const;  // the host waits for it
+  int64_t steps() const;  // the host waits for it
   // The same where the device has it, fp32.
   const at::Tensor& step_count() const { return steps_; }
-  void set_steps(std::int64_t steps);
+  void set_steps(int64_t steps);
 
  private:
   // Runs of one kind: views of the flat buffers, [run].

@@ -15,7 +15,7 @@ namespace chexnet {
 
 // An image of the split.
 struct ImageLogits {
-  std::size_t index = 0;  // in the split's rows
+  size_t index = 0;  // in the split's rows
   // [K], valid during the call; empty where the image could not be scored.
   std::span<const double> logits;
   std::string error;  // why it could not, without a hint

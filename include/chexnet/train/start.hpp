@@ -27,8 +27,8 @@ TrainState start_state(const Config& config, RunFolder& folder,
                        const Dataset& dataset, Communicator& comm);
 
 // The run was complete and this config asks for no more steps.
-bool nothing_left(const TrainState& state, const Config& config,
-                  std::int64_t batch, std::uint64_t images);
+bool nothing_left(const TrainState& state, const Config& config, int64_t batch,
+                  uint64_t images);
 
 // `now`: how sums are ordered in this start. Warns where that differs from the
 // checkpoint's.

@@ -19,7 +19,7 @@
 namespace chexnet {
 
 struct StepBenchOptions {
-  std::int64_t batch = 16, size = 224;  // images of a rank; pixels
+  int64_t batch = 16, size = 224;  // images of a rank; pixels
   int steps = 10;
   // Steps between two looks at the clock, each of which waits for device and
   // ranks; above 1 a time is the mean of so many steps.

@@ -31,7 +31,7 @@ class StepOutcomes {
   void send(const StepResult& result, const at::Tensor& loss_sum,
             const at::Tensor& gradient_norm, const at::Tensor& not_finite);
   // How many were sent and not taken.
-  std::size_t under_way() const { return under_way_.size(); }
+  size_t under_way() const { return under_way_.size(); }
   // Of the oldest; waits for the device.
   StepResult take();
 

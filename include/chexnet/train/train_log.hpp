@@ -18,8 +18,8 @@ namespace chexnet {
 class TrainLog {
  public:
   // `metrics` is null but on rank 0. `batch`: images of all ranks.
-  TrainLog(Communicator& comm, MetricsLog* metrics, std::int64_t batch);
-  void begin(std::int64_t step, std::int64_t total_steps);
+  TrainLog(Communicator& comm, MetricsLog* metrics, int64_t batch);
+  void begin(int64_t step, int64_t total_steps);
   // Of each step.
   void add(const StepResult& result);
   // Whether there were any since the last line.
@@ -39,8 +39,8 @@ class TrainLog {
   struct Interval {
     double loss = 0, labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0,
            start_s = 0, gradient_norm = 0;
-    std::int64_t steps = 0, skipped = 0;
-    std::uint64_t stalls_before = 0;
+    int64_t steps = 0, skipped = 0;
+    uint64_t stalls_before = 0;
   };
   std::string progress_text(const TrainState& state, double loss, double rate,
                             double wait_fraction) const;
@@ -49,9 +49,8 @@ class TrainLog {
   double batch_;
   Progress progress_;
   Interval interval_;
-  std::uint64_t stalls_ =
-      0;  // so far, of the rank that had most in each interval
-  std::int64_t start_step_ = 0, total_steps_ = 0;
+  uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
+  int64_t start_step_ = 0, total_steps_ = 0;
   double start_s_ = 0, images_per_s_ = 0;
 };
 

@@ -22,11 +22,11 @@ namespace chexnet {
 struct TrainOutcome {
   ExitCode code = ExitCode::kDone;
   std::string run_folder;
-  std::int64_t step = 0;
+  int64_t step = 0;
   double images_per_s = 0;  // over the training loop
   bool on_gpus = false;
   // The most of any rank: bytes of tensors on its GPU, else its resident set.
-  std::uint64_t peak_bytes = 0;
+  uint64_t peak_bytes = 0;
   std::vector<SplitScores>
       results;  // of eval.splits; empty when stopped or complete before
   double train_s = 0, evaluate_s = 0;
@@ -43,7 +43,7 @@ struct TrainRequest {
 
 // ConfigError where `batch` images cannot be shared by ranks x
 // train.accumulate.
-void check_batch(const TrainConfig& config, std::int64_t batch, int ranks);
+void check_batch(const TrainConfig& config, int64_t batch, int ranks);
 
 // Collective: call on every rank with the same arguments.
 TrainOutcome train(const Config& config, const TrainRequest& request,

@@ -66,7 +66,7 @@ class TrainingLoop {
   void finish_steps();
   void count_skipped(const StepResult& result);
   // False: a stop was asked for, and the evaluation is still due.
-  bool end_of_epoch(std::int64_t epoch_before);
+  bool end_of_epoch(int64_t epoch_before);
   bool evaluate();
   void score_weights(const SplitPrediction& result);
   void keep_decision_rules(const Predictions& validation);
@@ -77,8 +77,8 @@ class TrainingLoop {
   Parts parts_;
   TrainStep& step_;
   TrainState state_;
-  std::int64_t total_steps_ = 0;
-  std::uint64_t images_ = 0;  // of an epoch; once run() knows the rows
+  int64_t total_steps_ = 0;
+  uint64_t images_ = 0;  // of an epoch; once run() knows the rows
   std::optional<DamageCounter> damage_;  // the same
   BatchUpload upload_;
   TrainLog log_;
@@ -86,7 +86,7 @@ class TrainingLoop {
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
   double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
-  std::int64_t steps_known_ = 0;  // up to state_.step: the others are launched
+  int64_t steps_known_ = 0;  // up to state_.step: the others are launched
 };
 
 }  // namespace chexnet

@@ -21,14 +21,14 @@ struct Conv3 {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
 
-  static void row(const A* corner, const std::int64_t* offsets, int blocks,
+  static void row(const A* corner, const int64_t* offsets, int blocks,
                   int width, int stride, const A* weights, int outputs, S* out,
-                  std::int64_t pitch, Moments moments) {
+                  int64_t pitch, Moments moments) {
     alignas(64) A group[kGroup * kOutputs];
     for (int o = 0; o < outputs; o += kOutputs)
       each_row_group(width, [&](int x, int n) {
         const A* a = corner + x * stride * kBlock;
-        const A* w = weights + static_cast<std::int64_t>(o) * blocks * kBlock;
+        const A* w = weights + static_cast<int64_t>(o) * blocks * kBlock;
         if (stride == 1)
           multiply_group<A, Pair>(a, offsets, blocks, w, n, group);
         else
@@ -37,17 +37,16 @@ struct Conv3 {
       });
   }
 
-  static void row_back(const A* from, const std::int64_t* offsets, int blocks,
-                       int count, const A* weights, std::int64_t weights_step,
-                       const GradientEpilogue<S>& epilogue,
-                       std::int64_t first_pixel, int stride, Panel<A> y,
-                       std::int64_t at) {
+  static void row_back(const A* from, const int64_t* offsets, int blocks,
+                       int count, const A* weights, int64_t weights_step,
+                       const GradientEpilogue<S>& epilogue, int64_t first_pixel,
+                       int stride, Panel<A> y, int64_t at) {
     alignas(64) A group[kGroup * kOutputs];
     for (int o = epilogue.first; o < epilogue.last; o += kOutputs)
       each_row_group(count, [&](int x, int n) {
         for (int r = 0; r < n; ++r) {
-          const std::int64_t pixel =
-              first_pixel + static_cast<std::int64_t>(x + r) * stride;
+          const int64_t pixel =
+              first_pixel + static_cast<int64_t>(x + r) * stride;
           prefetch_outputs(epilogue.map.x + pixel * epilogue.map.pitch + o);
           prefetch_outputs(epilogue.d + pixel * epilogue.d_pitch + o);
         }
@@ -57,8 +56,7 @@ struct Conv3 {
         for (int c = 0; c < kOutputs; c += L) {
           EpilogueLane<S> lane(epilogue, o + c);
           for (int r = 0; r < n; ++r) {
-            const std::int64_t place =
-                static_cast<std::int64_t>(x + r) * stride;
+            const int64_t place = static_cast<int64_t>(x + r) * stride;
             put_in_row<S, Pair>(y, at + place, o + c - epilogue.first,
                                 lane.template pass<AccumulateMode::kStore>(
                                     epilogue, first_pixel + place,
@@ -75,8 +73,8 @@ struct Conv3 {
   static constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
   template <int Stride>
   static __attribute__((noinline)) void gradient_column(
-      const A* __restrict y, std::int64_t y_step, const A* __restrict dy,
-      std::int64_t dy_step, int rows, int width, A* __restrict w) {
+      const A* __restrict y, int64_t y_step, const A* __restrict dy,
+      int64_t dy_step, int rows, int width, A* __restrict w) {
     Vec<A> sum[3][kRows];
 #pragma GCC unroll 3
     for (int k = 0; k < 3; ++k)
@@ -105,8 +103,8 @@ struct Conv3 {
       for (int o = 0; o < kRows; ++o)
         store(w + (k * 8 + o) * kBlock, sum[k][o]);
   }
-  static void weight_gradient(Panel<A> y, std::int64_t y_pitch, int stride,
-                              Panel<A> dy, std::int64_t dy_pitch, int rows,
+  static void weight_gradient(Panel<A> y, int64_t y_pitch, int stride,
+                              Panel<A> dy, int64_t dy_pitch, int rows,
                               int width, int channels, int outputs, A* w) {
     const auto column = stride == 1 ? gradient_column<1> : gradient_column<2>;
     for (int c = 0; c < channels; c += kBlock)

@@ -36,7 +36,7 @@ struct ShiftedSums {
 };
 
 template <class S, class A = Accumulator<S>>
-void store_group(const A* group, int rows, S* out, std::int64_t pitch,
+void store_group(const A* group, int rows, S* out, int64_t pitch,
                  Moments moments) {
   for (int c = 0; c < kOutputs; c += kLanes<A>) {
     ShiftedSums<A> sums(as_stored<S>(load(group + c)));
@@ -72,8 +72,8 @@ struct EpilogueLane {
         d(epilogue.d + channel) {}
   // Gradient dy of the normalized value at `pixel`; returns that value.
   template <AccumulateMode How>
-  CHEXNET_INLINE Vec<A> pass(const GradientEpilogue<S>& epilogue,
-                             std::int64_t pixel, Vec<A> dy) {
+  CHEXNET_INLINE Vec<A> pass(const GradientEpilogue<S>& epilogue, int64_t pixel,
+                             Vec<A> dy) {
     const Vec<A> value = load(x + pixel * epilogue.map.pitch);
     const Vec<A> before = value * scale + shift;
     S* to = d + pixel * epilogue.d_pitch;

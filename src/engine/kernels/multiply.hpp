@@ -29,9 +29,11 @@ CHEXNET_INLINE V multiply_add(V sum, V a, V b) {
 // out[r][32] = sum over blocks of 16 units; row r's units are at a +
 // offsets[block] + r * Step.
 template <class A, bool Pair, int Step, int Rows>
-__attribute__((noinline)) void multiply_tile(
-    const A* __restrict a, const std::int64_t* __restrict offsets, int blocks,
-    const A* __restrict weights, A* __restrict out) {
+__attribute__((noinline)) void multiply_tile(const A* __restrict a,
+                                             const int64_t* __restrict offsets,
+                                             int blocks,
+                                             const A* __restrict weights,
+                                             A* __restrict out) {
   constexpr int L = kLanes<A>;
   for (int column = 0; column < kOutputs; column += kTileVectors * L) {
     Vec<A> sum[Rows][kTileVectors] = {};
@@ -63,7 +65,7 @@ __attribute__((noinline)) void multiply_tile(
 }
 
 template <class A>
-using MultiplyTile = void (*)(const A*, const std::int64_t*, int, const A*, A*);
+using MultiplyTile = void (*)(const A*, const int64_t*, int, const A*, A*);
 
 template <class A, bool Pair, int Step, int... Rows>
 MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
@@ -98,7 +100,7 @@ double fma_loop(int rounds) {
 
 // Any `rows` <= 14.
 template <class A, bool Pair, int Step = kBlock>
-CHEXNET_INLINE void multiply_group(const A* a, const std::int64_t* offsets,
+CHEXNET_INLINE void multiply_group(const A* a, const int64_t* offsets,
                                    int blocks, const A* weights, int rows,
                                    A* out) {
   for (int r = 0; r < rows; r += kTileRows)
@@ -110,8 +112,8 @@ CHEXNET_INLINE void multiply_group(const A* a, const std::int64_t* offsets,
 // Offsets of a panel's blocks.
 struct BlockOffsets {
   static constexpr int kMost = 2048 / kBlock;
-  std::int64_t values[kMost];
-  BlockOffsets(int blocks, std::int64_t rows) {
+  int64_t values[kMost];
+  BlockOffsets(int blocks, int64_t rows) {
     for (int i = 0; i < blocks; ++i) values[i] = i * rows * kBlock;
   }
 };
@@ -123,12 +125,12 @@ class Prefetcher {
       : at_(static_cast<const char*>(next.at)),
         pitch_(next.pitch_bytes),
         row_(next.row_bytes) {
-    const std::int64_t lines = next.rows * ((row_ + kLine - 1) / kLine);
+    const int64_t lines = next.rows * ((row_ + kLine - 1) / kLine);
     left_ = lines;
     portion_ = (lines + portions - 1) / portions;
   }
   CHEXNET_INLINE void portion() {
-    for (std::int64_t i = 0; i < portion_ && left_ > 0; ++i, --left_) {
+    for (int64_t i = 0; i < portion_ && left_ > 0; ++i, --left_) {
       __builtin_prefetch(at_ + in_row_, 0, 2);
       in_row_ += kLine;
       if (in_row_ >= row_) {
@@ -139,9 +141,9 @@ class Prefetcher {
   }
 
  private:
-  static constexpr std::int64_t kLine = 64;
+  static constexpr int64_t kLine = 64;
   const char* at_;
-  std::int64_t pitch_, row_, in_row_ = 0, left_ = 0, portion_ = 0;
+  int64_t pitch_, row_, in_row_ = 0, left_ = 0, portion_ = 0;
 };
 
 // w[o][32] (+)= sum over n units of dy[u][o] * y[u][32], kGradientRows outputs
@@ -151,8 +153,7 @@ template <class A, bool Pair, bool Add>
 __attribute__((noinline)) void gradient_tile(const A* __restrict dy,
                                              const A* __restrict y0,
                                              const A* __restrict y1, int n,
-                                             A* __restrict w,
-                                             std::int64_t pitch) {
+                                             A* __restrict w, int64_t pitch) {
   constexpr int L = kLanes<A>;
   for (int column = 0; column < 2 * kBlock; column += 2 * L) {
     // Two vectors: the two blocks side by side when a vector is a block, else
@@ -189,13 +190,13 @@ __attribute__((noinline)) void gradient_tile(const A* __restrict dy,
 
 template <class A, bool Pair>
 void gradient_tiles(Panel<A> dy, int outputs, Panel<A> y, int channels,
-                    int units, A* w, std::int64_t pitch, bool add,
+                    int units, A* w, int64_t pitch, bool add,
                     NextRows next = {}, NextRows also_next = {}) {
   Prefetcher first(next, channels / (2 * kBlock)),
       second(also_next, channels / (2 * kBlock));
   const auto tile =
       add ? gradient_tile<A, Pair, true> : gradient_tile<A, Pair, false>;
-  const std::int64_t block = y.rows * kBlock;
+  const int64_t block = y.rows * kBlock;
   for (int c = 0; c < channels; c += 2 * kBlock) {
     first.portion();
     second.portion();

@@ -10,7 +10,7 @@ namespace {
 // Row p, channels c .. c + lanes, for a panel that feeds outputs (pairs along
 // channels).
 template <class S, bool Pair, class A = Accumulator<S>>
-CHEXNET_INLINE void put_by_channels(Panel<A> panel, std::int64_t p, int c,
+CHEXNET_INLINE void put_by_channels(Panel<A> panel, int64_t p, int c,
                                     Vec<A> v) {
   if constexpr (Pair)
     store(reinterpret_cast<Bf16*>(panel.units) +
@@ -21,7 +21,7 @@ CHEXNET_INLINE void put_by_channels(Panel<A> panel, std::int64_t p, int c,
           v);
 }
 template <class A>
-CHEXNET_INLINE Vec<A> get_by_channels(Panel<A> panel, std::int64_t p, int c) {
+CHEXNET_INLINE Vec<A> get_by_channels(Panel<A> panel, int64_t p, int c) {
   return load(panel.units + ((c / kBlock) * panel.rows + p) * kBlock +
               c % kBlock);
 }
@@ -38,8 +38,7 @@ CHEXNET_INLINE void pair_store(float* p, __m512i v) {
 // The same for a panel that feeds a weight gradient. Pairs: pixels (0, 1), (2,
 // 3), …; `rows` counts pixels, and pixels arrive in order.
 template <class S, bool Pair, class A = Accumulator<S>>
-CHEXNET_INLINE void put_by_pixels(Panel<A> panel, std::int64_t p, int c,
-                                  Vec<A> v) {
+CHEXNET_INLINE void put_by_pixels(Panel<A> panel, int64_t p, int c, Vec<A> v) {
 #if defined(__AVX512BF16__)
   if constexpr (Pair) {
     const auto low = (__m512i)bf16_bits(v);
@@ -57,7 +56,7 @@ CHEXNET_INLINE void put_by_pixels(Panel<A> panel, std::int64_t p, int c,
 // i. Pixels of a row that are a multiple of `distance` apart arrive in order;
 // `first` of them: to its left is padding.
 template <class S, bool Pair, class A = Accumulator<S>>
-CHEXNET_INLINE void put_in_row(Panel<A> panel, std::int64_t i, int c, Vec<A> v,
+CHEXNET_INLINE void put_in_row(Panel<A> panel, int64_t i, int c, Vec<A> v,
                                [[maybe_unused]] int distance,
                                [[maybe_unused]] bool first) {
 #if defined(__AVX512BF16__)

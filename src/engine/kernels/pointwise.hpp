@@ -11,8 +11,8 @@ struct Pointwise {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
 
-  static void normalize(const FeatureMap<S>& map, const std::int64_t* pixels,
-                        int n, Panel<A> panel, std::int64_t at) {
+  static void normalize(const FeatureMap<S>& map, const int64_t* pixels, int n,
+                        Panel<A> panel, int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* x = map.x + pixels[p] * map.pitch;
       for (int c = 0; c < map.channels; c += L)
@@ -22,10 +22,8 @@ struct Pointwise {
     }
   }
 
-  static void normalize_pooled(const FeatureMap<S>& map,
-                               const std::int64_t* pixels, int n,
-                               std::int64_t row, Panel<A> panel,
-                               std::int64_t at) {
+  static void normalize_pooled(const FeatureMap<S>& map, const int64_t* pixels,
+                               int n, int64_t row, Panel<A> panel, int64_t at) {
     for (int p = 0; p < n; ++p) {
       const S* upper = map.x + pixels[p] * map.pitch;
       const S* lower = upper + row * map.pitch;
@@ -42,12 +40,12 @@ struct Pointwise {
   }
 
   static CHEXNET_INLINE Vec<A> gradient_at(const GradientMap<S>& map,
-                                           std::int64_t pixel, int c) {
+                                           int64_t pixel, int c) {
     return load(map.d + pixel * map.d_pitch + c) * load(map.a + c) +
            (load(map.x + pixel * map.x_pitch + c) * load(map.b + c) +
             load(map.c + c));
   }
-  static void gradient(const GradientMap<S>& map, std::int64_t first, int n,
+  static void gradient(const GradientMap<S>& map, int64_t first, int n,
                        Panel<A> by_channels, Panel<A> by_pixels) {
     for (int p = 0; p < n; ++p)
       for (int c = 0; c < map.channels; c += L) {
@@ -57,9 +55,9 @@ struct Pointwise {
           put_by_pixels<S, Pair>(by_pixels, p, c, v);
       }
   }
-  static void gradient_row(const GradientMap<S>& map, std::int64_t first, int n,
+  static void gradient_row(const GradientMap<S>& map, int64_t first, int n,
                            Panel<A> by_channels, Panel<A> by_pixels,
-                           std::int64_t at) {
+                           int64_t at) {
     constexpr int kAhead =
         12;  // pixels; a slice of a wide map is one line of each
     for (int p = 0; p < n; ++p) {
@@ -77,7 +75,7 @@ struct Pointwise {
   }
 
   static void multiply(Panel<A> panel, int n, int channels, const A* weights,
-                       int outputs, S* out, std::int64_t pitch, Moments moments,
+                       int outputs, S* out, int64_t pitch, Moments moments,
                        NextRows next) {
     const int blocks = channels / kBlock / (Pair ? 2 : 1);
     const BlockOffsets offsets(blocks, panel.rows);
@@ -90,8 +88,7 @@ struct Pointwise {
         prefetcher.portion();
         multiply_group<A, Pair>(
             panel.units + p * kBlock, offsets.values, blocks,
-            weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
-            group);
+            weights + static_cast<int64_t>(o) * blocks * kBlock, rows, group);
         store_group(group, rows, out + p * pitch + o, pitch, moments.from(o));
       }
   }
@@ -99,8 +96,7 @@ struct Pointwise {
   template <AccumulateMode How>
   static void back_group(const A* group, int rows,
                          const GradientEpilogue<S>& epilogue, int channel,
-                         const std::int64_t* pixels, Panel<A> y,
-                         std::int64_t at) {
+                         const int64_t* pixels, Panel<A> y, int64_t at) {
     for (int c = 0; c < kOutputs; c += L) {
       EpilogueLane<S> lane(epilogue, channel + c);
       for (int r = 0; r < rows; ++r)
@@ -113,15 +109,14 @@ struct Pointwise {
   }
   static void back_group_pooled(const A* group, int rows,
                                 const GradientEpilogue<S>& epilogue,
-                                int channel, const std::int64_t* pixels,
-                                std::int64_t row, Panel<A> y, std::int64_t at) {
+                                int channel, const int64_t* pixels, int64_t row,
+                                Panel<A> y, int64_t at) {
     for (int c = 0; c < kOutputs; c += L) {
       EpilogueLane<S> lane(epilogue, channel + c);
       for (int r = 0; r < rows; ++r) {
         const Vec<A> dy = load(group + r * kOutputs + c) * splat(A(0.25));
         Vec<A> sum = {};
-        for (const std::int64_t place :
-             {std::int64_t{0}, std::int64_t{1}, row, row + 1})
+        for (const int64_t place : {int64_t{0}, int64_t{1}, row, row + 1})
           sum += lane.template pass<AccumulateMode::kStore>(
               epilogue, pixels[r] + place, dy);
         put_by_pixels<S, Pair>(y, at + r, channel + c - epilogue.first,
@@ -135,7 +130,7 @@ struct Pointwise {
   static CHEXNET_INLINE void each_group(Panel<A> panel, int n, int channels,
                                         const A* weights,
                                         const GradientEpilogue<S>& epilogue,
-                                        const std::int64_t* pixels,
+                                        const int64_t* pixels,
                                         const Finish& finish) {
     const int blocks = channels / kBlock / (Pair ? 2 : 1);
     const BlockOffsets offsets(blocks, panel.rows);
@@ -151,15 +146,14 @@ struct Pointwise {
         }
         multiply_group<A, Pair>(
             panel.units + p * kBlock, offsets.values, blocks,
-            weights + static_cast<std::int64_t>(o) * blocks * kBlock, rows,
-            group);
+            weights + static_cast<int64_t>(o) * blocks * kBlock, rows, group);
         finish(group, rows, o, p);
       }
   }
   static void multiply_back(Panel<A> panel, int n, int channels,
                             const A* weights,
                             const GradientEpilogue<S>& epilogue,
-                            const std::int64_t* pixels, Panel<A> y) {
+                            const int64_t* pixels, Panel<A> y) {
     each_group(panel, n, channels, weights, epilogue, pixels,
                [&](const A* group, int rows, int o, int p) {
                  switch (epilogue.accumulate) {
@@ -178,7 +172,7 @@ struct Pointwise {
   static void multiply_back_pooled(Panel<A> panel, int n, int channels,
                                    const A* weights,
                                    const GradientEpilogue<S>& epilogue,
-                                   const std::int64_t* pixels, std::int64_t row,
+                                   const int64_t* pixels, int64_t row,
                                    Panel<A> y) {
     each_group(panel, n, channels, weights, epilogue, pixels,
                [&](const A* group, int rows, int o, int p) {
@@ -188,7 +182,7 @@ struct Pointwise {
   }
 
   static void weight_gradient(Panel<A> dy, int outputs, Panel<A> y,
-                              int channels, int n, A* w, std::int64_t pitch,
+                              int channels, int n, A* w, int64_t pitch,
                               bool add, NextRows next, NextRows also_next) {
     gradient_tiles<A, Pair>(dy, outputs, y, channels, Pair ? (n + 1) / 2 : n, w,
                             pitch, add, next, also_next);

@@ -35,8 +35,8 @@ struct Native<double> {
   using Vector = double __attribute__((vector_size(kVectorBytes)));
 };
 template <>
-struct Native<std::uint32_t> {
-  using Vector = std::uint32_t __attribute__((vector_size(kVectorBytes)));
+struct Native<uint32_t> {
+  using Vector = uint32_t __attribute__((vector_size(kVectorBytes)));
 };
 template <class A>
 using Vec = typename Native<A>::Vector;
@@ -61,14 +61,14 @@ CHEXNET_INLINE Vec<A> splat(A a) {
 }
 
 // Nearest bf16, ties to even, in the low half of each lane.
-CHEXNET_INLINE Vec<std::uint32_t> bf16_bits(Vec<float> v) {
+CHEXNET_INLINE Vec<uint32_t> bf16_bits(Vec<float> v) {
 #if defined(__AVX512BF16__)
-  return (Vec<std::uint32_t>)_mm512_cvtepu16_epi32(
+  return (Vec<uint32_t>)_mm512_cvtepu16_epi32(
       (__m256i)_mm512_cvtneps_pbh((__m512)v));
 #else
-  Vec<std::uint32_t> u;
+  Vec<uint32_t> u;
   std::memcpy(&u, &v, sizeof u);
-  const Vec<std::uint32_t> rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
+  const Vec<uint32_t> rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
   return (u & 0x7FFFFFFFu) > 0x7F800000u ? (u >> 16) | 0x40u : rounded;
 #endif
 }
@@ -80,11 +80,10 @@ CHEXNET_INLINE Vec<float> load(const Bf16* p) {
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))),
       16);
 #else
-  using Half = std::uint16_t __attribute__((vector_size(kVectorBytes / 2)));
+  using Half = uint16_t __attribute__((vector_size(kVectorBytes / 2)));
   Half half;
   std::memcpy(&half, p, sizeof half);
-  const Vec<std::uint32_t> wide =
-      __builtin_convertvector(half, Vec<std::uint32_t>) << 16;
+  const Vec<uint32_t> wide = __builtin_convertvector(half, Vec<uint32_t>) << 16;
   Vec<float> v;
   std::memcpy(&v, &wide, sizeof v);
   return v;
@@ -95,7 +94,7 @@ CHEXNET_INLINE void store(Bf16* p, Vec<float> v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                       (__m256i)_mm512_cvtneps_pbh((__m512)v));
 #else
-  using Half = std::uint16_t __attribute__((vector_size(kVectorBytes / 2)));
+  using Half = uint16_t __attribute__((vector_size(kVectorBytes / 2)));
   const Half half = __builtin_convertvector(bf16_bits(v), Half);
   std::memcpy(p, &half, sizeof half);
 #endif
@@ -104,7 +103,7 @@ CHEXNET_INLINE void store(Bf16* p, Vec<float> v) {
 template <class S>
 CHEXNET_INLINE Vec<Accumulator<S>> as_stored(Vec<Accumulator<S>> v) {
   if constexpr (sizeof(S) == 2) {
-    const Vec<std::uint32_t> wide = bf16_bits(v) << 16;
+    const Vec<uint32_t> wide = bf16_bits(v) << 16;
     std::memcpy(&v, &wide, sizeof v);
   }
   return v;
@@ -112,7 +111,7 @@ CHEXNET_INLINE Vec<Accumulator<S>> as_stored(Vec<Accumulator<S>> v) {
 
 // Small whole numbers kept as bytes.
 template <class A>
-CHEXNET_INLINE Vec<A> load_bytes(const std::uint8_t* p) {
+CHEXNET_INLINE Vec<A> load_bytes(const uint8_t* p) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(A) == 4)
     return (Vec<A>)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(
@@ -127,7 +126,7 @@ CHEXNET_INLINE Vec<A> load_bytes(const std::uint8_t* p) {
 #endif
 }
 template <class V>
-CHEXNET_INLINE void store_bytes(std::uint8_t* p, V v) {
+CHEXNET_INLINE void store_bytes(uint8_t* p, V v) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(v[0]) == 4) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
@@ -136,7 +135,7 @@ CHEXNET_INLINE void store_bytes(std::uint8_t* p, V v) {
   }
 #endif
   for (int i = 0; i < kVectorBytes / static_cast<int>(sizeof(v[0])); ++i)
-    p[i] = static_cast<std::uint8_t>(v[i]);
+    p[i] = static_cast<uint8_t>(v[i]);
 }
 
 // max(v, 0) that keeps NaN, as PyTorch's relu does.

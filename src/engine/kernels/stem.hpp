@@ -20,10 +20,10 @@ struct Stem {
   static constexpr int L = kLanes<A>;
   static constexpr int kStep = 4;  // values between two outputs of stride 2
 
-  static void conv_row(const A* corner, std::int64_t pitch, int width,
+  static void conv_row(const A* corner, int64_t pitch, int width,
                        const A* weights, int outputs, S* out, Moments moments) {
     alignas(64) A group[kGroup * kOutputs];
-    std::int64_t offsets[7];
+    int64_t offsets[7];
     for (int k = 0; k < 7; ++k) offsets[k] = k * pitch;
     for (int o = 0; o < outputs; o += kOutputs)
       for (int x = 0; x < width; x += kGroup) {
@@ -43,14 +43,14 @@ struct Stem {
       for (int kx = 0; kx < 3; ++kx) {
         const int y = 2 * py + ky - 1, x = 2 * px + kx - 1;
         if (y >= 0 && y < height && x >= 0 && x < width)
-          use(3 * ky + kx, static_cast<std::int64_t>(y) * width + x);
+          use(3 * ky + kx, static_cast<int64_t>(y) * width + x);
       }
   }
 
   // Row `py` of the pooled map. `chosen` [pooled width][channels]: the window's
   // place of the first largest value; may be null.
   static void pool_row(const FeatureMap<S>& map, int height, int width, int py,
-                       S* out, std::int64_t pitch, std::uint8_t* chosen,
+                       S* out, int64_t pitch, uint8_t* chosen,
                        Moments moments) {
     const int pooled = (width - 1) / 2 + 1;
     for (int c = 0; c < map.channels; c += L) {
@@ -59,7 +59,7 @@ struct Stem {
       ShiftedSums<A> sums(origin);
       for (int px = 0; px < pooled; ++px) {
         Vec<A> best = splat(A(-1)), index = {};  // below every value of a relu
-        each_in_window(height, width, py, px, [&](int k, std::int64_t p) {
+        each_in_window(height, width, py, px, [&](int k, int64_t p) {
           const Vec<A> v =
               relu(load(map.x + p * map.pitch + c) * scale + shift);
           const auto more = !(v <= best);  // NaN wins, as in PyTorch
@@ -79,8 +79,8 @@ struct Stem {
 
   // Row `y` of the gradient of the pool's input.
   static void scatter_row(const GradientMap<S>& pooled_gradient,
-                          std::int64_t first_pixel, int height, int width,
-                          int y, const std::uint8_t* chosen, Panel<A> panel) {
+                          int64_t first_pixel, int height, int width, int y,
+                          const uint8_t* chosen, Panel<A> panel) {
     const int pooled = (width - 1) / 2 + 1,
               pooled_height = (height - 1) / 2 + 1;
     for (int c = 0; c < pooled_gradient.channels; c += L) {
@@ -89,7 +89,7 @@ struct Stem {
       // Windows that hold row y: 2 py - 1 <= y <= 2 py + 1.
       for (int py = y / 2; py <= (y + 1) / 2 && py < pooled_height; ++py)
         for (int px = 0; px < pooled; ++px) {
-          const std::int64_t at = static_cast<std::int64_t>(py) * pooled + px;
+          const int64_t at = static_cast<int64_t>(py) * pooled + px;
           const Vec<A> d = Pointwise<S, false>::gradient_at(
               pooled_gradient, first_pixel + at, c);
           const Vec<A> place =
@@ -139,7 +139,7 @@ struct Stem {
   // w[o][7][16] += sum over a row of dy[x][o] * image[2x ..][16]
   static constexpr int kRows = kVectorBytes == 64 ? 4 : 1;
   static __attribute__((noinline)) void gradient_tile(
-      const A* __restrict dy, const A* __restrict corner, std::int64_t pitch,
+      const A* __restrict dy, const A* __restrict corner, int64_t pitch,
       int width, A* __restrict w) {
     Vec<A> sum[kRows][7];
 #pragma GCC unroll 4
@@ -162,9 +162,8 @@ struct Stem {
 #pragma GCC unroll 7
       for (int k = 0; k < 7; ++k) store(w + (o * 7 + k) * kBlock, sum[o][k]);
   }
-  static void weight_gradient_row(Panel<A> dy, const A* corner,
-                                  std::int64_t pitch, int width, int outputs,
-                                  A* w) {
+  static void weight_gradient_row(Panel<A> dy, const A* corner, int64_t pitch,
+                                  int width, int outputs, A* w) {
     for (int o = 0; o < outputs; o += kRows)
       for (int lane = 0; lane < kBlock; lane += L)
         gradient_tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock,
@@ -172,8 +171,8 @@ struct Stem {
   }
 
   static void residual(const FeatureMap<S>& main, const FeatureMap<S>& other,
-                       std::int64_t first, int n, S* out) {
-    for (std::int64_t p = first; p < first + n; ++p)
+                       int64_t first, int n, S* out) {
+    for (int64_t p = first; p < first + n; ++p)
       for (int c = 0; c < main.channels; c += L) {
         const Vec<A> a =
             load(main.x + p * main.pitch + c) * load(main.scale + c) +
@@ -185,12 +184,12 @@ struct Stem {
       }
   }
   static void residual_sums(const S* d, const S* x, int channels, const A* mean,
-                            std::int64_t first, int n, double* sum,
+                            int64_t first, int n, double* sum,
                             double* product) {
     for (int c = 0; c < channels; c += L) {
       const Vec<A> center = load(mean + c);
       Vec<A> s = {}, p = {};
-      for (std::int64_t i = first; i < first + n; ++i) {
+      for (int64_t i = first; i < first + n; ++i) {
         const Vec<A> v = load(d + i * channels + c);
         s += v;
         p = v * (load(x + i * channels + c) - center) + p;
@@ -201,7 +200,7 @@ struct Stem {
   }
 
   // features[c] = mean over `pixels` pixels from `first` of the normalized map.
-  static void mean(const FeatureMap<S>& map, std::int64_t first, int pixels,
+  static void mean(const FeatureMap<S>& map, int64_t first, int pixels,
                    A* features) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
@@ -211,7 +210,7 @@ struct Stem {
       store(features + c, sum * splat(A(1) / static_cast<A>(pixels)));
     }
   }
-  static void mean_back(const A* dfeatures, std::int64_t first, int pixels,
+  static void mean_back(const A* dfeatures, int64_t first, int pixels,
                         const GradientEpilogue<S>& epilogue) {
     for (int c = epilogue.first; c < epilogue.last; c += L) {
       EpilogueLane<S> lane(epilogue, c);

@@ -38,16 +38,16 @@ struct Winograd {
 
   static void input(Panel<A> image, PaddedImage shape, int first, int tiles,
                     int channels, A* v) {
-    const std::int64_t frequency = static_cast<std::int64_t>(channels) * kTiles;
+    const int64_t frequency = static_cast<int64_t>(channels) * kTiles;
     for (int i = 0; i < tiles; ++i) {
       const TileCorner at = corner_of(shape, first + i);
-      const std::int64_t corner = shape.at(at.image, at.y - 1, at.x - 1);
+      const int64_t corner = shape.at(at.image, at.y - 1, at.x - 1);
       for (int c = 0; c < channels; c += L) {
         Vec<A> d[16];
 #pragma GCC unroll 16
         for (int e = 0; e < 16; ++e)
           d[e] = get_by_channels(
-              image, corner + std::int64_t{e / 4} * shape.pitch() + e % 4, c);
+              image, corner + int64_t{e / 4} * shape.pitch() + e % 4, c);
 #pragma GCC unroll 4
         for (int e = 0; e < 4; ++e)
           transform(d[e], d[4 + e], d[8 + e], d[12 + e]);
@@ -64,10 +64,10 @@ struct Winograd {
 
   static void gradient(Panel<A> image, PaddedImage shape, int first, int tiles,
                        int channels, A* q) {
-    const std::int64_t frequency = static_cast<std::int64_t>(channels) * kTiles;
+    const int64_t frequency = static_cast<int64_t>(channels) * kTiles;
     for (int i = 0; i < tiles; ++i) {
       const TileCorner at = corner_of(shape, first + i);
-      const std::int64_t pixel = shape.at(at.image, at.y, at.x);
+      const int64_t pixel = shape.at(at.image, at.y, at.x);
       for (int c = 0; c < channels; c += L) {
         const Vec<A> a = get_by_channels(image, pixel, c),
                      b = get_by_channels(image, pixel + 1, c),
@@ -97,14 +97,14 @@ struct Winograd {
       for (int o = first; o < last; o += kOutputs, m += kTiles * kOutputs)
         for (int t = 0; t < tiles; t += kGroup)
           multiply_group<A, false>(
-              v + static_cast<std::int64_t>(f) * channels * kTiles + t * kBlock,
+              v + static_cast<int64_t>(f) * channels * kTiles + t * kBlock,
               offsets.values, blocks,
-              u + (static_cast<std::int64_t>(f) * outputs + o) * channels,
+              u + (static_cast<int64_t>(f) * outputs + o) * channels,
               std::min(kGroup, tiles - t), m + t * kOutputs);
   }
 
   // At m A of one tile: four outputs.
-  static CHEXNET_INLINE void outputs_of(const A* m, std::int64_t frequency,
+  static CHEXNET_INLINE void outputs_of(const A* m, int64_t frequency,
                                         Vec<A> out[4]) {
     Vec<A> upper[4], lower[4];
 #pragma GCC unroll 4
@@ -131,14 +131,13 @@ struct Winograd {
       if (y < shape.height && x < shape.width) use(e, y, x);
     }
   }
-  static std::int64_t pixel(PaddedImage shape, int image, int y, int x) {
-    return (static_cast<std::int64_t>(image) * shape.height + y) * shape.width +
-           x;
+  static int64_t pixel(PaddedImage shape, int image, int y, int x) {
+    return (static_cast<int64_t>(image) * shape.height + y) * shape.width + x;
   }
 
   static void output(const A* m, PaddedImage shape, int first, int tiles,
-                     int outputs, S* out, std::int64_t pitch, Moments moments) {
-    const std::int64_t frequency = static_cast<std::int64_t>(outputs) * kTiles;
+                     int outputs, S* out, int64_t pitch, Moments moments) {
+    const int64_t frequency = static_cast<int64_t>(outputs) * kTiles;
     for (int o = 0; o < outputs; o += L) {
       const A* from = m + (o / kOutputs) * kTiles * kOutputs + o % kOutputs;
       Vec<A> tile[4];
@@ -159,9 +158,9 @@ struct Winograd {
 
   static void output_back(const A* m, PaddedImage shape, int first, int tiles,
                           const GradientEpilogue<S>& epilogue,
-                          std::int64_t first_pixel, Panel<A> y_panel) {
+                          int64_t first_pixel, Panel<A> y_panel) {
     const int outputs = epilogue.last - epilogue.first;
-    const std::int64_t frequency = static_cast<std::int64_t>(outputs) * kTiles;
+    const int64_t frequency = static_cast<int64_t>(outputs) * kTiles;
     for (int o = 0; o < outputs; o += L) {
       const A* from = m + (o / kOutputs) * kTiles * kOutputs + o % kOutputs;
       EpilogueLane<S> lane(epilogue, epilogue.first + o);
@@ -181,16 +180,16 @@ struct Winograd {
   }
 
   static void weight_gradient(const A* q, int outputs, const A* v, int channels,
-                              int tiles, A* w, std::int64_t pitch, bool add) {
+                              int tiles, A* w, int64_t pitch, bool add) {
     for (int f = 0; f < 16; ++f)
       gradient_tiles<A, false>(
-          {const_cast<A*>(q) + static_cast<std::int64_t>(f) * outputs * kTiles,
+          {const_cast<A*>(q) + static_cast<int64_t>(f) * outputs * kTiles,
            kTiles},
           outputs,
-          {const_cast<A*>(v) + static_cast<std::int64_t>(f) * channels * kTiles,
+          {const_cast<A*>(v) + static_cast<int64_t>(f) * channels * kTiles,
            kTiles},
-          channels, tiles, w + static_cast<std::int64_t>(f) * outputs * pitch,
-          pitch, add);
+          channels, tiles, w + static_cast<int64_t>(f) * outputs * pitch, pitch,
+          add);
   }
 };
 

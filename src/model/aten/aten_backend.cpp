@@ -74,11 +74,10 @@ class AtenBackend final : public Backend {
     return classifier_->feature_gradient(dlogits, feature_shape_);
   }
 
-  std::optional<std::size_t> planned_bytes(std::int64_t,
-                                           std::int64_t) override {
+  std::optional<size_t> planned_bytes(int64_t, int64_t) override {
     return std::nullopt;
   }
-  std::string description(std::int64_t, std::int64_t) override {
+  std::string description(int64_t, int64_t) override {
     if (options_.device.is_cpu()) return "ATen's operators";
     return options_.deterministic ? "ATen's operators, deterministic kernels"
                                   : "ATen's operators, fastest kernels";
@@ -133,8 +132,8 @@ class AtenBackend final : public Backend {
   LayerContext layers_;
   std::unique_ptr<Backbone> backbone_;
   std::optional<Classifier> classifier_;
-  at::Tensor mean_, std_;                    // [1,3,1,1]
-  std::vector<std::int64_t> feature_shape_;  // of the last forward_features
+  at::Tensor mean_, std_;               // [1,3,1,1]
+  std::vector<int64_t> feature_shape_;  // of the last forward_features
   Profiler* profiler_ = nullptr;
 };
 

@@ -38,15 +38,15 @@ class DenseLayer {
 // Each layer sees the features of all before it.
 class DenseBlock {
  public:
-  DenseBlock(const LayerContext& c, const std::string& name, std::int64_t in,
+  DenseBlock(const LayerContext& c, const std::string& name, int64_t in,
              int layers, const DenseNetSpec& spec)
       : context_(c), in_(in), growth_(spec.growth) {
-    layers_.reserve(static_cast<std::size_t>(layers));
+    layers_.reserve(static_cast<size_t>(layers));
     for (int i = 0; i < layers; ++i)
       layers_.emplace_back(c, name + ".denselayer" + std::to_string(i + 1));
   }
-  std::int64_t channels() const {
-    return in_ + static_cast<std::int64_t>(layers_.size()) * growth_;
+  int64_t channels() const {
+    return in_ + static_cast<int64_t>(layers_.size()) * growth_;
   }
 
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
@@ -60,8 +60,8 @@ class DenseBlock {
   // contributed.
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
     at::Tensor gradient = dy.clone(context_.memory_format);
-    for (std::size_t i = layers_.size(); i-- > 0;) {
-      const std::int64_t before = in_ + static_cast<std::int64_t>(i) * growth_;
+    for (size_t i = layers_.size(); i-- > 0;) {
+      const int64_t before = in_ + static_cast<int64_t>(i) * growth_;
       const at::Tensor own = gradient.narrow(1, before, growth_)
                                  .contiguous(context_.memory_format);
       gradient.narrow(1, 0, before).add_(layers_[i].backward(own, part));
@@ -71,7 +71,7 @@ class DenseBlock {
 
  private:
   const LayerContext& context_;
-  std::int64_t in_, growth_;
+  int64_t in_, growth_;
   std::vector<DenseLayer> layers_;
 };
 
@@ -99,13 +99,13 @@ class DenseNet final : public Backbone {
       : conv0_(c, "features.conv0", {.stride = 2, .padding = 3}),
         norm0_(c, "features.norm0"),
         norm5_(c, "features.norm5") {
-    std::int64_t channels = spec.stem;
+    int64_t channels = spec.stem;
     blocks_.reserve(4);
     transitions_.reserve(3);
     for (int b = 0; b < 4; ++b) {
       const std::string number = std::to_string(b + 1);
       blocks_.emplace_back(c, "features.denseblock" + number, channels,
-                           spec.blocks[static_cast<std::size_t>(b)], spec);
+                           spec.blocks[static_cast<size_t>(b)], spec);
       channels = blocks_.back().channels();
       if (b < 3) {
         transitions_.emplace_back(c, "features.transition" + number);
@@ -118,7 +118,7 @@ class DenseNet final : public Backbone {
                      const ForwardPass& pass) override {
     at::Tensor x = pool0_.forward(
         norm0_.forward(conv0_.forward(images, pass), pass), pass);
-    for (std::size_t b = 0; b < 4; ++b) {
+    for (size_t b = 0; b < 4; ++b) {
       x = blocks_[b].forward(x, pass);
       if (b < 3) x = transitions_[b].forward(x, pass);
     }
@@ -126,7 +126,7 @@ class DenseNet final : public Backbone {
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
     at::Tensor gradient = norm5_.backward(dy, part);
-    for (std::size_t b = 4; b-- > 0;) {
+    for (size_t b = 4; b-- > 0;) {
       if (b < 3) gradient = transitions_[b].backward(gradient, part);
       gradient = blocks_[b].backward(gradient, part);
     }

@@ -13,7 +13,7 @@ namespace {
 
 // Of a group: small against a bucket (launch.bucket_mb), so that a bucket does
 // not wait long for the group of its last gradient.
-constexpr std::size_t kGroupBytes = std::size_t{1} << 20;
+constexpr size_t kGroupBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void GradientWriter::add(int id, at::Tensor gradient,
 // BatchNorm's gradients are fp32.
 void GradientWriter::copy(at::ScalarType type, const MicroBatch& micro_batch) {
   std::vector<at::Tensor> from, to;
-  for (std::size_t i = 0; i < ids_.size(); ++i) {
+  for (size_t i = 0; i < ids_.size(); ++i) {
     if (gradients_[i].scalar_type() != type) continue;
     from.push_back(gradients_[i]);
     to.push_back(parameters_.gradient(ids_[i]));

@@ -29,7 +29,7 @@ class GradientWriter {
   Parameters& parameters_;
   std::vector<int> ids_;
   std::vector<at::Tensor> gradients_;  // of ids_
-  std::size_t bytes_ = 0;
+  size_t bytes_ = 0;
 };
 
 }  // namespace chexnet

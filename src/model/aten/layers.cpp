@@ -18,7 +18,7 @@ at::Tensor of_all_ranks(Communicator& comm, const at::Tensor& own) {
   assert(own.scalar_type() == at::kDouble && own.is_contiguous());
   at::Tensor all = at::empty({comm.size(), own.numel()}, own.options());
   comm.gather(own.data_ptr<double>(), all.data_ptr<double>(),
-              static_cast<std::size_t>(own.numel()));
+              static_cast<size_t>(own.numel()));
   return all;
 }
 
@@ -114,7 +114,7 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
                                            const MicroBatch& micro_batch) {
   const Parameters& p = context_.parameters;
   const auto type = p.value(weight_).scalar_type();
-  const std::int64_t channels = x.size(1), own_pixels = x.numel() / channels;
+  const int64_t channels = x.size(1), own_pixels = x.numel() / channels;
   at::Tensor sent_mean = p.batch_mean(statistics_),
              sent_var = p.batch_var(statistics_);
   // Momentum 0: the two stay as they are.
@@ -178,7 +178,7 @@ at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
   const at::Tensor means =
       of_all_ranks(*context_.sync, at::cat({db, dw}).to(at::kDouble)).sum(0) /
       std::exchange(pixels_, {});
-  const std::int64_t channels = x.size(1);
+  const int64_t channels = x.size(1);
   const at::Tensor mean_dy = means.narrow(0, 0, channels).to(weight.dtype()),
                    mean_dyz =
                        means.narrow(0, channels, channels).to(weight.dtype());

@@ -33,7 +33,7 @@ struct ForwardPass {
 };
 
 struct ConvolutionWindow {
-  std::int64_t stride = 1, padding = 0;
+  int64_t stride = 1, padding = 0;
 };
 
 class Convolution {
@@ -114,7 +114,7 @@ class Classifier {
   const LayerContext& context_;
   int weight_, bias_;
   at::Tensor pooled_;
-  std::vector<std::int64_t> map_shape_;
+  std::vector<int64_t> map_shape_;
   at::ScalarType map_type_ = at::kFloat;
 };
 

@@ -11,8 +11,8 @@ namespace {
 // 1x1 - 3x3 (stride) - 1x1, added to the input or its projection, then ReLU.
 class Bottleneck {
  public:
-  Bottleneck(const LayerContext& c, const std::string& name,
-             std::int64_t stride, bool projects)
+  Bottleneck(const LayerContext& c, const std::string& name, int64_t stride,
+             bool projects)
       : conv1_(c, name + ".conv1"),
         bn1_(c, name + ".bn1"),
         conv2_(c, name + ".conv2", {stride, 1}),
@@ -67,12 +67,11 @@ class ResNet final : public Backbone {
  public:
   ResNet(const LayerContext& c, const ResNetSpec& spec)
       : conv1_(c, "conv1", {.stride = 2, .padding = 3}), bn1_(c, "bn1") {
-    std::size_t count = 0;
-    for (const int blocks : spec.blocks)
-      count += static_cast<std::size_t>(blocks);
+    size_t count = 0;
+    for (const int blocks : spec.blocks) count += static_cast<size_t>(blocks);
     blocks_.reserve(count);
     for (int stage = 0; stage < 4; ++stage) {
-      for (int b = 0; b < spec.blocks[static_cast<std::size_t>(stage)]; ++b) {
+      for (int b = 0; b < spec.blocks[static_cast<size_t>(stage)]; ++b) {
         const std::string name =
             "layer" + std::to_string(stage + 1) + "." + std::to_string(b);
         // The first block of a stage widens, and from the second stage on
@@ -91,7 +90,7 @@ class ResNet final : public Backbone {
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
     at::Tensor gradient = dy;
-    for (std::size_t b = blocks_.size(); b-- > 0;)
+    for (size_t b = blocks_.size(); b-- > 0;)
       gradient = blocks_[b].backward(gradient, part);
     conv1_.backward_weight(bn1_.backward(pool_.backward(gradient), part), part);
   }

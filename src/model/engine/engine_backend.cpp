@@ -29,7 +29,7 @@ class EngineBackend final : public Backend {
 
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {
-    const std::int64_t batch = images.size(0), size = images.size(2);
+    const int64_t batch = images.size(0), size = images.size(2);
     assert(images.scalar_type() == at::kByte && images.size(3) == size);
 
     active_ = &engine_for(batch, size,
@@ -37,7 +37,7 @@ class EngineBackend final : public Backend {
     images_ = images.contiguous();
     at::Tensor logits =
         at::empty({batch, findings_}, parameters_.flat_values().options());
-    active_->forward(images_.const_data_ptr<std::uint8_t>(), micro_batch,
+    active_->forward(images_.const_data_ptr<uint8_t>(), micro_batch,
                      logits.mutable_data_ptr());
     return logits;
   }
@@ -68,13 +68,12 @@ class EngineBackend final : public Backend {
     return gradient.permute({0, 3, 1, 2});
   }
 
-  std::optional<std::size_t> planned_bytes(std::int64_t batch,
-                                           std::int64_t size) override {
+  std::optional<size_t> planned_bytes(int64_t batch, int64_t size) override {
     return engine_bytes(spec_,
                         engine_options(batch, size, !options_.freeze_backbone),
                         at::get_num_threads());
   }
-  std::string description(std::int64_t batch, std::int64_t size) override {
+  std::string description(int64_t batch, int64_t size) override {
     return engine_for(batch, size, !options_.freeze_backbone).description();
   }
   bool depends_on_threads() const override { return false; }
@@ -88,18 +87,18 @@ class EngineBackend final : public Backend {
 
  private:
   struct Built {
-    std::int64_t batch = 0, size = 0;
+    int64_t batch = 0, size = 0;
     std::unique_ptr<Engine> engine;
   };
 
   // [N,h,w,C], not filled.
-  at::Tensor feature_map(std::int64_t images) const {
+  at::Tensor feature_map(int64_t images) const {
     const Engine::FeatureShape shape = active_->feature_shape();
     return at::empty({images, shape.height, shape.width, shape.channels},
                      parameters_.flat_values().options());
   }
 
-  Engine::Options engine_options(std::int64_t batch, std::int64_t size,
+  Engine::Options engine_options(int64_t batch, int64_t size,
                                  bool training) const {
     Engine::Options options;
     options.batch = static_cast<int>(batch);
@@ -132,7 +131,7 @@ class EngineBackend final : public Backend {
 
   // Engines are planned for one number of threads: another,
   // as in an evaluation with eval.threads, makes both anew.
-  Engine& engine_for(std::int64_t batch, std::int64_t size, bool training) {
+  Engine& engine_for(int64_t batch, int64_t size, bool training) {
     if (thread_pool_ == nullptr ||
         thread_pool_->size() != at::get_num_threads()) {
       training_ = {};
@@ -156,7 +155,7 @@ class EngineBackend final : public Backend {
   }
 
   const NetworkSpec& spec_;
-  std::int64_t findings_;
+  int64_t findings_;
   const NetworkOptions& options_;
   Parameters& parameters_;
   Attachments attachments_;
@@ -173,7 +172,7 @@ class EngineBackend final : public Backend {
 }  // namespace
 
 std::string engine_backend_refusal(const BackendContext& context,
-                                   std::int64_t height, std::int64_t width) {
+                                   int64_t height, int64_t width) {
   const NetworkOptions& options = context.options;
   if (!options.own_engine) return "train.engine: aten";
   if (!options.device.is_cpu()) return "on a GPU";

@@ -10,7 +10,7 @@
 namespace chexnet {
 
 std::string engine_backend_refusal(const BackendContext& context,
-                                   std::int64_t height, std::int64_t width);
+                                   int64_t height, int64_t width);
 std::unique_ptr<Backend> make_engine_backend(const BackendContext& context);
 
 }  // namespace chexnet

@@ -9,7 +9,7 @@ using namespace chexnet;
 namespace fs = std::filesystem;
 
 namespace {
-void save(CheckpointStore& store, std::int64_t step) {
+void save(CheckpointStore& store, int64_t step) {
   store.save(step, "{\"step\": " + std::to_string(step) + "}",
              [&](const fs::path& folder) {
                write_atomically(folder / "data",

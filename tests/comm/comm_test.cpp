@@ -9,8 +9,8 @@
 using namespace chexnet;
 
 TEST_CASE("every 16-bit float survives the way to fp32 and back") {
-  for (std::uint32_t i = 0; i < 65536; ++i) {
-    const auto half = static_cast<std::uint16_t>(i);
+  for (uint32_t i = 0; i < 65536; ++i) {
+    const auto half = static_cast<uint16_t>(i);
     if (!std::isnan(from_fp16(half))) REQUIRE(to_fp16(from_fp16(half)) == half);
     if (!std::isnan(from_bf16(half))) REQUIRE(to_bf16(from_bf16(half)) == half);
   }
@@ -135,8 +135,8 @@ TEST_CASE("control collectives of a world of threads") {
     comm.all_reduce(largest, ReduceOp::kMax);
     const std::string text =
         broadcast_text(comm, comm.rank() == 2 ? "from two" : "", 2);
-    const auto all = gather_text(
-        comm, std::string(static_cast<std::size_t>(comm.rank()), 'x'));
+    const auto all =
+        gather_text(comm, std::string(static_cast<size_t>(comm.rank()), 'x'));
     const bool any = any_rank(comm, comm.rank() == 3),
                none = any_rank(comm, false);
     const std::lock_guard lock(mutex);

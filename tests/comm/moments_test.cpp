@@ -39,7 +39,7 @@ TEST_CASE(
   std::mutex mutex;
   ThreadWorld world(3);
   world.run([&](Communicator& comm) {
-    const auto& own = of_rank[static_cast<std::size_t>(comm.rank())];
+    const auto& own = of_rank[static_cast<size_t>(comm.rank())];
     // The second channel has the same pixels with the other sign.
     std::array<double, 2> mean = {mean_of(own), -mean_of(own)};
     std::array<double, 2> deviations = {deviations_of(own), deviations_of(own)};

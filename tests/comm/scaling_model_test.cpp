@@ -21,7 +21,7 @@ double normal(Random& random) {
 // hop for a ring. Returns the mean step.
 double played_step_s(const StepCosts& step, const Fabric& fabric, int ranks,
                      int rounds) {
-  Random random(5, Purpose::kTest, static_cast<std::uint64_t>(ranks));
+  Random random(5, Purpose::kTest, static_cast<uint64_t>(ranks));
   const int buckets =
       static_cast<int>(std::ceil(step.gradient_bytes / step.bucket_bytes));
   const double bytes = step.gradient_bytes / buckets;

@@ -185,8 +185,8 @@ TEST_CASE("a gzip table that was cut off is no shorter table") {
   gzclose(file);
   CHECK(read_text(path).ends_with("4999,39587081\n"));
   const auto size = std::filesystem::file_size(path);
-  for (const std::uintmax_t cut :
-       {size - 1, size - 8, size - 9, size / 2, std::uintmax_t{30}}) {
+  for (const uintmax_t cut :
+       {size - 1, size - 8, size - 9, size / 2, uintmax_t{30}}) {
     std::filesystem::resize_file(path, cut);
     CHECK(error_of<DataError>([&] { read_text(path); }).find("cut off") !=
           std::string::npos);

@@ -13,7 +13,7 @@ TEST_CASE("each index is worked on once, and the caller hears of it") {
     std::vector<std::atomic<int>> seen(20);
     int ticks = 0;
     parallel_for(
-        20, threads, [&](std::size_t i) { ++seen[i]; }, [&] { ++ticks; });
+        20, threads, [&](size_t i) { ++seen[i]; }, [&] { ++ticks; });
     for (const auto& n : seen) CHECK(n == 1);
     CHECK(ticks > 0);
   }
@@ -23,7 +23,7 @@ TEST_CASE(
     "the first failure of a thread reaches the caller and ends the rest") {
   std::atomic<int> worked = 0;
   CHECK_THROWS_AS(parallel_for(1'000'000, 3,
-                               [&](std::size_t i) {
+                               [&](size_t i) {
                                  ++worked;
                                  if (i == 10) throw std::runtime_error("ten");
                                }),
@@ -33,16 +33,16 @@ TEST_CASE(
 
 TEST_CASE("each thread has a scratch of its own, kept from index to index") {
   struct Scratch {
-    std::vector<std::size_t> seen;
+    std::vector<size_t> seen;
     bool in_use = false;
   };
-  std::atomic<std::size_t> clashes = 0;
-  std::atomic<std::size_t> longest = 0;
-  parallel_for_with<Scratch>(1000, 3, [&](std::size_t i, Scratch& scratch) {
+  std::atomic<size_t> clashes = 0;
+  std::atomic<size_t> longest = 0;
+  parallel_for_with<Scratch>(1000, 3, [&](size_t i, Scratch& scratch) {
     clashes += scratch.in_use ? 1 : 0;
     scratch.in_use = true;
     scratch.seen.push_back(i);
-    std::size_t most = longest;
+    size_t most = longest;
     while (scratch.seen.size() > most &&
            !longest.compare_exchange_weak(most, scratch.seen.size())) {
     }

@@ -14,7 +14,7 @@ void rest(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 double of(const Profiler::Seconds& seconds, Phase phase) {
-  return seconds[static_cast<std::size_t>(phase)];
+  return seconds[static_cast<size_t>(phase)];
 }
 }  // namespace
 
@@ -29,11 +29,11 @@ TEST_CASE("each second belongs to the innermost phase, and all add up") {
     rest(5);
     {
       const Profiler::Span wait(&profiler, Phase::kControl, "gather", 7);
-      CHECK(slot.phase == static_cast<std::uint32_t>(Phase::kControl));
+      CHECK(slot.phase == static_cast<uint32_t>(Phase::kControl));
       CHECK(slot.since_s > start);
       rest(10);
     }
-    CHECK(slot.phase == static_cast<std::uint32_t>(Phase::kForward));
+    CHECK(slot.phase == static_cast<uint32_t>(Phase::kForward));
   }
   const Profiler::Span none(nullptr, Phase::kForward);
   { const Profiler::Span dropped(&profiler, Phase::kOptimizer); }
@@ -60,7 +60,7 @@ TEST_CASE("rebooked seconds change their phase and not their sum") {
   Profiler profiler;
   profiler.rebook(Phase::kBackward, Phase::kAllReduceWait, 2);
   const auto of = [&](Phase phase) {
-    return profiler.seconds()[static_cast<std::size_t>(phase)];
+    return profiler.seconds()[static_cast<size_t>(phase)];
   };
   CHECK(of(Phase::kBackward) == -2);
   CHECK(of(Phase::kAllReduceWait) == 2);

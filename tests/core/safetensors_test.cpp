@@ -10,10 +10,9 @@ using namespace chexnet;
 
 namespace {
 
-std::vector<std::byte> file_of(const std::string& header,
-                               std::size_t data_bytes) {
+std::vector<std::byte> file_of(const std::string& header, size_t data_bytes) {
   std::vector<std::byte> bytes(8 + header.size() + data_bytes);
-  const std::uint64_t length = header.size();
+  const uint64_t length = header.size();
   std::memcpy(bytes.data(), &length, 8);
   std::memcpy(bytes.data() + 8, header.data(), header.size());
   return bytes;
@@ -24,7 +23,7 @@ std::vector<std::byte> file_of(const std::string& header,
 TEST_CASE("what is written as safetensors is read back") {
   const ScratchFolder folder;
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  const std::int64_t count = 7;
+  const int64_t count = 7;
   write_safetensors(
       folder / "w.safetensors",
       {{"b", ElementType::kF32, {2, 3}, std::as_bytes(std::span(values))},
@@ -33,7 +32,7 @@ TEST_CASE("what is written as safetensors is read back") {
   const SafetensorsFile file(folder / "w.safetensors");
   REQUIRE(file.arrays().size() == 2);
   REQUIRE(file.find("b") != nullptr);
-  CHECK(file.find("b")->shape == std::vector<std::int64_t>{2, 3});
+  CHECK(file.find("b")->shape == std::vector<int64_t>{2, 3});
   CHECK(std::memcmp(file.find("b")->data.data(), values.data(), 24) == 0);
   CHECK(std::memcmp(file.find("a")->data.data(), &count, 8) == 0);
   CHECK(file.metadata().at("k") == "v");
@@ -48,7 +47,7 @@ TEST_CASE("a broken safetensors file is refused with its name") {
   };
   struct Case {
     std::string header;
-    std::size_t data;
+    size_t data;
     const char* reason;
   };
   const std::vector<Case> cases = {

@@ -14,13 +14,13 @@ TEST_CASE(
     ThreadPool thread_pool(threads);
     CHECK(thread_pool.size() == threads);
     std::vector<int> values(97, 0);
-    std::vector<char> seen(static_cast<std::size_t>(threads), 0);
+    std::vector<char> seen(static_cast<size_t>(threads), 0);
     for (int pass = 1; pass <= 200; ++pass)
       thread_pool.run(97, [&](int task, int thread) {
-        const auto t = static_cast<std::size_t>(task);
+        const auto t = static_cast<size_t>(task);
         // The neighbor's value of the pass before, whoever computed it.
         values[t] += pass;
-        seen[static_cast<std::size_t>(thread)] = 1;
+        seen[static_cast<size_t>(thread)] = 1;
       });
     CHECK(values == std::vector<int>(97, 200 * 201 / 2));
     CHECK(seen[0] == 1);
@@ -39,8 +39,8 @@ TEST_CASE(
   });
   std::vector<int> done(50, 0);
   const auto pass = [&] {
-    thread_pool.run(
-        50, [&](int task, int) { ++done[static_cast<std::size_t>(task)]; });
+    thread_pool.run(50,
+                    [&](int task, int) { ++done[static_cast<size_t>(task)]; });
   };
   // A pass may be done by the helper alone, so there are as many as it takes.
   while (ticks < 2) {

@@ -16,7 +16,7 @@ using fake_cuda::Gate;
 
 namespace {
 
-constexpr std::size_t kCount = 3000;
+constexpr size_t kCount = 3000;
 // A step of two buckets whose gradients are `value`.
 void step(GpuRank& gpu, float value, GpuRank::Values& result) {
   BucketedReducer reducer(gpu.comm(), {{0, 2000, false}, {2000, kCount, false}},
@@ -98,7 +98,7 @@ TEST_CASE("gradients in fp64 and a GPU alone") {
     GpuRank::Values result;
     step(gpu, 2, result);
     const auto seconds = gpu.profiler().seconds();
-    const auto waited = static_cast<std::size_t>(Phase::kAllReduceWait);
+    const auto waited = static_cast<size_t>(Phase::kAllReduceWait);
     cudaStreamSynchronize(gpu.compute());
     return *result == std::vector<float>(kCount, 2) && seconds[waited] == 0 &&
            gpu.comm().description() == "threads";
@@ -129,7 +129,7 @@ TEST_CASE("a kernel that never ends is a hung GPU, and its rank says so") {
   std::string said;
   const auto results = rank_results(2, [&](Communicator& world) {
     GpuRank gpu(world, kCount, kShort_s);
-    slots[static_cast<std::size_t>(world.rank())] = &gpu.slot();
+    slots[static_cast<size_t>(world.rank())] = &gpu.slot();
     world.barrier();
     if (world.rank() == 1)
       cudaLaunchHostFunc(gpu.compute(), &Gate::kernel, &gate);
@@ -178,7 +178,7 @@ TEST_CASE("a gather that never ends is the network, though kernels wait too") {
     return end;
   });
   for (int r = 0; r < 2; ++r)
-    CHECK(contains(results[static_cast<std::size_t>(r)],
+    CHECK(contains(results[static_cast<size_t>(r)],
                    "7 [nccl] rank " + std::to_string(r) +
                        ": its GPU has computed what comes before BatchNorm, "
                        "but the all-gather of moments (collective 1)"));
@@ -192,7 +192,7 @@ TEST_CASE("an all-reduce that never ends is the network, on every rank") {
   std::string said;
   const auto results = rank_results(2, [&](Communicator& world) {
     GpuRank gpu(world, kCount, kShort_s);
-    slots[static_cast<std::size_t>(world.rank())] = &gpu.slot();
+    slots[static_cast<size_t>(world.rank())] = &gpu.slot();
     world.barrier();
     std::jthread watch;
     if (world.rank() == 0)
@@ -212,7 +212,7 @@ TEST_CASE("an all-reduce that never ends is the network, on every rank") {
   });
   CHECK(said == "network 0 1");
   for (int r = 0; r < 2; ++r)
-    CHECK(contains(results[static_cast<std::size_t>(r)],
+    CHECK(contains(results[static_cast<size_t>(r)],
                    "7 [nccl] rank " + std::to_string(r) +
                        ": its GPU has computed the step"));
   CHECK(all_communicators_are_gone());
@@ -223,7 +223,7 @@ TEST_CASE("a peer that comes late is named, and the step ends well") {
   std::string said;
   const auto results = rank_results(2, [&](Communicator& world) {
     GpuRank gpu(world, kCount);
-    slots[static_cast<std::size_t>(world.rank())] = &gpu.slot();
+    slots[static_cast<size_t>(world.rank())] = &gpu.slot();
     world.barrier();
     if (world.rank() == 1) {
       wait_for(*slots[0], Phase::kAllReduceWait);
@@ -264,8 +264,7 @@ TEST_CASE("what the host calls waiting is what the GPU says it was") {
     cudaStreamSynchronize(gpu.compute());
     const double waited_s = gpu.comm().wait_until_finished().value_or(-1);
     const auto seconds = gpu.profiler().seconds();
-    const double booked =
-        seconds[static_cast<std::size_t>(Phase::kAllReduceWait)];
+    const double booked = seconds[static_cast<size_t>(Phase::kAllReduceWait)];
     return std::vector<double>{waited_s, booked};
   });
   CHECK(results[0][0] > results[1][0]);
@@ -278,7 +277,7 @@ TEST_CASE("a start that never ends is given up after the deadline") {
     return outcome([&] { const GpuRank gpu(world, kCount, kShort_s); });
   });
   for (int r = 0; r < 2; ++r)
-    CHECK(contains(results[static_cast<std::size_t>(r)],
+    CHECK(contains(results[static_cast<size_t>(r)],
                    "7 [nccl] rank " + std::to_string(r) +
                        ": NCCL's start did not finish in 1 s. Hint: can the "
                        "hosts reach"));

@@ -14,11 +14,11 @@ namespace {
 
 // A picture of its own for each seed, of `side` pixels: smooth, so that its
 // sketch means something.
-std::vector<std::uint8_t> picture(int seed, int side) {
-  std::vector<std::uint8_t> pixels;
+std::vector<uint8_t> picture(int seed, int side) {
+  std::vector<uint8_t> pixels;
   for (int y = 0; y < side; ++y)
     for (int x = 0; x < side; ++x)
-      pixels.push_back(static_cast<std::uint8_t>(
+      pixels.push_back(static_cast<uint8_t>(
           (x * (3 + seed * 7) + y * (2 + seed * 11) + seed * 40) * 16 / side));
   return pixels;
 }
@@ -45,7 +45,7 @@ struct Set {
   }
   static std::string name(int i) { return std::to_string(i) + ".png"; }
   void add_row(const std::string& patient, const std::vector<float>& labels) {
-    const auto row = static_cast<std::uint32_t>(manifest.images.size());
+    const auto row = static_cast<uint32_t>(manifest.images.size());
     manifest.images.push_back(name(static_cast<int>(row)));
     manifest.rows.emplace(manifest.images.back(), row);
     manifest.patients.push_back(patient);
@@ -54,15 +54,15 @@ struct Set {
     manifest.ages.push_back(20);
     manifest.labels.insert(manifest.labels.end(), labels.begin(), labels.end());
   }
-  void write(int i, const std::vector<std::uint8_t>& pixels, int side) const {
+  void write(int i, const std::vector<uint8_t>& pixels, int side) const {
     const auto png = encode_gray_png(pixels.data(), side, side);
     folder.write(name(i),
                  {reinterpret_cast<const char*>(png.data()), png.size()});
   }
   Audit look() {
-    std::size_t done = 0;
+    size_t done = 0;
     Audit found = audit(config, manifest, splits, stores, 2,
-                        [&](std::size_t now, std::size_t) { done = now; });
+                        [&](size_t now, size_t) { done = now; });
     CHECK(done + found.missing.size() == 4);
     return found;
   }
@@ -78,7 +78,7 @@ TEST_CASE("a sound set is clean, and its splits are counted") {
   const auto& train = found.splits[0];
   CHECK(train.name == "train");
   CHECK((train.images == 2 && train.patients == 2));
-  CHECK(train.positives == std::vector<std::size_t>{1, 0});
+  CHECK(train.positives == std::vector<size_t>{1, 0});
   CHECK(train.no_finding == 1);
   CHECK(train.subgroups.at("sex F").images == 2);
   CHECK(train.subgroups.at("age 20-39").images == 2);  // 20 is not below 20
@@ -94,7 +94,7 @@ TEST_CASE(
   Set set;
   fs::remove(set.folder / "1.png");
   set.folder.write("2.png", "no picture");
-  set.write(3, std::vector<std::uint8_t>(24 * 24, 7), 24);
+  set.write(3, std::vector<uint8_t>(24 * 24, 7), 24);
   set.folder.write("other.png", "not in the table");
   const Audit found = set.look();
   CHECK_FALSE(found.clean());
@@ -135,10 +135,9 @@ TEST_CASE("rows of no split are not looked for, and no strangers on the disk") {
   Set set;
   set.splits.test.rows.clear();
   fs::remove(set.folder / "3.png");
-  std::size_t all = 0;
-  const Audit found =
-      audit(set.config, set.manifest, set.splits, set.stores, 1,
-            [&](std::size_t, std::size_t images) { all = images; });
+  size_t all = 0;
+  const Audit found = audit(set.config, set.manifest, set.splits, set.stores, 1,
+                            [&](size_t, size_t images) { all = images; });
   CHECK(all == 3);
   CHECK(found.missing.empty());
   CHECK(found.splits.size() == 2);

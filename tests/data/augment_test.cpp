@@ -16,19 +16,17 @@ const Augmentation kEverything{.random_crop = true,
                                .contrast_jitter = 0.2};
 
 // Each pixel another value: 10 y + x.
-std::vector<std::uint8_t> numbered(int side) {
-  std::vector<std::uint8_t> pixels;
+std::vector<uint8_t> numbered(int side) {
+  std::vector<uint8_t> pixels;
   for (int y = 0; y < side; ++y)
     for (int x = 0; x < side; ++x)
-      pixels.push_back(static_cast<std::uint8_t>(10 * y + x));
+      pixels.push_back(static_cast<uint8_t>(10 * y + x));
   return pixels;
 }
 
-std::vector<std::uint8_t> augmented(const std::vector<std::uint8_t>& square,
-                                    int side, const DrawnAugmentation& drawn,
-                                    int crop) {
-  std::vector<std::uint8_t> into(static_cast<std::size_t>(crop * crop)),
-      scratch;
+std::vector<uint8_t> augmented(const std::vector<uint8_t>& square, int side,
+                               const DrawnAugmentation& drawn, int crop) {
+  std::vector<uint8_t> into(static_cast<size_t>(crop * crop)), scratch;
   augment({square.data(), side}, drawn, crop, into.data(), scratch);
   return into;
 }
@@ -39,7 +37,7 @@ TEST_CASE(
     "a draw is a function of seed and position, within what the config "
     "allows") {
   int flips = 0;
-  for (std::uint64_t position = 0; position < 200; ++position) {
+  for (uint64_t position = 0; position < 200; ++position) {
     const DrawnAugmentation d = draw_augmentation(kEverything, 7, position);
     const DrawnAugmentation again = draw_augmentation(kEverything, 7, position);
     const DrawnAugmentation other = draw_augmentation(kEverything, 8, position);
@@ -114,17 +112,16 @@ TEST_CASE("a flip mirrors each row of the crop") {
 
 TEST_CASE(
     "contrast moves away from the mean, keeps it, and stays within bytes") {
-  const std::vector<std::uint8_t> square = {100, 100, 140, 140};  // mean 120
+  const std::vector<uint8_t> square = {100, 100, 140, 140};  // mean 120
   DrawnAugmentation drawn;
   drawn.contrast = 1.5;
   CHECK(augmented(square, 2, drawn, 2) ==
-        std::vector<std::uint8_t>{90, 90, 150, 150});
+        std::vector<uint8_t>{90, 90, 150, 150});
   drawn.contrast = 0.5;
   CHECK(augmented(square, 2, drawn, 2) ==
-        std::vector<std::uint8_t>{110, 110, 130, 130});
+        std::vector<uint8_t>{110, 110, 130, 130});
   drawn.contrast = 20;
-  CHECK(augmented(square, 2, drawn, 2) ==
-        std::vector<std::uint8_t>{0, 0, 255, 255});
+  CHECK(augmented(square, 2, drawn, 2) == std::vector<uint8_t>{0, 0, 255, 255});
 }
 
 TEST_CASE(
@@ -137,7 +134,7 @@ TEST_CASE(
   CHECK(static_cast<int>(turned[0]) == 4);    // the upper right corner
   CHECK(static_cast<int>(turned[4]) == 44);   // the lower right one
   CHECK(static_cast<int>(turned[12]) == 22);  // the center stays
-  const std::vector<std::uint8_t> bright(25, 200);
+  const std::vector<uint8_t> bright(25, 200);
   drawn.degrees = 33;
   drawn.zoom = 0.7;
   CHECK(augmented(bright, 5, drawn, 5) == bright);

@@ -30,8 +30,8 @@ Manifest rare_and_common() {
   return m;
 }
 
-std::map<std::uint32_t, int> counted(const std::vector<std::uint32_t>& rows) {
-  std::map<std::uint32_t, int> counts;
+std::map<uint32_t, int> counted(const std::vector<uint32_t>& rows) {
+  std::map<uint32_t, int> counts;
   for (const auto row : rows) ++counts[row];
   return counts;
 }
@@ -52,15 +52,15 @@ TEST_CASE("an epoch draws each image as often as its weight asks, within one") {
   const auto rows = all_rows(m);
   const auto weights = balanced_weights(m, rows);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  std::vector<std::uint32_t> first;
+  std::vector<uint32_t> first;
   std::vector<double> drawn(rows.size());
   constexpr int kEpochs = 400;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    Random random(7, Purpose::kTest, static_cast<std::uint64_t>(epoch));
+    Random random(7, Purpose::kTest, static_cast<uint64_t>(epoch));
     const auto order = weighted_order(rows, weights, random);
     REQUIRE(order.size() == rows.size());
     const auto counts = counted(order);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (size_t i = 0; i < rows.size(); ++i) {
       const auto found = counts.find(rows[i]);
       const double times = found == counts.end() ? 0 : found->second;
       CHECK(std::abs(times - 100 * weights[i] / sum) < 1.0 + 1e-9);
@@ -70,7 +70,7 @@ TEST_CASE("an epoch draws each image as often as its weight asks, within one") {
     if (epoch == 1) CHECK(order != first);
   }
   // On the average exactly so often: the standard error is below 0.025.
-  for (std::size_t i = 0; i < rows.size(); ++i)
+  for (size_t i = 0; i < rows.size(); ++i)
     CHECK(std::abs(drawn[i] / kEpochs - 100 * weights[i] / sum) < 0.12);
   CHECK_FALSE(std::ranges::is_sorted(first));
 }
@@ -86,7 +86,7 @@ TEST_CASE("what is drawn depends on seed and position, not on ranks") {
   int own_partner = 0;
   for (part.rank = 0; part.rank < 3; ++part.rank) {
     const TrainSampler sampler(all_rows(m), part);
-    for (std::uint64_t ticket = 0; ticket < 200; ++ticket) {
+    for (uint64_t ticket = 0; ticket < 200; ++ticket) {
       const Sample sample = sampler.at(ticket);
       const Sample same = alone.at(sample.position);
       CHECK(same.position == sample.position);
@@ -119,9 +119,9 @@ TEST_CASE("a batch holds the mixture of both images and of their labels") {
   const Batch& batch = loader.next();
   REQUIRE(batch.damaged == 0);
   ImageReader::Scratch scratch;
-  std::vector<std::uint8_t> a(32 * 32), b(32 * 32);
-  const std::size_t findings = m.finding_count();
-  for (std::size_t i = 0; i < 24; ++i) {
+  std::vector<uint8_t> a(32 * 32), b(32 * 32);
+  const size_t findings = m.finding_count();
+  for (size_t i = 0; i < 24; ++i) {
     const Sample sample = batch.samples[i];
     reader.read({.row = sample.row, .position = sample.position}, a.data(),
                 scratch);
@@ -129,13 +129,13 @@ TEST_CASE("a batch holds the mixture of both images and of their labels") {
         {.row = sample.partner, .position = partner_position(sample.position)},
         b.data(), scratch);
     int worst = 0;
-    for (std::size_t p = 0; p < a.size(); ++p) {
+    for (size_t p = 0; p < a.size(); ++p) {
       const double wanted = sample.share * a[p] + (1 - sample.share) * b[p];
       const double is = batch.images[i * a.size() + p];
       worst = std::max(worst, std::abs(is - wanted) > 0.5 + 1e-9 ? 1 : 0);
     }
     CHECK(worst == 0);
-    for (std::size_t k = 0; k < findings; ++k) {
+    for (size_t k = 0; k < findings; ++k) {
       const float own = m.label_row(sample.row)[k],
                   other = m.label_row(sample.partner)[k];
       const float is = batch.labels[i * findings + k];

@@ -23,7 +23,7 @@ constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias, 1'000'000};
 struct Set {
   ScratchFolder folder;
   Manifest manifest;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   std::unique_ptr<Stores> stores;
   std::unique_ptr<ImageSource> source;
 
@@ -37,7 +37,7 @@ struct Set {
     source = std::make_unique<ImageSource>(
         ImageIndex::scan(manifest, rows, {place}, *stores), *stores);
   }
-  void damage(std::uint32_t row) const {
+  void damage(uint32_t row) const {
     folder.write("set/images/" + manifest.images[row], "no image");
   }
   void take_away() const { fs::rename(folder / "set/images", folder / "away"); }
@@ -92,7 +92,7 @@ TEST_CASE("an image that needs more memory than there is counts as damaged") {
   const std::string path = folder.write("a.tar", "content");
   Stores stores;
   Entry entry;
-  entry.length = std::uint64_t{1} << 63;
+  entry.length = uint64_t{1} << 63;
   const ImageSource source(
       ImageIndex::of_found({{"a.png", {0, 0, entry}}},
                            {{ContainerKind::kTar, path, 7}}),
@@ -118,7 +118,7 @@ TEST_CASE("a share of the images may be damaged, and one in small sets") {
 TEST_CASE("damage is counted by epoch, over all ranks") {
   using Count = DamageCounter::Count;
   const auto error = [](DamageCounter& counter, Count damaged,
-                        std::uint64_t position) {
+                        uint64_t position) {
     return error_of<DataError>([&] { counter.add(damaged, position); });
   };
   SECTION("more than the limit in one epoch") {
@@ -148,7 +148,7 @@ TEST_CASE("damage is counted by epoch, over all ranks") {
     const DamageCounter counter(skip(1), 100, 4);
     Batch batch;
     batch.damaged = 3;
-    for (const std::uint64_t position : {98, 99, 100, 101})
+    for (const uint64_t position : {98, 99, 100, 101})
       batch.samples.push_back({0, position});
     batch.errors = {"damaged", "", "damaged", "damaged"};
     const Count count = counter.in(batch, 98);
@@ -160,7 +160,7 @@ TEST_CASE("all ranks refuse the same damage, and name it") {
   std::atomic<int> refused = 0, accepted = 0;
   ThreadWorld(3).run([&](Communicator& comm) {
     const std::vector<std::string> own(
-        static_cast<std::size_t>(comm.rank()),
+        static_cast<size_t>(comm.rank()),
         "of rank " + std::to_string(comm.rank()));
     if (count(accept_damage(skip(0.03), own, 100, "val", "", comm)) == 3)
       ++accepted;

@@ -28,9 +28,9 @@ using Bytes = std::vector<std::byte>;
 Bytes mutated(const Bytes& good, Random& random) {
   Bytes bad = good;
   const auto at = [&] {
-    return random.below(static_cast<std::uint32_t>(bad.size()));
+    return random.below(static_cast<uint32_t>(bad.size()));
   };
-  for (std::uint32_t n = 1 + random.below(4); n > 0 && !bad.empty(); --n) {
+  for (uint32_t n = 1 + random.below(4); n > 0 && !bad.empty(); --n) {
     switch (random.below(6)) {
       case 0:
       case 1:
@@ -46,7 +46,7 @@ Bytes mutated(const Bytes& good, Random& random) {
       default: {
         const auto from = at();
         const auto length =
-            std::min<std::size_t>(random.below(60), bad.size() - from);
+            std::min<size_t>(random.below(60), bad.size() - from);
         const Bytes piece(bad.begin() + from,
                           bad.begin() + from + static_cast<long>(length));
         bad.insert(bad.begin() + at(), piece.begin(), piece.end());
@@ -59,14 +59,13 @@ Bytes mutated(const Bytes& good, Random& random) {
 // Every chunk's CRC made right again, so that the damage reaches what lies
 // behind it.
 void mend_png(Bytes& png) {
-  for (std::size_t at = 8; at + 12 <= png.size();) {
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < 4; ++i)
-      length = length << 8 | std::to_integer<std::size_t>(png[at + i]);
+  for (size_t at = 8; at + 12 <= png.size();) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i)
+      length = length << 8 | std::to_integer<size_t>(png[at + i]);
     if (length > png.size() - at - 12) return;
-    const std::uint32_t crc =
-        crc32_of(std::span(png).subspan(at + 4, length + 4));
-    for (std::size_t i = 0; i < 4; ++i)
+    const uint32_t crc = crc32_of(std::span(png).subspan(at + 4, length + 4));
+    for (size_t i = 0; i < 4; ++i)
       png[at + 8 + length + i] = static_cast<std::byte>(crc >> (24 - 8 * i));
     at += length + 12;
   }
@@ -87,10 +86,10 @@ Bytes bytes_of(const std::string& text) {
   return {first, first + text.size()};
 }
 
-std::vector<std::uint8_t> picture(int width, int height) {
-  std::vector<std::uint8_t> pixels;
+std::vector<uint8_t> picture(int width, int height) {
+  std::vector<uint8_t> pixels;
   for (int i = 0; i < width * height; ++i)
-    pixels.push_back(static_cast<std::uint8_t>(i * 7 + i / width * 3));
+    pixels.push_back(static_cast<uint8_t>(i * 7 + i / width * 3));
   return pixels;
 }
 
@@ -113,7 +112,7 @@ TEST_CASE("mutated pictures are refused or decoded, nothing else") {
   }
   const Bytes png = encode_gray_png(pixels.data(), 97, 61);
   GrayImage image;
-  std::vector<std::uint8_t> small(32 * 32);
+  std::vector<uint8_t> small(32 * 32);
   int bad = 0;
   for (int i = 0; i < 3000; ++i) {
     Bytes file = mutated(i % 3 == 0 ? jpeg : png, random);
@@ -152,14 +151,14 @@ TEST_CASE("mutated containers are refused or read, nothing else") {
   PackWriter::prepare(pack_path, shape);
   {
     PackWriter writer(pack_path, shape);
-    for (std::uint64_t i = 0; i < 3; ++i) writer.write(i, picture(8, 8), {});
+    for (uint64_t i = 0; i < 3; ++i) writer.write(i, picture(8, 8), {});
     writer.finish();
   }
   Bytes tar, gz, pack;
   read_bytes(folder / "x.tar", tar);
   read_bytes(folder / "x.tar.gz", gz);
   read_bytes(pack_path, pack);
-  const auto none = [](std::uint64_t) {};
+  const auto none = [](uint64_t) {};
   int bad = 0;
   for (int i = 0; i < 2000; ++i) {
     const Bytes& good = i % 4 == 0   ? tar
@@ -182,7 +181,7 @@ TEST_CASE("mutated containers are refused or read, nothing else") {
         case 2: {
           const PackReader reader(path, *fresh);
           Bytes scratch;
-          for (std::uint64_t k = 0; k < reader.shape().names.size(); ++k)
+          for (uint64_t k = 0; k < reader.shape().names.size(); ++k)
             reader.pixels(k, scratch);
           break;
         }

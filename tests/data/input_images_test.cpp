@@ -49,7 +49,7 @@ TEST_CASE("images stand in the order of naming, each once") {
   CHECK(names_of(input) == std::vector<std::string>{last, a, b});
   CHECK(input.left_out == 2);
   REQUIRE(input.found.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i)
+  for (size_t i = 0; i < 3; ++i)
     CHECK(input.containers[input.found[i].location.container].path ==
           input.images[i].name);
 }

@@ -25,9 +25,8 @@ struct OneJpeg {
     std::vector<unsigned char> pixels(kSide * kSide);
     for (int y = 0; y < kSide; ++y)
       for (int x = 0; x < kSide; ++x)
-        pixels[static_cast<std::size_t>(y * kSide + x)] =
-            static_cast<unsigned char>((x / 3 + y / 5) % 2 * 200 +
-                                       (x * y) % 40);
+        pixels[static_cast<size_t>(y * kSide + x)] = static_cast<unsigned char>(
+            (x / 3 + y / 5) % 2 * 200 + (x * y) % 40);
     unsigned char* jpeg = nullptr;
     unsigned long size = 0;
     const tjhandle handle = tjInitCompress();
@@ -58,11 +57,11 @@ Preprocessing small(JpegScale jpeg_scale) {
   return evaluation_preprocessing(config);
 }
 
-std::vector<std::uint8_t> read(const ImageSource& source,
-                               const Preprocessing& preprocessing) {
+std::vector<uint8_t> read(const ImageSource& source,
+                          const Preprocessing& preprocessing) {
   const ImageReader reader(source, preprocessing, Augmentation::none(), 1);
   ImageReader::Scratch scratch;
-  std::vector<std::uint8_t> pixels(40 * 40);
+  std::vector<uint8_t> pixels(40 * 40);
   reader.read({.row = 0}, pixels.data(), scratch);
   return pixels;
 }
@@ -76,7 +75,7 @@ TEST_CASE(
   const auto expected = [&](int min_side) {
     GrayImage image;
     decode_image(set.file, {64'000'000, min_side}, "a.jpg", image);
-    std::vector<std::uint8_t> pixels(40 * 40);
+    std::vector<uint8_t> pixels(40 * 40);
     resize(image, {0, 0, image.width(), image.height()}, 40,
            ResizeKind::kAntialias, pixels.data());
     return pixels;

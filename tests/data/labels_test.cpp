@@ -196,7 +196,7 @@ TEST_CASE("findings that only one class has are named") {
   const Manifest m = read_manifest(plain_table(
       folder.write("t.csv", "image,patient,A,B,C\nx,p,1,0,1\ny,p,,0,0\n")));
   const auto counts = count_labels(m, {0, 1}, Labels::kTraining);
-  CHECK(counts.positives == std::vector<std::size_t>{1, 0, 1});
+  CHECK(counts.positives == std::vector<size_t>{1, 0, 1});
   CHECK(one_sided_text(m, counts, m.findings) ==
         "no positive of B; no negative of A");
   CHECK(one_sided_text(m, counts, {"C"}).empty());

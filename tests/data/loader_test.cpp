@@ -21,7 +21,7 @@ struct Phantom {
   Manifest manifest;
   std::unique_ptr<ImageSource> source;
   Stores stores;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   Phantom() {
     manifest = draw_phantom_set(folder / "set", 23, 48);
     rows = all_rows(manifest);
@@ -41,7 +41,7 @@ constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias, 1'000'000};
 const Augmentation kEverything{true, false, true, 0.8, 5, 0.1, 0.2};
 
 struct Content {
-  std::vector<std::uint8_t> images;
+  std::vector<uint8_t> images;
   std::vector<float> labels;
   bool operator==(const Content& other) const {
     const auto same = [](float a, float b) {
@@ -54,29 +54,28 @@ struct Content {
 
 // The global batches [first, first + steps) by stream position, made by `ranks`
 // ranks with `workers` threads each.
-std::map<std::uint64_t, Content> samples(int ranks, int workers,
-                                         std::uint64_t first_position,
-                                         int steps, int batch = 8) {
+std::map<uint64_t, Content> samples(int ranks, int workers,
+                                    uint64_t first_position, int steps,
+                                    int batch = 8) {
   auto& p = phantom();
-  std::map<std::uint64_t, Content> out;
+  std::map<uint64_t, Content> out;
   const ImageReader reader(*p.source, kInput, kEverything, 5);
   for (int rank = 0; rank < ranks; ++rank) {
-    const TrainSampler sampler(p.rows,
-                               {.seed = 5,
-                                .batch = static_cast<std::uint64_t>(batch),
-                                .first_position = first_position,
-                                .rank = rank,
-                                .world_size = ranks});
+    const TrainSampler sampler(p.rows, {.seed = 5,
+                                        .batch = static_cast<uint64_t>(batch),
+                                        .first_position = first_position,
+                                        .rank = rank,
+                                        .world_size = ranks});
     Loader loader(p.manifest, reader, sampler, {batch / ranks, workers, 2});
     for (int s = 0; s < steps; ++s) {
       const Batch& b = loader.next();
-      for (std::size_t i = 0; i < b.samples.size(); ++i) {
-        const std::size_t pixels = 32 * 32, k = p.manifest.finding_count();
+      for (size_t i = 0; i < b.samples.size(); ++i) {
+        const size_t pixels = 32 * 32, k = p.manifest.finding_count();
         const Content content{
-            {b.images.begin() + static_cast<std::ptrdiff_t>(i * pixels),
-             b.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * pixels)},
-            {b.labels.begin() + static_cast<std::ptrdiff_t>(i * k),
-             b.labels.begin() + static_cast<std::ptrdiff_t>((i + 1) * k)}};
+            {b.images.begin() + static_cast<ptrdiff_t>(i * pixels),
+             b.images.begin() + static_cast<ptrdiff_t>((i + 1) * pixels)},
+            {b.labels.begin() + static_cast<ptrdiff_t>(i * k),
+             b.labels.begin() + static_cast<ptrdiff_t>((i + 1) * k)}};
         REQUIRE(out.emplace(b.samples[i].position, content).second);
       }
     }
@@ -106,13 +105,13 @@ TEST_CASE(
 }
 
 TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
-  std::vector<std::uint32_t> rows(101);
-  for (std::uint32_t i = 0; i < rows.size(); ++i) rows[i] = 1000 + i;
+  std::vector<uint32_t> rows(101);
+  for (uint32_t i = 0; i < rows.size(); ++i) rows[i] = 1000 + i;
   const TrainSampler sampler(rows, {.seed = 3, .batch = 4});
-  std::vector<std::vector<std::uint32_t>> epochs;
-  for (std::uint64_t e = 0; e < 5; ++e) {
-    std::vector<std::uint32_t> order;
-    for (std::uint64_t i = 0; i < rows.size(); ++i)
+  std::vector<std::vector<uint32_t>> epochs;
+  for (uint64_t e = 0; e < 5; ++e) {
+    std::vector<uint32_t> order;
+    for (uint64_t i = 0; i < rows.size(); ++i)
       order.push_back(sampler.row_at(e * rows.size() + i));
     for (const auto& before : epochs) CHECK(order != before);
     epochs.push_back(order);
@@ -120,25 +119,25 @@ TEST_CASE("each epoch is a permutation of the split, and no two are alike") {
     CHECK(order == rows);
   }
   const TrainSampler kept(rows, {.seed = 3, .keep_order = true, .batch = 4});
-  for (std::uint64_t i = 0; i < 300; ++i)
+  for (uint64_t i = 0; i < 300; ++i)
     CHECK(kept.row_at(i) == rows[i % rows.size()]);
 }
 
 TEST_CASE(
     "evaluation covers each row once on any number of ranks, the rest is "
     "padding") {
-  std::vector<std::uint32_t> rows(10);
-  for (std::uint32_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  std::vector<uint32_t> rows(10);
+  for (uint32_t i = 0; i < rows.size(); ++i) rows[i] = i;
   for (const int ranks : {1, 2, 3, 4}) {
-    std::multiset<std::uint32_t> seen;
+    std::multiset<uint32_t> seen;
     const int tickets = (10 + ranks - 1) / ranks;
     for (int rank = 0; rank < ranks; ++rank)
       for (int t = 0; t < tickets + 2; ++t) {
         const Sample s =
-            EvalSampler(rows, rank, ranks).at(static_cast<std::uint64_t>(t));
+            EvalSampler(rows, rank, ranks).at(static_cast<uint64_t>(t));
         if (!s.padding) seen.insert(s.row);
       }
-    CHECK(seen == std::multiset<std::uint32_t>(rows.begin(), rows.end()));
+    CHECK(seen == std::multiset<uint32_t>(rows.begin(), rows.end()));
   }
 }
 
@@ -162,7 +161,7 @@ TEST_CASE(
     REQUIRE(batch.damaged == 1);
     CHECK(batch.errors[3].find(victim) != std::string::npos);
     CHECK(batch.first_error() == batch.errors[3]);
-    for (std::size_t i = 0; i < 23; ++i)
+    for (size_t i = 0; i < 23; ++i)
       CHECK(std::isnan(batch.labels[i * 14]) == (i == 3));
     CHECK(loader.next().first_error().empty());  // all padding
   }
@@ -170,7 +169,7 @@ TEST_CASE(
 
 TEST_CASE("what a worker cannot handle reaches the consumer") {
   class Failing final : public Sampler {
-    Sample at(std::uint64_t ticket) const override {
+    Sample at(uint64_t ticket) const override {
       if (ticket == 5) throw std::runtime_error("no sample 5");
       return {0, ticket, true};
     }
@@ -200,9 +199,9 @@ TEST_CASE(
     "something") {
   auto& p = phantom();
   ImageReader::Scratch scratch;
-  const auto pixels = [&](Augmentation augmentation, std::uint64_t seed,
-                          std::uint64_t position) {
-    std::vector<std::uint8_t> out(32 * 32);
+  const auto pixels = [&](Augmentation augmentation, uint64_t seed,
+                          uint64_t position) {
+    std::vector<uint8_t> out(32 * 32);
     ImageReader(*p.source, kInput, augmentation, seed)
         .read({4, position, false}, out.data(), scratch);
     return out;
@@ -219,21 +218,20 @@ TEST_CASE(
       {.rotate_deg = 10},
       {.scale_jitter = 0.2},
       {.contrast_jitter = 0.3}};
-  for (std::size_t i = 0; i < each.size(); ++i) {
+  for (size_t i = 0; i < each.size(); ++i) {
     INFO(i);
     int changed = 0;
-    for (std::uint64_t position = 0; position < 12; ++position)
+    for (uint64_t position = 0; position < 12; ++position)
       changed += pixels(each[i], 1, position) != plain ? 1 : 0;
     CHECK(changed >= 3);
   }
   // A flip is a mirror image and nothing else.
-  for (std::uint64_t position = 0; position < 12; ++position) {
+  for (uint64_t position = 0; position < 12; ++position) {
     auto flipped = pixels({.flip = true}, 1, position);
     if (flipped == plain) continue;
-    for (std::size_t row = 0; row < 32; ++row)
-      std::reverse(
-          flipped.begin() + static_cast<std::ptrdiff_t>(row * 32),
-          flipped.begin() + static_cast<std::ptrdiff_t>((row + 1) * 32));
+    for (size_t row = 0; row < 32; ++row)
+      std::reverse(flipped.begin() + static_cast<ptrdiff_t>(row * 32),
+                   flipped.begin() + static_cast<ptrdiff_t>((row + 1) * 32));
     CHECK(flipped == plain);
   }
 }
@@ -245,18 +243,17 @@ TEST_CASE(
     const ImageReader reader(*p.source,
                              {35, crop, ResizeKind::kAntialias, 1'000'000},
                              Augmentation::none(), 5);
-    std::vector<std::uint8_t> out(static_cast<std::size_t>(crop * crop));
+    std::vector<uint8_t> out(static_cast<size_t>(crop * crop));
     ImageReader::Scratch scratch;
     reader.read({.row = p.rows[0]}, out.data(), scratch);
     return out;
   };
   const auto whole = pixels(35), center = pixels(32);
-  for (std::size_t y = 0; y < 32; ++y) {
+  for (size_t y = 0; y < 32; ++y) {
     INFO("row " << y);
-    CHECK(std::equal(
-        center.begin() + static_cast<std::ptrdiff_t>(32 * y),
-        center.begin() + static_cast<std::ptrdiff_t>(32 * (y + 1)),
-        whole.begin() + static_cast<std::ptrdiff_t>(35 * (y + 2) + 2)));
+    CHECK(std::equal(center.begin() + static_cast<ptrdiff_t>(32 * y),
+                     center.begin() + static_cast<ptrdiff_t>(32 * (y + 1)),
+                     whole.begin() + static_cast<ptrdiff_t>(35 * (y + 2) + 2)));
   }
 }
 

@@ -135,7 +135,7 @@ Manifest images_by_threes(int images) {
     m.images.push_back("i" + std::to_string(i));
     m.patients.push_back("p" + std::to_string(i / 3));
     m.labels.push_back(0);
-    m.rows[m.images.back()] = static_cast<std::uint32_t>(i);
+    m.rows[m.images.back()] = static_cast<uint32_t>(i);
   }
   return m;
 }
@@ -149,9 +149,9 @@ TEST_CASE("what lists name for validation or test is not trained on") {
   config.val_list = folder.write("val.txt", "i3\ni4\ni5\n");
   config.test_list = folder.write("test.txt", "i2\ni1\ni0\n");
   const Splits splits = make_splits(m, config);
-  CHECK(splits.test.rows == std::vector<std::uint32_t>{2, 1, 0});
-  CHECK(splits.val.rows == std::vector<std::uint32_t>{3, 4, 5});
-  CHECK(splits.train.rows == std::vector<std::uint32_t>{6, 7, 8, 9, 10, 11});
+  CHECK(splits.test.rows == std::vector<uint32_t>{2, 1, 0});
+  CHECK(splits.val.rows == std::vector<uint32_t>{3, 4, 5});
+  CHECK(splits.train.rows == std::vector<uint32_t>{6, 7, 8, 9, 10, 11});
 }
 
 TEST_CASE("patients stay on one side of every cut") {
@@ -188,7 +188,7 @@ TEST_CASE("patients stay on one side of every cut") {
 }
 
 namespace {
-std::string path_of(const ImageIndex& index, std::uint32_t row) {
+std::string path_of(const ImageIndex& index, uint32_t row) {
   return index.containers()[index.location(row).container].path;
 }
 }  // namespace
@@ -201,7 +201,7 @@ TEST_CASE("images are found in sub-folders, once, by their whole name") {
   folder.write("b/set/train/p2/view.jpg", "4");
   Manifest m;
   m.images = {"x.png", "y.png", "set/train/p2/view.jpg"};
-  const std::vector<std::uint32_t> all = {0, 1, 2};
+  const std::vector<uint32_t> all = {0, 1, 2};
   Stores stores;
   const auto index =
       ImageIndex::scan(m, all, {folder / "a", folder / "b"}, stores);
@@ -239,11 +239,10 @@ TEST_CASE("the complete NIH table has the published counts") {
                                       2637, 2852, 1378, 1423,  1251, 2242, 141};
   const std::vector<int> test = {3279, 1069, 4658, 6112, 1748, 1623, 555,
                                  2665, 1815, 925,  1093, 435,  1143, 86};
-  for (std::size_t k = 0; k < 14; ++k) {
+  for (size_t k = 0; k < 14; ++k) {
     const auto count = [&](const Split& split) {
-      return std::ranges::count_if(split.rows, [&](std::uint32_t row) {
-        return m.label_row(row)[k] == 1;
-      });
+      return std::ranges::count_if(
+          split.rows, [&](uint32_t row) { return m.label_row(row)[k] == 1; });
     };
     CHECK(count(splits.train) + count(splits.val) == train_val[k]);
     CHECK(count(splits.test) == test[k]);
@@ -269,7 +268,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   const Manifest filled = read_manifest(config);
   CHECK(std::ranges::count(filled.labels, 1.0f) == 317);
   CHECK(std::ranges::count(filled.labels, 0.0f) == 782);
-  std::vector<std::uint32_t> rows(m.size());
+  std::vector<uint32_t> rows(m.size());
   std::iota(rows.begin(), rows.end(), 0u);
   Stores stores;
   const auto index =

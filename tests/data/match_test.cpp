@@ -24,7 +24,7 @@ std::string chexpert_name(int patient) {
 
 struct Table {
   Manifest manifest;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   explicit Table(std::vector<std::string> images) {
     manifest.images = std::move(images);
     rows.resize(manifest.images.size());
@@ -33,10 +33,10 @@ struct Table {
 };
 
 // How many rows are missing.
-std::size_t missing(const Table& table, const std::string& source) {
+size_t missing(const Table& table, const std::string& source) {
   Stores stores;
   std::vector<Container> containers;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   const auto found = find_images({source}, stores, containers);
   ImageIndex::match(table.manifest, table.rows, found, containers, rows);
   return rows.size();
@@ -68,7 +68,7 @@ TEST_CASE(
   NameTable known(table.manifest, table.rows);
   for (int i = 0; i < kImages; ++i) {
     const auto rows = known.rows_for("/data/sets/" + chexpert_name(i));
-    REQUIRE(rows == std::vector<std::uint32_t>{static_cast<std::uint32_t>(i)});
+    REQUIRE(rows == std::vector<uint32_t>{static_cast<uint32_t>(i)});
   }
   CHECK(
       known.rows_for("/data/other/train/patient00001/study1/view1_frontal.jpg")

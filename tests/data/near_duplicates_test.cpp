@@ -28,7 +28,7 @@ GrayImage read_image(const fs::path& path) {
 }
 
 GrayImage resized(const GrayImage& image, int size, ResizeKind kind) {
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size * size));
+  std::vector<uint8_t> pixels(static_cast<size_t>(size * size));
   resize(image, {0, 0, image.width(), image.height()}, size, kind,
          pixels.data());
   GrayImage out;
@@ -62,7 +62,7 @@ std::vector<GrayImage> copies_of(const GrayImage& image) {
   return copies;
 }
 
-GrayImage drawing(std::uint32_t patient, std::uint32_t follow_up) {
+GrayImage drawing(uint32_t patient, uint32_t follow_up) {
   const PhantomImage drawn = draw_phantom(3, patient, follow_up, 256);
   GrayImage image;
   image.assign(drawn.pixels.data(), drawn.size, drawn.size);
@@ -76,7 +76,7 @@ struct Difference {
 };
 Difference between(const PictureSketch& a, const PictureSketch& b) {
   int sum = 0;
-  for (std::size_t i = 0; i < a.tiny.size(); ++i)
+  for (size_t i = 0; i < a.tiny.size(); ++i)
     sum += std::abs(a.tiny[i] - b.tiny[i]);
   return {std::popcount(a.hash ^ b.hash),
           sum / static_cast<double>(a.tiny.size())};
@@ -88,10 +88,10 @@ TEST_CASE(
     "copies that were re-encoded or resized are grouped with their picture "
     "alone") {
   std::vector<PictureSketch> sketches;
-  std::vector<std::vector<std::size_t>> expected;
-  for (std::uint32_t patient = 1; patient <= 12; ++patient) {
+  std::vector<std::vector<size_t>> expected;
+  for (uint32_t patient = 1; patient <= 12; ++patient) {
     const GrayImage image = drawing(patient, 0);
-    std::vector<std::size_t> group = {sketches.size()};
+    std::vector<size_t> group = {sketches.size()};
     sketches.push_back(sketch_of(image));
     for (const auto& copy : copies_of(image)) {
       group.push_back(sketches.size());
@@ -108,14 +108,14 @@ TEST_CASE("a copy is found whichever five signs differ, not with six") {
   for (int first = 0; first < 64; ++first) {
     PictureSketch copy = picture;
     for (int i = 0; i < 5; ++i)
-      copy.hash ^= std::uint64_t{1} << ((first + 7 * i) % 64);
+      copy.hash ^= uint64_t{1} << ((first + 7 * i) % 64);
     CHECK(nearly_same_groups(std::vector{picture, copy}).size() == 1);
-    copy.hash ^= std::uint64_t{1} << ((first + 35) % 64);
+    copy.hash ^= uint64_t{1} << ((first + 35) % 64);
     CHECK(nearly_same_groups(std::vector{picture, copy}).empty());
   }
   PictureSketch darker = picture;
   for (auto& level : darker.tiny)
-    level = static_cast<std::uint8_t>(level < 3 ? level + 3 : level - 3);
+    level = static_cast<uint8_t>(level < 3 ? level + 3 : level - 3);
   CHECK(nearly_same_groups(std::vector{picture, darker}).empty());
 }
 
@@ -129,7 +129,7 @@ TEST_CASE(
   std::ranges::sort(names);
   std::vector<PictureSketch> sketches;
   Difference most, least{64, 255};
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < names.size(); ++i) {
     const GrayImage image = read_image(xray / "nih352/images" / names[i]);
     sketches.push_back(sketch_of(image));
     if (i % 8 != 0) continue;
@@ -139,9 +139,9 @@ TEST_CASE(
       most.levels = std::max(most.levels, difference.levels);
     }
   }
-  std::size_t pairs = 0;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    for (std::size_t j = i + 1; j < names.size(); ++j) {
+  size_t pairs = 0;
+  for (size_t i = 0; i < names.size(); ++i)
+    for (size_t j = i + 1; j < names.size(); ++j) {
       if (names[i].substr(0, 8) == names[j].substr(0, 8))
         continue;  // the patient
       const auto difference = between(sketches[i], sketches[j]);
@@ -158,20 +158,20 @@ TEST_CASE(
   CHECK(least.levels >= 6);
 
   // These were made of nih352's: JPEG, another size, stretched.
-  const std::size_t originals = sketches.size();
+  const size_t originals = sketches.size();
   for (const auto& entry :
        fs::recursive_directory_iterator(xray / "chexpert_layout"))
     if (entry.path().extension() == ".jpg")
       sketches.push_back(sketch_of(read_image(entry.path())));
   CHECK(sketches.size() == originals + 260);
-  std::size_t found = 0;
+  size_t found = 0;
   for (const auto& group : nearly_same_groups(sketches)) {
     const auto copies =
         std::ranges::count_if(group, [&](auto i) { return i >= originals; });
-    found += static_cast<std::size_t>(copies);
+    found += static_cast<size_t>(copies);
     if (copies == 0) continue;
     // Two of nih352's pictures are the same, and both have a copy.
-    CHECK(group.size() == static_cast<std::size_t>(2 * copies));
+    CHECK(group.size() == static_cast<size_t>(2 * copies));
   }
   CHECK(found == 260);
 }
@@ -190,7 +190,7 @@ TEST_CASE(
         std::string(reinterpret_cast<const char*>(png.data()), png.size()));
     table += name + "," + name + ",0\n";
   };
-  for (std::uint32_t patient = 1; patient <= 5; ++patient)
+  for (uint32_t patient = 1; patient <= 5; ++patient)
     add("p" + std::to_string(patient) + ".png", drawing(patient, 0));
   add("small.png", resized(drawing(2, 0), 200, ResizeKind::kArea));
   add("large.png", resized(drawing(4, 0), 300, ResizeKind::kAntialias));

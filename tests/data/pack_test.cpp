@@ -36,8 +36,7 @@ TEST_CASE(
   };
   for (const int ranks : {1, 3}) {
     const ScratchFolder folder;
-    std::atomic<std::uint64_t> written_again =
-        0;  // Catch's CHECK is for one thread
+    std::atomic<uint64_t> written_again = 0;  // Catch's CHECK is for one thread
     ThreadWorld(ranks).run([&](Communicator& comm) {
       PackJob own = job;
       own.threads = 2;
@@ -68,7 +67,7 @@ TEST_CASE("an interrupted pack goes on, and does not trust what was torn") {
   std::vector<std::byte> scratch;
   {
     PackWriter writer(path, shape);
-    std::vector<std::uint8_t> wrong(1600, 7);
+    std::vector<uint8_t> wrong(1600, 7);
     writer.write(3, wrong, {});
     CHECK(writer.has(3, scratch));
     CHECK_FALSE(writer.has(4, scratch));
@@ -78,8 +77,8 @@ TEST_CASE("an interrupted pack goes on, and does not trust what was torn") {
     std::fstream file(folder / ".x.pack.partial",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(0, std::ios::end);
-    const auto size = static_cast<std::int64_t>(file.tellg());
-    file.seekp(size - static_cast<std::int64_t>(c.manifest.size() - 3) * 1600);
+    const auto size = static_cast<int64_t>(file.tellg());
+    file.seekp(size - static_cast<int64_t>(c.manifest.size() - 3) * 1600);
     file.put('x');
   }
   CHECK_FALSE(PackWriter(path, shape).has(3, scratch));
@@ -155,14 +154,14 @@ TEST_CASE(
   std::vector<std::byte> bytes;
   read_bytes(c.places["pack"], bytes);
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::uint32_t length = 0;
+  uint32_t length = 0;
   std::memcpy(&length, &text[8], 4);
   std::string json = text.substr(16, length);
   const std::string key = "\"names_bytes\":";
   const auto at = json.find(key) + key.size();
   json.replace(at, json.find(',', at) - at, "4294967296");
-  const auto size = static_cast<std::uint32_t>(json.size());
-  const std::uint32_t crc = crc32c(std::as_bytes(std::span(json)));
+  const auto size = static_cast<uint32_t>(json.size());
+  const uint32_t crc = crc32c(std::as_bytes(std::span(json)));
   std::memcpy(&text[8], &size, 4);
   std::memcpy(&text[12], &crc, 4);
   text.replace(16, json.size(), json);

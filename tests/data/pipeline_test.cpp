@@ -11,15 +11,15 @@
 #include "support/fixtures.hpp"
 
 using namespace chexnet;
-using Rows = std::vector<std::uint32_t>;
+using Rows = std::vector<uint32_t>;
 
 namespace {
 
 Shards eight_files() {  // files of 5, 4, 5, 4 … records; record 10 f + i
   Shards files;
-  for (std::uint32_t f = 0; f < 8; ++f) {
+  for (uint32_t f = 0; f < 8; ++f) {
     auto& file = files.emplace_back();
-    for (std::uint32_t i = 0; i < 5 - f % 2; ++i) file.push_back(10 * f + i);
+    for (uint32_t i = 0; i < 5 - f % 2; ++i) file.push_back(10 * f + i);
   }
   return files;
 }
@@ -48,7 +48,7 @@ TEST_CASE("a shuffle buffer moves nothing forward by more than its size") {
   Random random(1, Purpose::kTest, 1);
   const Rows out = shuffle_in_buffer(items, 10, random);
   CHECK(out != items);
-  for (std::size_t i = 0; i < out.size(); ++i) CHECK(out[i] <= i + 9);
+  for (size_t i = 0; i < out.size(); ++i) CHECK(out[i] <= i + 9);
   Rows sorted = out;
   std::ranges::sort(sorted);
   CHECK(sorted == items);
@@ -59,14 +59,14 @@ TEST_CASE("a shuffle buffer moves nothing forward by more than its size") {
 TEST_CASE(
     "new: ranks see their own files, each record once an epoch, decoding "
     "nothing else") {
-  std::multiset<std::uint32_t> all;
-  std::size_t records = 0;
+  std::multiset<uint32_t> all;
+  size_t records = 0;
   for (const auto& file : eight_files()) records += file.size();
   for (int rank = 0; rank < 3; ++rank) {
     const PipelineSampler sampler(eight_files(), {false, 2, 6, true},
                                   {.seed = 7, .rank = rank, .world_size = 3});
     for (const auto row : sampler.epoch_order(0)) {
-      CHECK(row / 10 % 3 == static_cast<std::uint32_t>(rank));
+      CHECK(row / 10 % 3 == static_cast<uint32_t>(rank));
       all.insert(row);
     }
     CHECK(sampler.epoch_order(0) != sampler.epoch_order(1));
@@ -83,17 +83,17 @@ TEST_CASE(
 }
 
 TEST_CASE("old: every rank decodes everything and keeps its share") {
-  std::size_t records = 0;
+  size_t records = 0;
   for (const auto& file : eight_files()) records += file.size();
-  std::multiset<std::uint32_t> kept;
+  std::multiset<uint32_t> kept;
   for (int rank = 0; rank < 4; ++rank) {
     const PipelineSampler sampler(eight_files(), {true, 10, 6, true},
                                   {.seed = 7, .rank = rank, .world_size = 4});
-    const std::size_t own = sampler.epoch_order(0).size();
-    std::multiset<std::uint32_t> decoded;
-    for (std::uint64_t t = 0; t < own; ++t) {
+    const size_t own = sampler.epoch_order(0).size();
+    std::multiset<uint32_t> decoded;
+    for (uint64_t t = 0; t < own; ++t) {
       const Sample sample = sampler.at(t);
-      CHECK(sample.position == 4 * t + static_cast<std::uint64_t>(rank));
+      CHECK(sample.position == 4 * t + static_cast<uint64_t>(rank));
       kept.insert(sample.row);
       decoded.insert(sample.row);
       Rows discarded;
@@ -114,7 +114,7 @@ TEST_CASE(
     const PipelineSampler resumed(
         eight_files(), {old, 3, 5, true},
         {.seed = 7, .first_position = 40, .rank = 1, .world_size = 2});
-    for (std::uint64_t t = 0; t < 50; ++t) {
+    for (uint64_t t = 0; t < 50; ++t) {
       CHECK(resumed.at(t).row == from_start.at(t + 20).row);
       CHECK(resumed.at(t).position == from_start.at(t + 20).position);
     }

@@ -19,10 +19,10 @@ struct Files {
   ScratchFolder folder;
   Stores stores;
   std::unique_ptr<ImageSource> source;
-  explicit Files(std::uint32_t count) {
+  explicit Files(uint32_t count) {
     std::vector<FoundImage> found;
     std::vector<Container> containers;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
       const std::string path =
           folder.write(std::to_string(i) + ".png", std::to_string(i));
       containers.push_back({ContainerKind::kFile, path, 1});
@@ -36,17 +36,17 @@ struct Files {
 // Ticket t is row t mod rows; counts what was asked for.
 class InTurn final : public Sampler {
  public:
-  explicit InTurn(std::uint32_t rows) : rows_(rows) {}
-  Sample at(std::uint64_t ticket) const override {
-    std::uint64_t seen = largest;
+  explicit InTurn(uint32_t rows) : rows_(rows) {}
+  Sample at(uint64_t ticket) const override {
+    uint64_t seen = largest;
     while (ticket > seen && !largest.compare_exchange_weak(seen, ticket)) {
     }
-    return {static_cast<std::uint32_t>(ticket % rows_), ticket, false};
+    return {static_cast<uint32_t>(ticket % rows_), ticket, false};
   }
-  mutable std::atomic<std::uint64_t> largest = 0;
+  mutable std::atomic<uint64_t> largest = 0;
 
  private:
-  std::uint32_t rows_;
+  uint32_t rows_;
 };
 
 std::string text_of(const FetchedImage* fetched) {
@@ -61,7 +61,7 @@ TEST_CASE("each ticket gets its own bytes, round after round of the slots") {
   const Files files(7);
   const InTurn sampler(7);
   ReadAhead ahead(*files.source, sampler, 3, 5);
-  for (std::uint64_t ticket = 0; ticket < 40; ++ticket) {
+  for (uint64_t ticket = 0; ticket < 40; ++ticket) {
     CHECK(text_of(ahead.wait(ticket, {})) == std::to_string(ticket % 7));
     ahead.done(ticket);
   }
@@ -71,10 +71,10 @@ TEST_CASE("workers may ask in any order within the slots") {
   const Files files(7);
   const InTurn sampler(7);
   ReadAhead ahead(*files.source, sampler, 2, 4);
-  for (std::uint64_t first = 0; first < 40; first += 4) {
-    for (const std::uint64_t ticket : {first + 3, first + 1, first, first + 2})
+  for (uint64_t first = 0; first < 40; first += 4) {
+    for (const uint64_t ticket : {first + 3, first + 1, first, first + 2})
       CHECK(text_of(ahead.wait(ticket, {})) == std::to_string(ticket % 7));
-    for (const std::uint64_t ticket : {first + 2, first, first + 3, first + 1})
+    for (const uint64_t ticket : {first + 2, first, first + 3, first + 1})
       ahead.done(ticket);
   }
 }
@@ -83,7 +83,7 @@ TEST_CASE("nothing is fetched beyond the slots until one is done") {
   const Files files(3);
   const InTurn sampler(3);
   ReadAhead ahead(*files.source, sampler, 4, 4);
-  for (std::uint64_t ticket = 0; ticket < 4; ++ticket) ahead.wait(ticket, {});
+  for (uint64_t ticket = 0; ticket < 4; ++ticket) ahead.wait(ticket, {});
   CHECK(sampler.largest == 3);
   ahead.done(0);  // its slot is for ticket 4, and for no other
   CHECK(text_of(ahead.wait(4, {})) == "1");
@@ -97,7 +97,7 @@ TEST_CASE(
   std::filesystem::remove(files.folder / "2.png");
   const InTurn sampler(4);
   ReadAhead ahead(*files.source, sampler, 2, 3);
-  for (std::uint64_t ticket = 0; ticket < 12; ++ticket) {
+  for (uint64_t ticket = 0; ticket < 12; ++ticket) {
     if (ticket % 4 == 2)
       CHECK_THROWS_AS(ahead.wait(ticket, {}),
                       OutageError);  // it was there when it was indexed

@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<std::uint8_t> batches(const ImageSource& source, int ranks,
-                                  int workers, int readers) {
+std::vector<uint8_t> batches(const ImageSource& source, int ranks, int workers,
+                             int readers) {
   auto& c = containers();
-  std::vector<std::uint8_t> all;
+  std::vector<uint8_t> all;
   const ImageReader reader(source, kContainerInput,
                            {true, false, true, 0.8, 5, 0.1, 0.2}, 5);
   std::vector<std::unique_ptr<TrainSampler>> samplers;
@@ -36,10 +36,10 @@ std::vector<std::uint8_t> batches(const ImageSource& source, int ranks,
     std::vector<const Batch*> parts;
     for (auto& loader : loaders) parts.push_back(&loader->next());
     for (int i = 0; i < 8; ++i) {  // position p went to rank p mod R
-      const Batch& part = *parts[static_cast<std::size_t>(i % ranks)];
+      const Batch& part = *parts[static_cast<size_t>(i % ranks)];
       REQUIRE(part.damaged == 0);
       const auto image = part.images.subspan(
-          static_cast<std::size_t>(i / ranks) * 32 * 32, 32 * 32);
+          static_cast<size_t>(i / ranks) * 32 * 32, 32 * 32);
       all.insert(all.end(), image.begin(), image.end());
     }
   }
@@ -88,7 +88,7 @@ TEST_CASE(
         ImageIndex::scan(c.manifest, c.rows, {place}, stores);
     const ImageLocation& victim = index.location(5);
     const std::string path = index.containers()[victim.container].path;
-    std::uint64_t at = victim.entry.offset + victim.entry.length / 2 + 20;
+    uint64_t at = victim.entry.offset + victim.entry.length / 2 + 20;
     if (std::string(kind) == "tar.gz")
       at = victim.entry.offset + victim.entry.stored / 2;
     if (std::string(kind) == "pack")

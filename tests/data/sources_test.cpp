@@ -189,7 +189,7 @@ TEST_CASE("what is excluded is in no split, by image or patient") {
   const Manifest m = read_manifest(config);
   CHECK(m.images == Strings{"c"});
   CHECK(m.left_out.size() == 3);
-  CHECK(make_splits(m, config).train.rows == std::vector<std::uint32_t>{0});
+  CHECK(make_splits(m, config).train.rows == std::vector<uint32_t>{0});
   config.train_list = folder.write("train.txt", "a\nb\n");
   CHECK(holds(error_of<DataError>([&] { make_splits(m, config); }),
               "leave out all of its 2 names"));
@@ -207,8 +207,8 @@ TEST_CASE("tables may be splits, and share no patient") {
   config.manifest.split = {SplitName::kTrain, SplitName::kVal};
   Manifest m = read_manifest(config);
   Splits splits = make_splits(m, config);
-  CHECK(splits.train.rows == std::vector<std::uint32_t>{0, 1, 2});
-  CHECK(splits.val.rows == std::vector<std::uint32_t>{3});
+  CHECK(splits.train.rows == std::vector<uint32_t>{0, 1, 2});
+  CHECK(splits.val.rows == std::vector<uint32_t>{3});
   CHECK(splits.test.rows.empty());
   config.folds = 2;
   CHECK(holds(error_of<ConfigError>([&] { make_splits(m, config); }),
@@ -234,12 +234,12 @@ Manifest mixed() {
     m.patients.push_back("p" + std::to_string(patient));
     m.labels.push_back(patient % 10 == 0 ? 1.0f : 0.0f);
     m.labels.push_back(patient % 3 == 0 ? 1.0f : 0.0f);
-    m.rows[m.images.back()] = static_cast<std::uint32_t>(i);
+    m.rows[m.images.back()] = static_cast<uint32_t>(i);
   }
   return m;
 }
 
-int positives(const Manifest& m, const Split& split, std::size_t finding) {
+int positives(const Manifest& m, const Split& split, size_t finding) {
   int count = 0;
   for (const auto row : split.rows)
     count += m.label_row(row)[finding] == 1 ? 1 : 0;
@@ -253,7 +253,7 @@ TEST_CASE("folds are disjoint by patient, together all, and beside the test") {
   DataConfig config;
   config.folds = 5;
   config.test_fraction = 0.2;
-  std::map<std::uint32_t, int> times;
+  std::map<uint32_t, int> times;
   std::string test;
   for (int fold = 0; fold < 5; ++fold) {
     config.fold = fold;
@@ -279,7 +279,7 @@ TEST_CASE("stratified cuts give each finding its share") {
   config.stratify = true;
   config.val_fraction = 0.25;
   config.test_fraction = 0.1;
-  for (const std::int64_t seed : {1, 2, 3}) {
+  for (const int64_t seed : {1, 2, 3}) {
     config.split_seed = seed;
     const Splits splits = make_splits(m, config);
     CHECK(splits.test.rows.size() == 80);

@@ -26,15 +26,14 @@ namespace {
 constexpr int kSide = 8;
 
 // A pack in which every pixel of image i has the value grays[i].
-void write_pack(const std::string& path,
-                const std::vector<std::uint8_t>& grays) {
+void write_pack(const std::string& path, const std::vector<uint8_t>& grays) {
   PackShape shape{kSide, ResizeKind::kArea, {}};
-  for (std::size_t i = 0; i < grays.size(); ++i)
+  for (size_t i = 0; i < grays.size(); ++i)
     shape.names.push_back(std::to_string(i) + ".png");
   PackWriter::prepare(path, shape);
   PackWriter writer(path, shape);
-  for (std::size_t i = 0; i < grays.size(); ++i)
-    writer.write(i, std::vector<std::uint8_t>(kSide * kSide, grays[i]), {});
+  for (size_t i = 0; i < grays.size(); ++i)
+    writer.write(i, std::vector<uint8_t>(kSide * kSide, grays[i]), {});
   writer.finish();
 }
 
@@ -44,7 +43,7 @@ ImageIndex index_of(const std::string& path, Stores& stores) {
   return ImageIndex::of_found(std::move(found), std::move(containers));
 }
 
-int gray_of(const ImageSource& source, std::uint32_t row) {
+int gray_of(const ImageSource& source, uint32_t row) {
   FetchedImage fetched;
   source.fetch(row, fetched);
   return std::to_integer<int>(fetched.bytes[0]);
@@ -65,8 +64,8 @@ TEST_CASE(
   const auto comm = solo_communicator();
   std::string copies[2];
   for (const int turn : {0, 1}) {
-    write_pack(path, turn == 0 ? std::vector<std::uint8_t>{10, 20}
-                               : std::vector<std::uint8_t>{20, 10});
+    write_pack(path, turn == 0 ? std::vector<uint8_t>{10, 20}
+                               : std::vector<uint8_t>{20, 10});
     Stores stores;
     const ImageSource source(
         staged(index_of(path, stores),
@@ -103,9 +102,9 @@ TEST_CASE(
     "wrong") {
   const ScratchFolder folder;
   const ScratchFolder node;
-  constexpr std::uint64_t kPiece = 8 << 20;
+  constexpr uint64_t kPiece = 8 << 20;
   std::string content;
-  for (std::uint64_t i = 0; content.size() < 3 * kPiece + 5; ++i)
+  for (uint64_t i = 0; content.size() < 3 * kPiece + 5; ++i)
     content += std::to_string(i * i);
   content.resize(3 * kPiece + 5);
   const std::string path = folder.write("x.tar", content);
@@ -113,12 +112,12 @@ TEST_CASE(
   const StoredFile file = store.list(path).front();
   const Container source{ContainerKind::kTar, path, file.size, file.version,
                          file.inode};
-  const auto none = [](std::uint64_t) {};
+  const auto none = [](uint64_t) {};
   const auto copied = [&] {
     StagedCopy copy(node.path(), source);
-    std::uint64_t bytes = 0;
-    const std::uint64_t missing = copy.check([] {});
-    copy.complete(store, [&](std::uint64_t n) { bytes += n; });
+    uint64_t bytes = 0;
+    const uint64_t missing = copy.check([] {});
+    copy.complete(store, [&](uint64_t n) { bytes += n; });
     CHECK(bytes == missing);
     CHECK(read_text(copy.path()) == content);
     return bytes;
@@ -129,7 +128,7 @@ TEST_CASE(
   CHECK_FALSE(
       error_of<OutageError>([&] { first.complete(store, none); }).empty());
   CHECK_FALSE(fs::exists(first.path()));
-  store.fails_from = std::numeric_limits<std::uint64_t>::max();
+  store.fails_from = std::numeric_limits<uint64_t>::max();
   CHECK(copied() == kPiece + 5);
   CHECK(copied() == 0);
   // A disk that forgot a byte.
@@ -185,7 +184,7 @@ TEST_CASE("two jobs of a user on one node wait for each other") {
   const ScratchFolder folder;
   const ScratchFolder node;
   const std::string path = (folder / "x.pack").string();
-  write_pack(path, std::vector<std::uint8_t>(5000, 7));
+  write_pack(path, std::vector<uint8_t>(5000, 7));
   std::atomic<int> right = 0;
   {
     std::vector<std::jthread> jobs;
@@ -210,7 +209,7 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
       ImageIndex::scan(c.manifest, c.rows, {c.places["pack"]}, c.stores);
   std::array<std::string, 3> copies;
   ThreadWorld(3).run([&](Communicator& comm) {
-    copies[static_cast<std::size_t>(comm.rank())] =
+    copies[static_cast<size_t>(comm.rank())] =
         staged(index, {StageChoice::parse(folder.path().string())}, c.stores,
                comm)
             .containers()[0]

@@ -11,7 +11,7 @@ using namespace chexnet;
 
 namespace {
 
-std::vector<double> noise(std::size_t n, std::uint64_t stream) {
+std::vector<double> noise(size_t n, uint64_t stream) {
   Random random(9, Purpose::kTest, stream);
   std::vector<double> values(n);
   for (double& v : values) v = random.normal();
@@ -26,7 +26,7 @@ struct Outcome {
 double worst(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   double difference = 0, largest = 1e-300;
-  for (std::size_t i = 0; i < a.size(); ++i) {
+  for (size_t i = 0; i < a.size(); ++i) {
     difference = std::max(difference, std::abs(a[i] - b[i]));
     largest = std::max(largest, std::abs(b[i]));
   }
@@ -47,47 +47,45 @@ Outcome by_definition(const Problem& p, const std::vector<double>& x,
                       const std::vector<double>& w) {
   const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
   const int taps = p.kernel * p.kernel, border = p.kernel / 2;
-  const auto in = static_cast<std::size_t>(p.in),
-             out = static_cast<std::size_t>(p.out);
+  const auto in = static_cast<size_t>(p.in), out = static_cast<size_t>(p.out);
   Outcome r;
-  r.out.resize(static_cast<std::size_t>(o.pixels()) * out);
+  r.out.resize(static_cast<size_t>(o.pixels()) * out);
   r.dx.resize(x.size());
   r.dw.resize(w.size());
   r.moments.resize(2 * out);
   r.sums.resize(2 * in);
   std::vector<double> dvalue(x.size());
-  const auto value = [&](std::size_t i) {
+  const auto value = [&](size_t i) {
     return std::max(0.0, scale[i % in] * x[i] + shift[i % in]);
   };
   for (int n = 0; n < o.images; ++n)
     for (int oy = 0; oy < o.height; ++oy)
       for (int ox = 0; ox < o.width; ++ox) {
         const auto pixel =
-            static_cast<std::size_t>((n * o.height + oy) * o.width + ox);
+            static_cast<size_t>((n * o.height + oy) * o.width + ox);
         for (int tap = 0; tap < taps; ++tap) {
           const int y = p.stride * oy + tap / p.kernel - border,
                     xx = p.stride * ox + tap % p.kernel - border;
           if (y < 0 || xx < 0 || y >= p.shape.height || xx >= p.shape.width)
             continue;
-          const auto from = static_cast<std::size_t>(
+          const auto from = static_cast<size_t>(
                                 (n * p.shape.height + y) * p.shape.width + xx) *
                             in;
-          for (std::size_t k = 0; k < out; ++k)
-            for (std::size_t c = 0; c < in; ++c) {
-              const std::size_t at =
-                  (k * in + c) * static_cast<std::size_t>(taps) +
-                  static_cast<std::size_t>(tap);
+          for (size_t k = 0; k < out; ++k)
+            for (size_t c = 0; c < in; ++c) {
+              const size_t at = (k * in + c) * static_cast<size_t>(taps) +
+                                static_cast<size_t>(tap);
               r.out[pixel * out + k] += w[at] * value(from + c);
               r.dw[at] += dy[pixel * out + k] * value(from + c);
               dvalue[from + c] += dy[pixel * out + k] * w[at];
             }
         }
       }
-  for (std::size_t i = 0; i < r.out.size(); ++i) {
+  for (size_t i = 0; i < r.out.size(); ++i) {
     r.moments[i % out] += r.out[i];
     r.moments[out + i % out] += r.out[i] * r.out[i];
   }
-  for (std::size_t i = 0; i < x.size(); ++i) {
+  for (size_t i = 0; i < x.size(); ++i) {
     const double open = value(i) > 0 ? dvalue[i] : 0;
     r.dx[i] = 2 * open;  // the multiplier
     r.sums[i % in] += open;
@@ -112,15 +110,14 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
   };
   const auto stored = [](const std::vector<double>& from) {
     std::vector<S> to(from.size());
-    for (std::size_t i = 0; i < from.size(); ++i)
-      to[i] = static_cast<S>(from[i]);
+    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<S>(from[i]);
     return to;
   };
   const std::vector<A> own_scale = as(scale), own_shift = as(shift),
-                       mean(static_cast<std::size_t>(p.in), A(0.25)),
-                       twice(static_cast<std::size_t>(p.in), A(2)),
-                       ones(static_cast<std::size_t>(p.out), A(1)),
-                       zeros(static_cast<std::size_t>(p.out), A(0));
+                       mean(static_cast<size_t>(p.in), A(0.25)),
+                       twice(static_cast<size_t>(p.in), A(2)),
+                       ones(static_cast<size_t>(p.out), A(1)),
+                       zeros(static_cast<size_t>(p.out), A(0));
   const std::vector<S> map = stored(x), gradient = stored(dy);
   std::vector<S> out(gradient.size()), dx(map.size());
   const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(),
@@ -180,12 +177,10 @@ TEST_CASE(
         for (const int threads : {1, 3}) {
           if (winograd && (p.kernel == 1 || p.stride == 2)) continue;
           const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
-          const auto in = static_cast<std::size_t>(p.in);
-          const auto x = noise(static_cast<std::size_t>(p.shape.pixels()) * in,
-                               1),
+          const auto in = static_cast<size_t>(p.in);
+          const auto x = noise(static_cast<size_t>(p.shape.pixels()) * in, 1),
                      scale = noise(in, 2), shift = noise(in, 3),
-                     dy =
-                         noise(static_cast<std::size_t>(o.pixels() * p.out), 4);
+                     dy = noise(static_cast<size_t>(o.pixels() * p.out), 4);
           std::vector<double> w;
           const Outcome found = by_engine<double>(p, x, scale, shift, dy, w,
                                                   threads, winograd, set);

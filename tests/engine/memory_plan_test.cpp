@@ -12,7 +12,7 @@ TEST_CASE("buffers that live at the same time never share memory, others do") {
   Random random(1, Purpose::kTest, 0);
   for (int round = 0; round < 50; ++round) {
     struct Request {
-      std::size_t bytes;
+      size_t bytes;
       int first, last;
     };
     std::vector<Request> requests;
@@ -25,16 +25,16 @@ TEST_CASE("buffers that live at the same time never share memory, others do") {
                      requests.back().last) == i);
     }
     plan.assign_offsets();
-    std::size_t sum = 0, most = 0;
+    size_t sum = 0, most = 0;
     for (int a = 0; a < 40; ++a) {
-      const Request& w = requests[static_cast<std::size_t>(a)];
+      const Request& w = requests[static_cast<size_t>(a)];
       CHECK(plan.offset(a) % MemoryPlan::kAlignment == 0);
       CHECK(plan.size(a) >= w.bytes);
       CHECK(plan.offset(a) + plan.size(a) <= plan.bytes());
       sum += plan.size(a);
-      std::size_t alive = 0;
+      size_t alive = 0;
       for (int b = 0; b < 40; ++b) {
-        const Request& v = requests[static_cast<std::size_t>(b)];
+        const Request& v = requests[static_cast<size_t>(b)];
         if (v.first <= w.first && w.first <= v.last) alive += plan.size(b);
         if (a == b || v.last < w.first || w.last < v.first) continue;
         const bool apart = plan.offset(a) + plan.size(a) <= plan.offset(b) ||
@@ -54,8 +54,8 @@ TEST_CASE(
   Arena arena;
   std::byte* first = arena.reserve(1000);
   CHECK(arena.reserve(500) == first);
-  CHECK(reinterpret_cast<std::uintptr_t>(first) % MemoryPlan::kAlignment == 0);
-  const std::size_t larger = arena.bytes() + 1;
+  CHECK(reinterpret_cast<uintptr_t>(first) % MemoryPlan::kAlignment == 0);
+  const size_t larger = arena.bytes() + 1;
   std::byte* second = arena.reserve(larger);
   CHECK(std::all_of(second, second + larger,
                     [](std::byte b) { return b == std::byte{0}; }));

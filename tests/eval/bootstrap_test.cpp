@@ -22,10 +22,9 @@ using namespace chexnet;
 
 namespace {
 
-std::vector<std::uint64_t> bits(const std::vector<double>& values) {
-  std::vector<std::uint64_t> result;
-  for (const double v : values)
-    result.push_back(std::bit_cast<std::uint64_t>(v));
+std::vector<uint64_t> bits(const std::vector<double>& values) {
+  std::vector<uint64_t> result;
+  for (const double v : values) result.push_back(std::bit_cast<uint64_t>(v));
   return result;
 }
 
@@ -37,13 +36,13 @@ struct Resample {
 };
 Resample resample(const std::vector<double>& scores,
                   const std::vector<float>& labels,
-                  const PatientNumbers& patients, std::uint64_t seed,
-                  std::size_t number) {
+                  const PatientNumbers& patients, uint64_t seed,
+                  size_t number) {
   Resample result;
   Random random(seed, Purpose::kBootstrap, number);
-  for (std::uint32_t draw = 0; draw < patients.count; ++draw) {
-    const std::uint32_t patient = random.below(patients.count);
-    for (std::size_t i = 0; i < scores.size(); ++i)
+  for (uint32_t draw = 0; draw < patients.count; ++draw) {
+    const uint32_t patient = random.below(patients.count);
+    for (size_t i = 0; i < scores.size(); ++i)
       if (patients.of_case[i] == patient) {
         result.scores.push_back(scores[i]);
         result.labels.push_back(labels[i]);
@@ -58,20 +57,20 @@ TEST_CASE("patients are numbered by name, whatever the order of the cases") {
   const std::vector<std::string> names = {"b", "a", "c", "a", "b"};
   const PatientNumbers numbers = number_patients(names);
   CHECK(numbers.count == 3);
-  CHECK(numbers.of_case == std::vector<std::uint32_t>{1, 0, 2, 0, 1});
+  CHECK(numbers.of_case == std::vector<uint32_t>{1, 0, 2, 0, 1});
   CHECK(number_patients({}).count == 0);
 }
 
 TEST_CASE("a replicate is the figure of the resample written out") {
   const MadeUpCases cases;
   std::vector<float> labels = cases.labels;
-  for (std::size_t i = 0; i < labels.size(); i += 11) labels[i] = NAN;
+  for (size_t i = 0; i < labels.size(); i += 11) labels[i] = NAN;
   const PatientNumbers patients = number_patients(cases.patients);
   const std::vector columns = {*rank_cases(cases.a, labels)};
   const auto replicates =
       bootstrap(columns, patients, {.resamples = 70, .seed = 5});
   REQUIRE(replicates[0].auroc.size() == 70);
-  for (const std::size_t r : {0u, 1u, 63u, 64u, 69u}) {
+  for (const size_t r : {0u, 1u, 63u, 64u, 69u}) {
     const Resample written = resample(cases.a, labels, patients, 5, r);
     CHECK(replicates[0].auroc[r] == *auroc(written.scores, written.labels));
     CHECK(
@@ -95,7 +94,7 @@ TEST_CASE("long runs of one patient's images do not overflow") {
   const PatientNumbers patients = number_patients(names);
   const std::vector columns = {*rank_cases(scores, labels)};
   const auto replicates = bootstrap(columns, patients, {.resamples = 40});
-  for (std::size_t r = 0; r < 40; ++r) {
+  for (size_t r = 0; r < 40; ++r) {
     const Resample written = resample(scores, labels, patients, 0, r);
     const auto expected = auroc(written.scores, written.labels);
     CHECK(std::isnan(replicates[0].auroc[r]) == !expected);
@@ -108,14 +107,14 @@ TEST_CASE("replicates are bitwise equal on any number of threads") {
   const PatientNumbers patients = number_patients(cases.patients);
   const std::vector columns = {*rank_cases(cases.a, cases.labels),
                                *rank_cases(cases.b, cases.labels)};
-  const auto run = [&](int threads, std::size_t resamples) {
+  const auto run = [&](int threads, size_t resamples) {
     return bootstrap(columns, patients,
                      {.resamples = resamples, .seed = 3, .threads = threads});
   };
   const auto one = run(1, 1000);
   for (const int threads : {2, 3, 7}) {
     const auto more = run(threads, 1000);
-    for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (size_t c = 0; c < columns.size(); ++c) {
       CHECK(bits(more[c].auroc) == bits(one[c].auroc));
       CHECK(bits(more[c].average_precision) == bits(one[c].average_precision));
     }
@@ -164,7 +163,7 @@ TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times") {
   const auto trials = asked != nullptr ? std::stoul(asked) : 1000;
   const BootstrapOptions options{.resamples = asked != nullptr ? 2000u : 640u};
   std::vector<Interval> by_patient(trials), by_image(trials / 5);
-  parallel_for(trials, 2, [&](std::size_t t) {
+  parallel_for(trials, 2, [&](size_t t) {
     const SimulatedPatients sample(150, t);
     const std::vector columns = {*rank_cases(sample.scores, sample.labels)};
     const auto interval_of = [&](const PatientNumbers& patients) {
@@ -187,10 +186,10 @@ TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times") {
 
 // build/release/test_base "[.timing]"
 TEST_CASE("how long 10,000 resamples of 22,433 x 14 take", "[.timing]") {
-  constexpr std::size_t kImages = 22433;
+  constexpr size_t kImages = 22433;
   Random random(1, Purpose::kTest, 0);
   PatientNumbers patients{{}, 6000};
-  for (std::size_t i = 0; i < kImages; ++i)
+  for (size_t i = 0; i < kImages; ++i)
     patients.of_case.push_back(random.below(patients.count));
   std::vector<RankedCases> columns;
   // About the prevalences of ChestX-ray14.
@@ -198,7 +197,7 @@ TEST_CASE("how long 10,000 resamples of 22,433 x 14 take", "[.timing]") {
                                   .04, .02, .022, .015, .03, .002}) {
     std::vector<double> scores;
     std::vector<float> labels;
-    for (std::size_t i = 0; i < kImages; ++i) {
+    for (size_t i = 0; i < kImages; ++i) {
       labels.push_back(random.chance(prevalence) ? 1.0f : 0.0f);
       const double x = random.normal() + labels.back();
       scores.push_back(std::round(1e4 / (1 + std::exp(-x))) / 1e4);
@@ -223,16 +222,16 @@ TEST_CASE("a mean's resamples are those of the drawn patients' cases") {
   const BootstrapOptions options{.resamples = 150, .seed = 4};
   const auto means = bootstrap_means(std::vector{all, some}, patients, options);
   REQUIRE(means.size() == 2);
-  std::size_t undefined = 0;
-  for (std::size_t r = 0; r < options.resamples; ++r) {
+  size_t undefined = 0;
+  for (size_t r = 0; r < options.resamples; ++r) {
     // Written out: the drawn patients' values, one after the other.
     Random random(options.seed, Purpose::kBootstrap, r);
     double sum[2] = {}, count[2] = {};
-    for (std::uint32_t draw = 0; draw < patients.count; ++draw) {
-      const std::uint32_t patient = random.below(patients.count);
-      for (std::size_t c = 0; c < 2; ++c) {
+    for (uint32_t draw = 0; draw < patients.count; ++draw) {
+      const uint32_t patient = random.below(patients.count);
+      for (size_t c = 0; c < 2; ++c) {
         const CaseValues& column = c == 0 ? all : some;
-        for (std::size_t i = 0; i < column.cases.size(); ++i)
+        for (size_t i = 0; i < column.cases.size(); ++i)
           if (patients.of_case[column.cases[i]] == patient) {
             sum[c] += column.values[i];
             ++count[c];

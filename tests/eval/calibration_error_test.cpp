@@ -38,9 +38,9 @@ TEST_CASE("reliability bins are those of scikit-learn's calibration_curve") {
   const auto bins =
       reliability_bins(cases.a, cases.labels, Binning::kEqualWidth);
   REQUIRE(bins.size() == 10);
-  const std::size_t counts[] = {39, 37, 46, 55, 57, 55, 56, 22, 17, 16};
-  std::size_t at = 0;
-  for (const std::size_t count : counts) CHECK(bins[at++].cases == count);
+  const size_t counts[] = {39, 37, 46, 55, 57, 55, 56, 22, 17, 16};
+  size_t at = 0;
+  for (const size_t count : counts) CHECK(bins[at++].cases == count);
   CHECK(bins[3].rate() == Approx(0.34545455).epsilon(1e-7));
   CHECK(bins[3].mean_probability == Approx(0.35061251).epsilon(1e-7));
   CHECK((bins[3].low == Approx(0.3) && bins[3].high == Approx(0.4)));
@@ -52,7 +52,7 @@ TEST_CASE("a probability on an edge is in the bin below, equal ones in one") {
   const auto width = reliability_bins(p, labels, Binning::kEqualWidth, 2);
   CHECK((width[0].cases == 4 && width[1].cases == 1));
   const auto mass = reliability_bins(p, labels, Binning::kEqualMass, 5);
-  std::size_t cases = 0, filled = 0;
+  size_t cases = 0, filled = 0;
   for (const auto& bin : mass) {
     cases += bin.cases;
     filled += bin.cases > 0 ? 1 : 0;

@@ -19,7 +19,7 @@ namespace {
 struct KnownCases {
   std::vector<double> logits;
   std::vector<float> labels;
-  explicit KnownCases(std::uint64_t seed) {
+  explicit KnownCases(uint64_t seed) {
     Random random(seed, Purpose::kTest, 0);
     for (int i = 0; i < 20000; ++i) {
       logits.push_back(random.normal());

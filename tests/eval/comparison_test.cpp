@@ -22,7 +22,7 @@ Predictions of_model(const std::vector<double>& scores) {
   p.labels = cases.labels;
   p.patients = cases.patients;
   p.probabilities = scores;
-  for (std::size_t i = 0; i < 400; ++i) p.images.push_back(std::to_string(i));
+  for (size_t i = 0; i < 400; ++i) p.images.push_back(std::to_string(i));
   return p;
 }
 

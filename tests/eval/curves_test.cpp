@@ -16,10 +16,10 @@ struct Cases {
 };
 
 // Scores with ties, some without a label.
-Cases made_up(std::size_t count) {
+Cases made_up(size_t count) {
   std::mt19937 random(3);
   Cases cases;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const bool positive = random() % 5 == 0;
     cases.scores.push_back(static_cast<double>(random() % 40 + 8 * positive) /
                            64);
@@ -31,7 +31,7 @@ Cases made_up(std::size_t count) {
 
 double trapezoids(const CurvePoints& points) {
   double area = 0;
-  for (std::size_t i = 1; i < points.size(); ++i)
+  for (size_t i = 1; i < points.size(); ++i)
     area += (points[i].first - points[i - 1].first) *
             (points[i].second + points[i - 1].second) / 2;
   return area;

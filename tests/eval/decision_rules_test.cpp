@@ -19,8 +19,8 @@ namespace {
 // Made-up cases, those of "Never" without a positive; rows in the given order.
 Predictions made_up(bool backwards = false) {
   const MadeUpCases cases;
-  std::vector<std::size_t> order(400);
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<size_t> order(400);
+  std::iota(order.begin(), order.end(), size_t{0});
   if (backwards) std::ranges::reverse(order);
   Predictions p;
   p.findings = {"Mass", "Never"};

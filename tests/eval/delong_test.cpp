@@ -89,7 +89,7 @@ TEST_CASE("DeLong leaves out what is not labeled") {
 
 TEST_CASE("intervals of the variance by patient hold the true AUROC") {
   std::vector<Interval> by_patient, by_image;
-  for (std::uint64_t t = 0; t < 2000; ++t) {
+  for (uint64_t t = 0; t < 2000; ++t) {
     const SimulatedPatients sample(150, t);
     const auto patients = delong_by_patient(sample.scores, sample.labels,
                                             number_patients(sample.patients));

@@ -10,17 +10,17 @@
 using namespace chexnet;
 
 TEST_CASE("AUROC equals the share of won pairs, ties half") {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed, Purpose::kTest, 0);
     std::vector<double> scores(200);
     std::vector<float> labels(200);
-    for (std::size_t i = 0; i < scores.size(); ++i) {
+    for (size_t i = 0; i < scores.size(); ++i) {
       scores[i] = random.below(seed < 10 ? 7 : 1000000);
       labels[i] = random.chance(0.1) ? NAN : (random.chance(0.3) ? 1.0f : 0.0f);
     }
     double won = 0, pairs = 0;
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      for (std::size_t j = 0; j < scores.size(); ++j)
+    for (size_t i = 0; i < scores.size(); ++i)
+      for (size_t j = 0; j < scores.size(); ++j)
         if (labels[i] == 1 && labels[j] == 0) {
           ++pairs;
           won += scores[i] > scores[j] ? 1 : (scores[i] == scores[j] ? 0.5 : 0);
@@ -85,7 +85,7 @@ TEST_CASE(
   for (const auto& predictions : {p, q}) {
     const Scores s = score(predictions);
     CHECK((s.images == 3 && s.damaged == 1));
-    CHECK(s.positives == std::vector<std::size_t>{1, 1});
+    CHECK(s.positives == std::vector<size_t>{1, 1});
     CHECK((*s.auroc[0] == 1 && *s.auroc[1] == 1 &&
            *s.any_finding_auroc_mean_logit == 1));
     CHECK(images_text(s) == "3 of 4 images, 1 damaged");

@@ -21,7 +21,7 @@ Predictions made_up() {
   Predictions p;
   p.findings = {"A", "No Finding", "B"};
   p.patients = cases.patients;
-  for (std::size_t i = 0; i < 400; ++i) {
+  for (size_t i = 0; i < 400; ++i) {
     p.images.push_back(std::to_string(i));
     const float label = cases.labels[i];
     for (const float l : {label, 1 - label, label}) p.labels.push_back(l);
@@ -35,10 +35,10 @@ Predictions turned(const Predictions& p) {
   Predictions q = p;
   std::ranges::reverse(q.images);
   std::ranges::reverse(q.patients);
-  const std::size_t width = p.findings.size();
-  for (std::size_t i = 0; i < p.images.size(); ++i)
-    for (std::size_t k = 0; k < width; ++k) {
-      const std::size_t to = (p.images.size() - 1 - i) * width + k;
+  const size_t width = p.findings.size();
+  for (size_t i = 0; i < p.images.size(); ++i)
+    for (size_t k = 0; k < width; ++k) {
+      const size_t to = (p.images.size() - 1 - i) * width + k;
       q.labels[to] = p.labels[i * width + k];
       q.probabilities[to] = p.probabilities[i * width + k];
     }
@@ -54,7 +54,7 @@ TEST_CASE("figures of a prediction are those of its columns") {
   const Scores s = score(p);
   const Figures f = figures_of(p, {}, kFew);
   REQUIRE(f.findings.size() == 3);
-  for (std::size_t k = 0; k < 3; ++k) {
+  for (size_t k = 0; k < 3; ++k) {
     CHECK(f.findings[k].finding == s.findings[k]);
     CHECK(f.findings[k].auroc.value == s.auroc[k]);
     CHECK(f.findings[k].positives == s.positives[k]);
@@ -79,7 +79,7 @@ TEST_CASE("the order of images changes no interval") {
   const Predictions p = made_up();
   const Figures a = figures_of(p, {}, kFew),
                 b = figures_of(turned(p), {}, kFew);
-  for (std::size_t k = 0; k < 3; ++k)
+  for (size_t k = 0; k < 3; ++k)
     CHECK(a.findings[k].auroc.interval->interval ==
           b.findings[k].auroc.interval->interval);
 }

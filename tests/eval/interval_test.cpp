@@ -10,7 +10,7 @@ using namespace chexnet;
 TEST_CASE("Wilson's interval has the values of SciPy") {
   // scipy.stats.binomtest(hits, cases).proportion_ci(method="wilson")
   struct Row {
-    std::size_t hits, cases;
+    size_t hits, cases;
     double low, high;
   };
   const Row rows[] = {

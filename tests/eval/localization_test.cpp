@@ -34,7 +34,7 @@ MapScore scored(bool pointed, double iou) {
 // 4 x 4 pixels, hot at (x, y), of the whole picture.
 HeatMap hot_at(int x, int y) {
   HeatMap map{4, 4, std::vector<float>(16, -1), {}, {}};
-  map.values[static_cast<std::size_t>(4 * y + x)] = 3;
+  map.values[static_cast<size_t>(4 * y + x)] = 3;
   return map;
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("boxes become cases by image and finding") {
       drawn("i2", "mass", 3, 3, 5),       drawn("i0", "Mass", 50, 50, 5),
       drawn("i3", "Mass", 3, 3, 5),       drawn("elsewhere", "Mass", 3, 3, 5),
       drawn("i0", "Cyst", 3, 3, 5)};
-  const std::array<std::uint32_t, 3> rows = {2, 0, 1};
+  const std::array<uint32_t, 3> rows = {2, 0, 1};
   const BoxedCases found = boxed_cases(boxes, manifest, rows);
   REQUIRE(found.cases.size() == 3);
   CHECK((found.cases[0].row == 0 && found.cases[0].finding == 0));
@@ -142,7 +142,7 @@ TEST_CASE("figures are shares of the cases of each finding, and their mean") {
     boxes.push_back(drawn("i" + std::to_string(i), "Mass", 0, 0, 5));
   boxes.push_back(drawn("i1", "Infiltrate", 0, 0, 5));
   boxes.push_back(drawn("i4", "Infiltrate", 0, 0, 5));
-  const std::array<std::uint32_t, 6> rows = {0, 1, 2, 3, 4, 5};
+  const std::array<uint32_t, 6> rows = {0, 1, 2, 3, 4, 5};
   BoxedCases asked = boxed_cases(boxes, manifest, rows);
   REQUIRE(asked.cases.size() == 8);
   // Mass of i0, Mass and Infiltrate of i1, Mass of i2, i3, i4, …

@@ -16,11 +16,11 @@ using namespace chexnet;
 namespace {
 
 // One half of the made-up cases, with both models as findings.
-Predictions half(std::size_t first) {
+Predictions half(size_t first) {
   const MadeUpCases cases;
   Predictions p;
   p.findings = {"A", "B"};
-  for (std::size_t i = first; i < 400; i += 2) {
+  for (size_t i = first; i < 400; i += 2) {
     p.images.push_back(std::to_string(i));
     p.labels.insert(p.labels.end(), 2, cases.labels[i]);
     p.probabilities.push_back(cases.a[i]);
@@ -29,17 +29,16 @@ Predictions half(std::size_t first) {
   return p;
 }
 
-std::vector<double> column(const Predictions& p, std::size_t k) {
+std::vector<double> column(const Predictions& p, size_t k) {
   std::vector<double> scores;
-  for (std::size_t i = k; i < p.probabilities.size(); i += 2)
+  for (size_t i = k; i < p.probabilities.size(); i += 2)
     scores.push_back(p.probabilities[i]);
   return scores;
 }
 
 std::vector<float> labels(const Predictions& p) {
   std::vector<float> result;
-  for (std::size_t i = 0; i < p.labels.size(); i += 2)
-    result.push_back(p.labels[i]);
+  for (size_t i = 0; i < p.labels.size(); i += 2) result.push_back(p.labels[i]);
   return result;
 }
 
@@ -116,8 +115,8 @@ TEST_CASE("a table of figures has one figure on a line") {
       figures_csv({.figures = figures, .points = points, .prevalence = 0.01});
   const auto lines = std::ranges::count(text, '\n');
   CHECK(lines == 1 + 6 + 2 + 3 * 7);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\n', at);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
     CHECK(std::count(&text[at], &text[end], ',') == 10);
     at = end + 1;
   }

@@ -14,7 +14,7 @@ TEST_CASE("cases rank from the highest score, negatives before ties") {
   const std::vector<float> labels = {0, 0, 1, 0, 1, NAN, 1};
   const auto ranked = rank_cases(scores, labels);
   REQUIRE(ranked);
-  CHECK(ranked->cases == std::vector<std::uint32_t>{1, 3, 2, 4, 6, 0});
+  CHECK(ranked->cases == std::vector<uint32_t>{1, 3, 2, 4, 6, 0});
   CHECK((ranked->positives == 3 && ranked->negatives == 3));
   REQUIRE(ranked->steps.size() == 2);
   CHECK((ranked->steps[0].above_end == 1 && ranked->steps[0].tied_end == 2 &&

@@ -10,11 +10,11 @@ using namespace chexnet;
 
 namespace {
 
-Predictions cases_from(std::size_t first) {
+Predictions cases_from(size_t first) {
   const MadeUpCases cases;
   Predictions p;
   p.findings = {"Mass"};
-  for (std::size_t i = first; i < 400; i += 2) {
+  for (size_t i = first; i < 400; i += 2) {
     p.images.push_back(std::to_string(i));
     p.labels.push_back(cases.labels[i]);
     p.probabilities.push_back(cases.a[i]);
@@ -39,7 +39,7 @@ TEST_CASE("what was fitted on validation is measured on test") {
   CHECK(*r[2].brier < *r[0].brier);  // the scores are far from probabilities
   for (const auto& one : r) {
     CHECK(one.equal_widths.size() == 10);
-    std::size_t cases = 0;
+    size_t cases = 0;
     for (const auto& bin : one.equal_masses) cases += bin.cases;
     CHECK(cases == 200);
     CHECK(one.positives + one.negatives == 200);
@@ -51,7 +51,7 @@ TEST_CASE("what was fitted on validation is measured on test") {
 TEST_CASE("a calibration by few positives says so, the scores do not") {
   const Predictions test = cases_from(0);
   Predictions validation = cases_from(1);
-  std::size_t kept = 0;
+  size_t kept = 0;
   for (float& label : validation.labels)
     if (label == 1 && ++kept > 9) label = 0;
   const auto rules = choose_rules(validation, {}, {});

@@ -27,13 +27,13 @@ struct SimulatedPatients {
   std::vector<float> labels;
   std::vector<std::string> patients;
 
-  SimulatedPatients(int count, std::uint64_t seed) {
+  SimulatedPatients(int count, uint64_t seed) {
     Random random(seed, Purpose::kTest, 0);
     for (int p = 0; p < count; ++p) {
       const bool positive = random.chance(0.3);
       const double of_patient = random.normal() + (positive ? kShift : 0);
       const auto images = 1 + random.below(5);
-      for (std::uint32_t i = 0; i < images; ++i) {
+      for (uint32_t i = 0; i < images; ++i) {
         scores.push_back(of_patient + random.normal());
         labels.push_back(positive ? 1.0f : 0.0f);
         patients.push_back(std::to_string(p));

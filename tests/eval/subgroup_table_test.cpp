@@ -22,7 +22,7 @@ using Strings = std::vector<std::string>;
 Manifest made_up_manifest() {
   Manifest m;
   m.findings = {"Mass, left", "B"};
-  for (std::uint32_t i = 0; i < 400; ++i) {
+  for (uint32_t i = 0; i < 400; ++i) {
     m.images.push_back(std::to_string(i));
     m.rows.emplace(m.images.back(), i);
     m.ages.push_back(i % 7 == 0 ? NAN : static_cast<float>(i % 90));
@@ -34,8 +34,8 @@ Manifest made_up_manifest() {
 
 Predictions made_up(bool backwards) {
   const MadeUpCases cases;
-  std::vector<std::size_t> order(400);
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<size_t> order(400);
+  std::iota(order.begin(), order.end(), size_t{0});
   if (backwards) std::ranges::reverse(order);
   Predictions p;
   p.findings = {"Mass, left", "B"};
@@ -97,7 +97,7 @@ TEST_CASE("groups are by sex, by age and by what the table has") {
   REQUIRE(table.of.size() == 1);
   REQUIRE(table.of[0].groups.size() == 3);
   CHECK(table.of[0].unknown == 58);
-  std::size_t images = table.of[0].unknown;
+  size_t images = table.of[0].unknown;
   for (const auto& group : table.of[0].groups) images += group.images;
   CHECK(images == 400);
 }

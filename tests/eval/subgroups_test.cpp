@@ -16,9 +16,9 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-Strings sexes(std::size_t cases) {
+Strings sexes(size_t cases) {
   Strings values;
-  for (std::size_t i = 0; i < cases; ++i)
+  for (size_t i = 0; i < cases; ++i)
     values.push_back(i % 10 == 0 ? "" : (i % 3 == 0 ? "F" : "M"));
   return values;
 }
@@ -45,7 +45,7 @@ TEST_CASE("a subgroup has the figures of its images alone") {
   CHECK(result.unknown == 40);
   std::vector<double> scores;
   std::vector<float> labels;
-  for (std::size_t i = 0; i < 400; ++i)
+  for (size_t i = 0; i < 400; ++i)
     if (values[i] == "F") {
       scores.push_back(cases.a[i]);
       labels.push_back(cases.labels[i]);
@@ -85,7 +85,7 @@ TEST_CASE("a finding's subgroups do not depend on the findings beside it") {
   const auto alone =
       subgroups_of(cases.a, cases.labels, sexes(400), patients, options);
   REQUIRE(together.size() == 2);
-  for (std::size_t g = 0; g < 2; ++g) {
+  for (size_t g = 0; g < 2; ++g) {
     const Subgroup& one = together[1].groups[g];
     CHECK(one.auroc == alone.groups[g].auroc);
     CHECK(one.gap_interval->interval == alone.groups[g].gap_interval->interval);

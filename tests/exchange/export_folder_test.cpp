@@ -11,9 +11,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::size_t entries(const fs::path& folder) {
-  return static_cast<std::size_t>(
-      std::distance(fs::directory_iterator(folder), {}));
+size_t entries(const fs::path& folder) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(folder), {}));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 struct Made {
   std::string name;
-  std::vector<std::int64_t> shape;
+  std::vector<int64_t> shape;
   std::vector<float> values;
 };
 

@@ -93,7 +93,7 @@ TEST_CASE(
 
 TEST_CASE(
     "fake device memory starts as NaN, and copies keep the stream's order") {
-  const std::size_t before = fake_cuda::allocations();
+  const size_t before = fake_cuda::allocations();
   float *device = nullptr, *pinned = nullptr;
   REQUIRE(cudaMalloc(reinterpret_cast<void**>(&device), 8) == cudaSuccess);
   REQUIRE(cudaHostAlloc(reinterpret_cast<void**>(&pinned), 8,

@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr std::size_t kCount = 100'000;  // several pieces of fp32 and fp64
+constexpr size_t kCount = 100'000;  // several pieces of fp32 and fp64
 
 // One rank: an all-reduce of its rank + 1 everywhere. Catch is not asked here.
 template <class T>
@@ -51,7 +51,7 @@ void check_threads(ncclDataType_t type, ncclRedOp_t op,
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r)
       threads.emplace_back([&, r] {
-        const auto index = static_cast<std::size_t>(r);
+        const auto index = static_cast<size_t>(r);
         found[index] = reduced(id, ranks, r, type, op, mine[index]);
       });
   }
@@ -66,10 +66,10 @@ TEST_CASE("the fake all-reduce among threads, in each type") {
   check_threads<float>(ncclFloat32, ncclAvg, {1, 2, 6}, 3);
   check_threads<double>(ncclFloat64, ncclSum, {1, 2, 6}, 9);
   using chexnet::to_bf16, chexnet::to_fp16;
-  check_threads<std::uint16_t>(ncclFloat16, ncclSum,
-                               {to_fp16(1), to_fp16(0.5f)}, to_fp16(1.5f));
-  check_threads<std::uint16_t>(ncclBfloat16, ncclSum,
-                               {to_bf16(1), to_bf16(0.5f)}, to_bf16(1.5f));
+  check_threads<uint16_t>(ncclFloat16, ncclSum, {to_fp16(1), to_fp16(0.5f)},
+                          to_fp16(1.5f));
+  check_threads<uint16_t>(ncclBfloat16, ncclSum, {to_bf16(1), to_bf16(0.5f)},
+                          to_bf16(1.5f));
   CHECK(fake_nccl::communicators() == 0);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("the fake all-gather puts the ranks one behind the other") {
         ncclCommInitRank(&comm, 2, id, r);
         const float base = 10.0f * static_cast<float>(r);
         const std::vector<float> mine = {base, base + 1};
-        ncclAllGather(mine.data(), found[static_cast<std::size_t>(r)].data(), 2,
+        ncclAllGather(mine.data(), found[static_cast<size_t>(r)].data(), 2,
                       ncclFloat32, comm, stream);
         cudaStreamSynchronize(stream);
         ncclCommDestroy(comm);

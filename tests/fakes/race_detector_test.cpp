@@ -14,8 +14,7 @@ struct Uses {
   RaceDetector detector;
   std::array<std::byte, 64> memory{};
 
-  std::string use(StreamId stream, Use use, std::size_t begin = 0,
-                  std::size_t end = 64) {
+  std::string use(StreamId stream, Use use, size_t begin = 0, size_t end = 64) {
     return detector
         .work(stream, use == Use::kRead ? "reader" : "writer",
               {{memory.data() + begin, end - begin, use}})

@@ -52,13 +52,13 @@ std::string refusal(const Bytes& file) {
 
 void resized(const Bytes& file, int size, ResizeKind kind) {
   GrayImage scratch;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size) *
-                                   static_cast<std::size_t>(size));
+  std::vector<uint8_t> pixels(static_cast<size_t>(size) *
+                              static_cast<size_t>(size));
   decode_resized(file, {}, "bomb", size, kind, scratch, pixels.data());
 }
 
-Bytes png(int width, int height, std::uint8_t depth, std::uint8_t color_type,
-          std::span<const std::uint8_t> lines) {
+Bytes png(int width, int height, uint8_t depth, uint8_t color_type,
+          std::span<const uint8_t> lines) {
   Bytes file = png_head(width, height, depth, color_type);
   put_chunk(file, "IDAT", deflated(lines));
   put_chunk(file, "IEND", {});
@@ -68,7 +68,7 @@ Bytes png(int width, int height, std::uint8_t depth, std::uint8_t color_type,
 class Jpeg {
  public:
   Jpeg() : bytes_{std::byte{0xFF}, std::byte{0xD8}} {}
-  void segment(std::uint8_t marker, const std::vector<int>& body) {
+  void segment(uint8_t marker, const std::vector<int>& body) {
     const int length = static_cast<int>(body.size()) + 2;
     put({0xFF, marker, length >> 8, length & 255});
     put(body);
@@ -116,8 +116,8 @@ TEST_CASE(
   for (const auto& [depth, color] :
        {std::pair{8, 0}, {16, 0}, {8, 2}, {8, 6}}) {
     INFO("depth " << depth << " color type " << color);
-    const Bytes empty = png(8000, 8000, static_cast<std::uint8_t>(depth),
-                            static_cast<std::uint8_t>(color), {});
+    const Bytes empty = png(8000, 8000, static_cast<uint8_t>(depth),
+                            static_cast<uint8_t>(color), {});
     CHECK(refusal(empty).find("rows are missing") != std::string::npos);
     const long needed = needed_bytes([&] { refusal(empty); });
     CHECK((needed >= 0 && needed < 16 * kMiB));
@@ -133,8 +133,7 @@ TEST_CASE(
 
 #ifndef __SANITIZE_THREAD__  // which keeps a multiple of what is touched
 TEST_CASE("the highest picture is resized with the memory of a few lines") {
-  const Bytes high =
-      png(1, 65'535, 8, 0, std::vector<std::uint8_t>(2 * 65'535));
+  const Bytes high = png(1, 65'535, 8, 0, std::vector<uint8_t>(2 * 65'535));
   for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
     const long needed = needed_bytes([&] { resized(high, 1024, kind); });
     CHECK((needed >= 0 && needed < 40 * kMiB));
@@ -143,23 +142,22 @@ TEST_CASE("the highest picture is resized with the memory of a few lines") {
 #endif
 
 TEST_CASE("profiles and texts of a PNG are not unpacked") {
-  const std::vector<std::uint8_t> zeros(std::size_t{64} << 20);
+  const std::vector<uint8_t> zeros(size_t{64} << 20);
   const auto packed = deflated(zeros);
   const std::string_view name("x\0\0", 3);
-  std::vector<std::uint8_t> body(name.begin(), name.end());
+  std::vector<uint8_t> body(name.begin(), name.end());
   body.insert(body.end(), packed.begin(), packed.end());
   for (const char* type : {"iCCP", "zTXt"}) {
     INFO(type);
     Bytes file = png_head(2, 1, 8, 6);
     put_chunk(file, type, body);
-    put_chunk(
-        file, "IDAT",
-        deflated(std::vector<std::uint8_t>{0, 90, 90, 90, 255, 7, 7, 7, 0}));
+    put_chunk(file, "IDAT",
+              deflated(std::vector<uint8_t>{0, 90, 90, 90, 255, 7, 7, 7, 0}));
     put_chunk(file, "IEND", {});
     const long needed = needed_bytes([&] {
       GrayImage image;
       decode_image(file, {}, "bomb", image);
-      if (image.contiguous() != std::vector<std::uint8_t>{90, 7}) _exit(2);
+      if (image.contiguous() != std::vector<uint8_t>{90, 7}) _exit(2);
     });
     CHECK((needed >= 0 && needed < 16 * kMiB));
   }
@@ -189,7 +187,7 @@ TEST_CASE("a JPEG of hundreds of scans is refused") {
   };
   GrayImage image;
   decode_image(scans(2), {}, "real", image);
-  CHECK(image.contiguous() == std::vector<std::uint8_t>(64, 128));
+  CHECK(image.contiguous() == std::vector<uint8_t>(64, 128));
   CHECK(refusal(scans(63)).find("more than 500 scans") != std::string::npos);
 }
 
@@ -197,7 +195,7 @@ TEST_CASE("an image that does not fit in memory is an error of this image") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;  // their allocators end the process instead
 #endif
-  const std::vector<std::uint8_t> pixels(std::size_t{4000} * 4000, 9);
+  const std::vector<uint8_t> pixels(size_t{4000} * 4000, 9);
   const auto file = encode_gray_png(pixels.data(), 4000, 4000);
   const long needed = needed_bytes([&] {
     const rlimit limit{0, 0};

@@ -34,9 +34,9 @@ double mean(const GrayImage& image) {
 }  // namespace
 
 TEST_CASE("a gray PNG comes back as it was written") {
-  std::vector<std::uint8_t> pixels(37 * 21);
-  for (std::size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = static_cast<std::uint8_t>(i * 31 % 251);
+  std::vector<uint8_t> pixels(37 * 21);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<uint8_t>(i * 31 % 251);
   GrayImage image;
   decode_image(encode_gray_png(pixels.data(), 37, 21), DecodeLimits{}, "x",
                image);
@@ -49,19 +49,19 @@ TEST_CASE("a gray PNG comes back as it was written") {
 }
 
 TEST_CASE("every cut or flipped byte of a PNG is noticed") {
-  std::vector<std::uint8_t> pixels(24 * 24);
-  for (std::size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = static_cast<std::uint8_t>(i * 7 % 256);
+  std::vector<uint8_t> pixels(24 * 24);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<uint8_t>(i * 7 % 256);
   const auto good = encode_gray_png(pixels.data(), 24, 24);
   GrayImage image;
-  for (std::size_t cut = 0; cut < good.size(); cut += 3) {
+  for (size_t cut = 0; cut < good.size(); cut += 3) {
     const std::vector<std::byte> part(
-        good.begin(), good.begin() + static_cast<std::ptrdiff_t>(cut));
+        good.begin(), good.begin() + static_cast<ptrdiff_t>(cut));
     CHECK_FALSE(error_of<DataError>([&] {
                   decode_image(part, DecodeLimits{}, "cut.png", image);
                 }).empty());
   }
-  for (std::size_t at = 8; at < good.size(); at += 3) {
+  for (size_t at = 8; at < good.size(); at += 3) {
     auto bad = good;
     bad[at] ^= std::byte{0x10};
     INFO("byte " << at);
@@ -148,7 +148,7 @@ TEST_CASE(
       REQUIRE(pixels.size() == wanted.size());
       double sum = 0;
       int largest = 0;
-      for (std::size_t i = 0; i < pixels.size(); ++i) {
+      for (size_t i = 0; i < pixels.size(); ++i) {
         const int difference = std::abs(pixels[i] - wanted[i]);
         sum += difference;
         largest = std::max(largest, difference);

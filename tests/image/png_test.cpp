@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Pixels = std::vector<std::uint8_t>;
+using Pixels = std::vector<uint8_t>;
 
 struct Source {
   std::span<const std::byte> bytes;
-  std::size_t at = 0;
+  size_t at = 0;
 };
 
 // libpng's own gray; empty when the file is not 8-bit gray.
@@ -36,7 +36,7 @@ Pixels by_libpng(std::span<const std::byte> bytes) {
   png_infop info = png_create_info_struct(png);
   Source source{bytes};
   png_set_read_fn(png, &source,
-                  [](png_structp p, png_bytep into, std::size_t count) {
+                  [](png_structp p, png_bytep into, size_t count) {
                     auto& from = *static_cast<Source*>(png_get_io_ptr(p));
                     std::memcpy(into, &from.bytes[from.at], count);
                     from.at += count;
@@ -45,11 +45,11 @@ Pixels by_libpng(std::span<const std::byte> bytes) {
   Pixels pixels;
   if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY &&
       png_get_bit_depth(png, info) == 8) {
-    const std::size_t width = png_get_image_width(png, info);
+    const size_t width = png_get_image_width(png, info);
     const int passes = png_set_interlace_handling(png);
     pixels.resize(width * png_get_image_height(png, info));
     for (int pass = 0; pass < passes; ++pass)
-      for (std::size_t at = 0; at < pixels.size(); at += width)
+      for (size_t at = 0; at < pixels.size(); at += width)
         png_read_row(png, &pixels[at], nullptr);
   }
   png_destroy_read_struct(&png, &info, nullptr);
@@ -67,23 +67,22 @@ Made make_png(int width, int height, Random& random,
               int (*filter)(Random&, int), int part_size, int extra_bytes = 0) {
   Made made;
   for (int y = 0; y < height; ++y) {
-    made.lines.push_back(static_cast<std::uint8_t>(filter(random, y)));
+    made.lines.push_back(static_cast<uint8_t>(filter(random, y)));
     const bool wild =
         random.chance(0.3);  // else residuals as small as an X-ray's
     for (int x = 0; x < width; ++x)
-      made.lines.push_back(static_cast<std::uint8_t>(
-          wild ? random.below(256) : random.below(9) - 4));
+      made.lines.push_back(
+          static_cast<uint8_t>(wild ? random.below(256) : random.below(9) - 4));
   }
   Pixels raw = made.lines;
-  raw.resize(raw.size() + static_cast<std::size_t>(extra_bytes));
+  raw.resize(raw.size() + static_cast<size_t>(extra_bytes));
   const Pixels packed = deflated(raw);
   made.file = png_head(width, height, 8, 0);
-  for (std::size_t at = 0; at < packed.size();
-       at += static_cast<std::size_t>(part_size))
-    put_chunk(made.file, "IDAT",
-              std::span(packed).subspan(
-                  at, std::min(packed.size() - at,
-                               static_cast<std::size_t>(part_size))));
+  for (size_t at = 0; at < packed.size(); at += static_cast<size_t>(part_size))
+    put_chunk(
+        made.file, "IDAT",
+        std::span(packed).subspan(
+            at, std::min(packed.size() - at, static_cast<size_t>(part_size))));
   put_chunk(made.file, "IEND", {});
   return made;
 }
@@ -112,15 +111,14 @@ TEST_CASE(
     for (int mix = 0; mix < 7; ++mix) {
       Pixels memory(2 * kUnfilterRoom);
       for (int y = 0; y < height; ++y) {
-        const std::uint32_t filter =
-            mix < 5 ? static_cast<std::uint32_t>(mix) : random.below(5);
+        const uint32_t filter =
+            mix < 5 ? static_cast<uint32_t>(mix) : random.below(5);
         memory.insert(memory.end() - kUnfilterRoom,
-                      static_cast<std::uint8_t>(filter));
+                      static_cast<uint8_t>(filter));
         for (int x = 0; x < width; ++x)
-          memory.insert(
-              memory.end() - kUnfilterRoom,
-              static_cast<std::uint8_t>(mix == 6 ? random.below(7) - 3
-                                                 : random.below(256)));
+          memory.insert(memory.end() - kUnfilterRoom,
+                        static_cast<uint8_t>(mix == 6 ? random.below(7) - 3
+                                                      : random.below(256)));
       }
       GrayImage wanted, got;
       wanted.reset(width, height);
@@ -164,8 +162,7 @@ TEST_CASE("decoding and shrinking in one pass equals one after the other") {
     const auto made = make_png(width, height, random, any, 8192);
     for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
       GrayImage whole, scratch;
-      Pixels wanted(static_cast<std::size_t>(size) *
-                    static_cast<std::size_t>(size)),
+      Pixels wanted(static_cast<size_t>(size) * static_cast<size_t>(size)),
           got = wanted;
       decode_image(made.file, {}, "x", whole);
       resize(whole, {0, 0, width, height}, size, kind, wanted.data());
@@ -185,15 +182,15 @@ TEST_CASE("a PNG's damage is named even where its CRC was mended") {
   const auto good = make_png(40, 30, random, paeth, 1 << 30);
   // The IDAT chunk starts at 33: length, type, then the zlib stream, whose
   // Adler-32 is its end.
-  const auto mended = [&](std::size_t at_from_end) {
+  const auto mended = [&](size_t at_from_end) {
     auto file = good.file;
-    const std::size_t end = file.size() - 12 - 4;  // of the stream
+    const size_t end = file.size() - 12 - 4;  // of the stream
     file[end - at_from_end] ^= std::byte{1};
     const auto body = std::span(file).subspan(33 + 4, end - 33 - 4);
     std::vector<std::byte> crc;
     put32(crc, crc32_of(body));
     std::copy(crc.begin(), crc.end(),
-              file.begin() + static_cast<std::ptrdiff_t>(end));
+              file.begin() + static_cast<ptrdiff_t>(end));
     return file;
   };
   CHECK(refused(good.file).empty());

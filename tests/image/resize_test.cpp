@@ -13,9 +13,9 @@ namespace {
 GrayImage pattern(int width, int height) {
   GrayImage image;
   image.reset(width, height);
-  for (std::int64_t y = 0; y < height; ++y)
-    for (std::int64_t x = 0; x < width; ++x)
-      image.row(static_cast<int>(y))[x] = static_cast<std::uint8_t>(
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x)
+      image.row(static_cast<int>(y))[x] = static_cast<uint8_t>(
           (x * x * 3 + y * 7 + x * y + (x * y * y) / 5) % 256);
   return image;
 }
@@ -41,8 +41,8 @@ TEST_CASE("antialias equals PyTorch's uint8 kernel bit for bit") {
                                    {1024, 600, 256, "922757ad534f2139"},
                                    {2048, 2048, 256, "5086ed35961102d3"}};
   for (const auto& c : cases) {
-    std::vector<std::uint8_t> out(static_cast<std::size_t>(c.size) *
-                                  static_cast<std::size_t>(c.size));
+    std::vector<uint8_t> out(static_cast<size_t>(c.size) *
+                             static_cast<size_t>(c.size));
     resize(pattern(c.width, c.height), {0, 0, c.width, c.height}, c.size,
            ResizeKind::kAntialias, out.data());
     Sha256 sum;
@@ -59,8 +59,8 @@ TEST_CASE("area is the exact mean of the box a pixel covers") {
                                             {300, 17, 16},
                                             {64, 48, 16}}) {
     const GrayImage image = pattern(width, height);
-    std::vector<std::uint8_t> out(static_cast<std::size_t>(size) *
-                                  static_cast<std::size_t>(size));
+    std::vector<uint8_t> out(static_cast<size_t>(size) *
+                             static_cast<size_t>(size));
     resize(image, {0, 0, width, height}, size, ResizeKind::kArea, out.data());
     for (int oy = 0; oy < size; ++oy) {
       for (int ox = 0; ox < size; ++ox) {
@@ -81,7 +81,7 @@ TEST_CASE("area is the exact mean of the box a pixel covers") {
         const long double exact =
             sum * size * size / (static_cast<long double>(width) * height);
         REQUIRE(std::abs(static_cast<double>(
-                    exact - out[static_cast<std::size_t>(oy * size + ox)])) <=
+                    exact - out[static_cast<size_t>(oy * size + ox)])) <=
                 0.5 + 1e-9);
       }
     }
@@ -95,7 +95,7 @@ TEST_CASE("a region is resized as if it were an image of its own") {
   for (int y = 0; y < 15; ++y)
     for (int x = 0; x < 20; ++x) part.row(y)[x] = image.row(y + 7)[x + 11];
   for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
-    std::vector<std::uint8_t> a(64), b(64);
+    std::vector<uint8_t> a(64), b(64);
     resize(image, {11, 7, 20, 15}, 8, kind, a.data());
     resize(part, {0, 0, 20, 15}, 8, kind, b.data());
     CHECK(a == b);

@@ -138,8 +138,8 @@ TEST_CASE("a job's ranks, and a program of several words") {
 TEST_CASE("a job has the ranks that its config says, or is refused") {
   struct Row {
     int nodes, ranks_per_node, gpus_per_node;
-    std::int64_t ranks, per_node;  // of the config
-    int settled;                   // ranks per host; 0: refused
+    int64_t ranks, per_node;  // of the config
+    int settled;              // ranks per host; 0: refused
   };
   const Row row = GENERATE(
       Row{2, 0, 0, 0, 0, 1}, Row{1, 0, 0, 4, 0, 4}, Row{2, 0, 0, 4, 0, 2},

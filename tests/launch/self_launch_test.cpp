@@ -37,7 +37,7 @@ TEST_CASE("how many ranks start, and where") {
                                                     // nodes
       {{}, slurm_nodes_only, {}, 3, 3, 1},
   };
-  for (std::size_t i = 0; i < cases.size(); ++i) {
+  for (size_t i = 0; i < cases.size(); ++i) {
     const auto& c = cases[i];
     const RankLayout layout = decide_layout(c.request, c.job, c.hosts);
     INFO("case " << i);

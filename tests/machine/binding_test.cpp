@@ -31,7 +31,7 @@ void add_gpu(Machine& machine, int package, std::vector<std::string> uuids,
                           package});
 }
 std::vector<int> range(int first, int last) {
-  std::vector<int> cpus(static_cast<std::size_t>(last - first + 1));
+  std::vector<int> cpus(static_cast<size_t>(last - first + 1));
   std::iota(cpus.begin(), cpus.end(), first);
   return cpus;
 }
@@ -65,7 +65,7 @@ TEST_CASE("where ranks belong on machines of many kinds") {
   const std::vector<std::string> gpus = {"GPU-0", "GPU-1", "GPU-2", "GPU-3"};
   const auto four = [&](const std::vector<std::vector<int>>& cpus) {
     std::vector<RankAffinity> ranks;
-    for (std::size_t r = 0; r < 4; ++r)
+    for (size_t r = 0; r < 4; ++r)
       ranks.push_back({cpus[r % cpus.size()], gpus[r]});
     return ranks;
   };

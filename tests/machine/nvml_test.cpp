@@ -17,7 +17,7 @@ namespace {
 int open_count = 0, xids_left = 0;
 constexpr int kOk = 0, kNotSupported = 3;
 
-void* handle(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
+void* handle(uintptr_t number) { return reinterpret_cast<void*>(number); }
 
 template <class F>
 void* address_of(F* function) {
@@ -46,8 +46,7 @@ std::map<std::string, void*> library() {
   });
   f["nvmlDeviceGetUUID"] =
       address_of(+[](void* device, char* text, unsigned size) {
-        const auto number =
-            std::to_string(reinterpret_cast<std::uintptr_t>(device));
+        const auto number = std::to_string(reinterpret_cast<uintptr_t>(device));
         std::strncpy(text, ("GPU-" + number).c_str(), size);
         return kOk;
       });

@@ -47,15 +47,15 @@ class FailingBackend final : public ForwardingBackend {
                 const MicroBatch& micro_batch) override {
     if (fault_.parameter.empty())
       return ForwardingBackend::backward(dlogits, micro_batch);
-    const std::int64_t begin = parameters_.begin_of(fault_.parameter);
+    const int64_t begin = parameters_.begin_of(fault_.parameter);
     MicroBatch watched = micro_batch;
-    watched.on_ready = [&](std::int64_t end) {
+    watched.on_ready = [&](int64_t end) {
       if (end > begin) fail(fault_.parameter);
       micro_batch.written(end);
     };
     ForwardingBackend::backward(dlogits, watched);
   }
-  std::string description(std::int64_t, std::int64_t) override {
+  std::string description(int64_t, int64_t) override {
     return "fails on purpose";
   }
 
@@ -98,11 +98,8 @@ struct Probe final : Backend {
   at::Tensor feature_gradient(const at::Tensor& dlogits) override {
     return at::zeros({dlogits.size(0), 32, 1, 1});
   }
-  std::optional<std::size_t> planned_bytes(std::int64_t,
-                                           std::int64_t) override {
-    return 7;
-  }
-  std::string description(std::int64_t, std::int64_t) override { return name; }
+  std::optional<size_t> planned_bytes(int64_t, int64_t) override { return 7; }
+  std::string description(int64_t, int64_t) override { return name; }
   bool depends_on_threads() const override { return false; }
   void attach(const Attachments& attachments) override {
     seen.attached = attachments;
@@ -111,7 +108,7 @@ struct Probe final : Backend {
   std::string name;
 };
 
-at::Tensor images_of(std::int64_t height, std::int64_t width) {
+at::Tensor images_of(int64_t height, int64_t width) {
   return at::zeros({1, 1, height, width}, at::kByte);
 }
 
@@ -130,7 +127,7 @@ constexpr double kEntries = kParityBatch * kParityFindings;
 TEST_CASE(
     "the engine computes where it can, and the description says why not where "
     "it cannot") {
-  const auto text = [](NetworkOptions options, std::int64_t size) {
+  const auto text = [](NetworkOptions options, int64_t size) {
     return Network(network_spec("densenet121"), 14, options)
         .description(2, size);
   };
@@ -181,10 +178,9 @@ TEST_CASE(
     "the first back end that does not refuse a shape computes it, and is made "
     "once") {
   Probe::Seen first, second;
-  const auto entry = [](Probe::Seen& seen, const char* name,
-                        std::int64_t smallest) {
+  const auto entry = [](Probe::Seen& seen, const char* name, int64_t smallest) {
     return BackendEntry{
-        [=](const BackendContext&, std::int64_t height, std::int64_t) {
+        [=](const BackendContext&, int64_t height, int64_t) {
           return height < smallest ? std::string(name) + " is too large" : "";
         },
         [&seen, name](const BackendContext&) {
@@ -194,7 +190,7 @@ TEST_CASE(
   Network network(network_spec("densenet121"), 14, {},
                   {entry(first, "first", 64), entry(second, "second", 0)});
   CHECK(first.made == 0);
-  for (const std::int64_t size : {64, 32, 64, 32, 96})
+  for (const int64_t size : {64, 32, 64, 32, 96})
     network.forward(images_of(size, size), Mode::kInference);
   CHECK(first.made == 1);
   CHECK(first.forwards == 3);
@@ -209,8 +205,9 @@ TEST_CASE(
     "what is attached reaches back ends made before and after, and a tick goes "
     "with its guard") {
   Probe::Seen seen;
-  const auto refuses_nothing = [](const BackendContext&, std::int64_t,
-                                  std::int64_t) { return std::string(); };
+  const auto refuses_nothing = [](const BackendContext&, int64_t, int64_t) {
+    return std::string();
+  };
   Network network(network_spec("densenet121"), 14, {},
                   {{refuses_nothing, [&](const BackendContext&) {
                       return std::make_unique<Probe>(seen, "probe");
@@ -302,12 +299,12 @@ TEST_CASE(
       };
       if (with_failure) {
         fault.parameter = "features.denseblock3.denselayer7.conv2.weight";
-        texts[static_cast<std::size_t>(comm.rank())] =
+        texts[static_cast<size_t>(comm.rank())] =
             error_of<std::runtime_error>([&] { run(0); });
         fault = {};
       }
       run(1);
-      values[static_cast<std::size_t>(comm.rank())] =
+      values[static_cast<size_t>(comm.rank())] =
           network.parameters().flat_values().clone();
     });
     for (const auto& text : texts) CHECK(text.empty() != with_failure);

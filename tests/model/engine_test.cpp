@@ -41,7 +41,7 @@ double relative(const at::Tensor& a, const at::Tensor& b, double least = 0) {
          std::max(least, at::linalg_vector_norm(b).item<double>());
 }
 
-at::Tensor noise_images(std::int64_t n, std::int64_t size) {
+at::Tensor noise_images(int64_t n, int64_t size) {
   at::manual_seed(7);
   return at::randint(0, 256, {n, 1, size, size}, at::kByte);
 }
@@ -51,7 +51,7 @@ at::Tensor noise_images(std::int64_t n, std::int64_t size) {
 TEST_CASE("the engine's gradients in fp64 are those of ATen's operators") {
   struct Case {
     const char* arch;
-    std::int64_t batch, size;
+    int64_t batch, size;
   };
   for (const auto& c : std::vector<Case>{{"densenet121", 3, 64},
                                          {"densenet121", 2, 75},
@@ -78,7 +78,7 @@ TEST_CASE("the engine's gradients in fp64 are those of ATen's operators") {
         CHECK(relative(part(found.gradients), part(expected.gradients), 1e-4) <
               1e-10);
       }
-      const std::int64_t size = network.parameters().size();
+      const int64_t size = network.parameters().size();
       CHECK(relative(
                 found.gradients.narrow(0, size, found.gradients.numel() - size),
                 expected.gradients.narrow(
@@ -174,7 +174,7 @@ TEST_CASE(
   ThreadWorld(2).run([&](Communicator& comm) {
     Network half(network_spec("densenet121"), 14, {.sync_batchnorm = &comm});
     half.parameters().initialize(4);
-    logits[static_cast<std::size_t>(comm.rank())] =
+    logits[static_cast<size_t>(comm.rank())] =
         run(half, images.narrow(0, comm.rank() * 4, 4),
             labels.narrow(0, comm.rank() * 4, 4))
             .logits;

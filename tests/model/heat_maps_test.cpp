@@ -12,9 +12,9 @@ using namespace chexnet;
 
 namespace {
 
-constexpr std::int64_t kFindings = 5;
+constexpr int64_t kFindings = 5;
 
-at::Tensor noise_images(std::int64_t n, std::int64_t size) {
+at::Tensor noise_images(int64_t n, int64_t size) {
   at::manual_seed(11);
   return at::randint(0, 256, {n, 1, size, size}, at::kByte);
 }
@@ -33,7 +33,7 @@ struct Made {
   }
 };
 
-double mean_of_map(const HeatMaps& maps, std::size_t n, std::size_t k) {
+double mean_of_map(const HeatMaps& maps, size_t n, size_t k) {
   double sum = 0;
   const int pixels = maps.height * maps.width;
   for (int p = 0; p < pixels; ++p) sum += maps.map(n, k)[p];
@@ -44,7 +44,7 @@ double largest_difference(const std::vector<float>& a,
                           const std::vector<float>& b) {
   REQUIRE(a.size() == b.size());
   double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
+  for (size_t i = 0; i < a.size(); ++i)
     largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
   return largest;
 }
@@ -62,13 +62,12 @@ TEST_CASE("the mean of a class activation map and the bias are the logit") {
       REQUIRE((maps.height == 2 && maps.width == 2));
       const at::Tensor logits =
           made.network.forward(images, Mode::kInference).to(at::kDouble);
-      for (std::size_t n = 0; n < 3; ++n)
-        for (std::size_t k = 0; k < kFindings; ++k) {
+      for (size_t n = 0; n < 3; ++n)
+        for (size_t k = 0; k < kFindings; ++k) {
           const double logit = maps.logits[n * kFindings + k];
-          CHECK(
-              logit ==
-              logits[static_cast<std::int64_t>(n)][static_cast<std::int64_t>(k)]
-                  .item<double>());
+          CHECK(logit ==
+                logits[static_cast<int64_t>(n)][static_cast<int64_t>(k)]
+                    .item<double>());
           CHECK(mean_of_map(maps, n, k) + 0.25 == Approx(logit).margin(1e-4));
         }
     }
@@ -88,7 +87,7 @@ TEST_CASE(
           heat_maps(made.network, images, {HeatMapMethod::kGradCam});
       REQUIRE(grad.values.size() == cam.values.size());
       bool some_negative = false, some_positive = false;
-      for (std::size_t i = 0; i < cam.values.size(); ++i) {
+      for (size_t i = 0; i < cam.values.size(); ++i) {
         const float positive = std::max(cam.values[i], 0.0f);
         CHECK(4 * grad.values[i] == Approx(positive).margin(1e-6));
         some_negative = some_negative || cam.values[i] < 0;
@@ -146,16 +145,16 @@ TEST_CASE("maps of shifted inputs are interleaved") {
     CHECK(fine.grid.first == plain.grid.first);
     CHECK(fine.grid.step * shifts == plain.grid.step);
     // The input moved by one fine pixel to the left and two up, written out.
-    const std::int64_t step = 32 / shifts, up = step * (shifts - 1);
+    const int64_t step = 32 / shifts, up = step * (shifts - 1);
     at::Tensor moved = images.clone();
-    for (std::int64_t y = 0; y < 64; ++y)
-      for (std::int64_t x = 0; x < 64; ++x)
+    for (int64_t y = 0; y < 64; ++y)
+      for (int64_t x = 0; x < 64; ++x)
         moved.select(2, y).select(2, x).copy_(
-            images.select(2, std::min<std::int64_t>(63, y + up))
-                .select(2, std::min<std::int64_t>(63, x + step)));
+            images.select(2, std::min<int64_t>(63, y + up))
+                .select(2, std::min<int64_t>(63, x + step)));
     const HeatMaps once = heat_maps(made.network, moved, {});
-    for (std::size_t n = 0; n < 2; ++n)
-      for (std::size_t k = 0; k < kFindings; ++k)
+    for (size_t n = 0; n < 2; ++n)
+      for (size_t k = 0; k < kFindings; ++k)
         for (int y = 0; y < 2; ++y)
           for (int x = 0; x < 2; ++x) {
             CHECK(fine.map(n, k)[y * shifts * fine.width + x * shifts] ==
@@ -172,13 +171,13 @@ TEST_CASE("the last map's pixels are where the grid says") {
   for (const char* arch : {"densenet121", "resnet50"}) {
     INFO(arch);
     Made made(arch, {});
-    const std::int64_t side = 256;
+    const int64_t side = 256;
     const MapGrid grid = made.network.last_map_grid();
     const at::Tensor gray = at::full({1, 1, side, side}, 100, at::kByte);
     const at::Tensor without = made.network.forward_features(gray).map.clone();
     double error = 0;
-    const std::vector<std::int64_t> places = {100, 116, 132, 148};
-    for (const std::int64_t at : places) {
+    const std::vector<int64_t> places = {100, 116, 132, 148};
+    for (const int64_t at : places) {
       at::Tensor spot = gray.clone();
       spot.narrow(2, at - 4, 8).narrow(3, at - 4, 8).fill_(200);
       const at::Tensor change =
@@ -188,7 +187,7 @@ TEST_CASE("the last map's pixels are where the grid says") {
               .sum(at::IntArrayRef{0, 1});  // [h,w]
       const at::Tensor along = (change.sum(0) + change.sum(1)).contiguous();
       double weight = 0, moment = 0;
-      for (std::int64_t i = 0; i < along.size(0); ++i) {
+      for (int64_t i = 0; i < along.size(0); ++i) {
         const double w = along.const_data_ptr<double>()[i];
         weight += w;
         moment += w * static_cast<double>(i);

@@ -51,11 +51,11 @@ TEST_CASE("training's loss of a batch is the sum of its entries' losses") {
   const LossWeights weights{{2, 0.5}, {1, 3}};
   const BinaryCrossEntropy loss(weights, at::TensorOptions(at::kDouble));
   double expected = 0;
-  const auto rows = static_cast<std::int64_t>(some_logits().size());
+  const auto rows = static_cast<int64_t>(some_logits().size());
   at::Tensor logits = at::empty({rows, 2}, at::kDouble),
              labels = at::empty({rows, 2}, at::kDouble);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const double z = some_logits()[static_cast<std::size_t>(i)];
+  for (int64_t i = 0; i < rows; ++i) {
+    const double z = some_logits()[static_cast<size_t>(i)];
     const float label = i % 2 == 0 ? 1.0f : 0.0f;
     logits[i].fill_(z);
     labels[i][0] = label;

@@ -38,7 +38,7 @@ TEST_CASE("every network of the table has torchvision's number of parameters") {
   // other classifier.
   struct Case {
     const char* arch;
-    std::int64_t at_1000, features;
+    int64_t at_1000, features;
   };
   for (const auto& c : std::vector<Case>{{"densenet121", 7978856, 1024},
                                          {"densenet169", 14149480, 1664},
@@ -59,13 +59,12 @@ TEST_CASE("backward finishes the flat gradient buffer from front to back") {
   for (const char* arch : {"densenet121", "resnet50"}) {
     Network network(network_spec(arch), 14, {});
     network.parameters().initialize(1);
-    std::vector<std::int64_t> ends;
-    const MicroBatch whole{0, 1,
-                           [&](std::int64_t end) { ends.push_back(end); }};
+    std::vector<int64_t> ends;
+    const MicroBatch whole{0, 1, [&](int64_t end) { ends.push_back(end); }};
     const at::Tensor logits =
         network.forward(parity_images(0, 2), Mode::kTraining, whole);
     network.backward(at::ones_like(logits), whole);
-    std::vector<std::int64_t> expected;
+    std::vector<int64_t> expected;
     for (const auto& p : network.parameters().list()) expected.push_back(p.end);
     CHECK(ends == expected);
   }
@@ -85,8 +84,8 @@ TEST_CASE(
       Network half(network_spec(arch), 14,
                    {.precision = Precision::kFp64, .sync_batchnorm = &comm});
       half.parameters().initialize(4);
-      const std::int64_t at = comm.rank() * 4;
-      parts[static_cast<std::size_t>(comm.rank())] = gradients_of(
+      const int64_t at = comm.rank() * 4;
+      parts[static_cast<size_t>(comm.rank())] = gradients_of(
           half, images.narrow(0, at, 4), labels.narrow(0, at, 4), 2.0, 8 * 14);
     });
     INFO(arch);
@@ -107,7 +106,7 @@ TEST_CASE("micro-batches add up to the gradient of the step") {
   int calls = 0;
   for (const int index :
        {0, 1}) {  // the same images twice, each half the weight
-    const MicroBatch part{index, 2, [&](std::int64_t) { ++calls; }};
+    const MicroBatch part{index, 2, [&](int64_t) { ++calls; }};
     const at::Tensor logits = network.forward(images, Mode::kTraining, part);
     network.backward(
         loss(logits, labels.to(at::kDouble), 1.0, 2 * 4 * 14).dlogits, part);
@@ -122,7 +121,7 @@ TEST_CASE("a frozen backbone changes nothing but the classifier's gradient") {
   network.parameters().initialize(2);
   const at::Tensor gradients =
       gradients_of(network, parity_images(1, 4), parity_labels(1, 4), 1.0, 56);
-  const std::int64_t head = network.parameters().head_end();
+  const int64_t head = network.parameters().head_end();
   CHECK(gradients.narrow(0, 0, head).abs().max().item<float>() > 0);
   CHECK(gradients.narrow(0, head, gradients.numel() - head)
             .abs()
@@ -158,7 +157,7 @@ TEST_CASE(
     const at::Tensor logits = network.forward(images, Mode::kInference);
     const at::Tensor rounded =
         logits.to(compute_type(precision)).to(at::kFloat);
-    CHECK((logits != rounded).sum().item<std::int64_t>() > logits.numel() / 2);
+    CHECK((logits != rounded).sum().item<int64_t>() > logits.numel() / 2);
   }
 }
 

@@ -12,7 +12,7 @@ using namespace chexnet;
 
 namespace {
 
-constexpr std::int64_t kFindings = 5, kSize = 64;
+constexpr int64_t kFindings = 5, kSize = 64;
 
 // Drawn weights with statistics and affine parameters of their own, so that no
 // BatchNorm does nothing.
@@ -24,7 +24,7 @@ void draw(Network& network) {
     at::Tensor values = p.part(p.flat_values(), entry);
     if (entry.shape.size() == 1) values.add_(at::rand_like(values), 0.2);
   }
-  for (std::size_t i = 0; i < p.statistics().size(); ++i) {
+  for (size_t i = 0; i < p.statistics().size(); ++i) {
     p.running_mean(static_cast<int>(i)).normal_(0, 0.1);
     p.running_var(static_cast<int>(i)).uniform_(0.5, 1.5);
   }

@@ -47,7 +47,7 @@ TEST_CASE("an audit finds operands that cuDNN computes slowly") {
   const at::Tensor x =
       at::ones({2, 8, 6, 6}).contiguous(MemoryFormat::ChannelsLast);
   const at::Tensor flat = at::ones({1 + 4 * 8 * 9});
-  const auto weight = [&](std::int64_t begin) {
+  const auto weight = [&](int64_t begin) {
     return flat.narrow(0, begin, 4 * 8 * 9)
         .as_strided({4, 8, 3, 3}, {72, 1, 24, 8}, begin);
   };
@@ -68,7 +68,7 @@ TEST_CASE(
     "operators and makes the host wait for none") {
   struct Case {
     const char* arch;
-    std::int64_t operators, operands;
+    int64_t operators, operands;
   };
   const std::vector<Case> cases = {{"densenet121", 1400, 599},
                                    {"resnet50", 700, 264}};

@@ -25,7 +25,7 @@ TEST_CASE("each parameter begins aligned, in values, gradients and buckets") {
     INFO(arch);
     Network network(network_spec(arch), 14, {.precision = Precision::kBf16});
     const Parameters& p = network.parameters();
-    std::int64_t end = 0;
+    int64_t end = 0;
     for (const auto& parameter : p.list()) {
       CHECK(parameter.begin % Parameters::kAlignment == 0);
       CHECK((parameter.begin >= end && parameter.begin < end + 64));
@@ -33,8 +33,8 @@ TEST_CASE("each parameter begins aligned, in values, gradients and buckets") {
     }
     CHECK(p.size() % Parameters::kAlignment == 0);
     for (const auto& bucket :
-         plan_buckets(p.extents(), static_cast<std::size_t>(p.size()),
-                      static_cast<std::size_t>(p.size()) + 1000, 4, 4000000,
+         plan_buckets(p.extents(), static_cast<size_t>(p.size()),
+                      static_cast<size_t>(p.size()) + 1000, 4, 4000000,
                       GradientCompression::kBf16))
       CHECK(bucket.begin % Parameters::kAlignment == 0);
   }

@@ -14,7 +14,7 @@ using namespace chexnet;
 
 namespace {
 
-constexpr std::int64_t kFindings = 14;
+constexpr int64_t kFindings = 14;
 
 // In fp64, by the engine.
 const StepRecord& reference_of(const std::string& arch) {
@@ -89,7 +89,7 @@ TEST_CASE("numbers that are none agree with nothing") {
   CHECK(problem().empty());
   found.evaluation.fill_(std::numeric_limits<double>::quiet_NaN());
   CHECK(problem().starts_with("logits of evaluation differ by nan"));
-  const std::int64_t first_statistic = network.parameters().size();
+  const int64_t first_statistic = network.parameters().size();
   found.gradients[first_statistic] = std::numeric_limits<double>::infinity();
   CHECK(problem().starts_with("statistics of features.norm0 differ by inf"));
 }

@@ -142,7 +142,7 @@ TEST_CASE(
     "a classifier whose findings are not named starts afresh, whatever its "
     "size") {
   const ScratchFolder folder;
-  for (const std::int64_t outputs : {3, 1000}) {
+  for (const int64_t outputs : {3, 1000}) {
     const auto file = folder / "a.safetensors";
     Network from(network_spec("densenet121"), outputs, {}),
         to(network_spec("densenet121"), 3, {});

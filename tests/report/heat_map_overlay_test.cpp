@@ -13,10 +13,9 @@ namespace {
 
 struct Picture {
   int width = 0, height = 0;
-  std::vector<std::uint8_t> pixels;  // [height, width, 3]
+  std::vector<uint8_t> pixels;  // [height, width, 3]
   std::array<int, 3> at(int x, int y) const {
-    const std::uint8_t* p =
-        &pixels[static_cast<std::size_t>(3 * (y * width + x))];
+    const uint8_t* p = &pixels[static_cast<size_t>(3 * (y * width + x))];
     return {p[0], p[1], p[2]};
   }
 };
@@ -28,15 +27,14 @@ Picture read(const std::vector<std::byte>& png) {
   REQUIRE(png_image_begin_read_from_memory(&image, png.data(), png.size()));
   image.format = PNG_FORMAT_RGB;
   Picture picture{static_cast<int>(image.width), static_cast<int>(image.height),
-                  std::vector<std::uint8_t>(PNG_IMAGE_SIZE(image))};
+                  std::vector<uint8_t>(PNG_IMAGE_SIZE(image))};
   REQUIRE(png_image_finish_read(&image, nullptr, picture.pixels.data(), 0,
                                 nullptr));
   return picture;
 }
 
-GrayImage gray(int width, int height, std::uint8_t value) {
-  const std::vector<std::uint8_t> pixels(
-      static_cast<std::size_t>(width * height), value);
+GrayImage gray(int width, int height, uint8_t value) {
+  const std::vector<uint8_t> pixels(static_cast<size_t>(width * height), value);
   GrayImage image;
   image.assign(pixels.data(), width, height);
   return image;
@@ -79,7 +77,7 @@ TEST_CASE("captions differ in the legend alone") {
                 b = read(
                     overlay_png(picture, map, {.caption = "Ed\xc3\xa9ma"}));
   REQUIRE(a.pixels.size() == b.pixels.size());
-  const auto legend = static_cast<std::ptrdiff_t>(3 * 300 * 200);
+  const auto legend = static_cast<ptrdiff_t>(3 * 300 * 200);
   CHECK(std::equal(a.pixels.begin(), a.pixels.begin() + legend,
                    b.pixels.begin()));
   CHECK(a.pixels != b.pixels);

@@ -20,7 +20,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 FindingFigures figures_of_finding(const std::string& name, Interval range,
-                                  std::size_t positives = 40) {
+                                  size_t positives = 40) {
   FindingFigures figures;
   figures.finding = name;
   figures.positives = positives;
@@ -148,7 +148,7 @@ TEST_CASE("a record with any value in any place makes a page or is refused") {
                                       Record::array({1, "x"}),
                                       Record::object({{"a", nullptr}}),
                                       true};
-  std::size_t pages = 0;
+  size_t pages = 0;
   for (const auto& place : places)
     for (const auto& other : others) {
       Record changed = whole;

@@ -6,8 +6,8 @@ using namespace chexnet;
 
 namespace {
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
   for (auto at = text.find(part); at != std::string::npos;
        at = text.find(part, at + 1))
     ++count;

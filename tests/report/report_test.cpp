@@ -17,10 +17,10 @@ namespace {
 
 // The last record of an event file, as a message.
 protozero::pbf_reader last_event(const std::string& bytes) {
-  constexpr std::size_t kHead = 12, kTail = 4;
+  constexpr size_t kHead = 12, kTail = 4;
   std::string_view last;
-  for (std::size_t at = 0; at < bytes.size();) {
-    std::uint64_t length = 0;
+  for (size_t at = 0; at < bytes.size();) {
+    uint64_t length = 0;
     std::memcpy(&length, &bytes[at], sizeof length);
     last = std::string_view(bytes).substr(at + kHead, length);
     at += kHead + length + kTail;
@@ -34,7 +34,7 @@ TEST_CASE("metrics are JSON lines; a resume cuts what lies past its step") {
   const ScratchFolder folder;
   {
     MetricsLog log(folder.path(), {});
-    log.write("train", 1, {{"loss", 0.5}, {"epoch", std::int64_t{0}}});
+    log.write("train", 1, {{"loss", 0.5}, {"epoch", int64_t{0}}});
     log.write("val", 2,
               {{"mean_auroc", std::nan("")},
                {"auroc", std::map<std::string, double>{{"A", 0.7},
@@ -66,9 +66,9 @@ TEST_CASE("TensorBoard records are framed with masked checksums") {
     if (entry.path().filename().string().starts_with("events.out.tfevents."))
       bytes = read_text(entry.path());
   int records = 0;
-  for (std::size_t at = 0; at < bytes.size(); ++records) {
-    std::uint64_t length = 0;
-    std::uint32_t sum = 0;
+  for (size_t at = 0; at < bytes.size(); ++records) {
+    uint64_t length = 0;
+    uint32_t sum = 0;
     std::memcpy(&length, &bytes[at], 8);
     std::memcpy(&sum, &bytes[at + 8], 4);
     const auto masked = [](std::string_view part) {
@@ -138,7 +138,7 @@ TEST_CASE("figures of a split have a tag of their own in TensorBoard") {
       log.write("final", 9,
                 {{"split", std::string(split)},
                  {"loss", 0.5},
-                 {"images", std::int64_t{4}}});
+                 {"images", int64_t{4}}});
   }
   std::string bytes;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))

@@ -87,10 +87,9 @@ TEST_CASE(
     "the spans of all ranks fit into one gather, however many ranks there "
     "are") {
   for (const int ranks : {1, 2, 40, 107, 1000, 10000}) {
-    const std::size_t events = timeline_events(ranks);
+    const size_t events = timeline_events(ranks);
     CHECK(events > 0);
     CHECK(events <= 200'000);
-    CHECK(events * static_cast<std::size_t>(ranks) * 200 < std::size_t{1}
-                                                               << 31);
+    CHECK(events * static_cast<size_t>(ranks) * 200 < size_t{1} << 31);
   }
 }

@@ -29,7 +29,7 @@ struct Place {
     return error_of<CheckpointError>([&] { open(resume); });
   }
   // A start that came as far as its checkpoint of `step`.
-  void run_to(std::int64_t step) const {
+  void run_to(int64_t step) const {
     RunFolder folder = open(Resume::kNo);
     folder.claim(config);
     folder.store().save(step, R"({"step": 1})", [](const fs::path& files) {

@@ -12,7 +12,7 @@ TEST_CASE("the learning rate follows scaling and schedule in images") {
   c.lr_base_batch = 16;
   c.epochs = 10;
   const Plateau flat;
-  const auto rate = [&](std::uint64_t position) {
+  const auto rate = [&](uint64_t position) {
     return learning_rate(c, 64, position, 640, flat);
   };
   CHECK(rate(3200) == 1);
@@ -43,7 +43,7 @@ TEST_CASE(
   c.epochs = 10;
   c.warmup_epochs = 2;
   const Plateau flat;
-  const auto rate = [&](std::uint64_t position) {
+  const auto rate = [&](uint64_t position) {
     return learning_rate(c, 64, position, 640, flat);
   };
   CHECK(rate(0) == 0.05);

@@ -73,7 +73,7 @@ TEST_CASE(
   const auto store = local_store();
   const StoredFile file = store->list(path).front();
   for (const auto kind : {ContainerKind::kFile, ContainerKind::kPack})
-    CHECK(container_entries(*store, file, kind, [](std::uint64_t) {}).empty());
+    CHECK(container_entries(*store, file, kind, [](uint64_t) {}).empty());
   CHECK_FALSE(std::filesystem::exists(path + ".index"));
 }
 
@@ -132,8 +132,7 @@ TEST_CASE("a member ends with its deflate stream: no trailer is needed") {
   for (int i = 0; i < 5000; ++i) text += "image " + std::to_string(i % 77);
   const auto stream = deflated(text);
   std::vector<std::byte> content;
-  for (const std::size_t skip :
-       {std::size_t{0}, std::size_t{1}, std::size_t{4000}}) {
+  for (const size_t skip : {size_t{0}, size_t{1}, size_t{4000}}) {
     Entry entry;
     entry.skip = skip;
     entry.length = text.size() - skip;

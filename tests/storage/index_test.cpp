@@ -49,9 +49,9 @@ struct Read {
 
 Read read(const StoredFile& file, ContainerKind kind) {
   const auto store = local_store();
-  std::uint64_t pieces = 0;
+  uint64_t pieces = 0;
   auto entries =
-      container_entries(*store, file, kind, [&](std::uint64_t) { ++pieces; });
+      container_entries(*store, file, kind, [&](uint64_t) { ++pieces; });
   return {std::move(entries), pieces == 0};
 }
 
@@ -78,14 +78,14 @@ TEST_CASE(
       },
       [](Entry& e) { e.bit = 8; },
       [](Entry& e) { e.bit = -1; },
-      [](Entry& e) { e.length = std::uint64_t{1} << 40; },
+      [](Entry& e) { e.length = uint64_t{1} << 40; },
       [](Entry& e) { e.length = e.stored * 1033; },
-      [](Entry& e) { e.skip = std::uint64_t{1} << 40; },
-      [](Entry& e) { e.skip = ~std::uint64_t{0}; },
-      [](Entry& e) { e.stored = std::uint64_t{1} << 40; },
-      [](Entry& e) { e.offset = ~std::uint64_t{0}; },
+      [](Entry& e) { e.skip = uint64_t{1} << 40; },
+      [](Entry& e) { e.skip = ~uint64_t{0}; },
+      [](Entry& e) { e.stored = uint64_t{1} << 40; },
+      [](Entry& e) { e.offset = ~uint64_t{0}; },
       [&](Entry& e) { e.offset = file.size; }};
-  for (std::size_t i = 0; i < forgeries.size(); ++i) {
+  for (size_t i = 0; i < forgeries.size(); ++i) {
     INFO(i);
     auto forged = honest;
     forgeries[i](forged[3]);

@@ -68,7 +68,7 @@ TEST_CASE("no more memory is asked for than there are bytes") {
   const std::string path = folder.write("x", std::string(1000, 'x'));
   CountingStore store;
   std::vector<std::byte> bytes;
-  read_in_pieces(store, path, 100, std::uint64_t{1} << 40, bytes);
+  read_in_pieces(store, path, 100, uint64_t{1} << 40, bytes);
   CHECK(bytes.size() == 900);
   CHECK(store.largest <= 64 << 20);
 }

@@ -23,9 +23,9 @@ std::string logged(const std::function<void()>& action) {
   return read_text(path);
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos;
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos;
        at += part.size())
     ++found;
   return found;

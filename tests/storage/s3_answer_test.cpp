@@ -47,7 +47,7 @@ TEST_CASE("a key of millions of '&' is read in one go") {
 }
 
 TEST_CASE("a listing comes to an end") {
-  const auto page = [](std::size_t objects, const std::string& token) {
+  const auto page = [](size_t objects, const std::string& token) {
     return S3Listing{std::vector<StoredFile>(objects), token};
   };
   const auto refused = [](ListingEnd& end, const S3Listing& last) {

@@ -75,7 +75,7 @@ struct Script {
 const std::map<std::string, std::string> kKeys = {
     {"AWS_ACCESS_KEY_ID", "id"}, {"AWS_SECRET_ACCESS_KEY", "secret"}};
 
-std::string read(Store& store, std::uint64_t offset, std::uint64_t count) {
+std::string read(Store& store, uint64_t offset, uint64_t count) {
   std::vector<std::byte> bytes;
   store.read("s3://b/x.tar", offset, count, bytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -133,7 +133,7 @@ TEST_CASE(
     CHECK(error.find("after 6 attempts") != std::string::npos);
     CHECK(script.requests.size() == 6);
     REQUIRE(script.pauses_s.size() == 5);
-    for (std::size_t i = 0; i < script.pauses_s.size(); ++i) {
+    for (size_t i = 0; i < script.pauses_s.size(); ++i) {
       const double longest = 0.1 * static_cast<double>(1 << i);
       CHECK((script.pauses_s[i] >= 0 && script.pauses_s[i] <= longest));
     }

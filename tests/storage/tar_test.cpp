@@ -32,7 +32,7 @@ std::map<std::string, std::string> write_files(const ScratchFolder& folder) {
   for (int i = 0; i < 40; ++i) {
     std::string content;
     const auto size = random.below(90000);
-    const std::uint32_t letters = i % 3 == 0 ? 256 : i % 3 == 1 ? 4 : 60;
+    const uint32_t letters = i % 3 == 0 ? 256 : i % 3 == 1 ? 4 : 60;
     while (content.size() < size) {
       content += static_cast<char>(random.below(letters));
       // Far repeats, so that members refer back over their beginning.
@@ -53,7 +53,7 @@ void check_all(const std::string& path, ContainerKind kind,
   std::vector<std::byte> whole;
   read_bytes(path, whole);
   const StoredFile file{path, whole.size()};
-  const auto none = [](std::uint64_t) {};
+  const auto none = [](uint64_t) {};
   const auto entries = kind == ContainerKind::kTar
                            ? tar_entries(*store, file, none)
                            : tar_gz_entries(*store, file, none);
@@ -102,12 +102,12 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
   const auto store = local_store();
   std::vector<std::byte> bytes;
   read_bytes(out + "/images.tar.gz", bytes);
-  for (const std::size_t size : {bytes.size() / 2, bytes.size() - 30}) {
+  for (const size_t size : {bytes.size() / 2, bytes.size() - 30}) {
     const std::string path = folder.write(
         "cut.tar.gz",
         std::string(reinterpret_cast<const char*>(bytes.data()), size));
     CHECK_FALSE(error_of<DataError>([&] {
-                  tar_gz_entries(*store, {path, size}, [](std::uint64_t) {});
+                  tar_gz_entries(*store, {path, size}, [](uint64_t) {});
                 }).empty());
   }
   bytes[bytes.size() / 2] ^= std::byte{4};
@@ -115,7 +115,7 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
       "bad.tar.gz",
       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   CHECK(error_of<DataError>([&] {
-          tar_gz_entries(*store, {path, bytes.size()}, [](std::uint64_t) {});
+          tar_gz_entries(*store, {path, bytes.size()}, [](uint64_t) {});
         }).find("bad.tar.gz") != std::string::npos);
 }
 
@@ -130,15 +130,14 @@ TEST_CASE(
                           .c_str()) == 0);
   std::vector<std::byte> whole;
   read_bytes(folder / "x.tar", whole);
-  const auto read = [&](std::size_t size) {
+  const auto read = [&](size_t size) {
     const std::string path = folder.write(
         "cut.tar",
         std::string(reinterpret_cast<const char*>(whole.data()), size));
-    return tar_entries(*local_store(), {path, size}, [](std::uint64_t) {})
-        .size();
+    return tar_entries(*local_store(), {path, size}, [](uint64_t) {}).size();
   };
-  const std::size_t first = 512 + 1024, both = first + 512 + 512;
-  for (const std::size_t size : {first, both})
+  const size_t first = 512 + 1024, both = first + 512 + 512;
+  for (const size_t size : {first, both})
     CHECK(error_of<DataError>([&] {
             read(size);
           }).find("without its end mark") != std::string::npos);
@@ -158,10 +157,10 @@ TEST_CASE(
   const std::string path = (folder / "x.tar.gz").string();
   CountingStore store;
   const StoredFile file = store.list(path).front();
-  const auto entries = tar_gz_entries(store, file, [](std::uint64_t) {});
+  const auto entries = tar_gz_entries(store, file, [](uint64_t) {});
   CHECK(entries.size() == 3000);
   CHECK(store.bytes <= 4 * file.size);
-  for (const std::size_t i : {0u, 1u, 1500u, 2999u}) {
+  for (const size_t i : {0u, 1u, 1500u, 2999u}) {
     const Entry& e = entries[i];
     std::vector<std::byte> packed, content;
     store.read(path, e.offset, e.stored, packed);
@@ -189,7 +188,7 @@ TEST_CASE("members too large for an image are skipped") {
   const std::string path = (folder / "x.tar.gz").string();
   const auto store = local_store();
   const auto entries =
-      tar_gz_entries(*store, store->list(path).front(), [](std::uint64_t) {});
+      tar_gz_entries(*store, store->list(path).front(), [](uint64_t) {});
   REQUIRE(entries.size() == 2);
   CHECK(entries[1].name == "z.png");
   std::vector<std::byte> packed, content;
@@ -205,7 +204,7 @@ TEST_CASE("a damaged index file is noticed") {
   const std::string good =
       index_text(entries, ContainerKind::kTar, {"a.tar", 2048});
   CHECK(entries_of_text(good, "x.index") == entries);
-  for (std::size_t i = 0; i < good.size(); ++i) {
+  for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);
     INFO(i);

@@ -29,7 +29,7 @@ TEST_CASE("an Example comes back as it was written") {
   CHECK(std::string_view(reinterpret_cast<const char*>(back.image.data()),
                          back.image.size()) == "pixels");
   CHECK(back.filename == "a/b.png");
-  CHECK(back.labels == std::vector<std::int64_t>{0, 1, -1, 1});
+  CHECK(back.labels == std::vector<int64_t>{0, 1, -1, 1});
   CHECK(back.label_names ==
         std::vector<std::string_view>{"Mass", "Edema", "Hernia", "Nodule"});
   CHECK(example_image(bytes_of(data), "x").size() == 6);
@@ -42,7 +42,7 @@ TEST_CASE(
     "every flipped bit of a shard is reported with file, offset and record") {
   const ScratchFolder folder;
   std::string file;
-  std::vector<std::size_t> starts;
+  std::vector<size_t> starts;
   for (const char* name : {"one.png", "two.png", "three.png"}) {
     starts.push_back(file.size());
     append_record(file,
@@ -52,25 +52,24 @@ TEST_CASE(
   const auto read = [&](const std::string& content) {
     const std::string path = folder.write("train-00000-of-00001", content);
     const auto store = local_store();
-    return tfrecord_entries(*store, {path, content.size()},
-                            [](std::uint64_t) {});
+    return tfrecord_entries(*store, {path, content.size()}, [](uint64_t) {});
   };
   const auto entries = read(file);
   REQUIRE(entries.size() == 3);
   CHECK(entries[1].name == "two.png");
   CHECK(entries[2].offset == starts[2]);
-  for (std::size_t bit = 0; bit < 8 * file.size(); ++bit) {
+  for (size_t bit = 0; bit < 8 * file.size(); ++bit) {
     std::string bad = file;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
     const std::string error = error_of<DataError>([&] { read(bad); });
-    std::size_t record = 0;
+    size_t record = 0;
     while (bit / 8 >= starts[record + 1]) ++record;
     INFO("bit " << bit << ": " << error);
     CHECK(error.find("train-00000-of-00001: record " + std::to_string(record) +
                      " at byte " + std::to_string(starts[record]) + ":") !=
           std::string::npos);
   }
-  for (std::size_t cut = 1; cut < file.size(); ++cut) {
+  for (size_t cut = 1; cut < file.size(); ++cut) {
     if (std::ranges::find(starts, cut) != starts.end())
       continue;  // whole records are a whole file
     CHECK(error_of<DataError>([&] {

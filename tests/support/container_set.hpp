@@ -22,7 +22,7 @@ struct Containers {
   ScratchFolder folder;
   Stores stores;
   Manifest manifest;
-  std::vector<std::uint32_t> rows;
+  std::vector<uint32_t> rows;
   std::map<std::string, std::string> places;
 
   Containers() {

@@ -14,7 +14,7 @@ namespace chexnet {
 
 class CountingStore final : public Store {
  public:
-  void read(const std::string& path, std::uint64_t offset, std::uint64_t count,
+  void read(const std::string& path, uint64_t offset, uint64_t count,
             std::vector<std::byte>& into,
             const ReadOptions& options = {}) override {
     if (offset >= fails_from)
@@ -34,8 +34,8 @@ class CountingStore final : public Store {
   }
   bool exists(const std::string& path) override { return store_->exists(path); }
 
-  std::uint64_t bytes = 0, largest = 0;
-  std::uint64_t fails_from = std::numeric_limits<std::uint64_t>::max();
+  uint64_t bytes = 0, largest = 0;
+  uint64_t fails_from = std::numeric_limits<uint64_t>::max();
 
  private:
   std::unique_ptr<Store> store_ = local_store();

@@ -24,20 +24,20 @@ class TestBed {
       : thread_pool_(threads),
         winograd_(winograd),
         instruction_set_(instruction_set) {
-    std::int64_t at = 0, statistic = 0;
+    int64_t at = 0, statistic = 0;
     for (const auto& [name, size] : sizes) {
       locations_[name] = at;
       at += size;
     }
     for (const auto& [name, channels] : norms) {
       statistics_[name] = statistic;
-      statistic += std::int64_t{2} * channels;
+      statistic += int64_t{2} * channels;
     }
     Random random(5, Purpose::kTest, 0);
-    values.resize(static_cast<std::size_t>(at));
+    values.resize(static_cast<size_t>(at));
     for (A& v : values) v = static_cast<A>(0.3 * random.normal());
-    gradients.resize(static_cast<std::size_t>(at + statistic));
-    running_.resize(static_cast<std::size_t>(statistic), A(1));
+    gradients.resize(static_cast<size_t>(at + statistic));
+    running_.resize(static_cast<size_t>(statistic), A(1));
     parameters_.values = values.data();
     parameters_.gradients = gradients.data();
     parameters_.running = running_.data();
@@ -60,12 +60,11 @@ class TestBed {
     const auto lay_out = [&](LinearAllocator& allocator) {
       Run<S> run{kernels<S>(instruction_set_), thread_pool_};
       run.training = true;
-      run.kept =
-          allocator.take<std::byte>(static_cast<std::int64_t>(build->kept));
-      run.workspace = allocator.take<std::byte>(
-          static_cast<std::int64_t>(build->workspace));
-      run.arena = allocator.take<std::byte>(
-          static_cast<std::int64_t>(build->plan.bytes()));
+      run.kept = allocator.take<std::byte>(static_cast<int64_t>(build->kept));
+      run.workspace =
+          allocator.take<std::byte>(static_cast<int64_t>(build->workspace));
+      run.arena =
+          allocator.take<std::byte>(static_cast<int64_t>(build->plan.bytes()));
       run.plan = &build->plan;
       return run;
     };
@@ -81,7 +80,7 @@ class TestBed {
   ThreadPool thread_pool_;
   bool winograd_;
   std::string instruction_set_;
-  std::map<std::string, std::int64_t> locations_, statistics_;
+  std::map<std::string, int64_t> locations_, statistics_;
   std::vector<A> running_;
   FlatParameters parameters_;
   Arena arena_;

@@ -31,11 +31,10 @@ class ForwardingBackend : public Backend {
   at::Tensor feature_gradient(const at::Tensor& dlogits) override {
     return inner_->feature_gradient(dlogits);
   }
-  std::optional<std::size_t> planned_bytes(std::int64_t batch,
-                                           std::int64_t size) override {
+  std::optional<size_t> planned_bytes(int64_t batch, int64_t size) override {
     return inner_->planned_bytes(batch, size);
   }
-  std::string description(std::int64_t batch, std::int64_t size) override {
+  std::string description(int64_t batch, int64_t size) override {
     return inner_->description(batch, size);
   }
   bool depends_on_threads() const override {
@@ -52,10 +51,9 @@ class ForwardingBackend : public Backend {
 // The only back end of a network; refuses nothing.
 inline std::vector<BackendEntry> only_backend(
     std::function<std::unique_ptr<Backend>(const BackendContext&)> make) {
-  return {{[](const BackendContext&, std::int64_t, std::int64_t) {
-             return std::string();
-           },
-           std::move(make)}};
+  return {
+      {[](const BackendContext&, int64_t, int64_t) { return std::string(); },
+       std::move(make)}};
 }
 
 }  // namespace chexnet

@@ -17,7 +17,7 @@ class ForwardingCommunicator : public Communicator {
   void start(const GradientBuffer& buffer) override { inner_.start(buffer); }
   void poll() override { inner_.poll(); }
   void finish() override { inner_.finish(); }
-  void gather(const double* own, double* all, std::size_t count) override {
+  void gather(const double* own, double* all, size_t count) override {
     inner_.gather(own, all, count);
   }
   void set_compression(GradientCompression compression) override {

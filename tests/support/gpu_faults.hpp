@@ -65,7 +65,7 @@ inline RankView view_of(int rank, const PhaseSlot& slot) {
 // What a watch whose patience is over would say of two ranks.
 inline std::string verdict(const std::vector<const PhaseSlot*>& slots) {
   std::vector<RankView> views;
-  for (std::size_t r = 0; r < slots.size(); ++r)
+  for (size_t r = 0; r < slots.size(); ++r)
     views.push_back(view_of(static_cast<int>(r), *slots[r]));
   const auto failure = detect_failure(views, {0.5, 60});
   if (!failure) return "nobody";
@@ -75,7 +75,7 @@ inline std::string verdict(const std::vector<const PhaseSlot*>& slots) {
 }
 
 inline void wait_for(const PhaseSlot& slot, Phase phase) {
-  eventually([&] { return slot.phase == static_cast<std::uint32_t>(phase); });
+  eventually([&] { return slot.phase == static_cast<uint32_t>(phase); });
 }
 
 }  // namespace chexnet

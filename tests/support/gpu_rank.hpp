@@ -24,11 +24,11 @@ namespace chexnet {
 class Borrowed final : public ForwardingCommunicator {
  public:
   using ForwardingCommunicator::ForwardingCommunicator;
-  std::uint64_t next_sequence() override { return ++sequence_; }
+  uint64_t next_sequence() override { return ++sequence_; }
   std::string description() const override { return "threads"; }
 
  private:
-  std::uint64_t sequence_ = 0;
+  uint64_t sequence_ = 0;
 };
 
 // Work on a stream; a kernel of a fake GPU. It stays, as a kernel's code does:
@@ -52,26 +52,25 @@ inline DeviceFunctions fake_device_functions(cudaStream_t compute) {
   using fake_cuda::Use;
   DeviceFunctions functions;
   functions.compute_stream = [compute] { return compute; };
-  functions.allocate = [](std::size_t bytes, cudaStream_t) {
+  functions.allocate = [](size_t bytes, cudaStream_t) {
     void* memory = nullptr;
     cudaMalloc(&memory, bytes);
     return memory;
   };
   functions.release = [](void* memory) { cudaFree(memory); };
-  functions.pack = [](const float* from, void* to, std::size_t count,
-                      float scale, GradientCompression format,
-                      cudaStream_t stream) {
+  functions.pack = [](const float* from, void* to, size_t count, float scale,
+                      GradientCompression format, cudaStream_t stream) {
     fake_cuda::uses(
         stream, "pack",
         {{from, 4 * count, Use::kRead}, {to, 2 * count, Use::kWrite}});
     launch(stream, [=] {
       const auto half =
           format == GradientCompression::kBf16 ? to_bf16 : to_fp16;
-      for (std::size_t i = 0; i < count; ++i)
-        static_cast<std::uint16_t*>(to)[i] = half(from[i] * scale);
+      for (size_t i = 0; i < count; ++i)
+        static_cast<uint16_t*>(to)[i] = half(from[i] * scale);
     });
   };
-  functions.unpack = [](const void* from, float* to, std::size_t count,
+  functions.unpack = [](const void* from, float* to, size_t count,
                         GradientCompression format, cudaStream_t stream) {
     fake_cuda::uses(
         stream, "unpack",
@@ -79,8 +78,8 @@ inline DeviceFunctions fake_device_functions(cudaStream_t compute) {
     launch(stream, [=] {
       const auto whole =
           format == GradientCompression::kBf16 ? from_bf16 : from_fp16;
-      for (std::size_t i = 0; i < count; ++i)
-        to[i] = whole(static_cast<const std::uint16_t*>(from)[i]);
+      for (size_t i = 0; i < count; ++i)
+        to[i] = whole(static_cast<const uint16_t*>(from)[i]);
     });
   };
   return functions;
@@ -89,7 +88,7 @@ inline DeviceFunctions fake_device_functions(cudaStream_t compute) {
 // The compute stream of a rank and its flat buffer.
 class GpuRank {
  public:
-  GpuRank(Communicator& world, std::size_t count, double timeout_s = 60)
+  GpuRank(Communicator& world, size_t count, double timeout_s = 60)
       : count_(count) {
     // One of its own: to free memory waits for all streams of a device, and
     // those of other ranks may wait for this one.
@@ -114,24 +113,24 @@ class GpuRank {
   Communicator& comm() { return *comm_; }
   cudaStream_t compute() const { return compute_; }
   float* flat() const { return flat_; }
-  std::size_t count() const { return count_; }
+  size_t count() const { return count_; }
   const Profiler& profiler() const { return profiler_; }
   // What the other ranks' watch would see.
   const PhaseSlot& slot() const { return slot_; }
 
   // "Backward": writes [begin, end).
-  void write(std::size_t begin, std::size_t end, float value) {
+  void write(size_t begin, size_t end, float value) {
     fake_cuda::uses(
         compute_, "backward",
         {{flat_ + begin, 4 * (end - begin), fake_cuda::Use::kWrite}});
     launch(compute_, [flat = flat_, begin, end, value] {
-      for (std::size_t i = begin; i < end; ++i) flat[i] = value;
+      for (size_t i = begin; i < end; ++i) flat[i] = value;
     });
   }
   // The compute stream writes `own`, gathers, and reads all ranks'.
   std::shared_ptr<std::vector<double>> gather(const std::vector<double>& own) {
-    const std::size_t bytes = own.size() * sizeof(double);
-    const auto ranks = static_cast<std::size_t>(comm_->size());
+    const size_t bytes = own.size() * sizeof(double);
+    const auto ranks = static_cast<size_t>(comm_->size());
     double *sent = nullptr, *all = nullptr;
     cudaMalloc(reinterpret_cast<void**>(&sent), bytes);
     cudaMalloc(reinterpret_cast<void**>(&all), ranks * bytes);
@@ -155,13 +154,13 @@ class GpuRank {
     fake_cuda::uses(compute_, "optimizer",
                     {{flat_, 4 * count_, fake_cuda::Use::kRead}});
     launch(compute_, [flat = flat_, values] {
-      for (std::size_t i = 0; i < values->size(); ++i) (*values)[i] = flat[i];
+      for (size_t i = 0; i < values->size(); ++i) (*values)[i] = flat[i];
     });
     return values;
   }
 
  private:
-  std::size_t count_;
+  size_t count_;
   cudaStream_t compute_ = nullptr;
   float* flat_ = nullptr;
   PhaseSlot slot_;

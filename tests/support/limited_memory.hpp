@@ -18,7 +18,7 @@ namespace chexnet {
 // does not count. One at a time.
 class LimitedMemory final : public CudaLibrary, private c10::Allocator {
  public:
-  explicit LimitedMemory(std::size_t bytes)
+  explicit LimitedMemory(size_t bytes)
       : limit_(bytes), before_(c10::GetCPUAllocator()) {
     c10::SetCPUAllocator(this, kPriority);
     current = this;
@@ -30,7 +30,7 @@ class LimitedMemory final : public CudaLibrary, private c10::Allocator {
   LimitedMemory(const LimitedMemory&) = delete;
   LimitedMemory& operator=(const LimitedMemory&) = delete;
 
-  std::size_t most_allocated() const { return most_; }
+  size_t most_allocated() const { return most_; }
   int refused() const { return refused_; }
 
   std::string device_kind() const override { return "cpu"; }
@@ -47,18 +47,18 @@ class LimitedMemory final : public CudaLibrary, private c10::Allocator {
   }
   void mark_ranges(Profiler&) override {}
   void synchronize() override {}
-  std::size_t free_bytes() const override { return limit_ - allocated_; }
-  std::size_t peak_bytes() const override { return peak_; }
-  std::size_t peak_held_bytes() const override { return peak_; }
+  size_t free_bytes() const override { return limit_ - allocated_; }
+  size_t peak_bytes() const override { return peak_; }
+  size_t peak_held_bytes() const override { return peak_; }
   void restart_peak() override { peak_ = allocated_; }
   std::string versions() const override { return ""; }
 
  private:
-  static constexpr std::uint8_t kPriority = 255;
+  static constexpr uint8_t kPriority = 255;
   static inline LimitedMemory* current = nullptr;  // of what is freed later
-  static constexpr std::size_t kAlignment = 64;
+  static constexpr size_t kAlignment = 64;
 
-  c10::DataPtr allocate(std::size_t bytes) override {
+  c10::DataPtr allocate(size_t bytes) override {
     const std::lock_guard guard(mutex_);
     if (allocated_ + bytes > limit_) {
       ++refused_;
@@ -84,15 +84,15 @@ class LimitedMemory final : public CudaLibrary, private c10::Allocator {
     sizes_.erase(found);
   }
   c10::DeleterFnPtr raw_deleter() const override { return release; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+  void copy_data(void* to, const void* from, size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
 
-  std::size_t limit_;
+  size_t limit_;
   c10::Allocator* before_;
   std::mutex mutex_;  // guards what follows
-  std::unordered_map<void*, std::size_t> sizes_;
-  std::size_t allocated_ = 0, peak_ = 0, most_ = 0;
+  std::unordered_map<void*, size_t> sizes_;
+  size_t allocated_ = 0, peak_ = 0, most_ = 0;
   int refused_ = 0;
 };
 

@@ -46,7 +46,7 @@ class OnnxInterpreter {
   struct Node {
     std::string type, output;
     std::vector<std::string> inputs;
-    std::map<std::string, std::vector<std::int64_t>> ints;
+    std::map<std::string, std::vector<int64_t>> ints;
     std::map<std::string, float> floats;
   };
 
@@ -75,7 +75,7 @@ class OnnxInterpreter {
     return value.get_string();
   }
   void read_constant(protozero::pbf_reader tensor) {
-    std::vector<std::int64_t> shape;
+    std::vector<int64_t> shape;
     std::string name, bytes;
     while (tensor.next()) {
       if (tensor.tag() == 1)
@@ -128,7 +128,7 @@ class OnnxInterpreter {
     const auto list = [&](const char* name) { return node.ints.at(name); };
     const auto pads = [&] {
       const auto all = list("pads");
-      return std::vector<std::int64_t>(all.begin(), all.begin() + 2);
+      return std::vector<int64_t>(all.begin(), all.begin() + 2);
     };
     if (node.type == "Cast") return in[0].to(at::kDouble);
     if (node.type == "Div") return in[0] / in[1];

@@ -36,16 +36,15 @@ constexpr int kParitySteps = 20, kParityBatch = 6, kParitySize = 32,
 inline at::Tensor parity_images(int step, int batch = kParityBatch) {
   at::Tensor images =
       at::empty({batch, 1, kParitySize, kParitySize}, at::kByte);
-  Random random(11, Purpose::kTest, static_cast<std::uint64_t>(step));
-  for (std::int64_t i = 0; i < images.numel(); ++i)
-    images.data_ptr<std::uint8_t>()[i] =
-        static_cast<std::uint8_t>(random.below(256));
+  Random random(11, Purpose::kTest, static_cast<uint64_t>(step));
+  for (int64_t i = 0; i < images.numel(); ++i)
+    images.data_ptr<uint8_t>()[i] = static_cast<uint8_t>(random.below(256));
   return images;
 }
 inline at::Tensor parity_labels(int step, int batch = kParityBatch) {
   at::Tensor labels = at::empty({batch, kParityFindings}, at::kFloat);
-  Random random(12, Purpose::kTest, static_cast<std::uint64_t>(step));
-  for (std::int64_t i = 0; i < labels.numel(); ++i)
+  Random random(12, Purpose::kTest, static_cast<uint64_t>(step));
+  for (int64_t i = 0; i < labels.numel(); ++i)
     labels.data_ptr<float>()[i] = random.chance(0.2) ? 1.0f : 0.0f;
   return labels;
 }

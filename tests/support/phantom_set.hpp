@@ -27,9 +27,9 @@ inline Manifest draw_phantom_set(const std::filesystem::path& out, int images,
   return read_manifest(config);
 }
 
-inline std::vector<std::uint32_t> all_rows(const Manifest& manifest) {
-  std::vector<std::uint32_t> rows(manifest.size());
-  std::iota(rows.begin(), rows.end(), std::uint32_t{0});
+inline std::vector<uint32_t> all_rows(const Manifest& manifest) {
+  std::vector<uint32_t> rows(manifest.size());
+  std::iota(rows.begin(), rows.end(), uint32_t{0});
   return rows;
 }
 

@@ -49,7 +49,7 @@ class PlantedBackend final : public ForwardingBackend {
             .narrow(0, p.begin, p.end - p.begin)
             .mul_(fault_.factor);
   }
-  std::string description(std::int64_t, std::int64_t) override {
+  std::string description(int64_t, int64_t) override {
     return "faulty on purpose";
   }
 

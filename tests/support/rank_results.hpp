@@ -14,9 +14,9 @@ namespace chexnet {
 template <class Body>
 auto rank_results(int ranks, const Body& body) {
   using Result = decltype(body(std::declval<Communicator&>()));
-  std::vector<std::optional<Result>> slots(static_cast<std::size_t>(ranks));
+  std::vector<std::optional<Result>> slots(static_cast<size_t>(ranks));
   ThreadWorld(ranks).run([&](Communicator& comm) {
-    slots[static_cast<std::size_t>(comm.rank())].emplace(body(comm));
+    slots[static_cast<size_t>(comm.rank())].emplace(body(comm));
   });
   std::vector<Result> results;
   for (auto& slot : slots) results.push_back(std::move(*slot));

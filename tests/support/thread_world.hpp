@@ -26,7 +26,7 @@ namespace chexnet {
 class ThreadWorld {
  public:
   explicit ThreadWorld(int size)
-      : size_(size), pieces_(static_cast<std::size_t>(size)) {}
+      : size_(size), pieces_(static_cast<size_t>(size)) {}
 
   // Runs `body` on each rank; rethrows what the first rank to fail has thrown.
   void run(const std::function<void(Communicator&)>& body) {
@@ -55,8 +55,7 @@ class ThreadWorld {
       int rank, std::span<const std::byte> bytes) {
     {
       const std::lock_guard lock(mutex_);
-      pieces_[static_cast<std::size_t>(rank)].assign(bytes.begin(),
-                                                     bytes.end());
+      pieces_[static_cast<size_t>(rank)].assign(bytes.begin(), bytes.end());
     }
     meet();
     auto all = pieces_;  // nobody writes before the second meeting
@@ -113,8 +112,8 @@ class ThreadWorld {
     }
     void all_reduce(std::span<double> values, ReduceOp op) override {
       const auto all = shared_.exchange(world_.rank, std::as_bytes(values));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        for (std::size_t r = 0; r < all.size(); ++r) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        for (size_t r = 0; r < all.size(); ++r) {
           double value = 0;
           std::memcpy(&value, all[r].data() + i * sizeof value, sizeof value);
           if (r == 0)
@@ -127,7 +126,7 @@ class ThreadWorld {
     }
     void broadcast(std::span<std::byte> bytes, int root) override {
       const auto all = shared_.exchange(world_.rank, bytes);
-      std::ranges::copy(all[static_cast<std::size_t>(root)], bytes.begin());
+      std::ranges::copy(all[static_cast<size_t>(root)], bytes.begin());
     }
     std::vector<std::vector<std::byte>> all_gather(
         std::span<const std::byte> bytes) override {
@@ -137,16 +136,16 @@ class ThreadWorld {
     std::string description() const override { return "threads"; }
 
    private:
-    void round(float* values, std::size_t count) const {
+    void round(float* values, size_t count) const {
       const auto ranks = static_cast<float>(world_.size);
-      for (std::size_t i = 0; i < count; ++i)
+      for (size_t i = 0; i < count; ++i)
         values[i] = from_fp16(to_fp16(values[i] / ranks)) * ranks;
     }
     template <class T>
-    void mean(T* values, std::size_t count) {
+    void mean(T* values, size_t count) {
       const auto all = shared_.exchange(
           world_.rank, std::as_bytes(std::span(values, count)));
-      for (std::size_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count; ++i) {
         T sum = 0;
         for (const auto& piece : all) {
           T value = 0;

@@ -16,9 +16,9 @@ namespace {
 struct MadeUpStep {
   double fixed, each, all;
   double jump = 0;  // more, from `from` images on: another algorithm
-  std::int64_t from = 0;
-  std::vector<std::int64_t> tried;
-  std::optional<double> operator()(std::int64_t images) {
+  int64_t from = 0;
+  std::vector<int64_t> tried;
+  std::optional<double> operator()(int64_t images) {
     tried.push_back(images);
     const double bytes = fixed + each * static_cast<double>(images) +
                          (images >= from ? jump : 0);
@@ -26,9 +26,8 @@ struct MadeUpStep {
   }
 };
 
-std::int64_t largest(MadeUpStep& step, double budget,
-                     std::int64_t most = 10'000) {
-  return largest_step([&](std::int64_t images) { return step(images); }, budget,
+int64_t largest(MadeUpStep& step, double budget, int64_t most = 10'000) {
+  return largest_step([&](int64_t images) { return step(images); }, budget,
                       most);
 }
 
@@ -37,7 +36,7 @@ std::int64_t largest(MadeUpStep& step, double budget,
 TEST_CASE("the largest step is found by two small ones and a line") {
   MadeUpStep step{100, 10, 1e9};
   CHECK(largest(step, 1100) == 100);
-  CHECK(step.tried == std::vector<std::int64_t>{4, 8, 100});
+  CHECK(step.tried == std::vector<int64_t>{4, 8, 100});
   CHECK(largest(step, 1100, 50) == 50);
   CHECK(largest(step, 1100, 3) == 3);
   CHECK(largest(step, 170) == 7);
@@ -47,7 +46,7 @@ TEST_CASE("the largest step is found by two small ones and a line") {
 
 TEST_CASE("where a library takes more than the line says, steps decide") {
   MadeUpStep jumps{100, 10, 1000, 200, 60};
-  const std::int64_t found = largest(jumps, 1000);
+  const int64_t found = largest(jumps, 1000);
   CHECK(found > 60);
   CHECK(found <= 70);
   MadeUpStep full{100, 10, 139};  // four images do not fit
@@ -57,7 +56,7 @@ TEST_CASE("where a library takes more than the line says, steps decide") {
 }
 
 TEST_CASE("on a GPU the automatic batch is measured, within what is free") {
-  constexpr std::size_t kBytes = std::size_t{300} << 20;
+  constexpr size_t kBytes = size_t{300} << 20;
   LimitedMemory gpu(kBytes);
   const auto solo = solo_communicator();
   Network network(network_spec("densenet121"), 14, {.own_engine = false});
@@ -65,7 +64,7 @@ TEST_CASE("on a GPU the automatic batch is measured, within what is free") {
   Config config;
   config.data.crop = 64;
   const BatchLimits limits{.images = 1'000'000, .cuda = &gpu};
-  const std::int64_t batch = auto_batch(config, network, *solo, limits);
+  const int64_t batch = auto_batch(config, network, *solo, limits);
   CHECK(batch > 4);
   CHECK(gpu.most_allocated() <= kBytes);
   CHECK(gpu.refused() == 0);  // nine tenths: nothing was tried beyond
@@ -78,15 +77,15 @@ TEST_CASE("on a GPU the automatic batch is measured, within what is free") {
 }
 
 TEST_CASE("a step that runs out of memory leaves nothing of itself behind") {
-  LimitedMemory gpu(std::size_t{200} << 20);
+  LimitedMemory gpu(size_t{200} << 20);
   Network network(network_spec("densenet121"), 14, {.own_engine = false});
   network.parameters().initialize(1);
-  const auto step = [&](std::int64_t images) {
+  const auto step = [&](int64_t images) {
     network.backward(at::zeros_like(network.forward(
         at::zeros({images, 1, 64, 64}, at::kByte), Mode::kTraining)));
   };
   step(1);
-  const std::size_t free = gpu.free_bytes();
+  const size_t free = gpu.free_bytes();
   CHECK_THROWS_AS(step(100), c10::OutOfMemoryError);
   CHECK(gpu.refused() == 1);
   CHECK(gpu.free_bytes() >= free);
@@ -97,7 +96,7 @@ TEST_CASE("a GPU without room for an image says so") {
   const auto solo = solo_communicator();
   Network network(network_spec("densenet121"), 14, {.own_engine = false});
   network.parameters().initialize(1);
-  LimitedMemory gpu(std::size_t{4} << 20);
+  LimitedMemory gpu(size_t{4} << 20);
   Config config;
   config.data.crop = 64;
   CHECK(error_of<ConfigError>([&] {
@@ -110,9 +109,8 @@ TEST_CASE("the automatic batch is the largest whose memory plan fits") {
   Network network(network_spec("densenet121"), 14, {});
   Config config;
   config.data.crop = 64;
-  const std::uint64_t memory = std::uint64_t{1} << 30;
-  const std::int64_t batch =
-      auto_batch(config, network, *solo, {1'000'000, memory});
+  const uint64_t memory = uint64_t{1} << 30;
+  const int64_t batch = auto_batch(config, network, *solo, {1'000'000, memory});
   CHECK(batch > 16);
   CHECK(*network.planned_bytes(batch, 64) < memory);
   CHECK(*network.planned_bytes(batch + batch / 4, 64) > memory / 2);

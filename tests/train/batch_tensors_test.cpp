@@ -9,8 +9,8 @@
 using namespace chexnet;
 
 TEST_CASE("a batch's tensors have its shape and are its own memory") {
-  std::vector<std::uint8_t> pixels(2 * 3 * 3);
-  std::iota(pixels.begin(), pixels.end(), std::uint8_t{0});
+  std::vector<uint8_t> pixels(2 * 3 * 3);
+  std::iota(pixels.begin(), pixels.end(), uint8_t{0});
   Batch batch;
   batch.size = 2;
   batch.images = pixels;

@@ -80,7 +80,7 @@ auto description_with(const char* key, const nlohmann::json& value) {
 
 void replace_all(std::string& text, const std::string& from,
                  const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
        at += to.size())
     text.replace(at, from.size(), to);
 }

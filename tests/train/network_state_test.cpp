@@ -55,7 +55,7 @@ struct Trained {
   Optimizer optimizer{TrainConfig{}, network.parameters(),
                       network.parameters().size()};
 
-  explicit Trained(std::uint64_t seed, int steps = 0) {
+  explicit Trained(uint64_t seed, int steps = 0) {
     network.parameters().initialize(seed);
     const Parameters& p = network.parameters();
     for (int s = 0; s < steps; ++s) {
@@ -89,7 +89,7 @@ TEST_CASE("weights and optimizer are the same bits after a checkpoint") {
   CHECK(read.optimizer.steps() == 2);
   const auto before = written.optimizer.slots(), after = read.optimizer.slots();
   REQUIRE(after.size() == before.size());
-  for (std::size_t i = 0; i < after.size(); ++i)
+  for (size_t i = 0; i < after.size(); ++i)
     CHECK(at::equal(after[i].second, before[i].second));
   const ModelCard card = read_model_card(folder / "model.safetensors");
   CHECK(card.findings == kTwoFindings);
@@ -159,12 +159,12 @@ TEST_CASE("after the broadcast every rank has rank 0's weights and optimizer") {
   const auto expected = parameters_sha256(first.network.parameters());
   struct Rank {
     std::string weights;
-    std::int64_t steps;
+    int64_t steps;
     at::Tensor slot;
   };
   const auto ranks = rank_results(3, [](Communicator& comm) {
     const int rank = comm.rank();
-    Trained own(static_cast<std::uint64_t>(rank + 1), rank == 0 ? 3 : 1);
+    Trained own(static_cast<uint64_t>(rank + 1), rank == 0 ? 3 : 1);
     broadcast_from_rank_0(comm, own.network.parameters(), &own.optimizer);
     return Rank{parameters_sha256(own.network.parameters()),
                 own.optimizer.steps(), own.optimizer.slots().front().second};

@@ -77,10 +77,9 @@ TEST_CASE(
           step.run(parity_images(s), parity_labels(s), entries, c.lr)
               ->loss_sum /
           entries;
-      REQUIRE(
-          loss ==
-          Approx(reference["losses"][static_cast<std::size_t>(s)].get<double>())
-              .epsilon(1e-8));
+      REQUIRE(loss ==
+              Approx(reference["losses"][static_cast<size_t>(s)].get<double>())
+                  .epsilon(1e-8));
     }
     const ScratchFolder folder;
     save_weights(folder / "end.safetensors", network.parameters(), kParitySteps,

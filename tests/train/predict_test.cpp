@@ -31,8 +31,8 @@ std::optional<SplitPrediction> predict(
   const Device device;
   const Dataset dataset = load_dataset(run.config, comm);
   const auto findings = dataset.manifest.finding_count();
-  Network network(network_spec("densenet121"),
-                  static_cast<std::int64_t>(findings), {});
+  Network network(network_spec("densenet121"), static_cast<int64_t>(findings),
+                  {});
   network.parameters().initialize(3);
   change(network);
   const LossWeights weights{std::vector<double>(findings, 2.0),
@@ -44,7 +44,7 @@ std::optional<SplitPrediction> predict(
 // -w+ y log p - w- (1-y) log(1-p), mean over what is labeled and scored.
 double loss_by_probabilities(const Predictions& p) {
   double loss = 0, entries = 0;
-  for (std::size_t i = 0; i < p.labels.size(); ++i) {
+  for (size_t i = 0; i < p.labels.size(); ++i) {
     if (std::isnan(p.labels[i]) || std::isnan(p.probabilities[i])) continue;
     const bool positive = p.labels[i] > 0.5f;
     loss -= positive ? 2 * std::log(p.probabilities[i])
@@ -62,7 +62,7 @@ TEST_CASE(
   const auto solo = solo_communicator();
   const auto alone = predict(run, *solo);
   REQUIRE(alone);
-  const std::size_t images = alone->predictions.images.size();
+  const size_t images = alone->predictions.images.size();
   REQUIRE(
       (images % 3 != 0 && images % 4 != 0));  // ranks, batch: there is padding
   for (const auto& together :
@@ -102,7 +102,7 @@ TEST_CASE(
          rank_results(ranks, [&](auto& comm) { return predict(run, comm); })) {
       REQUIRE(result);
       const Predictions& p = result->predictions;
-      const std::size_t k = p.findings.size();
+      const size_t k = p.findings.size();
       CHECK(std::isnan(p.probabilities[k]));
       CHECK(p.probabilities[0] == whole->predictions.probabilities[0]);
       CHECK(p.probabilities[2 * k] == whole->predictions.probabilities[2 * k]);
@@ -152,7 +152,7 @@ std::vector<double> mean_over_crops(const RunContext& run,
     const at::Tensor batch = crop.expand({4, 1, 32, 32}).contiguous();
     const at::Tensor logits =
         run.network.forward(batch, Mode::kInference).to(at::kDouble);
-    for (std::size_t k = 0; k < sums.size(); ++k)
+    for (size_t k = 0; k < sums.size(); ++k)
       sums[k] += 1 / (1 + std::exp(-logits.const_data_ptr<double>()[k]));
   }
   for (double& sum : sums) sum /= static_cast<double>(crops.size());
@@ -160,13 +160,13 @@ std::vector<double> mean_over_crops(const RunContext& run,
 }
 
 // [1, 1, 36, 36]
-at::Tensor whole_picture(const RunContext& run, std::uint32_t row) {
+at::Tensor whole_picture(const RunContext& run, uint32_t row) {
   Preprocessing whole = evaluation_preprocessing(run.config.data);
   whole.crop = whole.resize;
   const ImageReader reader(*run.dataset.images, whole, Augmentation::none(), 0);
   at::Tensor picture = at::empty({1, 1, 36, 36}, at::kByte);
   ImageReader::Scratch scratch;
-  reader.read({.row = row}, picture.mutable_data_ptr<std::uint8_t>(), scratch);
+  reader.read({.row = row}, picture.mutable_data_ptr<uint8_t>(), scratch);
   return picture;
 }
 
@@ -178,8 +178,8 @@ TEST_CASE("two and ten crops are averaged as probabilities") {
   const Device device;
   const Dataset dataset = load_dataset(run.config, *solo);
   const auto findings = dataset.manifest.finding_count();
-  Network network(network_spec("densenet121"),
-                  static_cast<std::int64_t>(findings), {});
+  Network network(network_spec("densenet121"), static_cast<int64_t>(findings),
+                  {});
   network.parameters().initialize(3);
   const LossWeights weights{std::vector<double>(findings, 1.0),
                             std::vector<double>(findings, 1.0)};
@@ -193,7 +193,7 @@ TEST_CASE("two and ten crops are averaged as probabilities") {
     run.config.eval.crops = asked;
     const auto result = predict_split(context, split, [] { return false; });
     REQUIRE(result);
-    for (std::size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < 2; ++i) {
       const at::Tensor picture = whole_picture(context, split.rows[i]);
       std::vector<at::Tensor> crops;
       for (const auto& [y, x] : begins) {
@@ -201,7 +201,7 @@ TEST_CASE("two and ten crops are averaged as probabilities") {
         crops.push_back(crops.back().flip({3}));
       }
       const auto expected = mean_over_crops(context, crops);
-      for (std::size_t k = 0; k < findings; ++k)
+      for (size_t k = 0; k < findings; ++k)
         CHECK(result->predictions.probabilities[i * findings + k] ==
               Approx(expected[k]).epsilon(1e-6));
     }
@@ -235,7 +235,7 @@ TEST_CASE("images come in order as they are scored; one unreadable is one") {
   PhantomRun run(20);
   run.config.data.corrupt = OnDamage::kSkip;
   struct Seen {
-    std::vector<std::size_t> order, unreadable;
+    std::vector<size_t> order, unreadable;
     std::string error;
   };
   for (const int ranks : {1, 3}) {
@@ -244,7 +244,7 @@ TEST_CASE("images come in order as they are scored; one unreadable is one") {
       const Dataset dataset = load_dataset(run.config, comm);
       const auto findings = dataset.manifest.finding_count();
       Network network(network_spec("densenet121"),
-                      static_cast<std::int64_t>(findings), {});
+                      static_cast<int64_t>(findings), {});
       network.parameters().initialize(3);
       const LossWeights weights{std::vector<double>(findings, 1.0),
                                 std::vector<double>(findings, 1.0)};
@@ -276,9 +276,8 @@ TEST_CASE("images come in order as they are scored; one unreadable is one") {
       return whole ? seen : Seen{};
     });
     for (const Seen& seen : results) {
-      CHECK(seen.unreadable == std::vector<std::size_t>{2});
-      for (std::size_t i = 0; i < seen.order.size(); ++i)
-        CHECK(seen.order[i] == i);
+      CHECK(seen.unreadable == std::vector<size_t>{2});
+      for (size_t i = 0; i < seen.order.size(); ++i) CHECK(seen.order[i] == i);
       CHECK(seen.order.size() > 4);
       CHECK(seen.error.find("symbolic links") != std::string::npos);
       CHECK(seen.error.find("Hint") == std::string::npos);

@@ -23,8 +23,8 @@ Measured measure(const PhantomRun& run, Communicator& comm) {
   const Device device;
   const Dataset dataset = load_dataset(run.config, comm);
   const auto findings = dataset.manifest.finding_count();
-  Network network(network_spec("densenet121"),
-                  static_cast<std::int64_t>(findings), {});
+  Network network(network_spec("densenet121"), static_cast<int64_t>(findings),
+                  {});
   network.parameters().initialize(1);
   const at::Tensor before = network.parameters().flat_values().clone();
   const LossWeights weights{std::vector<double>(findings, 1.0),

@@ -90,7 +90,7 @@ TEST_CASE(
   const LayerReport report = bench.layers();
   REQUIRE(report.rows.size() > 3);
   CHECK(report.rows.back().layers == "loss, statistics, optimizer");
-  for (std::size_t i = 0; i + 1 < report.rows.size(); ++i) {
+  for (size_t i = 0; i + 1 < report.rows.size(); ++i) {
     INFO(report.rows[i].layers);
     CHECK(report.rows[i].ms_per_step > 0);
     CHECK(report.rows[i].gb_per_s >= 0);
@@ -134,6 +134,6 @@ TEST_CASE("several steps may be timed at once, on images that lie there") {
       [] {});
   options.step.profiler = &profiler;
   const StepBenchTimes times = StepBench(network, *solo, device, options).run();
-  CHECK(times.step_ms.size() == static_cast<std::size_t>(options.steps));
+  CHECK(times.step_ms.size() == static_cast<size_t>(options.steps));
   CHECK(steps == 3 * (options.steps + StepBenchTimes::kWarmUp));
 }

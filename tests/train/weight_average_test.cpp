@@ -13,7 +13,7 @@ namespace {
 
 struct Started {
   Network network;
-  explicit Started(std::uint64_t seed, Precision precision = Precision::kFp64)
+  explicit Started(uint64_t seed, Precision precision = Precision::kFp64)
       : network(network_spec("densenet121"), 14, {.precision = precision}) {
     network.parameters().initialize(seed);
   }

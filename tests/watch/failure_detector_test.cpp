@@ -12,7 +12,7 @@ namespace {
 std::vector<RankView> healthy() {
   std::vector<RankView> ranks(4);
   for (int r = 0; r < 4; ++r) {
-    auto& view = ranks[static_cast<std::size_t>(r)];
+    auto& view = ranks[static_cast<size_t>(r)];
     view.rank = r;
     view.host = r < 2 ? "node1" : "node2";
     view.gpu = "Tesla V100";

@@ -32,14 +32,14 @@ class FakeNetwork {
    public:
     Channel(FakeNetwork& network, int rank, std::vector<int> observers)
         : network_(network), rank_(rank), to_(std::move(observers)) {}
-    std::size_t observers() const override { return to_.size(); }
-    std::vector<std::string> exchange(std::size_t observer,
+    size_t observers() const override { return to_.size(); }
+    std::vector<std::string> exchange(size_t observer,
                                       const std::string& report) override {
       const int to = to_.at(observer);
       network_.send(network_.reports_[{rank_, to}], rank_, to, report);
       return network_.due(network_.answers_[{rank_, to}]);
     }
-    void reconnect(std::size_t) override { ++reconnects; }
+    void reconnect(size_t) override { ++reconnects; }
     int reconnects = 0;
 
    private:
@@ -113,7 +113,7 @@ class FakeCluster {
 
   explicit FakeCluster(const std::vector<int>& ranks_of_hosts) : network(now) {
     std::vector<Peer> peers;
-    for (std::size_t h = 0; h < ranks_of_hosts.size(); ++h) {
+    for (size_t h = 0; h < ranks_of_hosts.size(); ++h) {
       auto& host = *hosts.emplace_back(std::make_unique<FakeHost>());
       host.name = std::string(1, static_cast<char>('a' + h));
       for (int local = 0; local < ranks_of_hosts[h]; ++local) {
@@ -135,14 +135,14 @@ class FakeCluster {
         : now(cluster.now),
           end(cluster.folder, rank, cluster.now),
           suspension(cluster.now) {
-      const Peer& own = peers[static_cast<std::size_t>(rank)];
-      host = cluster.hosts[static_cast<std::size_t>(own.host[0] - 'a')].get();
+      const Peer& own = peers[static_cast<size_t>(rank)];
+      host = cluster.hosts[static_cast<size_t>(own.host[0] - 'a')].get();
       ranks =
           std::make_unique<FakeHostRanks>(*host, own.local_rank, cluster.now);
       bool observer_here = false;
       std::vector<int> elsewhere;
       for (const int observer : observers)
-        if (peers[static_cast<std::size_t>(observer)].host == own.host)
+        if (peers[static_cast<size_t>(observer)].host == own.host)
           observer_here = true;
         else
           elsewhere.push_back(observer);
@@ -161,7 +161,7 @@ class FakeCluster {
       if (std::ranges::find(observers, rank) == observers.end()) return;
       inbox = std::make_unique<FakeNetwork::Inbox>(cluster.network, rank);
       std::vector<RankView> names;
-      for (std::size_t r = 0; r < peers.size(); ++r) {
+      for (size_t r = 0; r < peers.size(); ++r) {
         names.emplace_back().rank = static_cast<int>(r);
         names.back().host = peers[r].host;
       }
@@ -206,7 +206,7 @@ class FakeCluster {
   }
 
   Process& process(int rank) {
-    return *processes.at(static_cast<std::size_t>(rank));
+    return *processes.at(static_cast<size_t>(rank));
   }
   FakeHost::Rank& rank(int rank) {
     for (auto& host : hosts)

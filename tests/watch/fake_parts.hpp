@@ -23,8 +23,8 @@ struct FakeHost {
     int rank = 0;
     double heartbeat_s = 0, since_s = 0;
     Phase phase = Phase::kBackward;
-    std::uint64_t sequence = 812;
-    std::int64_t step = 40;
+    uint64_t sequence = 812;
+    int64_t step = 40;
     bool gone = false;
   };
   std::string name;
@@ -38,7 +38,7 @@ class FakeHostRanks final : public HostRanks {
       : host_(host), own_(own), now_(now) {}
   int size() const override { return static_cast<int>(host_.ranks.size()); }
   RankView view(int local_rank) override {
-    const auto& rank = host_.ranks.at(static_cast<std::size_t>(local_rank));
+    const auto& rank = host_.ranks.at(static_cast<size_t>(local_rank));
     RankView view;
     view.rank = rank.rank;
     view.pid = 100 + rank.rank;
@@ -52,7 +52,7 @@ class FakeHostRanks final : public HostRanks {
     return view;
   }
   void set_heartbeat(double now_s) override {
-    host_.ranks.at(static_cast<std::size_t>(own_)).heartbeat_s = now_s;
+    host_.ranks.at(static_cast<size_t>(own_)).heartbeat_s = now_s;
   }
   int end_code() const override { return host_.end_code; }
   void set_end_code(int code) override { host_.end_code = code; }

@@ -70,10 +70,10 @@ TEST_CASE("each rank of a host sees what the others do") {
     HeartbeatTable table(comm);
     const int rank = comm.rank();
     auto& phase = table.own().phase;
-    phase.phase = static_cast<std::uint32_t>(rank == 2 ? Phase::kEnded
-                                                       : Phase::kBackward);
+    phase.phase =
+        static_cast<uint32_t>(rank == 2 ? Phase::kEnded : Phase::kBackward);
     phase.step = 10 + rank;
-    phase.sequence = static_cast<std::uint64_t>(20 + rank);
+    phase.sequence = static_cast<uint64_t>(20 + rank);
     phase.since_s = now_s() - 100;
     table.set_heartbeat(now_s() - 10 * rank);
     comm.barrier();
@@ -86,7 +86,7 @@ TEST_CASE("each rank of a host sees what the others do") {
         CHECK(view.rank == r);
         CHECK(view.pid == getpid());
         CHECK(view.step == 10 + r);
-        CHECK(view.sequence == static_cast<std::uint64_t>(20 + r));
+        CHECK(view.sequence == static_cast<uint64_t>(20 + r));
         CHECK(view.ended == (r == 2));
         CHECK_FALSE(view.gone);
         CHECK(view.heartbeat_age_s >= 10 * r);
@@ -121,7 +121,7 @@ TEST_CASE(
   int status = 0;
   waitpid(child, &status, 0);
   CHECK(table.view(0).gone);
-  table.own().phase.phase = static_cast<std::uint32_t>(Phase::kEnded);
+  table.own().phase.phase = static_cast<uint32_t>(Phase::kEnded);
   CHECK_FALSE(table.view(0).gone);
   close(never[0]);
 

@@ -31,16 +31,16 @@ struct Pair {
   }
   // Bytes as they come, not lines.
   void send_raw(const std::string& text) const {
-    for (std::size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size();) {
       wait(near->fd(), POLLOUT);
       const auto sent =
           ::send(near->fd(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
       if (sent <= 0) return;
-      at += static_cast<std::size_t>(sent);
+      at += static_cast<size_t>(sent);
     }
   }
   // Until `count` lines have come, or the connection is lost.
-  std::optional<Lines> receive(std::size_t count) {
+  std::optional<Lines> receive(size_t count) {
     Lines all;
     while (all.size() < count) {
       wait(far->fd(), POLLIN);
@@ -125,7 +125,7 @@ TEST_CASE(
   Pair pair;
   const std::string big(LineSocket::kLongestLine, 'x');
   for (int i = 0; i < 400; ++i) REQUIRE(pair.near->send(big));  // nobody reads
-  std::size_t whole = 0;
+  size_t whole = 0;
   bool last_came = false;
   for (int i = 0; i < 5000 && !last_came; ++i) {
     pair.near->send("last");

@@ -52,7 +52,7 @@ TEST_CASE("what is no report leaves all as it was") {
     line.replace(line.find(std::string("\"") + field), 2, "\"x");
     CHECK_FALSE(read_report(line, views));
   }
-  for (std::size_t length = 0; length < good.size(); ++length)
+  for (size_t length = 0; length < good.size(); ++length)
     CHECK_FALSE(read_report(good.substr(0, length), views));
   CHECK(views[1].step == 7);
 }

@@ -106,10 +106,10 @@ TEST_CASE(
   bed.links.exchange(1, "report");
   auto observer = Bed::accept(bed.first);
   REQUIRE(observer);
-  std::size_t most = 0;
+  size_t most = 0;
   for (int i = 0; i < 200; ++i) {
     observer->send(std::string(LineSocket::kLongestLine, 'x'));
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     for (const auto& line : bed.links.exchange(1, "report"))
       bytes += line.size();
     most = std::max(most, bytes);

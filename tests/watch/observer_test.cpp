@@ -52,8 +52,8 @@ struct Bed {
   static std::vector<RankView> named() {
     std::vector<RankView> views(4);
     for (int r = 0; r < 4; ++r) {
-      views[static_cast<std::size_t>(r)].rank = r;
-      views[static_cast<std::size_t>(r)].host = r < 2 ? "a" : "b";
+      views[static_cast<size_t>(r)].rank = r;
+      views[static_cast<size_t>(r)].host = r < 2 ? "a" : "b";
     }
     return views;
   }
@@ -99,8 +99,7 @@ TEST_CASE("a report is answered, and what is no report changes nothing") {
   bed.inbox.lines = bad;
   bed.pass(0.05);
   REQUIRE(bed.inbox.answers.size() == bad.size() + 1);
-  for (std::size_t i = 0; i < bad.size(); ++i)
-    CHECK(bed.inbox.answers[i].empty());
+  for (size_t i = 0; i < bad.size(); ++i) CHECK(bed.inbox.answers[i].empty());
   CHECK(bed.folder.sentences.empty());
 }
 

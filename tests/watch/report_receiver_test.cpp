@@ -22,7 +22,7 @@ class Stranger {
   explicit Stranger(const Endpoint& to) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(to.port));
+    address.sin_port = htons(static_cast<uint16_t>(to.port));
     inet_pton(AF_INET, to.address.c_str(), &address.sin_addr);
     REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&address),
                     sizeof address) == 0);
@@ -31,11 +31,11 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
   void say(const std::string& text) const {
-    for (std::size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size();) {
       const auto sent = send(fd_, text.data() + at, text.size() - at,
                              MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent <= 0) return;
-      at += static_cast<std::size_t>(sent);
+      at += static_cast<size_t>(sent);
     }
   }
 

@@ -13,20 +13,18 @@ namespace {
 // Answers what the test has put there; keeps what was reported.
 class ScriptedChannel final : public ReportChannel {
  public:
-  explicit ScriptedChannel(std::size_t observers)
+  explicit ScriptedChannel(size_t observers)
       : answers(observers), reports(observers) {}
-  std::size_t observers() const override { return answers.size(); }
-  std::vector<std::string> exchange(std::size_t observer,
+  size_t observers() const override { return answers.size(); }
+  std::vector<std::string> exchange(size_t observer,
                                     const std::string& report) override {
     reports[observer].push_back(report);
     return std::exchange(answers[observer], {});
   }
-  void reconnect(std::size_t observer) override {
-    reconnected.push_back(observer);
-  }
+  void reconnect(size_t observer) override { reconnected.push_back(observer); }
 
   std::vector<std::vector<std::string>> answers, reports;  // [observer]
-  std::vector<std::size_t> reconnected;
+  std::vector<size_t> reconnected;
 };
 
 // Rank `local_rank` of three on host "b", with two observers elsewhere.
@@ -81,7 +79,7 @@ TEST_CASE(
   CHECK(bed.channel.reports[0].size() <= 9);
   CHECK(bed.channel.reports[0] == bed.channel.reports[1]);
   std::vector<RankView> views(6);
-  for (int r = 0; r < 6; ++r) views[static_cast<std::size_t>(r)].rank = r;
+  for (int r = 0; r < 6; ++r) views[static_cast<size_t>(r)].rank = r;
   CHECK(read_report(bed.channel.reports[0].back(), views) ==
         std::vector<int>{3, 4, 5});
   CHECK(views[4].step == 40);
@@ -206,6 +204,5 @@ TEST_CASE(
     bed.pass(0.5);
   }
   CHECK_FALSE(bed.channel.reconnected.empty());
-  for (const std::size_t observer : bed.channel.reconnected)
-    CHECK(observer == 0);
+  for (const size_t observer : bed.channel.reconnected) CHECK(observer == 0);
 }

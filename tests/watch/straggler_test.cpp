@@ -27,11 +27,11 @@ double window_median(Random& random, double step_s, double jitter) {
 TEST_CASE("one slow rank is named within 50 steps, with its cause") {
   for (const int ranks : {2, 4, 64}) {
     StragglerWatch watch({});
-    Random random(1, Purpose::kTest, static_cast<std::uint64_t>(ranks));
+    Random random(1, Purpose::kTest, static_cast<uint64_t>(ranks));
     std::vector<StragglerWatch::Alarm> alarms;
     int steps = 0;
     for (; alarms.empty() && steps < 50; steps += kSteps) {
-      std::vector<RankPace> paces(static_cast<std::size_t>(ranks));
+      std::vector<RankPace> paces(static_cast<size_t>(ranks));
       for (auto& pace : paces) pace.own_s = window_median(random, 0.1, 0.1);
       paces[1].own_s = window_median(random, 0.15, 0.1);
       alarms = watch.add(paces);
@@ -71,7 +71,7 @@ TEST_CASE("causes of a slow rank, and one alarm until it recovers") {
 
   StragglerWatch watch({});
   const auto alarms_after = [&](const std::vector<double>& ratios) {
-    std::size_t alarms = 0;
+    size_t alarms = 0;
     for (const double ratio : ratios)
       alarms += watch.add({{0.1}, {0.1 * ratio}}).size();
     return alarms;

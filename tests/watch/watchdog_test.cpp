@@ -33,7 +33,7 @@ int listening_sockets() {
       std::istringstream words(line);
       std::vector<std::string> column;
       for (std::string word; words >> word;) column.push_back(word);
-      constexpr std::size_t kState = 3, kInode = 9;
+      constexpr size_t kState = 3, kInode = 9;
       if (column.size() > kInode && column[kState] == "0A")
         listening.insert("socket:[" + column[kInode] + "]");
     }

@@ -31,7 +31,7 @@ void configure(const Options& options);
 void break_device(cudaError_t error);
 
 // Pieces of device and pinned memory that are not yet freed.
-std::size_t allocations();
+size_t allocations();
 
 // Where a kernel that hangs stands until the test lets it go on.
 class Gate {
@@ -42,7 +42,7 @@ class Gate {
   static void kernel(void* gate) { static_cast<Gate*>(gate)->wait(); }
 
  private:
-  std::atomic<std::uint32_t> open_{0};
+  std::atomic<uint32_t> open_{0};
 };
 
 }  // namespace fake_cuda

@@ -15,12 +15,11 @@
 namespace fake_cuda {
 
 // Returns when `word` is no longer `seen`, after 10 ms, or for no reason.
-inline void wait_while(const std::atomic<std::uint32_t>& word,
-                       std::uint32_t seen) {
+inline void wait_while(const std::atomic<uint32_t>& word, uint32_t seen) {
   const timespec limit{0, 10'000'000};
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
-inline void wake_all(const std::atomic<std::uint32_t>& word) {
+inline void wake_all(const std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

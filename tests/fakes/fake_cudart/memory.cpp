@@ -15,7 +15,7 @@ namespace fake_cuda {
 namespace {
 
 struct Piece {
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   int device = -1;  // -1: pinned memory of the host
 };
 struct Memory {
@@ -27,15 +27,15 @@ Memory& memory() {
   return *memory;
 }
 
-constexpr std::size_t kAlignment = 512;
+constexpr size_t kAlignment = 512;
 // What nobody wrote is a NaN in every floating type.
 constexpr int kUnwritten = 0xff;
 
-cudaError_t take(void** out, std::size_t bytes, int device) {
+cudaError_t take(void** out, size_t bytes, int device) {
   *out = nullptr;
   if (device_error() != cudaSuccess) return noted(device_error());
   if (bytes == 0) return cudaSuccess;
-  const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* piece = std::aligned_alloc(kAlignment, whole);
   if (piece == nullptr) return noted(cudaErrorMemoryAllocation);
   std::memset(piece, kUnwritten, whole);
@@ -82,7 +82,7 @@ bool is_pageable(const void* address) {
 
 }  // namespace
 
-std::size_t allocations() {
+size_t allocations() {
   const std::lock_guard lock(memory().mutex);
   return memory().pieces.size();
 }
@@ -93,23 +93,23 @@ using namespace fake_cuda;
 
 extern "C" {
 
-cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  *total = std::size_t{1} << 34;
-  std::size_t used = 0;
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = size_t{1} << 34;
+  size_t used = 0;
   const std::lock_guard lock(memory().mutex);
   for (const auto& [address, piece] : memory().pieces)
     if (piece.device == current_device()) used += piece.bytes;
   *free = *total - used;
   return checked();
 }
-cudaError_t cudaMalloc(void** out, std::size_t bytes) {
+cudaError_t cudaMalloc(void** out, size_t bytes) {
   return take(out, bytes, current_device());
 }
 cudaError_t cudaFree(void* piece) { return give_back(piece, true); }
-cudaError_t cudaHostAlloc(void** out, std::size_t bytes, unsigned) {
+cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) {
   return take(out, bytes, -1);
 }
-cudaError_t cudaMallocHost(void** out, std::size_t bytes) {
+cudaError_t cudaMallocHost(void** out, size_t bytes) {
   return take(out, bytes, -1);
 }
 cudaError_t cudaFreeHost(void* piece) { return give_back(piece, false); }
@@ -127,7 +127,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
 
 // Ordinary memory is read before the call returns and has been written when it
 // returns; pinned memory is touched when the stream gets there.
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes,
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
                             cudaMemcpyKind, cudaStream_t stream) {
   cudaStream_t real = real_stream(stream);
   uses(real, "cudaMemcpyAsync",
@@ -148,7 +148,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes,
   }
   return checked();
 }
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes,
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes,
                             cudaStream_t stream) {
   cudaStream_t real = real_stream(stream);
   uses(real, "cudaMemsetAsync", {{to, bytes, Use::kWrite}});
@@ -156,12 +156,12 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes,
           [to, value, bytes] { std::memset(for_kernel(to), value, bytes); });
   return checked();
 }
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes,
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes,
                        cudaMemcpyKind kind) {
   cudaMemcpyAsync(to, from, bytes, kind, nullptr);
   return cudaStreamSynchronize(nullptr);
 }
-cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   cudaMemsetAsync(to, value, bytes, nullptr);
   return checked();
 }

@@ -14,7 +14,7 @@ std::string stream_text(StreamId stream) {
 
 void RaceDetector::take(Clock& into, const Clock& from) {
   for (const auto& [stream, at] : from) {
-    std::uint64_t& own = into[stream];
+    uint64_t& own = into[stream];
     own = std::max(own, at);
   }
 }
@@ -24,7 +24,7 @@ const std::string* RaceDetector::name(const std::string& what) {
 }
 
 // The spans are cut so that one begins at `at`, if any holds it.
-RaceDetector::Spans::iterator RaceDetector::cut(std::uintptr_t at) {
+RaceDetector::Spans::iterator RaceDetector::cut(uintptr_t at) {
   auto next = spans_.lower_bound(at);
   if (next != spans_.end() && next->first == at) return next;
   if (next == spans_.begin()) return next;
@@ -51,14 +51,14 @@ std::optional<std::string> RaceDetector::use(const Clock& clock,
             *other.what + " on " + stream_text(other.stream) + " " + verb +
             ", and no event orders the two";
   };
-  const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
-  const std::uintptr_t end = begin + range.bytes;
+  const auto begin = reinterpret_cast<uintptr_t>(range.begin);
+  const uintptr_t end = begin + range.bytes;
   cut(end);
   auto span = cut(begin);
-  std::uintptr_t at = begin;
+  uintptr_t at = begin;
   while (at < end) {
     if (span == spans_.end() || span->first > at) {
-      const std::uintptr_t gap =
+      const uintptr_t gap =
           span == spans_.end() ? end : std::min(end, span->first);
       span = spans_.emplace_hint(span, at, Span{gap, {}, {}});
     }

@@ -22,8 +22,8 @@
 
 namespace fake_cuda {
 
-using StreamId = std::uintptr_t;  // 0 is the host
-using EventId = std::uintptr_t;
+using StreamId = uintptr_t;  // 0 is the host
+using EventId = uintptr_t;
 
 enum class Use { kRead, kWrite };
 
@@ -32,7 +32,7 @@ class RaceDetector {
   // Work `what` enqueued on `stream` uses the bytes. Returns what is wrong.
   struct Range {
     const void* begin;
-    std::size_t bytes;
+    size_t bytes;
     Use use;
   };
   std::optional<std::string> work(StreamId stream, const std::string& what,
@@ -44,22 +44,22 @@ class RaceDetector {
   void host_waited_for_stream(StreamId stream);
 
  private:
-  using Clock = std::map<StreamId, std::uint64_t>;
+  using Clock = std::map<StreamId, uint64_t>;
   struct Access {
     StreamId stream;
-    std::uint64_t at;
+    uint64_t at;
     const std::string* what;
   };
   // What was last done with bytes [key, end).
   struct Span {
-    std::uintptr_t end;
+    uintptr_t end;
     std::optional<Access> write;
     std::vector<Access> reads;  // since then, the last of each stream
   };
-  using Spans = std::map<std::uintptr_t, Span>;
+  using Spans = std::map<uintptr_t, Span>;
 
   static void take(Clock& into, const Clock& from);
-  Spans::iterator cut(std::uintptr_t at);
+  Spans::iterator cut(uintptr_t at);
   std::optional<std::string> use(const Clock& clock, const Access& access,
                                  const Range& range);
   const std::string* name(const std::string& what);

@@ -14,13 +14,13 @@ struct CUevent_st {
   std::mutex
       mutex;  // guards what follows; of the threads that call the runtime
   fake_cuda::Fence* fence = nullptr;
-  std::int64_t launched_before = 0;  // its last record
+  int64_t launched_before = 0;  // its last record
 
   fake_cuda::Fence* present() {
     const std::lock_guard lock(mutex);
     return fence;
   }
-  std::int64_t when() {
+  int64_t when() {
     const std::lock_guard lock(mutex);
     return launched_before;
   }
@@ -45,7 +45,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::snprintf(properties->name, sizeof properties->name, "Fake GPU");
   properties->uuid.bytes[15] = static_cast<char>(device);
   properties->major = 9;
-  properties->totalGlobalMem = std::size_t{1} << 34;
+  properties->totalGlobalMem = size_t{1} << 34;
   properties->multiProcessorCount = 1;
   return cudaSuccess;
 }

@@ -69,7 +69,7 @@ cudaStream_t default_stream(int device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const Options& options = options_locked(s);
-  const auto index = static_cast<std::size_t>(device);
+  const auto index = static_cast<size_t>(device);
   if (s.defaults.size() <= index) s.defaults.resize(index + 1);
   if (s.defaults[index] == nullptr)
     s.defaults[index] = new CUstream_st(device, cudaStreamDefault, 0,
@@ -194,8 +194,8 @@ void CUstream_st::push(std::function<void()> work) {
   fake_cuda::wake_all(pushed_);
 }
 
-std::uint32_t CUstream_st::pending() const {
-  const std::uint32_t done = done_.load(std::memory_order_acquire);
+uint32_t CUstream_st::pending() const {
+  const uint32_t done = done_.load(std::memory_order_acquire);
   return pushed_.load(std::memory_order_relaxed) - done;
 }
 
@@ -208,7 +208,7 @@ void CUstream_st::run(unsigned seed) {
     delay_us = fake_cuda::options_locked(s).delay_us;
   }
   std::uniform_int_distribution<int> pause(0, delay_us);
-  for (std::uint32_t done = 0;; ++done) {
+  for (uint32_t done = 0;; ++done) {
     while (pushed_.load(std::memory_order_acquire) == done)
       fake_cuda::wait_while(pushed_, done);
     Node* next = present_->next.load(std::memory_order_acquire);

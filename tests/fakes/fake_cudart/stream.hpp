@@ -21,7 +21,7 @@ class Fence {
   double at_s() const { return at_s_; }  // once it is done
 
  private:
-  std::atomic<std::uint32_t> done_{0};
+  std::atomic<uint32_t> done_{0};
   double at_s_ = 0;
 };
 
@@ -53,7 +53,7 @@ struct CUstream_st {
   void push(std::function<void()> work);
   bool is_idle() const { return pending() == 0; }
   // Pieces of work that are not done.
-  std::uint32_t pending() const;
+  uint32_t pending() const;
 
   const int device;
   const unsigned flags;
@@ -69,5 +69,5 @@ struct CUstream_st {
   std::mutex producers_;  // guards last_
   Node* last_;
   Node* present_;  // the thread's
-  std::atomic<std::uint32_t> pushed_{0}, done_{0};
+  std::atomic<uint32_t> pushed_{0}, done_{0};
 };

@@ -18,14 +18,14 @@ std::atomic<Watch*> watch{nullptr};
 std::atomic<void* (*)(const void*)> view{nullptr};
 
 // Relaxed: counting orders no threads.
-std::atomic<std::int64_t> launches{0}, waits_for_all{0}, waits_for_some{0};
-void add_one(std::atomic<std::int64_t>& count) {
+std::atomic<int64_t> launches{0}, waits_for_all{0}, waits_for_some{0};
+void add_one(std::atomic<int64_t>& count) {
   count.fetch_add(1, std::memory_order_relaxed);
 }
 
 template <class Handle>
-std::uintptr_t id_of(Handle* handle) {
-  return reinterpret_cast<std::uintptr_t>(handle);
+uintptr_t id_of(Handle* handle) {
+  return reinterpret_cast<uintptr_t>(handle);
 }
 
 template <class Note>
@@ -35,10 +35,10 @@ void note(const Note& note) {
 }
 
 // The number in an environment variable; one that is never reached without it.
-std::int64_t number_in(const char* variable) {
+int64_t number_in(const char* variable) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::atol(text)
-                         : std::numeric_limits<std::int64_t>::max();
+                         : std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace
@@ -80,9 +80,9 @@ HostWaits host_waits() {
   return {waits_for_all.load(std::memory_order_relaxed),
           waits_for_some.load(std::memory_order_relaxed)};
 }
-std::int64_t launched() { return launches.load(std::memory_order_relaxed); }
+int64_t launched() { return launches.load(std::memory_order_relaxed); }
 void count_wait_for_all() { add_one(waits_for_all); }
-void count_wait_for_event(std::int64_t launched_before) {
+void count_wait_for_event(int64_t launched_before) {
   add_one(launched_before == launched() ? waits_for_all : waits_for_some);
 }
 
@@ -96,14 +96,14 @@ void* kernel_view(const void* address) {
 }
 
 bool forgets_stream_wait() {
-  static const std::int64_t from = number_in("FAKE_CUDA_FORGET_STREAM_WAITS");
-  static std::atomic<std::int64_t> seen{0};
+  static const int64_t from = number_in("FAKE_CUDA_FORGET_STREAM_WAITS");
+  static std::atomic<int64_t> seen{0};
   return seen++ >= from;
 }
 
 bool forgets_host_wait() {
-  static const std::int64_t forgotten = number_in("FAKE_CUDA_FORGET_HOST_WAIT");
-  static std::atomic<std::int64_t> seen{0};
+  static const int64_t forgotten = number_in("FAKE_CUDA_FORGET_HOST_WAIT");
+  static std::atomic<int64_t> seen{0};
   return seen++ == forgotten;
 }
 

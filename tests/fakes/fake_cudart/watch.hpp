@@ -32,14 +32,14 @@ void saw_host_wait(cudaStream_t stream);
 // that the device has nothing left to do: when work was launched behind it, the
 // device goes on while the host waits. Asking without waiting is not counted.
 struct HostWaits {
-  std::int64_t for_all = 0;   // behind what was launched last
-  std::int64_t for_some = 0;  // for an event with work launched behind it
+  int64_t for_all = 0;   // behind what was launched last
+  int64_t for_some = 0;  // for an event with work launched behind it
 };
 HostWaits host_waits();
 // How much work uses() was told of.
-std::int64_t launched();
+int64_t launched();
 void count_wait_for_all();
-void count_wait_for_event(std::int64_t launched_before);
+void count_wait_for_event(int64_t launched_before);
 
 // Device memory that the host knows by one address and kernels by another:
 // `view` translates, also addresses that are the same for both.

@@ -31,7 +31,7 @@ class AgreementLog final : public chexnet::ForwardingCommunicator {
   void set_profiler(chexnet::Profiler* profiler) override {
     inner_->set_profiler(profiler);
   }
-  std::uint64_t next_sequence() override { return inner_->next_sequence(); }
+  uint64_t next_sequence() override { return inner_->next_sequence(); }
 
  private:
   std::unique_ptr<Communicator> inner_;

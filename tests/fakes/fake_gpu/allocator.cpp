@@ -18,12 +18,12 @@
 namespace fake_gpu {
 namespace {
 
-constexpr std::size_t kPiece = 512;
+constexpr size_t kPiece = 512;
 constexpr int kUnwritten = 0xff;  // a NaN in every floating type
 
 struct Block {
   std::byte* begin = nullptr;
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   c10::Stream stream;
   std::vector<c10::Stream> other_streams;
 };
@@ -35,17 +35,16 @@ struct Waiting {
 };
 
 struct Heap {
-  std::size_t end = 0;  // of what was ever handed out
-  std::size_t in_use = 0, peak = 0, peak_end = 0;
+  size_t end = 0;  // of what was ever handed out
+  size_t in_use = 0, peak = 0, peak_end = 0;
 };
 
 struct Memory {
   std::mutex mutex;  // guards what follows
   std::array<Heap, 16> heaps;
-  std::map<std::pair<c10::Stream, std::size_t>,
-           std::vector<std::unique_ptr<Block>>,
-           bool (*)(const std::pair<c10::Stream, std::size_t>&,
-                    const std::pair<c10::Stream, std::size_t>&)>
+  std::map<std::pair<c10::Stream, size_t>, std::vector<std::unique_ptr<Block>>,
+           bool (*)(const std::pair<c10::Stream, size_t>&,
+                    const std::pair<c10::Stream, size_t>&)>
       free{[](const auto& a, const auto& b) {
         return std::make_pair(a.first.id(), a.second) <
                std::make_pair(b.first.id(), b.second);
@@ -57,7 +56,7 @@ Memory& memory() {
   return *memory;
 }
 
-std::size_t index_of(const c10::Stream& stream) {
+size_t index_of(const c10::Stream& stream) {
   return static_cast<unsigned char>(stream.device_index());
 }
 
@@ -83,13 +82,13 @@ void collect_locked(Memory& m) {
 // Gives back what is free at the end of a device's heap, on which no stream
 // works any more.
 void trim_locked(Memory& m, c10::DeviceIndex device) {
-  Heap& heap = m.heaps.at(static_cast<std::size_t>(device));
-  std::map<std::size_t, std::size_t> begin_of;  // [end], from the heap's begin
+  Heap& heap = m.heaps.at(static_cast<size_t>(device));
+  std::map<size_t, size_t> begin_of;  // [end], from the heap's begin
   const std::byte* heap_begin = device_memory(device);
   for (const auto& [key, blocks] : m.free)
     for (const auto& block : blocks)
       if (key.first.device_index() == device) {
-        const auto begin = static_cast<std::size_t>(block->begin - heap_begin);
+        const auto begin = static_cast<size_t>(block->begin - heap_begin);
         begin_of[begin + block->bytes] = begin;
       }
   const auto last_free = [&] { return begin_of.find(heap.end); };
@@ -102,7 +101,7 @@ void trim_locked(Memory& m, c10::DeviceIndex device) {
     });
 }
 
-std::unique_ptr<Block> take(std::size_t bytes) {
+std::unique_ptr<Block> take(size_t bytes) {
   const c10::Stream stream = current_stream();
   const auto device = index_of(stream);
   Memory& m = memory();
@@ -149,12 +148,12 @@ void give_back(void* context) {
 }
 
 struct DeviceAllocator final : c10::Allocator {
-  c10::DataPtr allocate(std::size_t bytes) override {
+  c10::DataPtr allocate(size_t bytes) override {
     const c10::Device device = current_stream().device();
     if (bytes == 0) return {nullptr, nullptr, give_back, device};
     Block* block = take((bytes + kPiece - 1) / kPiece * kPiece).release();
     std::byte* begin = block->begin;
-    const std::size_t size = block->bytes;
+    const size_t size = block->bytes;
     // What nobody wrote is a NaN; and a new owner is a use of the memory: one
     // that another stream still has in its hands is found here.
     launch("a new tensor", {{begin, size, Use::kWrite}}, [begin, size] {
@@ -163,7 +162,7 @@ struct DeviceAllocator final : c10::Allocator {
     return {begin, block, give_back, device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+  void copy_data(void* to, const void* from, size_t bytes) const override {
     launch("a copy of a storage",
            {{to, bytes, Use::kWrite}, {from, bytes, Use::kRead}},
            [to, from, bytes] {
@@ -176,7 +175,7 @@ struct DeviceAllocator final : c10::Allocator {
 // A piece waits until the copies that use it are done.
 struct PinnedPiece {
   void* memory = nullptr;
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   std::map<cudaStream_t, cudaEvent_t> copies;  // the last of each stream
 };
 struct PinnedMemory {
@@ -205,7 +204,7 @@ void free_pinned(void* memory) {
   pinned().free.push_back(std::move(pinned().used.extract(memory).mapped()));
 }
 
-void* take_pinned(std::size_t bytes) {
+void* take_pinned(size_t bytes) {
   const std::lock_guard lock(pinned().mutex);
   PinnedPiece piece{nullptr, bytes, {}};
   auto& free = pinned().free;
@@ -224,13 +223,13 @@ void* take_pinned(std::size_t bytes) {
 }
 
 struct PinnedAllocator final : c10::Allocator {
-  c10::DataPtr allocate(std::size_t bytes) override {
+  c10::DataPtr allocate(size_t bytes) override {
     void* memory = bytes > 0 ? take_pinned(bytes) : nullptr;
     return {memory, memory, memory != nullptr ? free_pinned : nullptr,
             c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+  void copy_data(void* to, const void* from, size_t bytes) const override {
     std::memcpy(to, from, bytes);
   }
 };
@@ -274,9 +273,9 @@ void used_on(const c10::DataPtr& data, const c10::Stream& stream) {
   block->other_streams.push_back(stream);
 }
 
-void resize_storage(const c10::Storage& storage, std::size_t bytes) {
+void resize_storage(const c10::Storage& storage, size_t bytes) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
-  const std::size_t kept = std::min(bytes, impl->nbytes());
+  const size_t kept = std::min(bytes, impl->nbytes());
   c10::DataPtr larger = device_allocator()->allocate(bytes);
   if (kept > 0)
     device_allocator()->copy_data(larger.get(), impl->data_ptr().get(), kept);
@@ -284,18 +283,18 @@ void resize_storage(const c10::Storage& storage, std::size_t bytes) {
   impl->set_nbytes(bytes);
 }
 
-std::size_t peak_bytes() {
+size_t peak_bytes() {
   const std::lock_guard lock(memory().mutex);
   return present_heap_locked().peak;
 }
 
-std::size_t peak_held_bytes() {
+size_t peak_held_bytes() {
   const std::lock_guard lock(memory().mutex);
   return present_heap_locked().peak_end;
 }
 
 // A gap takes nothing but a tensor of its size.
-std::size_t free_bytes() {
+size_t free_bytes() {
   const std::lock_guard lock(memory().mutex);
   return memory_bytes() - present_heap_locked().end;
 }

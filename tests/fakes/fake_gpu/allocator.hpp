@@ -23,12 +23,12 @@ void copied_now(const void* address);
 // The memory is not reused before what `stream` has to do now is done.
 void used_on(const c10::DataPtr& data, const c10::Stream& stream);
 // A larger piece with the old one's bytes.
-void resize_storage(const c10::Storage& storage, std::size_t bytes);
+void resize_storage(const c10::Storage& storage, size_t bytes);
 // Of the present device: the most bytes that tensors held at once since the
 // start or restart_peak(), and what they may still take.
-std::size_t peak_bytes();
-std::size_t peak_held_bytes();  // with the gaps between them
-std::size_t free_bytes();
+size_t peak_bytes();
+size_t peak_held_bytes();  // with the gaps between them
+size_t free_bytes();
 void restart_peak();
 
 }  // namespace fake_gpu

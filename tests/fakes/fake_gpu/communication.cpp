@@ -23,10 +23,8 @@ at::ScalarType type_of(GradientCompression format) {
   return format == GradientCompression::kBf16 ? at::kBFloat16 : at::kHalf;
 }
 
-at::Tensor kernel_tensor(const void* data, std::size_t count,
-                         at::ScalarType type) {
-  return at::from_blob(kernel_view(data), {static_cast<std::int64_t>(count)},
-                       type);
+at::Tensor kernel_tensor(const void* data, size_t count, at::ScalarType type) {
+  return at::from_blob(kernel_view(data), {static_cast<int64_t>(count)}, type);
 }
 
 // The communicator's own memory, alive until it is given back.
@@ -35,7 +33,7 @@ std::map<void*, c10::DataPtr>& pieces() {
   return *pieces;
 }
 
-void* allocate(std::size_t bytes, cudaStream_t stream) {
+void* allocate(size_t bytes, cudaStream_t stream) {
   const c10::StreamGuard guard(on_present_device(stream));
   c10::DataPtr piece = device_allocator()->allocate(bytes);
   void* memory = piece.get();
@@ -43,7 +41,7 @@ void* allocate(std::size_t bytes, cudaStream_t stream) {
   return memory;
 }
 
-void pack(const float* from, void* to, std::size_t count, float scale,
+void pack(const float* from, void* to, size_t count, float scale,
           GradientCompression format, cudaStream_t stream) {
   const c10::StreamGuard guard(on_present_device(stream));
   launch("pack", {{from, count * 4, Use::kRead}, {to, count * 2, Use::kWrite}},
@@ -53,7 +51,7 @@ void pack(const float* from, void* to, std::size_t count, float scale,
          });
 }
 
-void unpack(const void* from, float* to, std::size_t count,
+void unpack(const void* from, float* to, size_t count,
             GradientCompression format, cudaStream_t stream) {
   const c10::StreamGuard guard(on_present_device(stream));
   launch("unpack",

@@ -41,7 +41,7 @@ void throw_if_failed() {
   TORCH_CHECK(!failure().text, "fake GPU: a kernel failed: ", *failure().text);
 }
 
-std::atomic<std::int64_t> launches{0};
+std::atomic<int64_t> launches{0};
 
 int present_device() {
   int device = 0;
@@ -53,11 +53,11 @@ int present_device() {
 thread_local std::map<int, cudaStream_t> current;
 
 // The pool of a device hands out its streams in turns.
-constexpr std::size_t kPoolSize = 4;
+constexpr size_t kPoolSize = 4;
 struct Pool {
   std::mutex mutex;  // guards what follows
   std::map<std::pair<int, int>, std::vector<cudaStream_t>> streams;
-  std::size_t next = 0;
+  size_t next = 0;
 };
 Pool& pool() {
   static auto* const pool = new Pool;
@@ -83,7 +83,7 @@ cudaStream_t from_pool(int device, int priority) {
 // Planted faults: FAKE_GPU_HANG_AT=n, the n-th launch never ends;
 // FAKE_GPU_READ_AT=n, at the n-th launch the host reads what the kernel is
 // given. Of every device, or of FAKE_GPU_FAULTY alone.
-std::int64_t planted(const char* name) {
+int64_t planted(const char* name) {
   const char* number = std::getenv(name);
   const char* device = std::getenv("FAKE_GPU_FAULTY");
   const bool here = device == nullptr || std::atoi(device) == present_device();
@@ -225,7 +225,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     return generator;
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage,
-                              std::size_t bytes) const override {
+                              size_t bytes) const override {
     resize_storage(storage, bytes);
   }
 };
@@ -253,7 +253,7 @@ void launch(const std::string& what,
             const std::vector<RaceDetector::Range>& ranges,
             std::function<void()> kernel) {
   throw_if_failed();
-  const std::int64_t number = launches++;
+  const int64_t number = launches++;
   if (number == planted("FAKE_GPU_READ_AT") && !ranges.empty())
     (void)*static_cast<const volatile char*>(ranges.front().begin);
   if (number == planted("FAKE_GPU_HANG_AT"))
@@ -287,7 +287,7 @@ Counters counters() {
   return {launches, waits.for_all, waits.for_some};
 }
 
-std::int64_t pending_work() {
+int64_t pending_work() {
   return fake_cuda::real_stream(handle_of(current_stream()))->pending();
 }
 

@@ -39,16 +39,16 @@ void wait_for_current_stream();
 constexpr int kFound = 98;
 
 struct Counters {
-  std::int64_t launches = 0;
+  int64_t launches = 0;
   // item(), copies that block, and whatever else leaves the device with nothing
   // to do when the host goes on.
-  std::int64_t host_waits = 0;
+  int64_t host_waits = 0;
   // For an event behind which work is launched already.
-  std::int64_t waits_behind = 0;
+  int64_t waits_behind = 0;
 };
 Counters counters();
 // Pieces of work that the current stream has not done yet.
-std::int64_t pending_work();
+int64_t pending_work();
 
 // Registers what is below with LibTorch; once.
 void register_device();

@@ -39,7 +39,7 @@ Argument kept(const c10::IValue& value) {
 c10::IValue unpacked(const c10::IValue& shell, const Argument& argument) {
   if (argument.views.empty()) return shell;
   if (shell.isTensor()) return argument.views[0].for_kernel();
-  std::size_t next = 0;
+  size_t next = 0;
   if (shell.isTensorList()) {
     c10::List<at::Tensor> list;
     for (const at::Tensor& tensor : shell.toTensorVector())
@@ -78,7 +78,7 @@ at::Tensor make_output(const Shape& shape, c10::Device device) {
 Outputs make_outputs(const c10::FunctionSchema& schema, const Plan& plan,
                      const Stack& arguments, c10::Device device) {
   Outputs outputs;
-  for (std::size_t r = 0; r < schema.returns().size(); ++r) {
+  for (size_t r = 0; r < schema.returns().size(); ++r) {
     outputs.views.emplace_back();
     if (const auto argument = argument_of(schema, r)) {
       outputs.values.push_back(arguments[*argument]);
@@ -109,8 +109,8 @@ struct Call {
     for (const Argument& argument : arguments)
       stack.push_back(unpacked(argument.value, argument));
     call_on_cpu(op, stack);
-    for (std::size_t r = 0; r < results.size(); ++r) {
-      std::size_t next = 0;
+    for (size_t r = 0; r < results.size(); ++r) {
+      size_t next = 0;
       if (results[r].empty()) continue;
       if (stack[r].isTensor()) {
         copy_result(stack[r].toTensor(), results[r][0]);
@@ -137,7 +137,7 @@ c10::Device device_of(const Stack& arguments) {
 std::vector<RaceDetector::Range> ranges_of(const c10::FunctionSchema& schema,
                                            const Call& call) {
   std::vector<RaceDetector::Range> ranges;
-  for (std::size_t i = 0; i < call.arguments.size(); ++i)
+  for (size_t i = 0; i < call.arguments.size(); ++i)
     for (const TensorView& view : call.arguments[i].views) {
       ranges.push_back(view.range(Use::kRead));
       if (is_written(schema, i)) ranges.push_back(view.range(Use::kWrite));
@@ -156,10 +156,9 @@ TensorView::TensorView(const at::Tensor& tensor)
       type(tensor.scalar_type()) {
   if (tensor.numel() == 0) return;
   data = const_cast<void*>(tensor.const_data_ptr());
-  std::int64_t last = 0;
-  for (std::size_t d = 0; d < sizes.size(); ++d)
-    last += (sizes[d] - 1) * strides[d];
-  bytes = static_cast<std::size_t>(last + 1) * tensor.element_size();
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+  bytes = static_cast<size_t>(last + 1) * tensor.element_size();
 }
 
 at::Tensor TensorView::for_kernel() const {
@@ -170,9 +169,9 @@ at::Tensor TensorView::for_kernel() const {
 // LibTorch's own function takes memory that it must grow for the host's.
 void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes,
                    std::optional<at::MemoryFormat> memory_format) {
-  const std::size_t bytes = at::detail::computeStorageNbytesContiguous(
+  const size_t bytes = at::detail::computeStorageNbytesContiguous(
       sizes, tensor.element_size(),
-      static_cast<std::size_t>(tensor.storage_offset()));
+      static_cast<size_t>(tensor.storage_offset()));
   if (bytes > tensor.storage().nbytes())
     resize_storage(tensor.storage(), bytes);
   at::native::resize_(tensor, sizes, memory_format);
@@ -180,13 +179,13 @@ void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes,
 
 void run_as_kernel(const c10::OperatorHandle& op, Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  const std::size_t count = schema.arguments().size();
-  const Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count),
+  const size_t count = schema.arguments().size();
+  const Stack arguments(stack->end() - static_cast<ptrdiff_t>(count),
                         stack->end());
   const c10::Device device = device_of(arguments);
   const c10::DeviceGuard guard(device);
   const Plan& plan = plan_of(op, arguments);
-  for (std::size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; ++i)
     if (plan.resized[i])
       resize_tensor(arguments[i].toTensor(), plan.resized[i]->sizes,
                     std::nullopt);
@@ -199,7 +198,7 @@ void run_as_kernel(const c10::OperatorHandle& op, Stack* stack) {
   launch(name, ranges_of(schema, *call), [call] { call->run(); });
   if (plan.gives_values) {
     wait_for_current_stream();
-    for (std::size_t r = 0; r < outputs.values.size(); ++r)
+    for (size_t r = 0; r < outputs.values.size(); ++r)
       if (!argument_of(schema, r) && outputs.views[r].empty())
         outputs.values[r] = call->values[r];
   }

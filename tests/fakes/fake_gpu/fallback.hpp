@@ -28,8 +28,8 @@ struct TensorView {
   RaceDetector::Range range(Use use) const { return {data, bytes, use}; }
 
   void* data = nullptr;
-  std::size_t bytes = 0;  // from the first element to the last
-  std::vector<std::int64_t> sizes, strides;
+  size_t bytes = 0;  // from the first element to the last
+  std::vector<int64_t> sizes, strides;
   at::ScalarType type;
 };
 

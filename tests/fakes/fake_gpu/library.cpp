@@ -19,12 +19,12 @@ namespace fake_gpu {
 namespace {
 
 class PinnedMemory final : public std::pmr::memory_resource {
-  void* do_allocate(std::size_t bytes, std::size_t) override {
+  void* do_allocate(size_t bytes, size_t) override {
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
     return memory;
   }
-  void do_deallocate(void* memory, std::size_t, std::size_t) override {
+  void do_deallocate(void* memory, size_t, size_t) override {
     // Freeing waits for the GPU: not where an error is on its way.
     if (std::uncaught_exceptions() == 0) cudaFreeHost(memory);
   }
@@ -57,9 +57,9 @@ class Library final : public chexnet::CudaLibrary {
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   void mark_ranges(chexnet::Profiler&) override {}
   void synchronize() override { check(cudaDeviceSynchronize()); }
-  std::size_t free_bytes() const override { return fake_gpu::free_bytes(); }
-  std::size_t peak_bytes() const override { return fake_gpu::peak_bytes(); }
-  std::size_t peak_held_bytes() const override {
+  size_t free_bytes() const override { return fake_gpu::free_bytes(); }
+  size_t peak_bytes() const override { return fake_gpu::peak_bytes(); }
+  size_t peak_held_bytes() const override {
     return fake_gpu::peak_held_bytes();
   }
   void restart_peak() override { fake_gpu::restart_peak(); }

@@ -16,7 +16,7 @@
 namespace fake_gpu {
 namespace {
 
-constexpr std::size_t kDevices = 16;
+constexpr size_t kDevices = 16;
 
 struct Region {
   std::atomic<std::byte*> closed{nullptr};  // for tensors
@@ -57,7 +57,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
       text.data(), text.size(),
       "[fake gpu] the host touched device memory at %p outside a kernel:\n",
       info->si_addr);
-  (void)!write(STDERR_FILENO, text.data(), static_cast<std::size_t>(length));
+  (void)!write(STDERR_FILENO, text.data(), static_cast<size_t>(length));
   std::array<void*, 24> frames{};
   backtrace_symbols_fd(
       frames.data(), backtrace(frames.data(), static_cast<int>(frames.size())),
@@ -67,17 +67,16 @@ void on_fault(int number, siginfo_t* info, void* context) {
 
 }  // namespace
 
-std::size_t memory_bytes() {
-  static const std::size_t bytes = [] {
+size_t memory_bytes() {
+  static const size_t bytes = [] {
     const char* text = std::getenv("FAKE_GPU_MEMORY_MB");
-    return static_cast<std::size_t>(text != nullptr ? std::atoi(text) : 2048)
-           << 20;
+    return static_cast<size_t>(text != nullptr ? std::atoi(text) : 2048) << 20;
   }();
   return bytes;
 }
 
 std::byte* device_memory(int device) {
-  Region& region = regions.at(static_cast<std::size_t>(device));
+  Region& region = regions.at(static_cast<size_t>(device));
   const std::lock_guard lock(mapping);
   if (std::byte* known = region.closed.load()) return known;
   const int file = memfd_create("fake-gpu", MFD_CLOEXEC);

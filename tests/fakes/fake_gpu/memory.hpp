@@ -13,7 +13,7 @@
 namespace fake_gpu {
 
 // FAKE_GPU_MEMORY_MB of each device (default 2048); pages count once written.
-std::size_t memory_bytes();
+size_t memory_bytes();
 
 // Where device memory begins for tensors; it is mapped at the first call.
 std::byte* device_memory(int device);

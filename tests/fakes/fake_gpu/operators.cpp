@@ -61,11 +61,11 @@ const at::Tensor& resize(const at::Tensor& self, c10::SymIntArrayRef size,
   return self;
 }
 
-std::uint64_t hash_of(const at::Tensor& host) {
+uint64_t hash_of(const at::Tensor& host) {
   const at::Tensor bytes = host.contiguous().view({-1}).view(at::kByte);
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (std::int64_t i = 0; i < bytes.numel(); ++i)
-    hash = (hash ^ bytes.const_data_ptr<std::uint8_t>()[i]) * 0x100000001b3u;
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (int64_t i = 0; i < bytes.numel(); ++i)
+    hash = (hash ^ bytes.const_data_ptr<uint8_t>()[i]) * 0x100000001b3u;
   return hash;
 }
 
@@ -78,7 +78,7 @@ void take_time() {
 
 // The host must leave a pinned source alone until its copy has ended.
 void copy_pinned(const TensorView& target, const TensorView& view,
-                 std::uint64_t hash) {
+                 uint64_t hash) {
   take_time();
   const at::Tensor source = view.for_kernel();
   target.for_kernel().copy_(source);
@@ -91,7 +91,7 @@ void copy_pinned(const TensorView& target, const TensorView& view,
 // Pageable memory of the host is read before the call returns, as CUDA does;
 // pinned memory when the stream comes to it. The host waits where the caller
 // wants to, and for more pageable memory than the driver stages.
-constexpr std::int64_t kStaged = 64 << 10;
+constexpr int64_t kStaged = 64 << 10;
 void copy_to_device(const at::Tensor& from, const at::Tensor& to,
                     bool non_blocking) {
   const TensorView target(to);

@@ -24,7 +24,7 @@ namespace {
 constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
 
 // What the schema does not say: training writes the running statistics.
-bool writes_unsaid(const c10::FunctionSchema& schema, std::size_t argument) {
+bool writes_unsaid(const c10::FunctionSchema& schema, size_t argument) {
   return schema.name() == "aten::native_batch_norm" &&
          (argument == 3 || argument == 4);
 }
@@ -74,13 +74,13 @@ Plan make_plan(const c10::OperatorHandle& op, const Stack& arguments) {
   const Stack zeros = stack;
   call_on_cpu(op, stack);
   Plan plan;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
     plan.resized.emplace_back();
     if (!is_written(schema, i) || !arguments[i].isTensor()) continue;
     const Shape after = shape_of(zeros[i].toTensor());
     if (after.sizes != arguments[i].toTensor().sizes()) plan.resized[i] = after;
   }
-  for (std::size_t r = 0; r < schema.returns().size(); ++r) {
+  for (size_t r = 0; r < schema.returns().size(); ++r) {
     plan.results.emplace_back();
     if (argument_of(schema, r)) continue;
     if (stack[r].isTensor())
@@ -96,19 +96,19 @@ Plan make_plan(const c10::OperatorHandle& op, const Stack& arguments) {
 
 }  // namespace
 
-bool is_written(const c10::FunctionSchema& schema, std::size_t argument) {
+bool is_written(const c10::FunctionSchema& schema, size_t argument) {
   const c10::AliasInfo* alias = schema.arguments()[argument].alias_info();
   return (alias != nullptr && alias->isWrite()) ||
          writes_unsaid(schema, argument);
 }
 
-std::optional<std::size_t> argument_of(const c10::FunctionSchema& schema,
-                                       std::size_t result) {
+std::optional<size_t> argument_of(const c10::FunctionSchema& schema,
+                                  size_t result) {
   const c10::AliasInfo* alias = schema.returns()[result].alias_info();
   if (alias == nullptr) return std::nullopt;
   TORCH_CHECK(alias->isWrite(), "fake GPU: ", schema.name(),
               " gives a view and needs an entry of its own");
-  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::AliasInfo* of = schema.arguments()[i].alias_info();
     if (of != nullptr && of->beforeSets() == alias->beforeSets()) return i;
   }
@@ -147,8 +147,8 @@ void call_on_cpu(const c10::OperatorHandle& op, Stack& stack) {
     // (…, weight, bias sizes, stride, …)
     stack.insert(stack.end() - 7, c10::IValue());
     if (stack.back().toBoolList()[2]) {
-      const std::int64_t channels = stack[stack.size() - 11].toTensor().size(1);
-      stack[stack.size() - 8] = c10::List<std::int64_t>({channels});
+      const int64_t channels = stack[stack.size() - 11].toTensor().size(1);
+      stack[stack.size() - 8] = c10::List<int64_t>({channels});
     }
     backward.callBoxed(stack);
     return;

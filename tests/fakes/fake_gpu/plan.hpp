@@ -15,7 +15,7 @@ using torch::jit::Stack;
 
 struct Shape {
   bool defined = false;
-  std::vector<std::int64_t> sizes, strides;
+  std::vector<int64_t> sizes, strides;
   at::ScalarType type = at::kFloat;
 };
 // What an operator makes of inputs of certain shapes, types and values of the
@@ -32,10 +32,10 @@ const Plan& plan_of(const c10::OperatorHandle& op, const Stack& arguments);
 // The operator by the CPU's implementation, on tensors of the CPU.
 void call_on_cpu(const c10::OperatorHandle& op, Stack& stack);
 
-bool is_written(const c10::FunctionSchema& schema, std::size_t argument);
+bool is_written(const c10::FunctionSchema& schema, size_t argument);
 // The argument that a result is, for operators in place and with `out`.
-std::optional<std::size_t> argument_of(const c10::FunctionSchema& schema,
-                                       std::size_t result);
+std::optional<size_t> argument_of(const c10::FunctionSchema& schema,
+                                  size_t result);
 
 bool on_device(const at::Tensor& tensor);
 // A number of the host in an operator among device tensors; its value is taken

@@ -14,10 +14,10 @@ namespace fake_nccl {
 // The types as their arithmetic sees them: sums of 16-bit floats are formed in
 // fp32 and rounded once.
 struct Fp16 {
-  std::uint16_t bits;
+  uint16_t bits;
 };
 struct Bf16 {
-  std::uint16_t bits;
+  uint16_t bits;
 };
 inline double wide(double v) { return v; }
 inline float wide(float v) { return v; }
@@ -28,7 +28,7 @@ inline void store(float& to, float v) { to = v; }
 inline void store(Fp16& to, float v) { to.bits = chexnet::to_fp16(v); }
 inline void store(Bf16& to, float v) { to.bits = chexnet::to_bf16(v); }
 
-inline std::size_t bytes_of(ncclDataType_t type) {
+inline size_t bytes_of(ncclDataType_t type) {
   switch (type) {
     case ncclFloat64:
       return 8;
@@ -43,9 +43,9 @@ inline std::size_t bytes_of(ncclDataType_t type) {
 }
 
 template <class T>
-inline void combine(Rendezvous& meeting, int ranks, void* to, std::size_t count,
+inline void combine(Rendezvous& meeting, int ranks, void* to, size_t count,
                     ncclRedOp_t op) {
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     decltype(wide(T{})) sum = 0;
     for (int r = 0; r < ranks; ++r)
       sum += wide(reinterpret_cast<const T*>(meeting.slot(r))[i]);
@@ -54,7 +54,7 @@ inline void combine(Rendezvous& meeting, int ranks, void* to, std::size_t count,
   }
 }
 
-inline void combine(Rendezvous& meeting, int ranks, void* to, std::size_t count,
+inline void combine(Rendezvous& meeting, int ranks, void* to, size_t count,
                     ncclDataType_t type, ncclRedOp_t op) {
   if (type == ncclFloat64)
     return combine<double>(meeting, ranks, to, count, op);

@@ -28,7 +28,7 @@ namespace {
 struct World {
   int rank = 0, ranks = 1;
   std::shared_ptr<Rendezvous> meeting;
-  std::uint32_t meetings = 0;  // of the present collective's thread
+  uint32_t meetings = 0;  // of the present collective's thread
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> state{ncclSuccess};
   // Of collectives, which may be on several streams; -1 before all have joined.
@@ -53,7 +53,7 @@ Faults from_environment() {
   const char* text = std::getenv("FAKE_NCCL_FAULTS");
   std::istringstream parts(text != nullptr ? text : "");
   for (std::string part; std::getline(parts, part, ',');) {
-    const std::size_t equals = part.find('=');
+    const size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
     const double value = std::atof(part.c_str() + equals + 1);
     const int number = static_cast<int>(value);
@@ -75,7 +75,7 @@ Faults faults_of(int rank) {
 
 struct Bytes {
   const void* begin;
-  std::size_t count;
+  size_t count;
 };
 void saw(cudaStream_t stream, const char* what, Bytes from, Bytes to) {
   using fake_cuda::Use;
@@ -88,13 +88,12 @@ void rest() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
 // Piece by piece through the slots; `take` gets `bytes` of the piece at
 // `offset` once all ranks have put theirs.
-bool exchange(
-    World& world, const void* source, std::size_t bytes,
-    const std::function<void(std::size_t offset, std::size_t bytes)>& take) {
+bool exchange(World& world, const void* source, size_t bytes,
+              const std::function<void(size_t offset, size_t bytes)>& take) {
   const auto* const from =
       static_cast<const std::byte*>(fake_cuda::kernel_view(source));
-  for (std::size_t at = 0; at < bytes; at += Rendezvous::kSlot) {
-    const std::size_t piece = std::min(Rendezvous::kSlot, bytes - at);
+  for (size_t at = 0; at < bytes; at += Rendezvous::kSlot) {
+    const size_t piece = std::min(Rendezvous::kSlot, bytes - at);
     std::memcpy(world.meeting->slot(world.rank), from + at, piece);
     if (!world.meet()) return false;
     take(at, piece);
@@ -236,35 +235,34 @@ const char* ncclGetErrorString(ncclResult_t result) {
   }
 }
 
-ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count,
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count,
                            ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t stream) {
   if (op != ncclSum && op != ncclAvg) return ncclInvalidArgument;
   if (type != ncclFloat64 && type != ncclFloat32 && type != ncclFloat16 &&
       type != ncclBfloat16)
     return ncclInvalidArgument;
-  const std::size_t size = bytes_of(type);
+  const size_t size = bytes_of(type);
   saw(stream, "ncclAllReduce", {from, count * size}, {to, count * size});
   return comm->launch(stream, [=, world = comm->world] {
     auto* const target = static_cast<std::byte*>(fake_cuda::kernel_view(to));
-    exchange(*world, from, count * size,
-             [&](std::size_t at, std::size_t bytes) {
-               combine(*world->meeting, world->ranks, target + at, bytes / size,
-                       type, op);
-             });
+    exchange(*world, from, count * size, [&](size_t at, size_t bytes) {
+      combine(*world->meeting, world->ranks, target + at, bytes / size, type,
+              op);
+    });
   });
 }
 
-ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count,
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count,
                            ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  const std::size_t all = count * bytes_of(type);
-  const auto ranks = static_cast<std::size_t>(comm->world->ranks);
+  const size_t all = count * bytes_of(type);
+  const auto ranks = static_cast<size_t>(comm->world->ranks);
   saw(stream, "ncclAllGather", {from, all}, {to, all * ranks});
   return comm->launch(stream, [=, world = comm->world] {
     auto* const target = static_cast<std::byte*>(fake_cuda::kernel_view(to));
-    exchange(*world, from, all, [&](std::size_t at, std::size_t bytes) {
-      for (std::size_t r = 0; r < ranks; ++r)
+    exchange(*world, from, all, [&](size_t at, size_t bytes) {
+      for (size_t r = 0; r < ranks; ++r)
         std::memcpy(target + r * all + at,
                     world->meeting->slot(static_cast<int>(r)), bytes);
     });

@@ -13,7 +13,7 @@
 namespace fake_nccl {
 namespace {
 
-constexpr std::size_t kHead = 4096;
+constexpr size_t kHead = 4096;
 
 struct Open {
   std::mutex mutex;  // guards worlds
@@ -40,8 +40,8 @@ std::shared_ptr<Rendezvous> Rendezvous::open(const std::string& name,
 
 Rendezvous::Rendezvous(std::string name, int ranks)
     : name_(std::move(name)),
-      ranks_(static_cast<std::uint32_t>(ranks)),
-      bytes_(kHead + static_cast<std::size_t>(ranks) * kSlot) {
+      ranks_(static_cast<uint32_t>(ranks)),
+      bytes_(kHead + static_cast<size_t>(ranks) * kSlot) {
   const int file = shm_open(name_.c_str(), O_CREAT | O_RDWR, 0600);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes_)) != 0)
     std::abort();
@@ -59,15 +59,15 @@ Rendezvous::~Rendezvous() {
 
 std::byte* Rendezvous::slot(int rank) {
   return reinterpret_cast<std::byte*>(head_) + kHead +
-         static_cast<std::size_t>(rank) * kSlot;
+         static_cast<size_t>(rank) * kSlot;
 }
 
-bool Rendezvous::meet(std::uint32_t meetings, const std::atomic<bool>& stop) {
-  std::atomic<std::uint32_t>& arrivals = head_->arrivals;
+bool Rendezvous::meet(uint32_t meetings, const std::atomic<bool>& stop) {
+  std::atomic<uint32_t>& arrivals = head_->arrivals;
   arrivals.fetch_add(1, std::memory_order_acq_rel);
   fake_cuda::wake_all(arrivals);
   for (;;) {
-    const std::uint32_t seen = arrivals.load(std::memory_order_acquire);
+    const uint32_t seen = arrivals.load(std::memory_order_acquire);
     if (seen >= meetings * ranks_) {
       // The name is needed no more once all have come.
       if (meetings == 1) shm_unlink(name_.c_str());

@@ -14,7 +14,7 @@ namespace fake_nccl {
 // that are threads meet at the same addresses.
 class Rendezvous {
  public:
-  static constexpr std::size_t kSlot = std::size_t{1} << 17;  // bytes of a rank
+  static constexpr size_t kSlot = size_t{1} << 17;  // bytes of a rank
 
   static std::shared_ptr<Rendezvous> open(const std::string& name, int ranks);
   ~Rendezvous();
@@ -24,17 +24,17 @@ class Rendezvous {
   std::byte* slot(int rank);
   // The `meetings`th meeting of this rank (from 1) with all others; false when
   // `stop` was set before they came.
-  bool meet(std::uint32_t meetings, const std::atomic<bool>& stop);
+  bool meet(uint32_t meetings, const std::atomic<bool>& stop);
 
  private:
   // All of it is zero at first.
   struct Head {
-    std::atomic<std::uint32_t> arrivals;
+    std::atomic<uint32_t> arrivals;
   };
   Rendezvous(std::string name, int ranks);
   std::string name_;
-  std::uint32_t ranks_;
-  std::size_t bytes_;
+  uint32_t ranks_;
+  size_t bytes_;
   Head* head_ = nullptr;
 };
 

@@ -107,7 +107,7 @@ TEST_CASE("the fake GPU computes what the CPU computes, to the last bit") {
          {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
       const auto expected = small_net({type, format}, at::kCPU);
       const auto found = small_net({type, format}, gpu());
-      for (std::size_t i = 0; i < expected.size(); ++i) {
+      for (size_t i = 0; i < expected.size(); ++i) {
         INFO("result " << i);
         CHECK(found[i].device() == gpu());
         CHECK(found[i].strides() == expected[i].strides());
@@ -144,7 +144,7 @@ TEST_CASE("copies that block make the host wait, others do not") {
   const at::Tensor target = at::zeros({4}, at::TensorOptions().device(gpu()));
   at::Tensor source = at::ones({4}).pin_memory();
   const auto waits_of = [](const auto& copy) {
-    const std::int64_t before = counters().host_waits;
+    const int64_t before = counters().host_waits;
     copy();
     return counters().host_waits - before;
   };
@@ -248,7 +248,7 @@ TEST_CASE("the host writes under a copy", "[.]") {
 
 TEST_CASE("more than the device's memory is an error of its own") {
   gpu();
-  CHECK_THROWS_AS(at::empty({static_cast<std::int64_t>(memory_bytes())},
+  CHECK_THROWS_AS(at::empty({static_cast<int64_t>(memory_bytes())},
                             at::TensorOptions().device(gpu())),
                   c10::OutOfMemoryError);
 }

@@ -9,6 +9,7 @@
 #include "bench.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/train/allreduce_bench.hpp"
@@ -40,10 +41,10 @@ int run(const Options& options, Invocation& invocation) {
   const auto rows = measure_allreduce(*comm, device, sizes, options.rounds);
   if (comm->rank() != 0) return 0;
   if (options.json) {
-    nlohmann::ordered_json json = {{"ranks", comm->size()},
-                                   {"communication", comm->description()},
-                                   {"barrier_us", barrier},
-                                   {"rows", nlohmann::ordered_json::array()}};
+    Json json = {{"ranks", comm->size()},
+                 {"communication", comm->description()},
+                 {"barrier_us", barrier},
+                 {"rows", Json::array()}};
     for (const auto& row : rows)
       json["rows"].push_back({{"bytes", row.bytes},
                               {"us", row.us},

@@ -12,7 +12,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/process_usage.hpp"
@@ -72,7 +72,7 @@ int run(const Options& options) {
   if (options.crop > options.resize)
     throw ConfigError(
         "[bench] --crop is larger than --resize. Hint: choose crop <= resize");
-  nlohmann::ordered_json sources = nlohmann::json::array();
+  Json sources = nlohmann::json::array();
   Plot plot{"Loader: images/s by workers (ring: the knee)",
             "workers",
             "images/s",
@@ -90,7 +90,7 @@ int run(const Options& options) {
         {options.resize, options.crop, *find_choice<ResizeKind>(options.kind),
          64'000'000},
         augmentation, 1);
-    nlohmann::ordered_json results = nlohmann::json::array();
+    Json results = nlohmann::json::array();
     Curve curve{place, {}, {}};
     size_t knee = 0;
     for (const int workers : options.workers) {
@@ -127,8 +127,8 @@ int run(const Options& options) {
   if (!options.svg.empty())
     write_atomically(options.svg, svg_plot(plot) + "\n");
   if (options.json)
-    std::cout << json_text(nlohmann::ordered_json{
-                     {"sources", sources}, {"peak_bytes", peak_rss_bytes()}})
+    std::cout << json_text(Json{{"sources", sources},
+                                {"peak_bytes", peak_rss_bytes()}})
               << std::endl;
   return 0;
 }

@@ -21,6 +21,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
@@ -85,12 +86,11 @@ int run_ranks(const Options& options, Invocation& invocation) {
   if (comm.rank() != 0) return 0;
   const double images =
       static_cast<double>(options.steps) * static_cast<double>(batch);
-  std::cout << nlohmann::ordered_json{{"pipeline", options.mode},
-                                      {"ranks", comm.size()},
-                                      {"images_per_s", images / longest[0]},
-                                      {"wait_fraction",
-                                       sums[1] / (longest[0] * comm.size())},
-                                      {"cpu_s_per_image", sums[0] / images}}
+  std::cout << Json{{"pipeline", options.mode},
+                    {"ranks", comm.size()},
+                    {"images_per_s", images / longest[0]},
+                    {"wait_fraction", sums[1] / (longest[0] * comm.size())},
+                    {"cpu_s_per_image", sums[0] / images}}
                    .dump()
             << std::endl;
   return 0;
@@ -98,7 +98,7 @@ int run_ranks(const Options& options, Invocation& invocation) {
 
 int run(const Options& options, Invocation& invocation) {
   if (!options.mode.empty()) return run_ranks(options, invocation);
-  nlohmann::ordered_json results = nlohmann::json::array();
+  Json results = nlohmann::json::array();
   Plot rate{"Images/s by ranks: old and new pipeline",
             "ranks",
             "images/s",
@@ -139,8 +139,7 @@ int run(const Options& options, Invocation& invocation) {
       launch.program = invocation.program;
       launch.arguments = arguments;
       const ChildOutput child = output_of(start_command(launch));
-      const auto json =
-          nlohmann::ordered_json::parse(child.output, nullptr, false);
+      const auto json = Json::parse(child.output, nullptr, false);
       if (child.exit_code != 0 || json.is_discarded())
         throw DeviceError(
             "[bench] mode " + mode + " on " + std::to_string(ranks) +
@@ -170,9 +169,7 @@ int run(const Options& options, Invocation& invocation) {
     write_atomically(
         options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
         svg_plot(cpu) + "\n");
-  if (options.json)
-    std::cout << nlohmann::ordered_json{{"results", results}}.dump()
-              << std::endl;
+  if (options.json) std::cout << Json{{"results", results}}.dump() << std::endl;
   return 0;
 }
 

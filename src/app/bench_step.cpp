@@ -12,6 +12,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/process_usage.hpp"
@@ -36,8 +37,8 @@ struct StepOptions {
   bool resident = false, json = false;
 };
 
-nlohmann::ordered_json layers_json(const LayerReport& report) {
-  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+Json layers_json(const LayerReport& report) {
+  Json layers = Json::array();
   for (const auto& row : report.rows)
     layers.push_back({{"layers", row.layers},
                       {"ms_per_step", row.ms_per_step},
@@ -46,7 +47,7 @@ nlohmann::ordered_json layers_json(const LayerReport& report) {
   return layers;
 }
 
-nlohmann::ordered_json operators_json(const OperatorCounts& counts) {
+Json operators_json(const OperatorCounts& counts) {
   return {{"calls", counts.operators},
           {"views", counts.views},
           {"dispatched", counts.dispatched},
@@ -96,11 +97,10 @@ struct Measured {
 };
 
 // The object of docs/json.md.
-nlohmann::ordered_json json_of(const StepOptions& options,
-                               const Measured& measured) {
+Json json_of(const StepOptions& options, const Measured& measured) {
   const StepBenchTimes& times = measured.times;
   const Device& device = measured.device;
-  nlohmann::ordered_json json;
+  Json json;
   if (measured.ranks > 1) {
     json["ms_per_step_without_communication"] = quantile(times.silent_ms, 0.5);
     json["ms_allreduce_alone"] = quantile(times.allreduce_ms, 0.5);
@@ -134,8 +134,7 @@ nlohmann::ordered_json json_of(const StepOptions& options,
   return json;
 }
 
-void print_text(const StepOptions& options,
-                const nlohmann::ordered_json& json) {
+void print_text(const StepOptions& options, const Json& json) {
   std::cout << options.model << "  batch " << options.batch << " x "
             << json["ranks"] << " ranks  " << options.size << " px  "
             << json["precision"].get<std::string>() << "  "

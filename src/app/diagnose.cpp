@@ -15,7 +15,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/table.hpp"
@@ -40,8 +40,8 @@ struct Options {
   bool json = false;
 };
 
-void print(const LimitReport& report, const Rows& evidence,
-           nlohmann::ordered_json json, bool as_json) {
+void print(const LimitReport& report, const Rows& evidence, Json json,
+           bool as_json) {
   if (as_json) {
     json["limit"] = limit_name(report.limit);
     json["reason"] = report.reason;

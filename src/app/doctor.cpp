@@ -32,7 +32,7 @@
 #include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
@@ -50,7 +50,6 @@
 namespace chexnet {
 namespace {
 
-using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 struct Options {
@@ -163,8 +162,8 @@ struct HostChecks {
 
 // Process ids of the ranks on this host. Collective.
 std::vector<unsigned> pids_here(Communicator& comm) {
-  const ordered_json mine = {{"host", host_name()},
-                             {"pid", static_cast<unsigned>(getpid())}};
+  const Json mine = {{"host", host_name()},
+                     {"pid", static_cast<unsigned>(getpid())}};
   std::vector<unsigned> pids;
   for (const auto& rank : gather_json(comm, mine))
     if (rank["host"] == host_name()) pids.push_back(rank["pid"]);
@@ -177,7 +176,7 @@ HostChecks of_hosts(const Options& options, Communicator& comm,
   const World& world = comm.world();
   const bool on_gpus = device.cuda != nullptr;
   const std::vector<unsigned> pids = pids_here(comm);
-  ordered_json mine;
+  Json mine;
   if (world.local_rank == 0) {
     const int visible = CudaLibrary::visible_gpus();
     const auto checks = check_host(
@@ -220,12 +219,12 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
                               " SKIP in " + fixed(seconds, 1) + " s";
   const std::string text = text_of(checks) + summary + "\n";
   if (options.json)
-    std::cout << json_text(ordered_json({{"seconds", seconds},
-                                         {"pass", count(Level::kPass)},
-                                         {"warn", count(Level::kWarn)},
-                                         {"fail", count(Level::kFail)},
-                                         {"skip", count(Level::kSkip)},
-                                         {"checks", json_of(checks)}}))
+    std::cout << json_text(Json({{"seconds", seconds},
+                                 {"pass", count(Level::kPass)},
+                                 {"warn", count(Level::kWarn)},
+                                 {"fail", count(Level::kFail)},
+                                 {"skip", count(Level::kSkip)},
+                                 {"checks", json_of(checks)}}))
               << std::endl;
   else
     std::cout << text << std::flush;

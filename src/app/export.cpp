@@ -10,7 +10,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/exchange/export_folder.hpp"
@@ -77,12 +77,12 @@ void print(const Options& options, const ModelDescription& model,
            const std::string& origin,
            const std::map<std::string, std::string>& sums) {
   if (options.json)
-    std::cout << json_text(nlohmann::ordered_json{{"folder", options.out},
-                                                  {"model", origin},
-                                                  {"arch", model.arch},
-                                                  {"findings", model.findings},
-                                                  {"files", sums},
-                                                  {"vectors", options.vectors}})
+    std::cout << json_text(Json{{"folder", options.out},
+                                {"model", origin},
+                                {"arch", model.arch},
+                                {"findings", model.findings},
+                                {"files", sums},
+                                {"vectors", options.vectors}})
               << std::endl;
   log_info("[export] " + origin + " to " + options.out + ": " +
            counted(std::ssize(sums), "file") + " and their SHA256SUMS");

@@ -6,8 +6,6 @@
 
 namespace chexnet {
 
-using nlohmann::ordered_json;
-
 std::string text_of(const std::vector<CheckResult>& checks) {
   size_t width = 0;
   for (const auto& f : checks) width = std::max(width, f.name.size());
@@ -21,8 +19,8 @@ std::string text_of(const std::vector<CheckResult>& checks) {
   return text;
 }
 
-ordered_json json_of(const std::vector<CheckResult>& checks) {
-  ordered_json list = ordered_json::array();
+Json json_of(const std::vector<CheckResult>& checks) {
+  Json list = Json::array();
   for (const auto& f : checks)
     list.push_back({{"level", level_name(f.level)},
                     {"name", f.name},
@@ -30,7 +28,7 @@ ordered_json json_of(const std::vector<CheckResult>& checks) {
                     {"advice", f.advice}});
   return list;
 }
-std::vector<CheckResult> checks_of(const ordered_json& list) {
+std::vector<CheckResult> checks_of(const Json& list) {
   std::vector<CheckResult> checks;
   for (const auto& f : list)
     for (const Level level :

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 
 std::string text_of(const std::vector<CheckResult>& checks);
-nlohmann::ordered_json json_of(const std::vector<CheckResult>& checks);
-std::vector<CheckResult> checks_of(const nlohmann::ordered_json& list);
+Json json_of(const std::vector<CheckResult>& checks);
+std::vector<CheckResult> checks_of(const Json& list);
 
 }  // namespace chexnet

@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "chexnet/core/csv.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 
 namespace chexnet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kHighest = 3;
 

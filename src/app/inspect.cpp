@@ -12,7 +12,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
@@ -21,8 +21,6 @@
 
 namespace chexnet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> files, set;

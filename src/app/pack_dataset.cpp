@@ -12,7 +12,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -78,15 +78,14 @@ void report(const PackJob& job, const PackResult& result,
            : "") +
       "), " + fixed(seconds, 1) + " s");
   if (!options.json) return;
-  std::cout << json_text(nlohmann::ordered_json{
-                   {"out", job.out},
-                   {"format", options.format},
-                   {"images", job.rows.size()},
-                   {"written", result.written},
-                   {"kept", result.kept},
-                   {"damaged", result.damaged},
-                   {"source_sha256", result.source_sha256},
-                   {"seconds", seconds}})
+  std::cout << json_text(Json{{"out", job.out},
+                              {"format", options.format},
+                              {"images", job.rows.size()},
+                              {"written", result.written},
+                              {"kept", result.kept},
+                              {"damaged", result.damaged},
+                              {"source_sha256", result.source_sha256},
+                              {"seconds", seconds}})
             << std::endl;
 }
 

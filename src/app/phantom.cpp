@@ -10,7 +10,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"

@@ -11,7 +11,7 @@
 #include "chexnet/comm/cluster_file.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/model/network.hpp"
@@ -62,8 +62,7 @@ void read_bench(const std::string& path, Options& options) {
   options.model = json.value("model", options.model);
 }
 
-nlohmann::ordered_json json_of(const Prediction& p, double without_overlap,
-                               double hours) {
+Json json_of(const Prediction& p, double without_overlap, double hours) {
   return {{"ranks", p.ranks},
           {"images_per_s", p.images_per_s},
           {"images_per_s_without_overlap", without_overlap},
@@ -113,7 +112,7 @@ int run(Options options) {
   StepCosts plain = step;
   plain.overlap = false;
 
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  Json results = Json::array();
   std::vector<std::vector<std::string>> lines = {
       {"GPUs", "images/s", "no overlap", "efficiency", "ms per step",
        "lost to: all-reduce", "stragglers", "coordination", "loader", "hours",
@@ -136,13 +135,12 @@ int run(Options options) {
          fixed(p.storage_demand_gb_per_s, 2)});
   }
   if (options.json) {
-    std::cout << json_text(nlohmann::ordered_json(
-                     {{"cluster", cluster.name},
-                      {"model", options.model},
-                      {"batch", options.batch},
-                      {"images_per_s_of_one", options.images_per_s},
-                      {"gradient_bytes", step.gradient_bytes},
-                      {"results", results}}))
+    std::cout << json_text(Json({{"cluster", cluster.name},
+                                 {"model", options.model},
+                                 {"batch", options.batch},
+                                 {"images_per_s_of_one", options.images_per_s},
+                                 {"gradient_bytes", step.gradient_bytes},
+                                 {"results", results}}))
               << std::endl;
     return 0;
   }

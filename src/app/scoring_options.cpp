@@ -10,7 +10,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/eval/figures_csv.hpp"
 #include "chexnet/report/scores_output.hpp"

@@ -16,8 +16,6 @@
 namespace chexnet {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr const char* kAdvice =
     "this GPU, its driver or a library computes wrongly: try another driver, "
     "or the other variant (scripts/setup --cuda)";

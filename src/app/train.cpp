@@ -12,7 +12,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/network.hpp"

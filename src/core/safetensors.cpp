@@ -11,6 +11,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json.hpp"
 
 namespace chexnet {
 namespace {
@@ -66,7 +67,7 @@ size_t element_bytes(ElementType type) {
 void write_safetensors(const std::filesystem::path& path,
                        const std::vector<NamedArray>& arrays,
                        const Metadata& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const auto& array : arrays) {

@@ -14,13 +14,12 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/data/pack.hpp"
 #include "pack_layout.hpp"
 
 namespace chexnet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string names_text(const PackShape& shape) {
   std::string text;

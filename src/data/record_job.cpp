@@ -12,7 +12,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/image/encode.hpp"
@@ -57,7 +57,7 @@ std::string content_sha256(const Manifest& manifest,
 // same.
 void agree_on_plan(const PackJob& job, const Manifest& manifest,
                    const std::vector<uint32_t>& rows) {
-  const nlohmann::ordered_json plan = {
+  const Json plan = {
       {"images", rows.size()},
       {"per_shard", job.per_shard},
       {"shuffle_seed", job.shuffle_seed},

@@ -15,7 +15,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "input_files.hpp"
@@ -26,7 +26,6 @@ namespace chexnet {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 // "058Y" -> 58, months and less -> years rounded down; empty when it is
 // anything else. The few who are older than 89 could be known by their age:

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/scored_columns.hpp"
@@ -14,7 +14,6 @@
 namespace chexnet {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Column = ScoredColumns::Column;
 
 FindingRules rules_of(const Column& on, bool probabilities,

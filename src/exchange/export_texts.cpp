@@ -2,13 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kNotice =
     "For research use. Not a medical device: not to be used for diagnosis.";

@@ -12,7 +12,6 @@
 namespace chexnet {
 namespace {
 
-using Json = FigureJson;
 using chexnet::json_of;  // beside those below
 
 // Small ones as "3e-11".

@@ -1,9 +1,9 @@
 // Two networks on the same images, for a terminal and for scripts.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/eval/comparison.hpp"
 
 namespace chexnet {
@@ -12,7 +12,6 @@ namespace chexnet {
 std::string comparison_text(const Comparison& comparison,
                             const std::string& against);
 // `comparison` of docs/json.md.
-nlohmann::ordered_json comparison_json(const Comparison& comparison,
-                                       const std::string& against);
+Json comparison_json(const Comparison& comparison, const std::string& against);
 
 }  // namespace chexnet

@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 struct Compared {
   fs::path folder;
   std::string name;
-  Record results;
+  Json results;
   std::string split;
-  const Record& evaluation() const {
+  const Json& evaluation() const {
     return member(member(results, "evaluations"), split);
   }
   std::string sha256() const {
@@ -49,7 +49,7 @@ std::vector<Compared> read_runs(const std::vector<fs::path>& folders) {
   return runs;
 }
 
-std::string mean_of(const Record& evaluation) {
+std::string mean_of(const Json& evaluation) {
   return with_interval(number(evaluation, "mean_auroc"),
                        interval(evaluation, "mean_auroc_interval"));
 }
@@ -59,8 +59,8 @@ std::string overview(const std::vector<Compared>& runs) {
                   {"run", "network", "#input px", "#training images",
                    "scored on", "#images", "#mean AUROC", "#any finding"});
   for (const auto& run : runs) {
-    const Record& model = member(run.results, "model");
-    const Record& splits = member(member(run.results, "data"), "splits");
+    const Json& model = member(run.results, "model");
+    const Json& splits = member(member(run.results, "data"), "splits");
     table.add(
         {run.name, shown(text(model, "network")), count_text(model, "input_px"),
          count_text(member(splits, "train"), "images"), run.split,

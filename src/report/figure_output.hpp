@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/interval.hpp"
 
@@ -29,16 +30,15 @@ inline constexpr const char* kRoughHere =
 inline constexpr const char* kRoughHereOrThere =
     "  * rough: fewer than ten positives, here or where it was chosen\n";
 
-using FigureJson = nlohmann::ordered_json;
-inline FigureJson json_of(const std::optional<double>& value) {
-  return value ? FigureJson(*value) : FigureJson(nullptr);
+inline Json json_of(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
-inline FigureJson json_of(const std::optional<Interval>& interval) {
-  return interval ? FigureJson::array({interval->low, interval->high})
-                  : FigureJson(nullptr);
+inline Json json_of(const std::optional<Interval>& interval) {
+  return interval ? Json::array({interval->low, interval->high})
+                  : Json(nullptr);
 }
-inline FigureJson json_of(const std::optional<PercentileInterval>& found) {
-  return found ? json_of(std::optional(found->interval)) : FigureJson(nullptr);
+inline Json json_of(const std::optional<PercentileInterval>& found) {
+  return found ? json_of(std::optional(found->interval)) : Json(nullptr);
 }
 
 }  // namespace chexnet

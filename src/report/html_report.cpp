@@ -1,7 +1,7 @@
 #include "chexnet/report/html_report.hpp"
 
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/report/model_card.hpp"
 #include "chexnet/report/plot.hpp"
@@ -31,20 +31,20 @@ class Body {
   std::string contents_, sections_;
 };
 
-Record redacted(const Record& results, const std::filesystem::path& folder) {
-  Record shared = Record::parse(
+Json redacted(const Json& results, const std::filesystem::path& folder) {
+  Json shared = Json::parse(
       redaction_of_run(folder).of_json(json_text(results)), nullptr, false);
-  if (!shared.is_object()) return Record::object();
-  const auto keep_splits = [](Record& splits) {
+  if (!shared.is_object()) return Json::object();
+  const auto keep_splits = [](Json& splits) {
     if (!splits.is_object()) return;
-    Record known = Record::object();
+    Json known = Json::object();
     for (const char* name : {"train", "val", "test"})
       if (splits.contains(name)) known[name] = splits[name];
     splits = known;
   };
   if (shared.contains("evaluations")) keep_splits(shared["evaluations"]);
   if (shared.contains("data") && shared["data"].is_object()) {
-    Record& data = shared["data"];
+    Json& data = shared["data"];
     if (data.contains("splits")) keep_splits(data["splits"]);
     data.erase("release");  // free text, where somebody changed it
   }
@@ -55,8 +55,8 @@ Record redacted(const Record& results, const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::string main_split(const Record& results) {
-  const Record& evaluations = member(results, "evaluations");
+std::string main_split(const Json& results) {
+  const Json& evaluations = member(results, "evaluations");
   if (!evaluations.is_object() || evaluations.empty() ||
       evaluations.contains("test"))
     return "test";
@@ -70,11 +70,11 @@ void write_report(const std::filesystem::path& folder) {
 
 std::string report_html(const std::filesystem::path& folder,
                         const ReportOptions& options) {
-  const Record read = read_results(folder);
-  const Record results = options.for_sharing ? redacted(read, folder) : read;
+  const Json read = read_results(folder);
+  const Json results = options.for_sharing ? redacted(read, folder) : read;
   const std::string split = main_split(results);
-  const Record& evaluations = member(results, "evaluations");
-  const Record& evaluation = member(evaluations, split);
+  const Json& evaluations = member(results, "evaluations");
+  const Json& evaluation = member(evaluations, split);
   Body body;
   body.add("figures", "Figures of each finding, " + split + " split",
            figures_section(results, split));

@@ -9,7 +9,6 @@
 namespace chexnet {
 namespace {
 
-using Json = FigureJson;
 using chexnet::json_of;     // beside those below
 constexpr int kDigits = 2;  // of shares in tables
 using IouEstimates = std::array<Estimate, kIouThresholds.size()>;

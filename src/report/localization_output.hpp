@@ -1,9 +1,9 @@
 // Heat maps against boxes, for a terminal and for scripts.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/eval/localization.hpp"
 
 namespace chexnet {
@@ -11,6 +11,6 @@ namespace chexnet {
 // A table by finding and the mean.
 std::string localization_text(const Localization& localization);
 // `localization` of docs/json.md.
-nlohmann::ordered_json localization_json(const Localization& localization);
+Json localization_json(const Localization& localization);
 
 }  // namespace chexnet

@@ -6,7 +6,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/report/metric_lines.hpp"
 
 namespace chexnet {
@@ -23,9 +23,7 @@ nlohmann::json json_of(const MetricValue& value) {
       value);
 }
 
-std::string line_text(const nlohmann::ordered_json& line) {
-  return json_text(line) + "\n";
-}
+std::string line_text(const Json& line) { return json_text(line) + "\n"; }
 
 int64_t step_of(const nlohmann::json& event) {
   const auto found = event.find("step");
@@ -82,7 +80,7 @@ MetricsLog::~MetricsLog() = default;
 
 void MetricsLog::write(const std::string& event, int64_t step,
                        const MetricFields& fields) {
-  nlohmann::ordered_json line;
+  Json line;
   line["event"] = event;
   line["step"] = step;
   const std::string tag = tag_of(event, fields);

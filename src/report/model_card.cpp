@@ -36,7 +36,7 @@ std::string head(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-std::string figures_table(const Record& evaluation) {
+std::string figures_table(const Json& evaluation) {
   std::string table = head({"finding", "positives", "AUROC (95 %)",
                             "average precision (95 %)", "Brier"});
   for (const auto& [name, f] : member(evaluation, "findings").items())
@@ -51,8 +51,8 @@ std::string figures_table(const Record& evaluation) {
   return table;
 }
 
-std::string points_table(const Record& evaluation) {
-  const Record& points = member(evaluation, "operating_points");
+std::string points_table(const Json& evaluation) {
+  const Json& points = member(evaluation, "operating_points");
   if (points.empty()) return "";
   std::string table =
       "\n## Operating points\n\nChosen on validation; an image is positive "
@@ -70,9 +70,9 @@ std::string points_table(const Record& evaluation) {
   return table;
 }
 
-std::string data_of(const Record& results) {
+std::string data_of(const Json& results) {
   std::string list;
-  const Record& data = member(results, "data");
+  const Json& data = member(results, "data");
   for (const auto& [name, split] : member(data, "splits").items()) {
     const std::string patients = count_text(split, "patients");
     list += "- " + plain(name) + ": " + count_text(split, "images") +
@@ -94,10 +94,10 @@ std::string markdown_table(const Rows& rows) {
 }
 
 std::string model_card(const std::filesystem::path& folder) {
-  const Record results = read_results(folder);
+  const Json results = read_results(folder);
   const std::string split = main_split(results);
-  const Record& evaluation = member(member(results, "evaluations"), split);
-  const Record& model = member(results, "model");
+  const Json& evaluation = member(member(results, "evaluations"), split);
+  const Json& model = member(results, "model");
   const std::string side = count_text(model, "input_px");
   return "# " + plain(text(results, "run")) +
          "\n\n**For research use. Not a medical device: not to be used for "

@@ -9,7 +9,7 @@ constexpr double kOfficialImages = 25596, kOfficialPatients = 2797;
 }  // namespace
 
 const std::vector<PublishedFigures>& figures_of_same_list(
-    const Record& results, const std::string& split) {
+    const Json& results, const std::string& split) {
   static const std::vector<PublishedFigures> kNone;
   static const std::vector<PublishedFigures> kOfficial = {
       {"Wang et al. 2017 (ResNet-50)",
@@ -44,8 +44,7 @@ const std::vector<PublishedFigures>& figures_of_same_list(
         {"Pleural_Thickening", 0.761},
         {"Hernia", 0.896}},
        0.807}};
-  const Record& facts =
-      member(member(member(results, "data"), "splits"), split);
+  const Json& facts = member(member(member(results, "data"), "splits"), split);
   const bool same = number(facts, "images") == kOfficialImages &&
                     number(facts, "patients") == kOfficialPatients;
   return same ? kOfficial : kNone;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {
@@ -19,7 +20,7 @@ struct PublishedFigures {
 // Of papers that scored NIH's official test list, where `split` of
 // results.json is that list by its numbers of images and patients; else none.
 const std::vector<PublishedFigures>& figures_of_same_list(
-    const Record& results, const std::string& split);
+    const Json& results, const std::string& split);
 
 // What a reader may have heard of, and why it is no measure for other images.
 extern const char* const kPublishedElsewhere;

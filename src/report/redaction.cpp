@@ -18,13 +18,12 @@
 #include <cassert>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "looks.hpp"
 
 namespace chexnet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 size_t end_of_run(std::string_view text, size_t at) {
   while (at < text.size() && in_word(text[at])) ++at;

@@ -7,7 +7,6 @@
 namespace chexnet {
 namespace {
 
-using Json = FigureJson;
 using chexnet::json_of;  // beside those below
 
 Json json_of(const ReliabilityBin& bin) {

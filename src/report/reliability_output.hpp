@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/eval/reliability.hpp"
 #include "figure_output.hpp"
 
@@ -12,6 +13,6 @@ namespace chexnet {
 // A section behind the table of figures; empty where nothing was calibrated.
 std::string reliability_text(const std::vector<Reliability>& reliability);
 // "reliability" of `evaluate` in docs/json.md.
-FigureJson reliability_json(const std::vector<Reliability>& reliability);
+Json reliability_json(const std::vector<Reliability>& reliability);
 
 }  // namespace chexnet

@@ -24,8 +24,7 @@ struct Mark {
   double x, sensitivity;
   std::optional<double> ppv;
 };
-std::vector<Mark> marks_of(const Record& evaluation,
-                           const std::string& finding) {
+std::vector<Mark> marks_of(const Json& evaluation, const std::string& finding) {
   std::vector<Mark> marks;
   for (const auto& point : member(evaluation, "operating_points")) {
     if (text(point, "finding") != finding) continue;
@@ -63,7 +62,7 @@ std::string reliability_svg(const ScoredColumns::Column& column) {
 }
 
 std::string panels_of(const ScoredColumns::Column& column, bool probabilities,
-                      const Record& evaluation) {
+                      const Json& evaluation) {
   const auto ranked = rank_cases(column.scores, column.labels);
   if (!ranked || ranked->positives == 0 || ranked->negatives == 0) return "";
   const auto marks = marks_of(evaluation, column.finding);
@@ -89,7 +88,7 @@ std::string panels_of(const ScoredColumns::Column& column, bool probabilities,
 
 }  // namespace
 
-std::string operating_section(const Record& evaluation) {
+std::string operating_section(const Json& evaluation) {
   HtmlTable table(
       "Chosen on validation, applied to these images; 95 % by image (Wilson)",
       {"finding", "rule", "#threshold", "#TP / FP / TN / FN", "#sensitivity",
@@ -97,7 +96,7 @@ std::string operating_section(const Record& evaluation) {
   for (const auto& point : member(evaluation, "operating_points")) {
     const auto threshold = number(point, "threshold");
     if (!threshold) continue;
-    const Record& counts = member(point, "confusion");
+    const Json& counts = member(point, "confusion");
     table.add({shown(text(point, "finding")) +
                    (is_true(point, "few_positives") ? " (rough)" : ""),
                text(point, "rule"), fixed(*threshold, 4),
@@ -123,7 +122,7 @@ namespace {
 
 // Whether the table of predictions is the one that the figures are of: its
 // AUROCs are theirs.
-bool belongs_to(const ScoredColumns& scored, const Record& evaluation) {
+bool belongs_to(const ScoredColumns& scored, const Json& evaluation) {
   constexpr double kRounding = 1e-9;
   return std::ranges::all_of(scored.columns, [&](const auto& column) {
     const auto told =
@@ -136,7 +135,7 @@ bool belongs_to(const ScoredColumns& scored, const Record& evaluation) {
 }  // namespace
 
 std::string curves_section(const std::filesystem::path& folder,
-                           const Record& evaluation, const std::string& split) {
+                           const Json& evaluation, const std::string& split) {
   const auto table = folder / ("predictions_" + split + ".csv");
   std::error_code error;
   if (evaluation.is_null() || !std::filesystem::exists(table, error)) return "";

@@ -56,7 +56,7 @@ std::string examples_section(const std::filesystem::path& folder) {
          html_pictures(figures);
 }
 
-std::string subgroups_section(const Record& evaluation) {
+std::string subgroups_section(const Json& evaluation) {
   std::string html;
   for (const auto& table : member(evaluation, "subgroups")) {
     const std::string by = text(table, "by");
@@ -83,13 +83,13 @@ std::string subgroups_section(const Record& evaluation) {
          html;
 }
 
-std::string calibration_section(const Record& evaluation) {
+std::string calibration_section(const Json& evaluation) {
   const std::vector<std::string> kinds = {"none", "temperature", "isotonic"};
   HtmlTable table(
       "Brier score and expected calibration error (ten bins of equal count)",
       {"finding", "#Brier", "#by temperature", "#isotonic", "#ECE",
        "#by temperature", "#isotonic"});
-  std::map<std::string, std::map<std::string, Record>> by_finding;
+  std::map<std::string, std::map<std::string, Json>> by_finding;
   std::vector<std::string> order;
   bool fitted = false;
   for (const auto& row : member(evaluation, "reliability")) {
@@ -111,8 +111,8 @@ std::string calibration_section(const Record& evaluation) {
                 (row != rows.end() && is_true(row->second, "few_positives"));
       }
     };
-    add([](const Record& row) { return number(row, "brier"); });
-    add([](const Record& row) {
+    add([](const Json& row) { return number(row, "brier"); });
+    add([](const Json& row) {
       return number(member(row, "calibration_error"), "equal_masses");
     });
     if (rough) cells[0] += " (rough)";

@@ -13,14 +13,14 @@
 namespace chexnet {
 namespace {
 
-std::string images_and_patients(const Record& split) {
+std::string images_and_patients(const Json& split) {
   const std::string patients = count_text(split, "patients");
   return count_text(split, "images") + " images" +
          (patients.empty() ? "" : " of " + patients + " patients");
 }
 
-std::string drawn_from(const Record& evaluation) {
-  const Record& intervals = member(evaluation, "intervals");
+std::string drawn_from(const Json& evaluation) {
+  const Json& intervals = member(evaluation, "intervals");
   const bool by_patient = text(intervals, "by") == "patient";
   return "95 % intervals by " + count_text(intervals, "resamples") +
          " resamples of " +
@@ -29,10 +29,10 @@ std::string drawn_from(const Record& evaluation) {
                        "a patient has several");
 }
 
-std::string what_it_is(const Record& results, const std::string& split) {
-  const Record& model = member(results, "model");
-  const Record& splits = member(member(results, "data"), "splits");
-  const Record& evaluation = member(member(results, "evaluations"), split);
+std::string what_it_is(const Json& results, const std::string& split) {
+  const Json& model = member(results, "model");
+  const Json& splits = member(member(results, "data"), "splits");
+  const Json& evaluation = member(member(results, "evaluations"), split);
   std::string story =
       "A " + shown(text(model, "network")) + " that reads chest X-rays of " +
       count_text(model, "input_px") + " x " + count_text(model, "input_px") +
@@ -53,7 +53,7 @@ std::string what_it_is(const Record& results, const std::string& split) {
   return html_paragraph(story);
 }
 
-std::string verdict_html(const Record& evaluation) {
+std::string verdict_html(const Json& evaluation) {
   const auto mean = number(evaluation, "mean_auroc");
   std::string html =
       "<p>Mean AUROC <strong>" +
@@ -66,10 +66,10 @@ std::string verdict_html(const Record& evaluation) {
 }
 
 // The first rule of the list (Youden's), for what can be judged.
-std::string decisions_html(const Record& evaluation) {
+std::string decisions_html(const Json& evaluation) {
   HtmlTable table("Called positive at Youden's threshold, chosen on validation",
                   {"finding", "#threshold", "#finds", "#clears", "#PPV"});
-  const auto share = [](const Record& point, const char* key) {
+  const auto share = [](const Json& point, const char* key) {
     const auto found = number(member(point, key), "value");
     return found ? fixed(100 * *found, 0) + " %" : "-";
   };
@@ -92,7 +92,7 @@ std::string decisions_html(const Record& evaluation) {
          "below.</p>\n";
 }
 
-std::string forest_of(const Record& evaluation) {
+std::string forest_of(const Json& evaluation) {
   std::vector<ForestRow> rows;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
     const auto value = number(figures, "auroc");
@@ -118,8 +118,8 @@ std::string forest_of(const Record& evaluation) {
 
 }  // namespace
 
-std::string opening(const Record& results, const std::string& split) {
-  const Record& evaluation = member(member(results, "evaluations"), split);
+std::string opening(const Json& results, const std::string& split) {
+  const Json& evaluation = member(member(results, "evaluations"), split);
   std::string html = "<h1>" + xml_escaped(text(results, "run")) + "</h1>\n" +
                      html_notice() + what_it_is(results, split);
   if (evaluation.is_null())
@@ -133,9 +133,9 @@ std::string opening(const Record& results, const std::string& split) {
          html_list(limits_of_use(results, split));
 }
 
-std::string figures_section(const Record& results, const std::string& split) {
-  const Record& evaluation = member(member(results, "evaluations"), split);
-  const Record& findings = member(evaluation, "findings");
+std::string figures_section(const Json& results, const std::string& split) {
+  const Json& evaluation = member(member(results, "evaluations"), split);
+  const Json& findings = member(evaluation, "findings");
   if (findings.empty()) return "";
   const auto& published = figures_of_same_list(results, split);
   std::vector<std::string> columns = {"finding",

@@ -48,8 +48,8 @@ std::string training_section(const std::filesystem::path& folder) {
   return html;
 }
 
-std::string data_section(const Record& results, const std::string& split) {
-  const Record& data = member(results, "data");
+std::string data_section(const Json& results, const std::string& split) {
+  const Json& data = member(results, "data");
   HtmlTable table("Splits; the hash is of the list of image names",
                   {"split", "#images", "#patients", "SHA-256"});
   for (const auto& [name, facts] : member(data, "splits").items()) {
@@ -63,7 +63,7 @@ std::string data_section(const Record& results, const std::string& split) {
       "Labels: " + text(data, "table") + ", SHA-256 " + text(data, "sha256") +
       (text(data, "release").empty() ? "."
                                      : "; " + text(data, "release") + "."));
-  const Record& evaluation = member(member(results, "evaluations"), split);
+  const Json& evaluation = member(member(results, "evaluations"), split);
   const auto damaged = number(evaluation, "damaged");
   if (damaged && *damaged > 0)
     html += html_paragraph(
@@ -75,13 +75,13 @@ std::string data_section(const Record& results, const std::string& split) {
   return html;
 }
 
-std::string settings_section(const Record& results) {
+std::string settings_section(const Json& results) {
   HtmlTable table("Settings and environment", {"setting", "value"});
   for (const auto& row : member(results, "settings"))
     if (row.is_array() && row.size() == 2 && row[0].is_string() &&
         row[1].is_string())
       table.add({row[0].get<std::string>(), row[1].get<std::string>()});
-  const Record& model = member(results, "model");
+  const Json& model = member(results, "model");
   const std::string command = text(results, "command");
   const std::string repeat =
       command.empty() ? ""

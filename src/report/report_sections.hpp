@@ -6,30 +6,31 @@
 #include <filesystem>
 #include <string>
 
+#include "chexnet/core/json.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {
 
 // The split that a reader wants first: test, else what there is.
-std::string main_split(const Record& results);
+std::string main_split(const Json& results);
 
 // For a clinician: what was trained on what, which findings it separates, how
 // sure that is, and what it must not be used for.
-std::string opening(const Record& results, const std::string& split);
-std::string data_section(const Record& results, const std::string& split);
+std::string opening(const Json& results, const std::string& split);
+std::string data_section(const Json& results, const std::string& split);
 // All findings with all figures; published ones beside them.
-std::string figures_section(const Record& results, const std::string& split);
-std::string operating_section(const Record& evaluation);
+std::string figures_section(const Json& results, const std::string& split);
+std::string operating_section(const Json& evaluation);
 // ROC, precision-recall and reliability, from the table of predictions.
 std::string curves_section(const std::filesystem::path& folder,
-                           const Record& evaluation, const std::string& split);
+                           const Json& evaluation, const std::string& split);
 // Whether scores mean what they say, before and after calibration.
-std::string calibration_section(const Record& evaluation);
-std::string subgroups_section(const Record& evaluation);
+std::string calibration_section(const Json& evaluation);
+std::string subgroups_section(const Json& evaluation);
 // The pictures of RUN/examples.
 std::string examples_section(const std::filesystem::path& folder);
 // Loss, AUROC, throughput, waiting, ranks.
 std::string training_section(const std::filesystem::path& folder);
-std::string settings_section(const Record& results);
+std::string settings_section(const Json& results);
 
 }  // namespace chexnet

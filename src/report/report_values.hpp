@@ -11,49 +11,48 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/interval.hpp"
 
 namespace chexnet {
 
-using Record = nlohmann::ordered_json;
-
 // Of an object; otherwise, and where there is no such key, null.
-inline const Record& member(const Record& from, std::string_view key) {
-  static const Record kNull;
+inline const Json& member(const Json& from, std::string_view key) {
+  static const Json kNull;
   if (!from.is_object()) return kNull;
   const auto found = from.find(key);
   return found == from.end() ? kNull : *found;
 }
 
-inline std::optional<double> number(const Record& from, std::string_view key) {
-  const Record& value = member(from, key);
+inline std::optional<double> number(const Json& from, std::string_view key) {
+  const Json& value = member(from, key);
   if (!value.is_number()) return std::nullopt;
   const auto found = value.get<double>();
   return std::isfinite(found) ? std::optional(found) : std::nullopt;
 }
 
 // A count as text, "" where there is none.
-inline std::string count_text(const Record& from, std::string_view key) {
+inline std::string count_text(const Json& from, std::string_view key) {
   const auto found = number(from, key);
   return found && *found >= 0 && *found < 1e15
              ? std::to_string(static_cast<int64_t>(*found))
              : "";
 }
 
-inline std::string text(const Record& from, std::string_view key) {
-  const Record& value = member(from, key);
+inline std::string text(const Json& from, std::string_view key) {
+  const Json& value = member(from, key);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-inline bool is_true(const Record& from, std::string_view key) {
-  const Record& value = member(from, key);
+inline bool is_true(const Json& from, std::string_view key) {
+  const Json& value = member(from, key);
   return value.is_boolean() && value.get<bool>();
 }
 
-inline std::optional<Interval> interval(const Record& from,
+inline std::optional<Interval> interval(const Json& from,
                                         std::string_view key) {
-  const Record& value = member(from, key);
+  const Json& value = member(from, key);
   if (!value.is_array() || value.size() != 2 || !value[0].is_number() ||
       !value[1].is_number())
     return std::nullopt;
@@ -84,8 +83,8 @@ inline std::string with_interval(const std::optional<double>& value,
 }
 
 // A share of an operating point, as results.json has it: "0.81 (0.70 to 0.88)".
-inline std::string share_text(const Record& point, std::string_view key) {
-  const Record& share = member(point, key);
+inline std::string share_text(const Json& point, std::string_view key) {
+  const Json& share = member(point, key);
   return with_interval(number(share, "value"), interval(share, "interval"), 2);
 }
 

@@ -29,7 +29,7 @@ std::vector<RunExample> read_examples(const fs::path& run) {
   const fs::path folder = run / "examples", list = folder / "examples.json";
   std::error_code error;
   if (!fs::exists(list, error)) return {};
-  const Record found = Record::parse(read_text(list), nullptr, false);
+  const Json found = Json::parse(read_text(list), nullptr, false);
   std::vector<RunExample> examples;
   for (const auto& example : found) {
     if (examples.size() == kMost) break;

@@ -3,22 +3,20 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 
 namespace chexnet {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr int kFormat = 1;
 constexpr const char* kFile = "results.json";
 
-ordered_json count_or_null(const std::optional<size_t>& count) {
-  return count ? ordered_json(*count) : ordered_json(nullptr);
+Json count_or_null(const std::optional<size_t>& count) {
+  return count ? Json(*count) : Json(nullptr);
 }
 
-ordered_json data_json(const RunFacts& facts) {
-  ordered_json json = {
+Json data_json(const RunFacts& facts) {
+  Json json = {
       {"table", facts.table},
       {"sha256", facts.table_sha256},
       {"release", facts.release},
@@ -34,27 +32,27 @@ ordered_json data_json(const RunFacts& facts) {
 
 void write_results(const std::filesystem::path& folder, const RunFacts& facts,
                    const std::vector<SplitScores>& results) {
-  ordered_json json = {{"format", kFormat},
-                       {"run", facts.name},
-                       {"version", CHEXNET_VERSION},
-                       {"written", utc_time()},
-                       {"command", facts.command},
-                       {"data", data_json(facts)},
-                       {"model",
-                        {{"network", facts.network},
-                         {"input_px", facts.input_px},
-                         {"weighted_loss", facts.weighted_loss},
-                         {"scored", facts.scored},
-                         {"scored_step", facts.scored_step}}}};
+  Json json = {{"format", kFormat},
+               {"run", facts.name},
+               {"version", CHEXNET_VERSION},
+               {"written", utc_time()},
+               {"command", facts.command},
+               {"data", data_json(facts)},
+               {"model",
+                {{"network", facts.network},
+                 {"input_px", facts.input_px},
+                 {"weighted_loss", facts.weighted_loss},
+                 {"scored", facts.scored},
+                 {"scored_step", facts.scored_step}}}};
   for (const auto& row : facts.settings)
     json["settings"].push_back({row.first, row.second});
-  json["evaluations"] = ordered_json::object();
+  json["evaluations"] = Json::object();
   for (const auto& result : results)
     json["evaluations"][result.split] = scores_json(result);
   write_atomically(folder / kFile, json_text(json, 1) + "\n");
 }
 
-ordered_json read_results(const std::filesystem::path& folder) {
+Json read_results(const std::filesystem::path& folder) {
   const auto path = folder / kFile;
   std::error_code error;
   if (!std::filesystem::exists(path, error))
@@ -62,8 +60,8 @@ ordered_json read_results(const std::filesystem::path& folder) {
         "[report] " + folder.string() + ": no " + kFile +
         ". Hint: a run writes it with its final scores; `train CONFIG --resume "
         "--out RUN` finishes a run that was stopped");
-  ordered_json json = ordered_json::parse(read_text(path), nullptr, false);
-  if (!json.is_object() || json.value("format", ordered_json()) != kFormat)
+  Json json = Json::parse(read_text(path), nullptr, false);
+  if (!json.is_object() || json.value("format", Json()) != kFormat)
     throw CheckpointError("[report] " + path.string() +
                           ": not a record of this version's runs. Hint: is the "
                           "file whole, and written by this version?");

@@ -12,7 +12,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -266,37 +266,36 @@ std::string summary_text(const RunSummary& run) {
 }
 
 std::string summary_json(const RunSummary& run) {
-  const auto optional = [](const auto& value) -> nlohmann::ordered_json {
+  const auto optional = [](const auto& value) -> Json {
     if (!value || !std::isfinite(static_cast<double>(*value))) return nullptr;
     return *value;
   };
-  const nlohmann::ordered_json json = {
-      {"folder", run.folder},
-      {"state", run.state},
-      {"step", run.step},
-      {"total_steps", run.total_steps},
-      {"epoch", run.epoch},
-      {"ranks", run.ranks},
-      {"restarts", run.restarts},
-      {"images_per_s", run.images_per_s},
-      {"data_wait_fraction", run.data_wait_fraction},
-      {"slowest_rank", optional(run.slowest_rank)},
-      {"slowest_ratio", run.slowest_ratio},
-      {"loss", optional(run.loss)},
-      {"best_step", run.best_step},
-      {"validation_auroc", optional(run.val_auroc)},
-      {"final_auroc", run.final_auroc},
-      {"seconds_to_go", optional(run.seconds_to_go)},
-      {"job_seconds_left", optional(run.job_seconds_left)},
-      {"checkpoint", run.checkpoint},
-      {"checkpoint_age_s", run.checkpoint_age_s},
-      {"written_age_s", run.written_age_s},
-      {"host", run.host},
-      {"job", run.job},
-      {"stragglers", run.stragglers},
-      {"error", run.error},
-      {"exit_code", run.exit_code},
-      {"postmortem", run.last_words}};
+  const Json json = {{"folder", run.folder},
+                     {"state", run.state},
+                     {"step", run.step},
+                     {"total_steps", run.total_steps},
+                     {"epoch", run.epoch},
+                     {"ranks", run.ranks},
+                     {"restarts", run.restarts},
+                     {"images_per_s", run.images_per_s},
+                     {"data_wait_fraction", run.data_wait_fraction},
+                     {"slowest_rank", optional(run.slowest_rank)},
+                     {"slowest_ratio", run.slowest_ratio},
+                     {"loss", optional(run.loss)},
+                     {"best_step", run.best_step},
+                     {"validation_auroc", optional(run.val_auroc)},
+                     {"final_auroc", run.final_auroc},
+                     {"seconds_to_go", optional(run.seconds_to_go)},
+                     {"job_seconds_left", optional(run.job_seconds_left)},
+                     {"checkpoint", run.checkpoint},
+                     {"checkpoint_age_s", run.checkpoint_age_s},
+                     {"written_age_s", run.written_age_s},
+                     {"host", run.host},
+                     {"job", run.job},
+                     {"stragglers", run.stragglers},
+                     {"error", run.error},
+                     {"exit_code", run.exit_code},
+                     {"postmortem", run.last_words}};
   return json_text(json);
 }
 

@@ -24,7 +24,6 @@ std::string place_of(const std::string& split) {
 }
 
 using Line = std::vector<std::string>;
-using Json = FigureJson;
 using chexnet::json_of;  // beside those below
 
 std::vector<Line> finding_lines(const SplitScores& result) {

@@ -5,7 +5,6 @@
 namespace chexnet {
 namespace {
 
-using Json = FigureJson;
 using chexnet::json_of;  // beside those below
 
 std::string text_of(const SubgroupTable& table) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/eval/subgroup_table.hpp"
 #include "figure_output.hpp"
 
@@ -12,6 +13,6 @@ namespace chexnet {
 // A section for each column; empty without one.
 std::string subgroups_text(const std::vector<SubgroupTable>& tables);
 // "subgroups" of `evaluate` in docs/json.md.
-FigureJson subgroups_json(const std::vector<SubgroupTable>& tables);
+Json subgroups_json(const std::vector<SubgroupTable>& tables);
 
 }  // namespace chexnet

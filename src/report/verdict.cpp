@@ -4,7 +4,7 @@
 
 namespace chexnet {
 
-Verdicts verdicts_of(const Record& evaluation) {
+Verdicts verdicts_of(const Json& evaluation) {
   constexpr double kWell = 0.8, kFairly = 0.7, kChance = 0.5;
   Verdicts verdicts;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
@@ -44,9 +44,9 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
   return sentences;
 }
 
-std::vector<std::string> limits_of_use(const Record& results,
+std::vector<std::string> limits_of_use(const Json& results,
                                        const std::string& split) {
-  const Record& evaluation = member(member(results, "evaluations"), split);
+  const Json& evaluation = member(member(results, "evaluations"), split);
   std::vector<std::string> limits = {
       "For diagnosis, triage or any decision about a patient: it is for "
       "research and is not a medical device.",

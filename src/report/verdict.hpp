@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {
@@ -22,12 +23,12 @@ struct Verdicts {
   std::vector<std::string> too_few;    // under ten positives, or no interval
 };
 // `evaluation`: of results.json.
-Verdicts verdicts_of(const Record& evaluation);
+Verdicts verdicts_of(const Json& evaluation);
 // One sentence for each list that is not empty.
 std::vector<std::string> sentences_of(const Verdicts& verdicts);
 
 // What such a network must not be used for. `results`: all of results.json.
-std::vector<std::string> limits_of_use(const Record& results,
+std::vector<std::string> limits_of_use(const Json& results,
                                        const std::string& split);
 
 }  // namespace chexnet

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 
 namespace chexnet {
 namespace {

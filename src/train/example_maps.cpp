@@ -7,7 +7,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/examples.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
@@ -15,16 +15,14 @@
 namespace chexnet {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr int kWidth = 336;  // pixels: a page of twelve stays small
 // Twice as fine as the network's last map: a box of a nodule is smaller than
 // one pixel of that.
 constexpr HeatMapKind kKind{.method = HeatMapMethod::kCam, .shifts = 2};
 
-ordered_json chosen(const Predictions& predictions, const DecisionRules& rules,
-                    size_t most) {
-  ordered_json list = ordered_json::array();
+Json chosen(const Predictions& predictions, const DecisionRules& rules,
+            size_t most) {
+  Json list = Json::array();
   for (const auto& e : choose_examples(predictions, rules, most))
     list.push_back({{"file", std::to_string(list.size() + 1) + ".png"},
                     {"image", predictions.images[e.image]},
@@ -60,11 +58,11 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
   const std::string told = broadcast_text(
       comm,
       comm.rank() == 0 ? json_text(chosen(predictions, rules, most)) : "");
-  ordered_json list = ordered_json::parse(told);
+  Json list = Json::parse(told);
   if (list.empty()) return true;
   const auto folder = parts.folder.path() / "examples";
   begin_folder(folder, comm);
-  std::multimap<uint32_t, ordered_json> of_row;  // of the manifest
+  std::multimap<uint32_t, Json> of_row;  // of the manifest
   std::vector<uint32_t> rows;
   for (const auto& example : list) {
     const uint32_t row = split.rows[example["row"].get<size_t>()];
@@ -74,7 +72,7 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
   const auto draw = [&](const MappedImage& image) {
     const auto [first, last] = of_row.equal_range(image.row);
     for (auto it = first; it != last; ++it) {
-      const ordered_json& example = it->second;
+      const Json& example = it->second;
       const auto threshold = example["threshold"].get<double>();
       write_overlay(folder / example["file"].get<std::string>(), image,
                     {example["output"].get<size_t>(), threshold, kKind.method},

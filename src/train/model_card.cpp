@@ -8,7 +8,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/findings.hpp"

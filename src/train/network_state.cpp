@@ -21,7 +21,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/weights.hpp"

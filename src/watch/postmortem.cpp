@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 
 namespace chexnet {
 namespace {
@@ -32,12 +32,11 @@ std::string PostMortem::sentence() const {
 }
 
 std::string postmortem_json(const PostMortem& report) {
-  nlohmann::ordered_json json = {
-      {"time", report.time},     {"cause", report.cause},
-      {"ranks", report.ranks},   {"exit_code", report.exit_code},
-      {"what", report.what},     {"checkpoint", report.checkpoint},
-      {"resume", report.resume}, {"sentence", report.sentence()}};
-  json["all_ranks"] = nlohmann::ordered_json::array();
+  Json json = {{"time", report.time},     {"cause", report.cause},
+               {"ranks", report.ranks},   {"exit_code", report.exit_code},
+               {"what", report.what},     {"checkpoint", report.checkpoint},
+               {"resume", report.resume}, {"sentence", report.sentence()}};
+  json["all_ranks"] = Json::array();
   for (const auto& view : report.views)
     json["all_ranks"].push_back(
         {{"rank", view.rank},

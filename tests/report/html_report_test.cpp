@@ -4,7 +4,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json_text.hpp"
+#include "chexnet/core/json.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "report/published_figures.hpp"
 #include "report/verdict.hpp"
@@ -86,7 +86,7 @@ struct FinishedRun {
 };
 
 // Every place of `json` in turn, as JSON pointers.
-void add_places(const Record& json, const std::string& at,
+void add_places(const Json& json, const std::string& at,
                 std::vector<std::string>& places) {
   places.push_back(at);
   if (!json.is_structured()) return;
@@ -138,21 +138,21 @@ TEST_CASE("no text of a run becomes markup of its report") {
 
 TEST_CASE("a record with any value in any place makes a page or is refused") {
   const FinishedRun run;
-  const Record whole = read_results(run.folder.path());
+  const Json whole = read_results(run.folder.path());
   std::vector<std::string> places;
   add_places(whole, "", places);
   REQUIRE(places.size() > 80);
-  const std::vector<Record> others = {nullptr,
-                                      -1e300,
-                                      "<script>",
-                                      Record::array({1, "x"}),
-                                      Record::object({{"a", nullptr}}),
-                                      true};
+  const std::vector<Json> others = {nullptr,
+                                    -1e300,
+                                    "<script>",
+                                    Json::array({1, "x"}),
+                                    Json::object({{"a", nullptr}}),
+                                    true};
   size_t pages = 0;
   for (const auto& place : places)
     for (const auto& other : others) {
-      Record changed = whole;
-      changed[Record::json_pointer(place)] = other;
+      Json changed = whole;
+      changed[Json::json_pointer(place)] = other;
       run.folder.write("results.json", json_text(changed));
       try {
         const std::string html = report_html(run.folder.path(), {});
@@ -175,10 +175,9 @@ TEST_CASE("a run without results is told how to get them") {
 
 TEST_CASE("published figures stand beside those of the very same list") {
   const auto results = [](int images, int patients) {
-    return Record{
-        {"data",
-         {{"splits",
-           {{"test", {{"images", images}, {"patients", patients}}}}}}}};
+    return Json{{"data",
+                 {{"splits",
+                   {{"test", {{"images", images}, {"patients", patients}}}}}}}};
   };
   CHECK(figures_of_same_list(results(25596, 2797), "test").size() == 2);
   CHECK(figures_of_same_list(results(25596, 2798), "test").empty());

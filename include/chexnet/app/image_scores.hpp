@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/eval/decision_rules.hpp"
 
 namespace chexnet {
@@ -52,7 +52,7 @@ class ImageScoreRows {
 
   // What the rows' yes and no come from, for the last line of JSON; null
   // without decisions.
-  nlohmann::ordered_json decisions_json() const;
+  Json decisions_json() const;
 
  private:
   std::string highest(const ImageScore& image) const;

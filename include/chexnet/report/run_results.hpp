@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/report/scores_output.hpp"
 
@@ -43,6 +44,6 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
 // Whoever reads it takes nothing for granted: a run folder may come from
 // somebody else (report_values.hpp). CheckpointError: there is none, or it is
 // no such file.
-nlohmann::ordered_json read_results(const std::filesystem::path& folder);
+Json read_results(const std::filesystem::path& folder);
 
 }  // namespace chexnet

@@ -1,11 +1,11 @@
 // Scores of a split for a terminal and for scripts.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
 #include "chexnet/eval/comparison.hpp"
 #include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/localization.hpp"
@@ -35,6 +35,6 @@ struct SplitScores {
 // positives; then the mean and "any finding". `split` may also name tables.
 std::string scores_text(const SplitScores& result);
 // The object of `evaluate` in docs/json.md.
-nlohmann::ordered_json scores_json(const SplitScores& result);
+Json scores_json(const SplitScores& result);
 
 }  // namespace chexnet

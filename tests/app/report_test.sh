@@ -31,10 +31,10 @@ def luminance(color):
 def contrast(a, b):
     high, low = sorted((luminance(a), luminance(b)), reverse=True)
     return (high + 0.05) / (low + 0.05)
-themes = re.findall(r":root\{(.*?)\}", page, re.S)
+themes = re.findall(r":root \{(.*?)\}", page, re.S)
 assert len(themes) == 3, themes  # light, dark, print
 for theme in themes:
-    colors = dict(re.findall(r"--(\w+):(#[0-9a-f]{6})", theme))
+    colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", theme))
     for text in ("ink", "soft", "curve", "second", "third"):
         for ground in ("page", "note"):
             found = contrast(colors[text], colors[ground])

@@ -3,64 +3,123 @@
 #include "table.hpp"
 
 namespace chexnet {
+namespace {
+
+std::vector<ConfigOption> scoring_options() {
+  return {
+      {
+          MEMBER(eval.batch),
+          .help = "images per forward pass; the last pass is padded",
+          .limits = {{1, 1e5}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.threads),
+          .help =
+              "compute threads per rank in evaluation: with a fixed number, "
+              "scores are equal to the last bit on any number of ranks; 0 = "
+              "as in training",
+          .limits = {{0, 1024}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.every_epochs),
+          .help =
+              "epochs between two evaluations of the validation split, each "
+              "after a checkpoint; 0 = only at the end",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.crops),
+          .help =
+              "parts of a picture whose probabilities are averaged: 1 = the "
+              "center crop, 2 = with its mirror image, 10 = with those of the "
+              "four corners too (as many times the work)",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.splits),
+          .help = "splits scored at the end of training",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.findings),
+          .help = "findings to score; empty = all that the network knows",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.blank),
+          .help = "what a blank label counts as in scoring: ignore, zero or "
+                  "one; auto: as data.blank",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.uncertain),
+          .help = "what an uncertain label (-1) counts as in scoring",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.sensitivity),
+          .help =
+              "each evaluation of the validation split chooses, beside "
+              "Youden's, a threshold of at least this sensitivity for every "
+              "finding and keeps it in the checkpoint",
+          .limits = {{0, 1}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.specificity),
+          .help = "the same of at least this specificity",
+          .limits = {{0, 1}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(eval.examples),
+          .help =
+              "pictures with heat maps for the report: hits, misses and false "
+              "alarms of the test split, kept in the run folder; 0 = none",
+          .limits = {{0, 48}},
+          .may_change_on_resume = true,
+      },
+  };
+}
+
+// Which checkpoints are written, and which stay.
+std::vector<ConfigOption> checkpoint_options() {
+  return {
+      {
+          MEMBER(checkpoint.every_steps),
+          .help =
+              "steps between two checkpoints; 0 = only at the ends of epochs",
+          .limits = {{0, kNoMaximum}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(checkpoint.every_epochs),
+          .help = "epochs between two checkpoints; 0 = only before evaluations "
+                  "and at the end",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(checkpoint.keep),
+          .help = "newest checkpoints that are kept, besides the best one",
+          .limits = {{1, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(checkpoint.best),
+          .help = "what makes a checkpoint the best: its AUROC or its loss on "
+                  "the validation split",
+      },
+  };
+}
+
+}  // namespace
 
 std::vector<ConfigOption> eval_table() {
-  return {
-      {MEMBER(eval.batch),
-       .help = "images per forward pass; the last pass is padded",
-       .limits = {{1, 1e5}}, .may_change_on_resume = true},
-      {MEMBER(eval.threads),
-       .help = "compute threads per rank in evaluation: with a fixed number, "
-               "scores are equal to the last bit on any number of ranks; 0 = "
-               "as in training",
-       .limits = {{0, 1024}}, .may_change_on_resume = true},
-      {MEMBER(eval.every_epochs),
-       .help = "epochs between two evaluations of the validation split, each "
-               "after a checkpoint; 0 = only at the end",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(eval.crops),
-       .help = "parts of a picture whose probabilities are averaged: 1 = the "
-               "center crop, 2 = with its mirror image, 10 = with those of the "
-               "four corners too (as many times the work)",
-       .may_change_on_resume = true},
-      {MEMBER(eval.splits), .help = "splits scored at the end of training",
-       .may_change_on_resume = true},
-      {MEMBER(eval.findings),
-       .help = "findings to score; empty = all that the network knows",
-       .may_change_on_resume = true},
-      {MEMBER(eval.blank),
-       .help = "what a blank label counts as in scoring: ignore, zero or "
-               "one; auto: as data.blank",
-       .may_change_on_resume = true},
-      {MEMBER(eval.uncertain),
-       .help = "what an uncertain label (-1) counts as in scoring",
-       .may_change_on_resume = true},
-      {MEMBER(eval.sensitivity),
-       .help = "each evaluation of the validation split chooses, beside "
-               "Youden's, a threshold of at least this sensitivity for every "
-               "finding and keeps it in the checkpoint",
-       .limits = {{0, 1}}, .may_change_on_resume = true},
-      {MEMBER(eval.specificity),
-       .help = "the same of at least this specificity", .limits = {{0, 1}},
-       .may_change_on_resume = true},
-      {MEMBER(eval.examples),
-       .help = "pictures with heat maps for the report: hits, misses and false "
-               "alarms of the test split, kept in the run folder; 0 = none",
-       .limits = {{0, 48}}, .may_change_on_resume = true},
-      {MEMBER(checkpoint.every_steps),
-       .help = "steps between two checkpoints; 0 = only at the ends of epochs",
-       .limits = {{0, kNoMaximum}}, .may_change_on_resume = true},
-      {MEMBER(checkpoint.every_epochs),
-       .help = "epochs between two checkpoints; 0 = only before evaluations "
-               "and at the end",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(checkpoint.keep),
-       .help = "newest checkpoints that are kept, besides the best one",
-       .limits = {{1, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(checkpoint.best),
-       .help = "what makes a checkpoint the best: its AUROC or its loss on "
-               "the validation split"},
-  };
+  return joined({scoring_options(), checkpoint_options()});
 }
 
 }  // namespace chexnet

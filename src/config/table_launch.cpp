@@ -3,73 +3,128 @@
 #include "table.hpp"
 
 namespace chexnet {
+namespace {
+
+std::vector<ConfigOption> rank_options() {
+  return {
+      {
+          MEMBER(launch.ranks),
+          .help =
+              "ranks to start when no launcher did; 0 = "
+              "launch.ranks_per_node on each host; where that is 0 too, one "
+              "per GPU, and without GPUs as many as the batch job (Slurm, "
+              "PBS) has tasks or the host file slots, else 1; --ranks sets "
+              "it",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.ranks_per_node),
+          .help =
+              "ranks to start on each host; 0 = one per GPU, or as the host "
+              "file's slots say; --ranks-per-node and --gpus set it",
+          .limits = {{0, 1e4}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.hostfile),
+          .help = "hosts to start ranks on, as Open MPI or PBS writes them; "
+                  "empty = those of the batch job ($PBS_NODEFILE, Slurm), else "
+                  "this host; --hostfile sets it",
+          .is_path = true,
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.threads),
+          .help =
+              "compute threads per rank; 0 = OMP_NUM_THREADS where it is "
+              "set (PBS does), else the cores the rank is bound to, divided "
+              "among the ranks of a host that share them",
+          .limits = {{0, 1024}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.device),
+          .help = "auto: GPUs where there are any",
+      },
+      {
+          MEMBER(launch.bind),
+          .help =
+              "ranks on the wrong cores (far from their GPU, shared, "
+              "unbound): fix (each moves itself, its loader threads and its "
+              "memory), check (a warning only) or off",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.network),
+          .help =
+              "network for MPI and NCCL: auto, ib[:mlx5_0] (InfiniBand, "
+              "RoCE), opa (Omni-Path), tcp[:eth0 or :10.1.0.0/16], ucx (UCX "
+              "over whatever there is); variables that are set by hand stay",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.gradient_compression),
+          .help = "format of gradients on the network: none (their own type), "
+                  "fp16 or bf16 (half the bytes)",
+      },
+      {
+          MEMBER(launch.bucket_mb),
+          .help = "gradients per all-reduce, MB of 10^6 bytes; auto: the best "
+                  "of 1 to 32, tried by all ranks over the first 48 steps and "
+                  "kept in the checkpoint (which one wins is a matter of time, "
+                  "so two such runs need not be equal to the last bit)",
+          .limits = {{0.001, 1e4}},
+      },
+  };
+}
+
+// How long a run may take, or stand still, and what follows.
+std::vector<ConfigOption> time_options() {
+  return {
+      {
+          MEMBER(launch.timeout_s),
+          .help = "longest time a collective may take, seconds; then the run "
+                  "ends with exit code 7",
+          .limits = {{0.1, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.time_limit),
+          .help = "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted "
+                  "from the program's start; empty = what Slurm or PBS says",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.stop_margin_s),
+          .help =
+              "write a checkpoint and exit with code 75 when less of the "
+              "job's time is left than this many seconds (and the time of a "
+              "checkpoint, or of an evaluation where one is next)",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.restarts),
+          .help = "how often the program starts its ranks again from the last "
+                  "checkpoint after a hang, a crash, a lost host or storage "
+                  "that does not answer; not after errors of config, data or "
+                  "checkpoint, nor after two restarts at the same checkpoint",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(launch.mpi_args),
+          .help = "further arguments for mpirun when the program starts it",
+          .may_change_on_resume = true,
+      },
+  };
+}
+
+}  // namespace
 
 std::vector<ConfigOption> launch_table() {
-  return {
-      {MEMBER(launch.ranks),
-       .help = "ranks to start when no launcher did; 0 = "
-               "launch.ranks_per_node on each host; where that is 0 too, one "
-               "per GPU, and without GPUs as many as the batch job (Slurm, "
-               "PBS) has tasks or the host file slots, else 1; --ranks sets "
-               "it",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(launch.ranks_per_node),
-       .help = "ranks to start on each host; 0 = one per GPU, or as the host "
-               "file's slots say; --ranks-per-node and --gpus set it",
-       .limits = {{0, 1e4}}, .may_change_on_resume = true},
-      {MEMBER(launch.hostfile),
-       .help = "hosts to start ranks on, as Open MPI or PBS writes them; "
-               "empty = those of the batch job ($PBS_NODEFILE, Slurm), else "
-               "this host; --hostfile sets it",
-       .is_path = true, .may_change_on_resume = true},
-      {MEMBER(launch.threads),
-       .help = "compute threads per rank; 0 = OMP_NUM_THREADS where it is "
-               "set (PBS does), else the cores the rank is bound to, divided "
-               "among the ranks of a host that share them",
-       .limits = {{0, 1024}}, .may_change_on_resume = true},
-      {MEMBER(launch.device), .help = "auto: GPUs where there are any"},
-      {MEMBER(launch.bind),
-       .help = "ranks on the wrong cores (far from their GPU, shared, "
-               "unbound): fix (each moves itself, its loader threads and its "
-               "memory), check (a warning only) or off",
-       .may_change_on_resume = true},
-      {MEMBER(launch.network),
-       .help = "network for MPI and NCCL: auto, ib[:mlx5_0] (InfiniBand, "
-               "RoCE), opa (Omni-Path), tcp[:eth0 or :10.1.0.0/16], ucx (UCX "
-               "over whatever there is); variables that are set by hand stay",
-       .may_change_on_resume = true},
-      {MEMBER(launch.gradient_compression),
-       .help = "format of gradients on the network: none (their own type), "
-               "fp16 or bf16 (half the bytes)"},
-      {MEMBER(launch.bucket_mb),
-       .help = "gradients per all-reduce, MB of 10^6 bytes; auto: the best "
-               "of 1 to 32, tried by all ranks over the first 48 steps and "
-               "kept in the checkpoint (which one wins is a matter of time, "
-               "so two such runs need not be equal to the last bit)",
-       .limits = {{0.001, 1e4}}},
-      {MEMBER(launch.timeout_s),
-       .help = "longest time a collective may take, seconds; then the run "
-               "ends with exit code 7",
-       .limits = {{0.1, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(launch.time_limit),
-       .help = "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted "
-               "from the program's start; empty = what Slurm or PBS says",
-       .may_change_on_resume = true},
-      {MEMBER(launch.stop_margin_s),
-       .help = "write a checkpoint and exit with code 75 when less of the "
-               "job's time is left than this many seconds (and the time of a "
-               "checkpoint, or of an evaluation where one is next)",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(launch.restarts),
-       .help = "how often the program starts its ranks again from the last "
-               "checkpoint after a hang, a crash, a lost host or storage "
-               "that does not answer; not after errors of config, data or "
-               "checkpoint, nor after two restarts at the same checkpoint",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(launch.mpi_args),
-       .help = "further arguments for mpirun when the program starts it",
-       .may_change_on_resume = true},
-  };
+  return joined({rank_options(), time_options()});
 }
 
 }  // namespace chexnet

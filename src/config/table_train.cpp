@@ -6,41 +6,65 @@ namespace {
 // The network and where its weights come from.
 std::vector<ConfigOption> model_options() {
   return {
-      {MEMBER(model.arch), .help = "network",
-       .choices = {"densenet121", "densenet169", "densenet201", "resnet50",
-                   "resnet101"}},
-      {MEMBER(model.weights),
-       .help = "initial weights (required: no silent default): a "
-               ".safetensors file with the names of torchvision, timm, "
-               "torchxrayvision or a CheXNet reproduction, or none for a "
-               "random start",
-       .is_path = true},
-      {MEMBER(model.sync_batchnorm),
-       .help = "take batch statistics over all ranks, so that a config means "
-               "the same on any number of them; false: a BatchNorm sees the "
-               "train.batch / (ranks x train.accumulate) images of its rank"},
-      {MEMBER(model.freeze_backbone), .help = "train the classifier only"},
+      {
+          MEMBER(model.arch),
+          .help = "network",
+          .choices = {"densenet121", "densenet169", "densenet201", "resnet50",
+                      "resnet101"},
+      },
+      {
+          MEMBER(model.weights),
+          .help = "initial weights (required: no silent default): a "
+                  ".safetensors file with the names of torchvision, timm, "
+                  "torchxrayvision or a CheXNet reproduction, or none for a "
+                  "random start",
+          .is_path = true,
+      },
+      {
+          MEMBER(model.sync_batchnorm),
+          .help =
+              "take batch statistics over all ranks, so that a config means "
+              "the same on any number of them; false: a BatchNorm sees the "
+              "train.batch / (ranks x train.accumulate) images of its rank",
+      },
+      {
+          MEMBER(model.freeze_backbone),
+          .help = "train the classifier only",
+      },
   };
 }
 
 // Images per step, and how long a run goes on.
 std::vector<ConfigOption> length_options() {
   return {
-      {MEMBER(train.batch),
-       .help = "images per optimizer step, all ranks together; auto: the most "
-               "that fit the memory that is free, by our own engine's plan or, "
-               "on GPUs, by measuring steps, so another machine or day gets "
-               "another batch (a resume keeps the run's)",
-       .limits = {{1, 1e7}}},
-      {MEMBER(train.epochs), .help = "passes over the training images",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(train.max_steps),
-       .help = "stop after this many steps; 0 = no limit",
-       .limits = {{0, kNoMaximum}}, .may_change_on_resume = true},
-      {MEMBER(train.max_seconds),
-       .help = "write a checkpoint and exit with code 75 after this many "
-               "seconds; 0 = no limit",
-       .limits = {{0, 1e9}}, .may_change_on_resume = true},
+      {
+          MEMBER(train.batch),
+          .help =
+              "images per optimizer step, all ranks together; auto: the most "
+              "that fit the memory that is free, by our own engine's plan or, "
+              "on GPUs, by measuring steps, so another machine or day gets "
+              "another batch (a resume keeps the run's)",
+          .limits = {{1, 1e7}},
+      },
+      {
+          MEMBER(train.epochs),
+          .help = "passes over the training images",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(train.max_steps),
+          .help = "stop after this many steps; 0 = no limit",
+          .limits = {{0, kNoMaximum}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(train.max_seconds),
+          .help = "write a checkpoint and exit with code 75 after this many "
+                  "seconds; 0 = no limit",
+          .limits = {{0, 1e9}},
+          .may_change_on_resume = true,
+      },
   };
 }
 
@@ -49,119 +73,211 @@ std::vector<ConfigOption> length_options() {
 std::vector<ConfigOption> optimizer_options() {
   return {
       {MEMBER(train.optimizer), .help = "optimizer"},
-      {MEMBER(train.lr), .help = "learning rate for train.lr_base_batch images",
-       .limits = {{0, 1e3}}},
-      {MEMBER(train.lr_scaling), .help = "how the learning rate grows with "
-                                         "train.batch / train.lr_base_batch"},
-      {MEMBER(train.lr_base_batch),
-       .help = "batch that train.lr is meant for, images",
-       .limits = {{1, 1e7}}},
-      {MEMBER(train.warmup_epochs),
-       .help = "epochs of linear warm-up: the rate of a step is the full one "
-               "x (images seen at its end / images of the warm-up)",
-       .limits = {{0, 1e6}}},
-      {MEMBER(train.schedule),
-       .help = "the rate after warm-up, counted from its end: constant; "
-               "plateau (x train.plateau_factor when the validation loss "
-               "stops falling); cosine (to 0 at train.epochs); step (x "
-               "train.step_factor every train.step_epochs)"},
-      {MEMBER(train.plateau_factor), .help = "factor on the rate at a plateau",
-       .limits = {{0, 1}}},
-      {MEMBER(train.plateau_patience),
-       .help = "evaluations without a lower loss (by 0.01 %) that count as a "
-               "plateau; PyTorch's ReduceLROnPlateau counts one more",
-       .limits = {{1, 1e6}}},
-      {MEMBER(train.step_epochs),
-       .help = "train.schedule step: epochs between two steps of the rate; "
-               "the first comes this long after the warm-up",
-       .limits = {{1e-9, 1e6}}},
-      {MEMBER(train.step_factor),
-       .help = "train.schedule step: factor on the rate", .limits = {{0, 1}}},
-      {MEMBER(train.weight_decay),
-       .help = "decay of weights (never of BatchNorm and bias): L2 in the "
-               "gradient for adam and sgd, decoupled for adamw",
-       .limits = {{0, 10}}},
-      {MEMBER(train.momentum), .help = "sgd: momentum", .limits = {{0, 1}}},
-      {MEMBER(train.beta1), .help = "adam: decay of the first moment",
-       .limits = {{0, 1}}},
-      {MEMBER(train.beta2), .help = "adam: decay of the second moment",
-       .limits = {{0, 1}}},
-      {MEMBER(train.eps), .help = "adam: epsilon", .limits = {{0, 1}}},
-      {MEMBER(train.clip_norm),
-       .help = "largest global norm of the gradient; a larger one is scaled "
-               "down to it; 0 = off",
-       .limits = {{0, 1e9}}},
+      {
+          MEMBER(train.lr),
+          .help = "learning rate for train.lr_base_batch images",
+          .limits = {{0, 1e3}},
+      },
+      {
+          MEMBER(train.lr_scaling),
+          .help = "how the learning rate grows with "
+                  "train.batch / train.lr_base_batch",
+      },
+      {
+          MEMBER(train.lr_base_batch),
+          .help = "batch that train.lr is meant for, images",
+          .limits = {{1, 1e7}},
+      },
+      {
+          MEMBER(train.warmup_epochs),
+          .help =
+              "epochs of linear warm-up: the rate of a step is the full one "
+              "x (images seen at its end / images of the warm-up)",
+          .limits = {{0, 1e6}},
+      },
+      {
+          MEMBER(train.schedule),
+          .help = "the rate after warm-up, counted from its end: constant; "
+                  "plateau (x train.plateau_factor when the validation loss "
+                  "stops falling); cosine (to 0 at train.epochs); step (x "
+                  "train.step_factor every train.step_epochs)",
+      },
+      {
+          MEMBER(train.plateau_factor),
+          .help = "factor on the rate at a plateau",
+          .limits = {{0, 1}},
+      },
+      {
+          MEMBER(train.plateau_patience),
+          .help =
+              "evaluations without a lower loss (by 0.01 %) that count as a "
+              "plateau; PyTorch's ReduceLROnPlateau counts one more",
+          .limits = {{1, 1e6}},
+      },
+      {
+          MEMBER(train.step_epochs),
+          .help = "train.schedule step: epochs between two steps of the rate; "
+                  "the first comes this long after the warm-up",
+          .limits = {{1e-9, 1e6}},
+      },
+      {
+          MEMBER(train.step_factor),
+          .help = "train.schedule step: factor on the rate",
+          .limits = {{0, 1}},
+      },
   };
 }
 
-// How one step is computed, and what follows when it fails or stops helping.
+// What else an optimizer's update takes.
+std::vector<ConfigOption> update_options() {
+  return {
+      {
+          MEMBER(train.weight_decay),
+          .help = "decay of weights (never of BatchNorm and bias): L2 in the "
+                  "gradient for adam and sgd, decoupled for adamw",
+          .limits = {{0, 10}},
+      },
+      {
+          MEMBER(train.momentum),
+          .help = "sgd: momentum",
+          .limits = {{0, 1}},
+      },
+      {
+          MEMBER(train.beta1),
+          .help = "adam: decay of the first moment",
+          .limits = {{0, 1}},
+      },
+      {
+          MEMBER(train.beta2),
+          .help = "adam: decay of the second moment",
+          .limits = {{0, 1}},
+      },
+      {
+          MEMBER(train.eps),
+          .help = "adam: epsilon",
+          .limits = {{0, 1}},
+      },
+      {
+          MEMBER(train.clip_norm),
+          .help = "largest global norm of the gradient; a larger one is scaled "
+                  "down to it; 0 = off",
+          .limits = {{0, 1e9}},
+      },
+  };
+}
+
+// How one step is computed.
 std::vector<ConfigOption> step_options() {
   return {
-      {MEMBER(train.accumulate),
-       .help = "micro-batches per rank and step, whose gradients are added up",
-       .limits = {{1, 1e5}}},
-      {MEMBER(train.precision),
-       .help =
-           "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
-           "older ones, fp32 on CPU. fp32 multiplies in fp32 everywhere; tf32 "
-           "lets GPUs from sm_80 round the factors to 10 bits, as PyTorch "
-           "does for convolutions unless told otherwise. bf16 needs sm_80 "
-           "on a GPU"},
-      {MEMBER(train.deterministic),
-       .help = "on GPUs, true takes only kernels that always add up in one "
-               "order: a run that is repeated or resumed on the same kind of "
-               "GPU is equal bit for bit. false measures in the first steps "
-               "which kernels are fastest, and takes them. On CPUs results "
-               "are always repeatable",
-       .may_change_on_resume = true},
-      {MEMBER(train.engine),
-       .help = "auto: our own engine on CPU, ATen's operators (LibTorch) on "
-               "GPUs and for fp16; aten: ATen's operators everywhere"},
-      {MEMBER(train.convolutions),
-       .help = "3x3 convolutions of our own engine: auto (Winograd's "
-               "algorithm where it is faster) or direct (the plain sum, "
-               "which rounds less). Either gives the same bits for any "
-               "number of threads"},
-      {MEMBER(train.loss_weights),
-       .help =
-           "none (as for CheXNet's 14 findings); pos_weight: positives x "
-           "negatives/positives of the training split; balanced: |N|/(|P|+|N|) "
-           "for positives and |P|/(|P|+|N|) for negatives, as the CheXNet "
-           "paper weighs its single pneumonia output. With weights, a finding "
-           "without positives (or without negatives) in the training split has "
-           "no loss there. Weighted losses shift scores away from prevalence: "
-           "AUROC keeps its meaning, probabilities do not"},
-      {MEMBER(train.sampling),
-       .help = "uniform: every training image once an epoch; balanced: images "
-               "are drawn with a frequency that grows with 1 / sqrt(share) of "
-               "their rarest finding, as many as there are. It shifts "
-               "probabilities as weighted losses do"},
-      {MEMBER(train.mixup),
-       .help = "train on mixtures of two images and of their labels, by a "
-               "share drawn from Beta(x, x) (0.2 is common); decodes twice as "
-               "many images; 0 = off",
-       .limits = {{0, 1}}},
-      {MEMBER(train.ema),
-       .help = "decay of the exponential moving average of the weights, e.g. "
-               "0.999 (an average over about 1 / (1 - decay) steps; less at "
-               "the start). With it evaluation, the best checkpoint, model "
-               "files and predict use the averaged weights; 0 = off",
-       .limits = {{0, 0.999999}}},
-      {MEMBER(train.label_smoothing),
-       .help = "labels of 1 and 0 count as 1 - x / 2 and x / 2 in training",
-       .limits = {{0, 0.9}}},
-      {MEMBER(train.nan_policy),
-       .help = "what follows from a gradient that is not finite: fail (exit "
-               "code 6) or skip (the step is left out; 10 in a row fail)"},
-      {MEMBER(train.early_stop_epochs),
-       .help = "stop at an evaluation when checkpoint.best has not improved "
-               "for this many epochs; 0 = off",
-       .limits = {{0, 1e6}}, .may_change_on_resume = true},
-      {MEMBER(train.order_file),
-       .help = "train on exactly these images in this order, one name per "
-               "line, over and over, without augmentation (for parity "
-               "checks)",
-       .is_path = true},
+      {
+          MEMBER(train.accumulate),
+          .help =
+              "micro-batches per rank and step, whose gradients are added up",
+          .limits = {{1, 1e5}},
+      },
+      {
+          MEMBER(train.precision),
+          .help =
+              "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
+              "older ones, fp32 on CPU. fp32 multiplies in fp32 everywhere; "
+              "tf32 "
+              "lets GPUs from sm_80 round the factors to 10 bits, as PyTorch "
+              "does for convolutions unless told otherwise. bf16 needs sm_80 "
+              "on a GPU",
+      },
+      {
+          MEMBER(train.deterministic),
+          .help =
+              "on GPUs, true takes only kernels that always add up in one "
+              "order: a run that is repeated or resumed on the same kind of "
+              "GPU is equal bit for bit. false measures in the first steps "
+              "which kernels are fastest, and takes them. On CPUs results "
+              "are always repeatable",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(train.engine),
+          .help = "auto: our own engine on CPU, ATen's operators (LibTorch) on "
+                  "GPUs and for fp16; aten: ATen's operators everywhere",
+      },
+      {
+          MEMBER(train.convolutions),
+          .help = "3x3 convolutions of our own engine: auto (Winograd's "
+                  "algorithm where it is faster) or direct (the plain sum, "
+                  "which rounds less). Either gives the same bits for any "
+                  "number of threads",
+      },
+  };
+}
+
+// What is asked of the network, and what follows when a step fails or an epoch
+// stops helping.
+std::vector<ConfigOption> objective_options() {
+  return {
+      {
+          MEMBER(train.loss_weights),
+          .help =
+              "none (as for CheXNet's 14 findings); pos_weight: positives x "
+              "negatives/positives of the training split; balanced: "
+              "|N|/(|P|+|N|) "
+              "for positives and |P|/(|P|+|N|) for negatives, as the CheXNet "
+              "paper weighs its single pneumonia output. With weights, a "
+              "finding "
+              "without positives (or without negatives) in the training split "
+              "has "
+              "no loss there. Weighted losses shift scores away from "
+              "prevalence: "
+              "AUROC keeps its meaning, probabilities do not",
+      },
+      {
+          MEMBER(train.sampling),
+          .help =
+              "uniform: every training image once an epoch; balanced: images "
+              "are drawn with a frequency that grows with 1 / sqrt(share) of "
+              "their rarest finding, as many as there are. It shifts "
+              "probabilities as weighted losses do",
+      },
+      {
+          MEMBER(train.mixup),
+          .help =
+              "train on mixtures of two images and of their labels, by a "
+              "share drawn from Beta(x, x) (0.2 is common); decodes twice as "
+              "many images; 0 = off",
+          .limits = {{0, 1}},
+      },
+      {
+          MEMBER(train.ema),
+          .help =
+              "decay of the exponential moving average of the weights, e.g. "
+              "0.999 (an average over about 1 / (1 - decay) steps; less at "
+              "the start). With it evaluation, the best checkpoint, model "
+              "files and predict use the averaged weights; 0 = off",
+          .limits = {{0, 0.999999}},
+      },
+      {
+          MEMBER(train.label_smoothing),
+          .help = "labels of 1 and 0 count as 1 - x / 2 and x / 2 in training",
+          .limits = {{0, 0.9}},
+      },
+      {
+          MEMBER(train.nan_policy),
+          .help = "what follows from a gradient that is not finite: fail (exit "
+                  "code 6) or skip (the step is left out; 10 in a row fail)",
+      },
+      {
+          MEMBER(train.early_stop_epochs),
+          .help = "stop at an evaluation when checkpoint.best has not improved "
+                  "for this many epochs; 0 = off",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(train.order_file),
+          .help = "train on exactly these images in this order, one name per "
+                  "line, over and over, without augmentation (for parity "
+                  "checks)",
+          .is_path = true,
+      },
   };
 }
 
@@ -169,8 +285,8 @@ std::vector<ConfigOption> step_options() {
 
 // The order of the topics is the order of docs/config.md.
 std::vector<ConfigOption> train_table() {
-  return joined(
-      {model_options(), length_options(), optimizer_options(), step_options()});
+  return joined({model_options(), length_options(), optimizer_options(),
+                 update_options(), step_options(), objective_options()});
 }
 
 }  // namespace chexnet

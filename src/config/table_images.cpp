@@ -1,0 +1,256 @@
+#include "table.hpp"
+
+namespace chexnet {
+namespace {
+
+// From file to network input: what is done alike each time.
+std::vector<ConfigOption> image_options() {
+  return {
+      {
+          MEMBER(data.resize),
+          .help = "side of the square an image is resized to, pixels",
+          .limits = {{8, 4096}},
+      },
+      {
+          MEMBER(data.eval_resize),
+          .help = "the same in evaluation, pixels; 0 = data.resize",
+          .limits = {{0, 4096}},
+      },
+      {
+          MEMBER(data.crop),
+          .help =
+              "side of the square the network sees, pixels; evaluation takes "
+              "the "
+              "center, at the place where torchvision's center_crop takes it",
+          .limits = {{8, 4096}},
+      },
+      {
+          MEMBER(data.resize_kind),
+          .help = "antialias: torchvision's bilinear antialias kernel for "
+                  "uint8, bit for bit; area: exact box mean",
+      },
+      {
+          MEMBER(data.jpeg_scale),
+          .help =
+              "auto: a JPEG much larger than data.resize is decoded at 1/2, "
+              "1/4 or 1/8 of its size; off: always at full size, as other "
+              "programs do",
+      },
+  };
+}
+
+// What training draws anew for each image of an epoch, then the scale of the
+// input.
+std::vector<ConfigOption> augmentation_options() {
+  return {
+      {
+          MEMBER(data.random_crop),
+          .help = "training takes a random crop instead of the center",
+      },
+      {
+          MEMBER(data.random_resized_crop),
+          .help = "training takes a random part of each image, of "
+                  "data.crop_area_min to 1 of its area and of its own shape, "
+                  "resized to data.crop; not from packs",
+      },
+      {
+          MEMBER(data.crop_area_min),
+          .help = "smallest fraction of the area that data.random_resized_crop "
+                  "takes",
+          .limits = {{0.01, 1}},
+      },
+      {
+          MEMBER(data.flip),
+          .help = "training flips left and right with probability 1/2, as the "
+                  "CheXNet paper does (the heart is then on the other side)",
+      },
+      {
+          MEMBER(data.rotate_deg),
+          .help = "training rotates by a random angle of up to this many "
+                  "degrees either way",
+          .limits = {{0, 45}},
+      },
+      {
+          MEMBER(data.scale_jitter),
+          .help = "training zooms by a random fraction of up to this much "
+                  "either way",
+          .limits = {{0, 0.5}},
+      },
+      {
+          MEMBER(data.contrast_jitter),
+          .help =
+              "training scales contrast around the image's mean by a random "
+              "fraction of up to this much either way",
+          .limits = {{0, 0.9}},
+      },
+      {
+          MEMBER(data.mean),
+          .help = "mean of the three input channels on a scale of 0..1",
+      },
+      {
+          MEMBER(data.std),
+          .help = "standard deviation of the three input channels on a scale "
+                  "of 0..1",
+      },
+  };
+}
+
+// Threads and storage: how fast images come, and in data.pipeline which come
+// next. The first four change no bit of a run, so a resume may change them.
+std::vector<ConfigOption> loading_options() {
+  return {
+      {
+          MEMBER(data.workers),
+          .help = "loader threads per rank; 0 = images are decoded on the "
+                  "training thread; auto: one, and one more whenever training "
+                  "waits for data, up to the rank's cores",
+          .limits = {{0, 256}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.prefetch),
+          .help = "batches decoded ahead; auto: 3 to 8, as many as training "
+                  "uses up while the slowest recent batch was made",
+          .limits = {{0, 64}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.readers),
+          .help =
+              "reads in flight per rank, ahead of the loader threads; 0 = "
+              "loader threads read for themselves; auto: 32 for s3://, else "
+              "0",
+          .limits = {{0, 1024}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.stage),
+          .help = "copy packs, shards and archives to a local disk, once per "
+                  "node: off, auto or a folder; auto: only from network file "
+                  "systems and s3://, to the first of $SLURM_TMPDIR, $TMPDIR "
+                  "and /tmp that has room",
+          .is_path = true,
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.pipeline),
+          .help = "order of training images: global (one permutation of all "
+                  "images per epoch, the same on any number of ranks); new or "
+                  "old (the pipelines of Dell's article, over TFRecord shards; "
+                  "old decodes every image on every rank)",
+      },
+      {
+          MEMBER(data.cycle_length),
+          .help = "data.pipeline new: files that a rank reads in turn",
+          .limits = {{1, 1e6}},
+      },
+      {
+          MEMBER(data.shuffle_files),
+          .help = "data.pipeline new: shuffle a rank's files before each epoch",
+      },
+      {
+          MEMBER(data.shuffle_records),
+          .help = "data.pipeline new and old: records in the shuffle buffer; 0 "
+                  "= off",
+          .limits = {{0, 1e9}},
+      },
+  };
+}
+
+// Object stores. No secret has a key here: a config ends up in every run
+// folder and log.
+std::vector<ConfigOption> s3_options() {
+  return {
+      {
+          MEMBER(data.s3.endpoint),
+          .help = "URL of an S3-compatible server (buckets are part of the "
+                  "path); empty = AWS_ENDPOINT_URL, else AWS",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.s3.region),
+          .help = "region that requests are signed for; empty = AWS_REGION, "
+                  "else the profile's, else us-east-1",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.s3.profile),
+          .help =
+              "profile of ~/.aws/credentials; empty = AWS_ACCESS_KEY_ID and "
+              "AWS_SECRET_ACCESS_KEY, else AWS_PROFILE, else default; "
+              "secret keys never appear in a config",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.s3.instance_metadata),
+          .help = "ask the cloud machine's metadata service for credentials "
+                  "when there are no others",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.s3.attempts),
+          .help = "attempts per request when the failure may pass (5xx, 429, "
+                  "reset, cut short, stalled)",
+          .limits = {{1, 100}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.s3.timeout_s),
+          .help =
+              "seconds without a byte after which a request counts as stalled",
+          .limits = {{1, 3600}},
+          .may_change_on_resume = true,
+      },
+  };
+}
+
+// Damaged images, failing reads and hostile headers.
+std::vector<ConfigOption> fault_options() {
+  return {
+      {
+          MEMBER(data.corrupt),
+          .help =
+              "what follows from a damaged image (it cannot be decoded, or "
+              "its checksum is wrong): fail (all ranks stop and name it) or "
+              "skip (it counts as not labeled, and is logged)",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.corrupt_limit),
+          .help =
+              "data.corrupt skip: largest fraction of damaged images in an "
+              "epoch "
+              "(counted from its start, or from the resume), in a split that "
+              "is "
+              "scored, and in a pack; more of them, or a step of nothing else, "
+              "end the run. One image is always allowed, unless this is 0",
+          .limits = {{0, 1}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.retry_s),
+          .help = "seconds for which a failed read is tried again when the "
+                  "failure may pass (EIO, a stale handle, a lost mount); then "
+                  "the run ends with exit code 9. Less than launch.timeout_s. "
+                  "For s3:// see data.s3.attempts",
+          .limits = {{0, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(data.max_pixels),
+          .help = "largest width x height accepted; checked on an image's "
+                  "header before memory is taken",
+          .limits = {{1, 1e10}},
+          .may_change_on_resume = true,
+      },
+  };
+}
+
+}  // namespace
+
+std::vector<ConfigOption> image_table() {
+  return joined({image_options(), augmentation_options(), loading_options(),
+                 s3_options(), fault_options()});
+}
+
+}  // namespace chexnet

@@ -43,12 +43,13 @@ UnlabeledSet all_images(const std::vector<std::string>& places,
 }
 
 void add_bench(CLI::App& app, Invocation& invocation) {
-  auto* bench =
-      app.add_subcommand("bench",
-                         "measure a training step, the loader, the input "
-                         "pipelines or the links on this machine");
+  auto* bench = app.add_subcommand(
+      "bench",
+      "measure a training step, scoring, the loader, the input "
+      "pipelines or the links on this machine");
   bench->require_subcommand(1);
   add_bench_step(*bench, invocation);
+  add_bench_infer(*bench, invocation);
   add_bench_allreduce(*bench, invocation);
   add_bench_loader(*bench, invocation);
   add_bench_pipelines(*bench, invocation);

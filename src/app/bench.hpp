@@ -11,6 +11,7 @@ namespace chexnet {
 
 void add_bench_allreduce(CLI::App& bench, Invocation& invocation);
 void add_bench_step(CLI::App& bench, Invocation& invocation);
+void add_bench_infer(CLI::App& bench, Invocation& invocation);
 void add_bench_loader(CLI::App& bench, Invocation& invocation);
 void add_bench_pipelines(CLI::App& bench, Invocation& invocation);
 

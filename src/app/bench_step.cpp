@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "bench_network.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
@@ -26,26 +27,12 @@
 namespace chexnet {
 namespace {
 
-struct StepOptions {
-  std::string model = "densenet121", precision = "auto", device = "auto",
-              engine = "auto";
-  std::string convolutions = "auto", compression = "none";
-  bool deterministic = false;
-  int64_t batch = 16, size = 224, threads = 0;
+struct StepOptions : NetworkBenchOptions {
+  std::string compression = "none";
   int steps = 10, ranks = 1, at_once = 1;
   double bucket_mb = 4;
-  bool resident = false, json = false;
+  bool resident = false;
 };
-
-Json layers_json(const LayerReport& report) {
-  Json layers = Json::array();
-  for (const auto& row : report.rows)
-    layers.push_back({{"layers", row.layers},
-                      {"ms_per_step", row.ms_per_step},
-                      {"gflop_per_s", row.gflop_per_s},
-                      {"gb_per_s", row.gb_per_s}});
-  return layers;
-}
 
 Json operators_json(const OperatorCounts& counts) {
   return {{"calls", counts.operators},
@@ -57,32 +44,6 @@ Json operators_json(const OperatorCounts& counts) {
           {"convolution_operands", counts.convolution_operands},
           {"unaligned_operands", counts.unaligned_operands},
           {"strided_operands", counts.strided_operands}};
-}
-
-std::string right(const std::string& text, size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
-}
-
-std::string layer_table(const LayerReport& report) {
-  const auto of_ceiling = [](double value, double ceiling) {
-    if (value == 0) return std::string("-");
-    if (ceiling == 0) return fixed(value, 1);
-    return fixed(value, 1) + " (" + fixed(100 * value / ceiling, 0) + " %)";
-  };
-  const Ceilings& ceilings = report.ceilings;
-  Rows rows = {{"by kind of layer",
-                "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
-  for (const auto& row : report.rows)
-    rows.emplace_back(
-        row.layers,
-        right(fixed(row.ms_per_step, 1), 9) +
-            right(of_ceiling(row.gflop_per_s, ceilings.gflops), 24) +
-            right(of_ceiling(row.gb_per_s, ceilings.gb_per_s), 17));
-  if (ceilings.gflops > 0)
-    rows.emplace_back("measured ceilings",
-                      "FMA " + fixed(ceilings.gflops, 0) + " GFLOP/s, copy " +
-                          fixed(ceilings.gb_per_s, 1) + " GB/s");
-  return aligned(rows) + "\n";
 }
 
 // What was measured, and on what.
@@ -125,12 +86,7 @@ Json json_of(const StepOptions& options, const Measured& measured) {
   json["cpu_s_per_step"] = times.cpu_s_per_step;
   json["engine"] = measured.engine;
   json["operators"] = operators_json(measured.operators);
-  const LayerReport& layers = measured.layers;
-  if (layers.rows.empty()) return json;
-  json["layers"] = layers_json(layers);
-  if (layers.ceilings.gflops > 0)
-    json["ceilings"] = {{"fma_gflop_per_s", layers.ceilings.gflops},
-                        {"copy_gb_per_s", layers.ceilings.gb_per_s}};
+  add_layers(measured.layers, json);
   return json;
 }
 
@@ -153,31 +109,17 @@ void print_text(const StepOptions& options, const Json& json) {
 }
 
 int bench_step(const StepOptions& options, Invocation& invocation) {
-  LaunchConfig launch_config;
+  LaunchConfig launch_config = launch_config_of(options);
   launch_config.ranks = options.ranks;
-  launch_config.threads = options.threads;
-  launch_config.device = find_choice<DeviceKind>(options.device);
   RankWorld world = enter_world(launch_config, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   const Device device = choose_device(launch_config, world.comm());
   const auto comm =
       gradient_communicator(world.take_comm(), device, launch_config);
-  const Precision precision =
-      resolve_precision(find_choice<Precision>(options.precision), device);
-  check_precision(precision, device, *comm);
-  constexpr int64_t kFindings = 14;
-  Network network(
-      network_spec(options.model), kFindings,
-      {.device = device.where,
-       .precision = precision,
-       .own_engine =
-           find_choice<EngineKind>(options.engine) != EngineKind::kAten,
-       .winograd = find_choice<ConvolutionKind>(options.convolutions) !=
-                   ConvolutionKind::kDirect,
-       .deterministic = options.deterministic});
-  network.parameters().initialize(1);
-  const LossWeights weights{std::vector<double>(kFindings, 1.0),
-                            std::vector<double>(kFindings, 1.0)};
+  const auto network_owner = bench_network(options, device, *comm);
+  Network& network = *network_owner;
+  const LossWeights weights{std::vector<double>(kBenchFindings, 1.0),
+                            std::vector<double>(kBenchFindings, 1.0)};
   const auto compression =
       *find_choice<GradientCompression>(options.compression);
 
@@ -221,34 +163,7 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
       bench.add_subcommand("step",
                            "forward, loss, backward and optimizer on made-up "
                            "images; with ranks also the cost of communication");
-  step_command->add_option("--model", step->model, "network")
-      ->capture_default_str();
-  step_command->add_option("--batch", step->batch, "images per rank")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  step_command->add_option("--size", step->size, "pixels")
-      ->check(CLI::Range(32, 4096))
-      ->capture_default_str();
-  step_command->add_option("--precision", step->precision, "as train.precision")
-      ->check(CLI::IsMember(names_or_auto<Precision>()))
-      ->capture_default_str();
-  step_command
-      ->add_option("--engine", step->engine,
-                   "auto: our own on CPU; aten: LibTorch's operators")
-      ->check(CLI::IsMember(choice_names<EngineKind>()))
-      ->capture_default_str();
-  step_command
-      ->add_option("--convolutions", step->convolutions,
-                   "as train.convolutions")
-      ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
-      ->capture_default_str();
-  step_command->add_flag("--deterministic", step->deterministic,
-                         "as train.deterministic");
-  step_command
-      ->add_option("--threads", step->threads,
-                   "compute threads per rank; 0 = its cores")
-      ->check(CLI::Range(0, 1024));  // as launch.threads
-  add_device_option(*step_command, step->device);
+  add_network_options(*step_command, *step);
   step_command->add_option("--steps", step->steps, "steps to time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
@@ -269,8 +184,6 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
   step_command
       ->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")
       ->check(CLI::Range(0.001, 10000.0));
-  step_command->add_flag("--json", step->json,
-                         "one JSON object on stdout (docs/json.md)");
   step_command->callback([&invocation, step] {
     invocation.run = [&invocation, step] {
       return bench_step(*step, invocation);

@@ -13,21 +13,13 @@
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/model/operator_times.hpp"
+#include "random_images.hpp"
 
 namespace chexnet {
 namespace {
 
 constexpr double kRate = 1e-4;
 constexpr double kPositives = 0.1;  // of the labels
-
-at::Tensor random_images(const StepBenchOptions& options, Random& random) {
-  at::Tensor images =
-      at::empty({options.batch, 1, options.size, options.size}, at::kByte);
-  auto* pixels = images.data_ptr<uint8_t>();
-  for (int64_t i = 0; i < images.numel(); ++i)
-    pixels[i] = static_cast<uint8_t>(random.below(256));
-  return images;
-}
 
 at::Tensor random_labels(int64_t batch, int64_t findings, Random& random) {
   at::Tensor labels = at::zeros({batch, findings}, at::kFloat);
@@ -61,7 +53,7 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
       silent_(network, comm, without_others(options.step)) {
   assert(options.batch > 0 && options.steps > 0 && options.at_once > 0);
   Random random(1, Purpose::kTest, static_cast<uint64_t>(comm.rank()));
-  images_ = random_images(options, random);
+  images_ = random_images(options.batch, options.size, random);
   const auto findings =
       static_cast<int64_t>(options.step.weights.positive.size());
   labels_ = random_labels(options.batch, findings, random);
@@ -156,22 +148,12 @@ LayerReport StepBench::layers() {
   network_.set_layer_times(nullptr);
 
   LayerReport report;
-  double known = 0;
-  for (int k = 0; k < kPassKinds; ++k) {
-    const auto kind = static_cast<PassKind>(k);
-    const auto& entry = layer_times.of(kind);
-    if (entry.passes == 0) continue;
-    known += entry.seconds;
-    report.rows.push_back({pass_name(kind), 1e3 * entry.seconds / kSteps,
-                           1e-9 * entry.flops / entry.seconds,
-                           1e-9 * entry.bytes / entry.seconds});
-  }
+  report.rows =
+      layer_rows(layer_times, kSteps, seconds, "loss, statistics, optimizer");
   if (report.rows.empty()) {
     report.rows = operator_rows();
     return report;
   }
-  report.rows.push_back(
-      {"loss, statistics, optimizer", 1e3 * (seconds - known) / kSteps, 0, 0});
   ThreadPool thread_pool(device_.threads);
   report.ceilings = measure_ceilings(
       arithmetic_of(network_.options().precision), thread_pool);

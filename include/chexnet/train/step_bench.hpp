@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/engine/layer_times.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/model/operator_audit.hpp"
 #include "chexnet/train/device.hpp"
+#include "chexnet/train/layer_report.hpp"
 #include "chexnet/train/step.hpp"
 
 namespace chexnet {
@@ -46,16 +46,6 @@ struct StepBenchTimes {
   std::vector<double> exposed_ms;
   // How much of the all-reduce backward hides, 0..1.
   double hidden_fraction() const;
-};
-
-struct LayerRow {
-  std::string layers;
-  double ms_per_step = 0, gflop_per_s = 0, gb_per_s = 0;
-};
-struct LayerReport {
-  // By kind of layer; where ATen computes, by operator, each timed alone.
-  std::vector<LayerRow> rows;
-  Ceilings ceilings;  // what the machine can do; 0 where ATen computes
 };
 
 // The references must outlive it. `network` is trained.

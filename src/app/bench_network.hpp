@@ -1,0 +1,40 @@
+// What the benches of a network share: its options, and the table of where the
+// time goes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/core/json.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/layer_report.hpp"
+
+namespace chexnet {
+
+inline constexpr int64_t kBenchFindings = 14;
+
+struct NetworkBenchOptions {
+  std::string model = "densenet121", precision = "auto", device = "auto",
+              engine = "auto", convolutions = "auto";
+  bool deterministic = false, json = false;
+  int64_t batch = 16, size = 224, threads = 0;
+};
+
+void add_network_options(CLI::App& command, NetworkBenchOptions& options);
+LaunchConfig launch_config_of(const NetworkBenchOptions& options);
+// With random weights. ConfigError: an unknown network, or a precision that the
+// device does not have.
+std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
+                                       const Device& device,
+                                       Communicator& comm);
+
+// "" and no fields where no layer was timed.
+std::string layer_table(const LayerReport& report);
+void add_layers(const LayerReport& report, Json& json);
+
+}  // namespace chexnet

@@ -1,0 +1,54 @@
+#include "chexnet/train/infer_bench.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cassert>
+
+#include "chexnet/core/clock.hpp"
+#include "random_images.hpp"
+
+namespace chexnet {
+
+InferBench::InferBench(Network& network, const Device& device, int64_t batch,
+                       int64_t size)
+    : network_(network), device_(device) {
+  Random random(1, Purpose::kTest, 0);
+  images_ = random_images(batch, size, random);
+}
+
+void InferBench::pass() {
+  const at::Tensor images = images_.to(device_.where);
+  const at::Tensor logits = network_.forward(images, Mode::kInference);
+  logits.to(at::kCPU, at::kDouble);  // waits for a GPU
+}
+
+std::vector<double> InferBench::run(int passes) {
+  assert(passes > 0);
+  std::vector<double> ms;
+  for (int i = -kWarmUp; i < passes; ++i) {
+    const double start = now_s();
+    pass();
+    if (i >= 0) ms.push_back(1e3 * (now_s() - start));
+  }
+  return ms;
+}
+
+LayerReport InferBench::layers() {
+  constexpr int kPasses = 5;
+  LayerTimes times;
+  network_.set_layer_times(&times);
+  const double start = now_s();
+  for (int i = 0; i < kPasses; ++i) pass();
+  const double seconds = now_s() - start;
+  network_.set_layer_times(nullptr);
+
+  LayerReport report;
+  report.rows = layer_rows(times, kPasses, seconds, "between layers");
+  if (report.rows.empty()) return report;
+  ThreadPool thread_pool(device_.threads);
+  report.ceilings = measure_ceilings(
+      arithmetic_of(network_.options().precision), thread_pool);
+  return report;
+}
+
+}  // namespace chexnet

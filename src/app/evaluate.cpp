@@ -65,6 +65,8 @@ void check_outputs(const Options& options, const std::filesystem::path& model) {
   check_own_output(options.scoring.figures, kFiguresHead);
 }
 
+// No network and no images: somebody's probabilities, held against a table or
+// against labels of their own.
 int evaluate_predictions(const Options& options) {
   check_outputs(options, {});
   Predictions predictions;
@@ -94,6 +96,8 @@ int evaluate_predictions(const Options& options) {
   return 0;
 }
 
+// The model says what it was trained with; options say what is different
+// here.
 Config config_of(const std::filesystem::path& file, const ModelCard& card,
                  const Options& options, Strings& variables) {
   Config config = model_config(file, card, options.set, &variables);

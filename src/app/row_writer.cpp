@@ -27,6 +27,8 @@ RowWriter::RowWriter(const InputSet& set, ImageScoreRows rows,
   if (text_) std::cout << rows_.text_heading();
 }
 
+// Scores come in the order of the images that could be opened. Those that could
+// not have their rows written in between, so the output has the input's order.
 void RowWriter::take(ImageScore score) {
   write_absent();
   score.image = set_.images[next_++].name;
@@ -34,6 +36,7 @@ void RowWriter::take(ImageScore score) {
   std::cout << std::flush;
 }
 
+// The CSV appears under its name only here: a run that was stopped leaves none.
 ImageScoresSummary RowWriter::finish(double seconds) {
   write_absent();
   summary_.seconds = seconds;

@@ -7,6 +7,8 @@
 namespace chexnet {
 namespace fs = std::filesystem;
 
+// mkdtemp() makes it for this user alone (mode 0700), under a name that nobody
+// can have taken before.
 TemporaryFolder::TemporaryFolder(const std::string& origin,
                                  const std::string& name) {
   std::error_code error;

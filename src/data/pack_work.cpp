@@ -11,6 +11,8 @@ uint64_t items_of_rank(uint64_t all, const Communicator& comm) {
   return (all + ranks - 1 - rank) / ranks;
 }
 
+// Damage is collected, as one bad file must not end hours of packing; whether
+// it is too much is judged at the end (total). Other errors are thrown.
 bool read_image(const ImageReader& reader, uint32_t row, PackCounts& counts,
                 PackScratch& scratch) {
   const auto side = static_cast<size_t>(reader.crop());

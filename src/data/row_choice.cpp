@@ -42,6 +42,7 @@ bool equal(std::string_view cell, const std::string& value) {
 
 }  // namespace
 
+// ChestX-ray14's older release writes ages as 058Y, 005M, 013D.
 std::optional<double> years(std::string_view text) {
   text = trimmed(text);
   double unit = 1;
@@ -96,6 +97,7 @@ RowChoice::RowChoice(const DataConfig& config) : exclude_path_(config.exclude) {
     excluded_.emplace(name, false);
 }
 
+// "column SIGN value" or, for = and !=, "value|value".
 RowChoice::Condition RowChoice::parse(const std::string& text) {
   static constexpr std::array<std::pair<std::string_view, Sign>, 6> kSigns = {
       {{"!=", Sign::kOther},

@@ -12,6 +12,8 @@ bool one_sided(const RankedCases& ranked) {
 
 }  // namespace
 
+// `steps` are runs of tied scores that hold positives; all between two of them
+// is negative. A tie is one slanted line, as no threshold can part it.
 CurvePoints roc_curve(const RankedCases& ranked) {
   if (one_sided(ranked)) return {};
   const auto positives = static_cast<double>(ranked.positives);
@@ -31,6 +33,9 @@ CurvePoints roc_curve(const RankedCases& ranked) {
   return points;
 }
 
+// Stairs, not lines between the points: precision does not change linearly with
+// recall (Davis and Goadrich, ICML 2006), and the area below the stairs is the
+// average precision.
 CurvePoints precision_recall_curve(const RankedCases& ranked) {
   if (one_sided(ranked)) return {};
   const auto positives = static_cast<double>(ranked.positives);

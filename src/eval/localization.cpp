@@ -14,6 +14,8 @@
 namespace chexnet {
 namespace {
 
+// The gray levels at which Wang et al. (CVPR 2017) cut a map that
+// was stretched to 0 ... 255.
 constexpr std::array kCuts = {60.0f, 180.0f};  // of 255
 
 Box box_of(const FindingBox& drawn, PictureSize picture) {
@@ -22,6 +24,7 @@ Box box_of(const FindingBox& drawn, PictureSize picture) {
           (drawn.y + drawn.height) / h};
 }
 
+// By more than a pixel: lists of boxes are rounded.
 bool reaches_out(const FindingBox& drawn, PictureSize picture) {
   return drawn.x < -1 || drawn.y < -1 ||
          drawn.x + drawn.width > picture.width + 1 ||
@@ -70,6 +73,8 @@ Estimate mean_over(size_t findings, const Of& of,
 
 }  // namespace
 
+// A case is a finding of an image, with all of its boxes: hitting one of two is
+// a hit. Cases are sorted by row and finding, whatever the order of the list.
 BoxedCases boxed_cases(std::span<const FindingBox> boxes,
                        const Manifest& manifest,
                        std::span<const uint32_t> rows) {
@@ -95,6 +100,7 @@ BoxedCases boxed_cases(std::span<const FindingBox> boxes,
   return result;
 }
 
+// Around the regions above each cut, in shares of the picture.
 std::vector<Box> boxes_of_map(const HeatMap& map, int input) {
   std::vector<float> values = resized(map, input, input);
   const auto [low, high] = std::ranges::minmax(values);

@@ -12,6 +12,8 @@ namespace {
 
 using Column = ScoredColumns::Column;
 
+// Where a rule found no threshold (nothing reached that sensitivity) there is a
+// point without figures, so that the table has the same lines each time.
 OperatingPoint apply(const FindingRules::Point& chosen, const Column& test) {
   OperatingPoint point;
   point.finding = test.finding;
@@ -24,6 +26,7 @@ OperatingPoint apply(const FindingRules::Point& chosen, const Column& test) {
 
 }  // namespace
 
+// A threshold scored on the images it was chosen on looks better than it is.
 void refuse_common_images(const Predictions& test,
                           const Predictions& validation) {
   const std::unordered_set<std::string> known(validation.images.begin(),

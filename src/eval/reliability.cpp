@@ -26,6 +26,8 @@ Reliability of(const Column& column, const std::string& calibration,
   return r;
 }
 
+// Each calibration that was fitted on validation, applied to these scores. What
+// was not fitted (too few positives there) has no line.
 void add_calibrated(const Column& column, const FindingRules& rules,
                     std::vector<Reliability>& results) {
   for (const auto& [calibration, name] : names_of(Calibration{})) {

@@ -5,6 +5,8 @@
 
 namespace chexnet {
 
+// Rows are sorted by image, so that figures do not depend on the order in
+// which ranks or files hand them over.
 ScoredColumns scored_columns(const Predictions& predictions,
                              const std::vector<std::string>& findings) {
   const size_t width = predictions.findings.size();

@@ -9,6 +9,8 @@
 
 namespace chexnet {
 
+// age, sex and view are what the manifest knows under these names whatever the
+// table calls them; any other word is a column of the table.
 std::vector<std::string> group_values(const Manifest& manifest,
                                       const std::string& column,
                                       const std::vector<int>& bands) {

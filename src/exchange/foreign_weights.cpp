@@ -1,3 +1,6 @@
+// Others' weights by torchvision's names. Arrays stay where the file is mapped;
+// only a gray stem, which is turned into one of three channels, has memory of
+// its own.
 #include "chexnet/exchange/foreign_weights.hpp"
 
 #include <cstring>
@@ -39,6 +42,9 @@ ForeignWeights::ForeignWeights(const SafetensorsFile& file, std::string origin,
   turn_gray_stem(scale);
 }
 
+// TorchXRayVision reads one channel in its own scale of pixels. The weight is
+// spread over three channels, and the scale goes into it and into the running
+// mean behind it, so that the network computes the same from our input.
 void ForeignWeights::turn_gray_stem(const InputScale& scale) {
   for (const auto& [convolution, mean] : kStems) {
     NamedArray* weight = find_own(convolution);

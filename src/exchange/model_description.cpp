@@ -6,6 +6,8 @@
 
 namespace chexnet {
 
+// Every value is required. A guessed resize or scale would still give
+// plausible probabilities.
 ModelDescription model_description(const SafetensorsFile& file,
                                    const std::string& origin) {
   ModelDescription model;

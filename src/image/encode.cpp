@@ -12,6 +12,8 @@
 namespace chexnet {
 namespace {
 
+// The library hands out a buffer of malloc(), whose size is known only after
+// the last row.
 std::vector<std::byte> encode_png(const uint8_t* pixels, int width, int height,
                                   spng_color_type type) {
   assert(width > 0 && height > 0);

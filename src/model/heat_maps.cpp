@@ -9,6 +9,7 @@
 namespace chexnet {
 namespace {
 
+// In double: maps are sums over a thousand channels.
 at::Tensor on_host(const at::Tensor& t) {
   return t.to(at::kCPU, at::kDouble).contiguous();
 }
@@ -72,6 +73,7 @@ void add_pass(const at::Tensor& features, const at::Tensor& weights,
 
 }  // namespace
 
+// The logit is the mean of the unshifted map plus the bias.
 double HeatMaps::bias(size_t image, size_t finding) const {
   const float* pixel = map(image, finding);
   double sum = 0;

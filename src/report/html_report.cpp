@@ -31,6 +31,8 @@ class Body {
   std::string contents_, sections_;
 };
 
+// What is passed on. Names that somebody may have chosen freely (of splits, of
+// the release, of the run) go too, as a hospital or a patient may be in them.
 Json redacted(const Json& results, const std::filesystem::path& folder) {
   Json shared = Json::parse(
       redaction_of_run(folder).of_json(json_text(results)), nullptr, false);
@@ -55,6 +57,7 @@ Json redacted(const Json& results, const std::filesystem::path& folder) {
 
 }  // namespace
 
+// The split whose figures open the page: test, or what there is.
 std::string main_split(const Json& results) {
   const Json& evaluations = member(results, "evaluations");
   if (!evaluations.is_object() || evaluations.empty() ||

@@ -31,6 +31,8 @@ Json json_of(const IouEstimates& estimates) {
 
 }  // namespace
 
+// One line a finding, then the mean over findings. "boxes of a map" tells a
+// good IoU from a lucky one: a map with many regions hits something.
 std::string localization_text(const Localization& localization) {
   std::vector<std::vector<std::string>> lines = {
       {"  finding", "images", "pointing", "95 %"}};
@@ -70,6 +72,8 @@ std::string localization_text(const Localization& localization) {
   return text;
 }
 
+// Figures with their intervals, and what was left out and why: without it a
+// share of few images looks like one of many.
 Json localization_json(const Localization& localization) {
   Json json;
   json["cases"] = localization.cases;

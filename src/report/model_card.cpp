@@ -93,6 +93,8 @@ std::string markdown_table(const Rows& rows) {
   return table;
 }
 
+// The sections of model cards (Mitchell et al., FAT* 2019), with what is known
+// from the record of the run; whoever publishes a network adds the rest.
 std::string model_card(const std::filesystem::path& folder) {
   const Json results = read_results(folder);
   const std::string split = main_split(results);

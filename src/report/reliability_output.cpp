@@ -29,6 +29,8 @@ Json json_of(const std::vector<ReliabilityBin>& bins) {
 
 }  // namespace
 
+// "" where no calibration is at hand: raw probabilities alone are in the JSON,
+// and a table of them would be read as if they were calibrated.
 std::string reliability_text(const std::vector<Reliability>& reliability) {
   const bool calibrated = std::ranges::any_of(
       reliability,

@@ -92,6 +92,7 @@ std::string decisions_html(const Json& evaluation) {
          "below.</p>\n";
 }
 
+// Best first; a finding without a value comes last.
 std::string forest_of(const Json& evaluation) {
   std::vector<ForestRow> rows;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {

@@ -8,6 +8,7 @@
 namespace chexnet {
 namespace {
 
+// Raised when a reader of older files would misunderstand newer ones.
 constexpr int kFormat = 1;
 constexpr const char* kFile = "results.json";
 

@@ -7,6 +7,8 @@ namespace {
 
 using chexnet::json_of;  // beside those below
 
+// A row for each group of each finding. How many images had no value of the
+// column may differ between findings, whose labels differ: the most is said.
 std::string text_of(const SubgroupTable& table) {
   std::vector<std::vector<std::string>> lines = {
       {"  finding", table.column, "images", "positives", "AUROC", "95 %", "gap",

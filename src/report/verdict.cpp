@@ -4,6 +4,8 @@
 
 namespace chexnet {
 
+// By the whole interval, not by its middle: "well" is what the data show even
+// if this sample was a lucky one.
 Verdicts verdicts_of(const Json& evaluation) {
   constexpr double kWell = 0.8, kFairly = 0.7, kChance = 0.5;
   Verdicts verdicts;
@@ -44,6 +46,7 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
   return sentences;
 }
 
+// The first two hold for every network; the others follow from the figures.
 std::vector<std::string> limits_of_use(const Json& results,
                                        const std::string& split) {
   const Json& evaluation = member(member(results, "evaluations"), split);

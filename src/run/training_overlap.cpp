@@ -10,6 +10,9 @@
 
 namespace chexnet {
 
+// By the names of images and, where both tables know patients, by patients: a
+// table from elsewhere may name the same pictures without saying whose they
+// are.
 TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
                                  const Manifest& manifest,
                                  const std::vector<uint32_t>& rows) {

@@ -68,6 +68,8 @@ void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
   }
 }
 
+// A class activation map shows what each place adds to the logit. With the bias
+// and the threshold's logit taken off, 0 is the border between yes and no.
 HeatMap map_above(const MappedImage& image, const MapAbove& shown) {
   HeatMap map = image.map(shown.finding);
   if (shown.method != HeatMapMethod::kCam) return map;
@@ -89,6 +91,8 @@ void write_overlay(const std::filesystem::path& path, const MappedImage& image,
   file.commit();
 }
 
+// All ranks take equally many batches, some of padding alone, since each batch
+// has a collective (whether somebody asked to stop).
 bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const HeatMapPass& pass,
                   const std::function<void(const MappedImage&)>& use,

@@ -122,6 +122,7 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
       {"notice", "research use, not a medical device"}};
 }
 
+// The same facts for results.json, as values.
 RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
   const Config& config = run.config;
   const Manifest& manifest = run.dataset.manifest;

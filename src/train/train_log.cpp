@@ -31,6 +31,8 @@ void TrainLog::add(const StepResult& result) {
   if (!result.applied) ++interval_.skipped;
 }
 
+// Collective: the loss is the mean over the labels of all ranks, the waits are
+// those of the rank that waited longest, as the others wait for it.
 void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
                      std::optional<double> job_left_s) {
   const double elapsed = std::max(now_s() - interval_.start_s, 1e-9);

@@ -9,6 +9,8 @@
 namespace chexnet {
 namespace {
 
+// Without the rank itself: of two ranks, a median of both would hide half of
+// the slow one's excess.
 double median_without(const std::vector<RankPace>& paces, size_t left_out,
                       double RankPace::*value) {
   std::vector<double> values;
@@ -17,6 +19,8 @@ double median_without(const std::vector<RankPace>& paces, size_t left_out,
   return median(std::move(values));
 }
 
+// In the order of what explains most: waiting, then a clock that is held down,
+// then cores that somebody else uses.
 std::string cause_of(const std::vector<RankPace>& paces, size_t rank,
                      double excess_s) {
   const RankPace& pace = paces[rank];
@@ -36,6 +40,9 @@ std::string cause_of(const std::vector<RankPace>& paces, size_t rank,
 
 }  // namespace
 
+// A rank is named once, and again only after it was as fast as the others: a
+// slow GPU of a long run would fill the log otherwise. One window may be below
+// the bound, since a pause of the others makes any rank look good for once.
 std::vector<StragglerWatch::Alarm> StragglerWatch::add(
     const std::vector<RankPace>& paces) {
   std::vector<Alarm> alarms;

@@ -18,22 +18,28 @@ namespace chexnet {
 
 template <class S>
 Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape)
-    : shape_(shape) {
+    : shape_(shape), packed_(build.keep_packed(packed_elements())) {
   for (int tap = 0; tap < 9; ++tap)
     add_block_offsets(offsets_, shape.in / kBlock / shape.pair,
                       shape.group * shape.padded.rows(), shape.padded, tap / 3,
                       tap % 3);
-  build.need_workspace(space_in(nullptr, build.threads).bytes);
+  build.need_workspace(space_in(nullptr, build.threads, build.training).bytes);
 }
 
 template <class S>
-auto Conv3Forward<S>::space_in(std::byte* region, int threads) const -> Space {
+int64_t Conv3Forward<S>::packed_elements() const {
+  const int64_t weights =
+      static_cast<int64_t>(shape_.in) * shape_.out / shape_.pair;
+  return weights * (shape_.winograd ? 16 : 9);
+}
+
+template <class S>
+auto Conv3Forward<S>::space_in(std::byte* region, int threads,
+                               bool training) const -> Space {
   LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(shape_.groups, kForwardParts);
-  const int64_t weights =
-      static_cast<int64_t>(shape_.in) * shape_.out / shape_.pair;
-  s.packed = allocator.take<A>(weights * (shape_.winograd ? 16 : 9));
+  if (training) s.packed = allocator.take<A>(packed_elements());
   s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
             shape_.out};
   s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
@@ -62,15 +68,7 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
 }
 
 template <class S>
-PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
-                                     S* out, int64_t pitch) const {
-  assert(in.channels == shape_.in && pitch >= shape_.out);
-  const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
-  const PassTimer timer(
-      run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
-      (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) *
-          sizeof(S));
-  const Space space = space_in(run.workspace, run.thread_pool.size());
+void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
   const int64_t step = int64_t{9} * shape_.in;
   pack_in_pieces(
       run.thread_pool, shape_.out, shape_.in,
@@ -79,15 +77,29 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
           pack_winograd_block<A>(
               {shape_.weight, step, 9}, output, first, last, false,
               static_cast<int64_t>(shape_.in) * shape_.out,
-              space.packed + static_cast<int64_t>(output) * shape_.in);
+              packed + static_cast<int64_t>(output) * shape_.in);
           return;
         }
-        A* to = space.packed + output * step / shape_.pair;
+        A* to = packed + output * step / shape_.pair;
         for (int tap = 0; tap < 9; ++tap,
                  to += static_cast<int64_t>(shape_.in) / shape_.pair * kOutputs)
           pack_block<A>({shape_.weight + tap, step, 9}, output, first, last,
                         shape_.pair, to);
       });
+}
+
+template <class S>
+PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
+                                     S* out, int64_t pitch) const {
+  assert(in.channels == shape_.in && pitch >= shape_.out);
+  const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
+  const PassTimer timer(
+      run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
+      (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) *
+          sizeof(S));
+  Space space = space_in(run.workspace, run.thread_pool.size(), run.training);
+  if (!run.training) space.packed = run.template kept_at<A>(packed_);
+  if (run.pack) pack(run, space.packed);
   if (shape_.winograd)
     winograd(run, space, in, out, pitch);
   else

@@ -28,7 +28,9 @@ class Conv3Forward {
     size_t bytes = 0;
     int64_t thread() const { return panel + v + m; }
   };
-  Space space_in(std::byte* region, int threads) const;
+  Space space_in(std::byte* region, int threads, bool training) const;
+  void pack(const Run<S>& run, A* packed) const;
+  int64_t packed_elements() const;
   void direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
               S* out, int64_t pitch) const;
   void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
@@ -37,6 +39,7 @@ class Conv3Forward {
                 int in_group, int y, Panel<A> panel) const;
 
   Conv3Shape<S> shape_;
+  size_t packed_;  // kept, for inference
   std::vector<int64_t>
       offsets_;  // from an output's upper left neighbor to its blocks
 };

@@ -46,7 +46,15 @@ class NetworkEngine final : public Engine {
   void forward(const uint8_t* images, const MicroBatch& micro_batch,
                void* logits) override {
     images_ = images;
-    network_->forward(run(micro_batch), images, static_cast<A*>(logits));
+    Run<S> run = this->run(micro_batch);
+    run.pack = options_.training || !packed_;
+    packed_ = false;  // where this forward throws
+    network_->forward(run, images, static_cast<A*>(logits));
+    packed_ = fixed_weights_;
+  }
+  void set_fixed_weights(bool fixed) override {
+    fixed_weights_ = fixed;
+    packed_ = false;
   }
   void backward(const void* dlogits, const MicroBatch& micro_batch) override {
     assert(images_ != nullptr);  // a forward came before
@@ -103,6 +111,7 @@ class NetworkEngine final : public Engine {
   Arena* arena_;
   std::unique_ptr<Net> network_;
   const uint8_t* images_ = nullptr;
+  bool fixed_weights_ = false, packed_ = false;
   LayerTimes* layer_times_ = nullptr;
   Profiler* profiler_ = nullptr;
 };

@@ -56,11 +56,17 @@ struct Build {
   void need_workspace(size_t bytes) { workspace = std::max(workspace, bytes); }
   // An offset into the kept memory, for Run::kept_at.
   template <class T>
-  size_t keep(int count) {
+  size_t keep(int64_t count) {
     const size_t at = kept, bytes = static_cast<size_t>(count) * sizeof(T);
     kept += (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
             MemoryPlan::kAlignment;
     return at;
+  }
+  // Packed weights of a forward pass. For training they are made anew in the
+  // workspace, as weights change; for inference they live as long as the
+  // network.
+  size_t keep_packed(int64_t elements) {
+    return training ? 0 : keep<A>(elements);
   }
   // In use from this layer's forward until its backward, or only now for
   // inference.
@@ -77,6 +83,7 @@ struct Run {
   ThreadPool& thread_pool;
   Communicator* sync = nullptr;  // ranks that share batch statistics
   bool training = false;
+  bool pack = true;  // weights are not packed yet, or may have changed
   MicroBatch micro_batch{};
   std::byte* arena = nullptr;
   const MemoryPlan* plan = nullptr;

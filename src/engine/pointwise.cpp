@@ -86,18 +86,22 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
   end_ = at + static_cast<int64_t>(in) * out;
-  build.need_workspace(forward_space(nullptr, build.threads).bytes);
+  packed_ = build.keep_packed(int64_t{in} * out / pair_);
+  build.need_workspace(
+      forward_space(nullptr, build.threads, build.training).bytes);
   if (build.training)
     build.need_workspace(backward_space(nullptr, build.threads).bytes);
 }
 
 template <class S>
-auto PointwiseConvolution<S>::forward_space(std::byte* region,
-                                            int threads) const -> ForwardSpace {
+auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads,
+                                            bool training) const
+    -> ForwardSpace {
   LinearAllocator allocator(region);
   ForwardSpace s;
   const int parts = static_cast<int>(std::min<int64_t>(tiles_, kForwardParts));
-  s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
+  if (training)
+    s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
   s.sums = {allocator.take<double>(PartSums::size(parts, out_)), parts, out_};
   s.panel = static_cast<int64_t>(in_) * tile_ / pair_;
   s.panels = allocator.take<A>(s.panel * threads);
@@ -168,13 +172,14 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
   const PassTimer timer(run.layer_times, PassKind::kPointwiseForward,
                         2.0 * pixels * in_ * out_, pixels * bytes_per_pixel());
   const ForwardSpace space =
-      forward_space(run.workspace, run.thread_pool.size());
-  pack_in_pieces(
-      run.thread_pool, out_, in_, [&](int output, int first, int last) {
-        pack_block<A>(
-            {weight_, in_, 1}, output, first, last, pair_,
-            space.packed + static_cast<int64_t>(output) * in_ / pair_);
-      });
+      forward_space(run.workspace, run.thread_pool.size(), run.training);
+  A* packed = run.training ? space.packed : run.template kept_at<A>(packed_);
+  if (run.pack)
+    pack_in_pieces(
+        run.thread_pool, out_, in_, [&](int output, int first, int last) {
+          pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
+                        packed + static_cast<int64_t>(output) * in_ / pair_);
+        });
   const Cut cut{tiles_, space.sums.parts};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{space.panels + thread * space.panel, tile_};
@@ -193,7 +198,7 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
       if (reading_ == Reading::kEach)
         next = rows_after(in.x, in.pitch, first + n, in_);
       run.kernels.multiply(
-          panel, n, in_, space.packed, out_, out + first * pitch, pitch,
+          panel, n, in_, packed, out_, out + first * pitch, pitch,
           run.training ? space.sums.moments(part) : Moments{}, next);
     }
   });

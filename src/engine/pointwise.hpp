@@ -37,7 +37,8 @@ class PointwiseConvolution {
  private:
   struct ForwardSpace;
   struct BackwardSpace;
-  ForwardSpace forward_space(std::byte* region, int threads) const;
+  ForwardSpace forward_space(std::byte* region, int threads,
+                             bool training) const;
   BackwardSpace backward_space(std::byte* region, int threads) const;
   void read_pixels(int64_t first, int n, int64_t* pixels) const;
   NextRows rows_after(const S* map, int64_t pitch, int64_t first,
@@ -50,7 +51,8 @@ class PointwiseConvolution {
   int64_t tiles_;
   const A* weight_;
   A* gradient_;
-  int64_t end_;  // of the weight in the flat buffer
+  size_t packed_;  // kept, for inference
+  int64_t end_;    // of the weight in the flat buffer
 };
 
 }  // namespace chexnet

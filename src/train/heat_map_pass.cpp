@@ -99,6 +99,7 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const std::function<bool()>& stop) {
   if (rows.empty()) return true;
   const ThreadScope threads = evaluation_threads(run);
+  const Network::FixedWeights fixed(run.network);
   const auto ranks = static_cast<size_t>(run.comm.size());
   const auto batch = static_cast<size_t>(run.config.eval.batch);
   const size_t per_rank = (rows.size() + ranks - 1) / ranks;

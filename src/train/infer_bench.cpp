@@ -11,7 +11,7 @@ namespace chexnet {
 
 InferBench::InferBench(Network& network, const Device& device, int64_t batch,
                        int64_t size)
-    : network_(network), device_(device) {
+    : network_(network), device_(device), fixed_weights_(network) {
   Random random(1, Purpose::kTest, 0);
   images_ = random_images(batch, size, random);
 }

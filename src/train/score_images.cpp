@@ -214,6 +214,7 @@ double probability_of(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 bool score_images(const RunContext& run, const Split& split,
                   const ScoringRequest& request) {
   const ThreadScope threads = evaluation_threads(run);
+  const Network::FixedWeights fixed(run.network);
   Scoring scoring(run, split, request);
   if (!scoring.score()) return false;
   scoring.check();

@@ -163,6 +163,41 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("weights that are promised to stay are used as they are now") {
+  const at::Tensor images = noise_images(4, 64);
+  const auto with = [&](Network& network, const at::Tensor& batch) {
+    return network.forward(batch, Mode::kInference).clone();
+  };
+  for (const char* arch : {"densenet121", "resnet50"})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+      INFO(arch << " " << choice_name(precision));
+      Network network(network_spec(arch), 14, {.precision = precision});
+      network.parameters().initialize(3);
+      const at::Tensor expected = with(network, images);
+      {
+        const Network::FixedWeights fixed(network);
+        CHECK(at::equal(with(network, images), expected));
+        CHECK(at::equal(with(network, images), expected));
+        // Another shape is another engine.
+        CHECK(at::equal(with(network, images.narrow(0, 1, 2)),
+                        expected.narrow(0, 1, 2)));
+        CHECK(at::equal(with(network, images), expected));
+      }
+      network.parameters().initialize(4);
+      const at::Tensor changed = with(network, images);
+      CHECK_FALSE(at::equal(changed, expected));
+      {
+        const Network::FixedWeights fixed(network);
+        CHECK(at::equal(with(network, images), changed));
+      }
+      // A step in between overwrites the memory that they share.
+      run(network, images, parity_labels(0, 4));
+      const Network::FixedWeights fixed(network);
+      CHECK(at::equal(with(network, images), changed));
+      CHECK(at::equal(with(network, images), changed));
+    }
+}
+
 TEST_CASE(
     "the engine's synchronized BatchNorm in fp32 stays near one rank with the "
     "whole batch") {

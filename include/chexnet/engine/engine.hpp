@@ -47,6 +47,10 @@ class Engine {
   // the batch statistics are written to the memory behind the gradients.
   virtual void forward(const uint8_t* images, const MicroBatch& micro_batch,
                        void* logits) = 0;
+  // Promises that weights stay as they are until set otherwise: an engine for
+  // inference then brings them into its form once, and not in each forward.
+  // Nothing else may use the arena meanwhile. No effect in training.
+  virtual void set_fixed_weights(bool fixed) = 0;
   // dlogits as logits. Gradients go to the flat buffer, in its order, and
   // micro_batch.written tells how far it is complete. An engine that is not for
   // training computes the classifier's gradients only.

@@ -78,6 +78,10 @@ class Backend {
   virtual std::string description(int64_t batch, int64_t size) = 0;
   // Whether the last bits of results depend on the number of threads.
   virtual bool depends_on_threads() const = 0;
+  // Promises that parameters and running statistics stay as they are until set
+  // otherwise, and that nothing is trained: a back end may then keep them in a
+  // form of its own.
+  virtual void set_fixed_weights(bool fixed) = 0;
   // In place of what was attached before.
   virtual void attach(const Attachments& attachments) = 0;
 };

@@ -33,6 +33,8 @@ class BackendChoice {
   const Chosen& of(int64_t height, int64_t width);
   // To all back ends there are and will be.
   void attach(Attachments attachments);
+  void set_fixed_weights(bool fixed);
+  bool fixed_weights() const { return fixed_weights_; }
   const Attachments& attachments() const { return attachments_; }
 
  private:
@@ -41,6 +43,7 @@ class BackendChoice {
   std::vector<std::unique_ptr<Backend>>
       made_;  // [entry], null until it is chosen
   Attachments attachments_;
+  bool fixed_weights_ = false;
   Chosen chosen_;  // of the last shape
   int64_t height_ = -1, width_ = -1;
 };
@@ -88,6 +91,18 @@ class Network {
     ~TickGuard();
     TickGuard(const TickGuard&) = delete;
     TickGuard& operator=(const TickGuard&) = delete;
+
+   private:
+    Network& network_;
+  };
+  // As long as one lives, weights do not change and nothing is trained, so that
+  // a back end prepares them once for many forwards. One at a time.
+  class FixedWeights {
+   public:
+    explicit FixedWeights(Network& network);
+    ~FixedWeights();
+    FixedWeights(const FixedWeights&) = delete;
+    FixedWeights& operator=(const FixedWeights&) = delete;
 
    private:
     Network& network_;

@@ -31,6 +31,7 @@ class InferBench {
   Network& network_;
   const Device& device_;
   at::Tensor images_;
+  const Network::FixedWeights fixed_weights_;
 };
 
 }  // namespace chexnet

@@ -30,6 +30,7 @@ class EngineBackend final : public Backend {
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {
     const int64_t batch = images.size(0), size = images.size(2);
+    assert(mode == Mode::kInference || !fixed_weights_);
     assert(images.scalar_type() == at::kByte && images.size(3) == size);
 
     active_ = &engine_for(batch, size,
@@ -77,6 +78,12 @@ class EngineBackend final : public Backend {
     return engine_for(batch, size, !options_.freeze_backbone).description();
   }
   bool depends_on_threads() const override { return false; }
+
+  void set_fixed_weights(bool fixed) override {
+    fixed_weights_ = fixed;
+    if (inference_.engine != nullptr)
+      inference_.engine->set_fixed_weights(fixed);
+  }
 
   void attach(const Attachments& attachments) override {
     attachments_ = attachments;
@@ -145,6 +152,7 @@ class EngineBackend final : public Backend {
                make_engine(spec_, engine_options(batch, size, training),
                            flat_parameters(), *thread_pool_, arena_)};
       attach_to(*built.engine);
+      built.engine->set_fixed_weights(fixed_weights_);
     }
     return *built.engine;
   }
@@ -159,6 +167,7 @@ class EngineBackend final : public Backend {
   const NetworkOptions& options_;
   Parameters& parameters_;
   Attachments attachments_;
+  bool fixed_weights_ = false;
 
   // Engines use pool and arena, so they are destroyed first.
   std::unique_ptr<ThreadPool> thread_pool_;

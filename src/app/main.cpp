@@ -21,6 +21,7 @@
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/library_error.hpp"
 #include "spelling_hint.hpp"
+#include "version.hpp"
 
 namespace {
 
@@ -63,13 +64,20 @@ int main(int argc, char** argv) {
                                               invocation.program);
   invocation.arguments.assign(argv + 1, argv + argc);
 
+  if (chexnet::print_version(invocation.arguments)) {
+    if (std::cout.flush()) return 0;
+    return static_cast<int>(ExitCode::kCheckpoint);  // a full disk
+  }
+
   CLI::App app{
       "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
       "GPU. For research use, "
       "not a medical device."};
   app.name("chexnet-train");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION);
+  app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION,
+                       "print the version; with --json what this build is made "
+                       "of, with --spdx as an SPDX bill of materials");
   app.footer("Exit codes: " + chexnet::exit_codes_line());
   chexnet::add_train(app, invocation);
   chexnet::add_evaluate(app, invocation);

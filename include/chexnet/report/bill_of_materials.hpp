@@ -1,0 +1,24 @@
+// What the program is made of: for people who must know which library of which
+// version runs at their site.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chexnet/core/json.hpp"
+
+namespace chexnet {
+
+struct Component {
+  std::string name, version, license, home;  // license: an SPDX expression
+};
+// Of this build; a version that could not be found out is empty.
+std::vector<Component> components();
+
+// {"name", "version", "cuda_variant", "gpu_architectures", "compiler",
+// "components": [..]}
+Json version_json();
+// An SPDX 2.3 document in JSON.
+Json spdx_json();
+
+}  // namespace chexnet

@@ -1,0 +1,24 @@
+#include "version.hpp"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/report/bill_of_materials.hpp"
+
+namespace chexnet {
+
+bool print_version(const std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "--version" || words.size() > 2)
+    return false;
+  if (words.size() == 1)
+    std::cout << "chexnet-train " CHEXNET_VERSION "\n";
+  else if (words[1] == "--json")
+    std::cout << json_text(version_json(), 1) << "\n";
+  else if (words[1] == "--spdx")
+    std::cout << json_text(spdx_json(), 1) << "\n";
+  else
+    return false;
+  return true;
+}
+
+}  // namespace chexnet

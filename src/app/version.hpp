@@ -1,0 +1,14 @@
+// --version, alone or with --json (what this build is made of) or --spdx (the
+// same as a bill of materials).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+// Prints what the command line asks for; false where it asks for something
+// else.
+bool print_version(const std::vector<std::string>& words);
+
+}  // namespace chexnet

@@ -5,6 +5,7 @@ program=${CHEXNET_PROGRAM:-$CHEXNET_BUILD/chexnet-train}
 source_folder=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+export XDG_CONFIG_HOME=$scratch/config  # keys of pseudonyms
 failures=0
 export OMPI_MCA_btl_base_warn_component_unused=0
 root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)

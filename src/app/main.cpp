@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   chexnet::add_doctor(app, invocation);
   chexnet::add_report(app, invocation);
   chexnet::add_status(app, invocation);
+  chexnet::add_patients(app, invocation);
   chexnet::add_config(app, invocation);
   chexnet::add_generate(app, invocation);
   try {

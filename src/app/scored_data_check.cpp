@@ -57,12 +57,19 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
   const fs::path split_csv = split_csv_of(model);
   TrainingOverlap overlap;
   if (!split_csv.empty())
-    overlap = training_overlap(split_csv, scored.set.dataset.manifest,
-                               scored.set.split.rows);
+    overlap =
+        training_overlap(split_csv, config.privacy, scored.set.dataset.manifest,
+                         scored.set.split.rows);
   else if (scored.split.empty())
     log_info(
         "whether the model was trained on patients of these tables cannot be "
         "told: it lies outside of its run, or the run has no split.csv");
+  if (!split_csv.empty() && !overlap.knows_patients &&
+      scored.set.dataset.manifest.knows_patients)
+    log_warning("[evaluate] " + split_csv.string() +
+                " calls patients by pseudonyms of a key that is not at hand: "
+                "only images, not patients, were looked for among those "
+                "trained on. Hint: privacy.key names its file");
   if (scored.split != "train")
     check_overlap(overlap, scored, config.data.allow_patient_leak);
   if (scored.split.empty()) return overlap;  // tables are others on purpose

@@ -10,8 +10,8 @@ namespace chexnet {
 namespace {
 
 std::vector<ConfigOption> all_tables() {
-  auto all = joined(
-      {run_table(), data_table(), train_table(), eval_table(), launch_table()});
+  auto all = joined({run_table(), data_table(), privacy_table(), train_table(),
+                     eval_table(), launch_table()});
 
   // An enum's names are said once, beside the enum.
   Config scratch;

@@ -9,6 +9,7 @@ namespace chexnet {
 std::vector<ConfigOption> run_table();
 std::vector<ConfigOption> data_table();
 std::vector<ConfigOption> image_table();  // of data: from file to batch
+std::vector<ConfigOption> privacy_table();
 std::vector<ConfigOption> train_table();  // model and train
 std::vector<ConfigOption> eval_table();   // eval and checkpoint
 std::vector<ConfigOption> launch_table();

@@ -1,5 +1,5 @@
-// Names and files of a run. Only the seed changes what is computed, so only the
-// seed is fixed for the run.
+// Names and files of a run, and what its files say of patients. Only the seed
+// changes what is computed, so only the seed is fixed for the run.
 #include "table.hpp"
 
 namespace chexnet {
@@ -32,6 +32,29 @@ std::vector<ConfigOption> run_table() {
           MEMBER(run.log_every),
           .help = "steps between two train lines of metrics.jsonl",
           .limits = {{1, kNoMaximum}},
+          .may_change_on_resume = true,
+      },
+  };
+}
+
+// Ids of patients. What is computed does not depend on how they are written.
+std::vector<ConfigOption> privacy_table() {
+  return {
+      {
+          MEMBER(privacy.ids),
+          .help =
+              "how split.csv calls patients: plain as the table does, or by "
+              "a pseudonym, an HMAC with the key; auto: plain for the "
+              "public layouts nih and chexpert, whose ids are none of "
+              "patients, else by pseudonyms",
+          .may_change_on_resume = true,
+      },
+      {
+          MEMBER(privacy.key),
+          .help = "file of the key, made (mode 0600) where there is none; "
+                  "empty = patients.key in $XDG_CONFIG_HOME/chexnet-train or "
+                  "~/.config/chexnet-train",
+          .is_path = true,
           .may_change_on_resume = true,
       },
   };

@@ -274,13 +274,33 @@ void require_training_images(const Splits& splits) {
         "data.val_fraction");
 }
 
-std::string splits_csv(const Manifest& manifest, const Splits& splits) {
+std::string splits_csv(const Manifest& manifest, const Splits& splits,
+                       const PatientIds& ids) {
   std::string text = "image,patient,split\n";
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
     for (const auto row : split->rows)
       text += csv_field(manifest.images[row]) + "," +
-              csv_field(manifest.patients[row]) + "," + split->name + "\n";
+              csv_field(ids.written(manifest.patients[row])) + "," +
+              split->name + "\n";
   return text;
+}
+
+std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  CsvReader csv(text);
+  std::vector<std::string_view> fields;
+  const std::vector<std::string_view> header = {"image", "patient", "split"};
+  if (!csv.next(fields) || fields != header)
+    throw DataError("[split] " + path.string() +
+                    ": does not begin with image,patient,split. Hint: it is "
+                    "written by training; without it the check for patients "
+                    "that were trained on is left out");
+  std::vector<SplitRow> rows;
+  while (csv.next(fields))
+    if (fields.size() == header.size())
+      rows.push_back({std::string(fields[0]), std::string(fields[1]),
+                      std::string(fields[2])});
+  return rows;
 }
 
 }  // namespace chexnet

@@ -17,6 +17,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/private_key.hpp"
 #include "chexnet/core/progress.hpp"
 #include "input_files.hpp"
 #include "patient_names.hpp"
@@ -269,7 +270,8 @@ int convert(const ConversionOptions& options) {
     require_outside(options.outcomes_file, out);
   make_output_folder(out);
   const std::string key =
-      options.hides_ids() ? read_or_make_key(paths.key) : "";
+      options.hides_ids() ? read_or_make_key(paths.key, {"dicom", "--key-file"})
+                          : "";
   if (options.hides_ids()) order_by_key(input.files, key);
 
   Conversion conversion(options, key);

@@ -1,22 +1,14 @@
 #include "patient_names.hpp"
 
 #include <cctype>
-#include <span>
 
 #include "chexnet/core/checksum.hpp"
+#include "chexnet/core/private_key.hpp"
 
 namespace chexnet {
 namespace {
 
 constexpr size_t kLongest = 64;  // what DICOM allows an id (PS3.5, VR LO)
-
-// HMAC and not a plain hash: ids are few enough to be tried one by one, but not
-// without the key. Of 10^6 patients two share 64 bits with a probability of
-// 3e-8.
-std::string pseudonym(const std::string& key, const std::string& id) {
-  const std::string digest = hmac_sha256(key, id);
-  return "p" + hex_text(std::as_bytes(std::span(digest)).first(8));
-}
 
 }  // namespace
 
@@ -45,7 +37,7 @@ std::string PatientNames::of(const Converted& file) {
     const std::string sum = sha256_hex(png).substr(0, 16);
     id = "picture-" + sum + "-" + std::to_string(++seen_[sum]);
   }
-  return key_.empty() ? file_safe(id) : pseudonym(key_, id);
+  return key_.empty() ? file_safe(id) : "p" + keyed_digits(key_, id);
 }
 
 }  // namespace chexnet

@@ -16,8 +16,4 @@ std::filesystem::path beside(const std::filesystem::path& set,
 void require_outside(const std::filesystem::path& file,
                      const std::filesystem::path& set);
 
-// The key's bytes. A key that is not there is made, mode 0600; one that others
-// can read, or that somebody else made, is refused.
-std::string read_or_make_key(const std::filesystem::path& path);
-
 }  // namespace chexnet

@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/split.hpp"
 #include "chexnet/eval/comparison.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"
@@ -129,11 +129,9 @@ std::string figures_by_run(const std::vector<Compared>& runs) {
 Predictions predictions_of(const Compared& run) {
   Predictions predictions = read_predictions(
       (run.folder / ("predictions_" + run.split + ".csv")).string(), nullptr);
-  const std::string table = read_text(run.folder / "split.csv");
-  CsvReader csv(table);
-  std::map<std::string, std::string, std::less<>> patients;
-  for (std::vector<std::string_view> fields; csv.next(fields);)
-    if (fields.size() >= 2) patients[std::string(fields[0])] = fields[1];
+  std::map<std::string, std::string> patients;
+  for (auto& row : read_splits_csv(run.folder / "split.csv"))
+    patients[row.image] = std::move(row.patient);
   for (const auto& image : predictions.images) {
     const auto found = patients.find(image);
     predictions.patients.push_back(found == patients.end() ? image

@@ -1,12 +1,11 @@
 #include "chexnet/run/training_overlap.hpp"
 
+#include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_set>
 
-#include "chexnet/core/csv.hpp"
-#include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/data/patient_ids.hpp"
+#include "chexnet/data/split.hpp"
 
 namespace chexnet {
 
@@ -14,30 +13,25 @@ namespace chexnet {
 // table from elsewhere may name the same pictures without saying whose they
 // are.
 TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
+                                 const PrivacyConfig& privacy,
                                  const Manifest& manifest,
                                  const std::vector<uint32_t>& rows) {
-  const std::string text = read_text(split_csv);
-  CsvReader csv(text);
-  std::vector<std::string_view> fields;
-  const std::vector<std::string_view> header = {"image", "patient", "split"};
-  if (!csv.next(fields) || fields != header)
-    throw DataError("[split] " + split_csv.string() +
-                    ": does not begin with image,patient,split. Hint: it is "
-                    "written by training; without it the check for patients "
-                    "that were trained on is left out");
   std::unordered_set<std::string> images, patients, validation;
-  while (csv.next(fields)) {
-    if (fields.size() != header.size()) continue;
-    if (fields[2] == "val") validation.emplace(fields[0]);
-    if (fields[2] != "train") continue;
-    images.emplace(fields[0]);
-    patients.emplace(fields[1]);
+  for (auto& row : read_splits_csv(split_csv)) {
+    if (row.split == "val") validation.insert(row.image);
+    if (row.split != "train") continue;
+    images.insert(std::move(row.image));
+    patients.insert(std::move(row.patient));
   }
+  std::optional<PatientIds> ids;
+  if (manifest.knows_patients)
+    ids = ids_as_written(privacy, patients.empty() ? "" : *patients.begin());
   TrainingOverlap overlap;
+  overlap.knows_patients = ids.has_value();
   for (const auto row : rows) {
     const bool known_image = images.contains(manifest.images[row]);
     const bool known_patient =
-        manifest.knows_patients && patients.contains(manifest.patients[row]);
+        ids && patients.contains(ids->written(manifest.patients[row]));
     if (validation.contains(manifest.images[row])) ++overlap.of_validation;
     if (known_image) ++overlap.images;
     if (known_image || known_patient) ++overlap.of_patients;

@@ -179,7 +179,8 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   warn_of_recipe(run.config, run.decisions, run.comm.size());
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_atomically(run.folder.path() / "split.csv",
-                   splits_csv(run.dataset.manifest, run.dataset.splits));
+                   splits_csv(run.dataset.manifest, run.dataset.splits,
+                              patient_ids(run.config)));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});
   metrics->tensorboard().text("run/settings", state.step,

@@ -42,6 +42,7 @@ void add_doctor(CLI::App& app, Invocation& invocation);
 void add_generate(CLI::App& app, Invocation& invocation);
 void add_report(CLI::App& app, Invocation& invocation);
 void add_status(CLI::App& app, Invocation& invocation);
+void add_patients(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 
 }  // namespace chexnet

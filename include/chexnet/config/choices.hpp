@@ -47,6 +47,14 @@ constexpr auto names_of(TrainingPolicy) {
                                                      {kSmooth, "smooth"}});
 }
 
+// How patients are called in what a run writes.
+enum class PatientIdForm { kPlain, kPseudonym };
+constexpr auto names_of(PatientIdForm) {
+  using enum PatientIdForm;
+  return std::to_array<NamedChoice<PatientIdForm>>(
+      {{kPlain, "plain"}, {kPseudonym, "pseudonym"}});
+}
+
 enum class ResizeKind {
   kAntialias,  // torchvision's bilinear antialias kernel for uint8, bit for bit
   kArea        // exact box mean

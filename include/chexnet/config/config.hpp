@@ -166,9 +166,15 @@ struct LaunchConfig {
   Strings mpi_args;
 };
 
+struct PrivacyConfig {
+  std::optional<PatientIdForm> ids;  // empty: by the format of the table
+  std::string key;                   // file; empty: the user's own
+};
+
 struct Config {
   RunConfig run;
   DataConfig data;
+  PrivacyConfig privacy;
   ModelConfig model;
   TrainConfig train;
   EvalConfig eval;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/data/manifest.hpp"
+#include "chexnet/data/patient_ids.hpp"
 
 namespace chexnet {
 
@@ -41,6 +43,12 @@ Splits all_as_test(const Manifest& manifest, const std::string& name);
 void require_training_images(const Splits& splits);
 
 // split.csv: image,patient,split.
-std::string splits_csv(const Manifest& manifest, const Splits& splits);
+std::string splits_csv(const Manifest& manifest, const Splits& splits,
+                       const PatientIds& ids);
+struct SplitRow {
+  std::string image, patient, split;
+};
+// DataError when the file is no such table.
+std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path);
 
 }  // namespace chexnet

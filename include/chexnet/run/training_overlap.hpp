@@ -15,11 +15,15 @@ struct TrainingOverlap {
   size_t images = 0;         // that were trained on themselves
   size_t of_patients = 0;    // of patients that were trained on, these too
   size_t of_validation = 0;  // that thresholds were chosen on
+  // Whether patients were compared, too, and not images alone.
+  bool knows_patients = false;
 };
 
 // Of the given rows; `split_csv` as splits_csv() wrote it. Patients count where
-// the table knows them. DataError when the file is no such table.
+// the table knows them, and the key of `privacy` made the file's pseudonyms.
+// DataError when the file is no such table.
 TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
+                                 const PrivacyConfig& privacy,
                                  const Manifest& manifest,
                                  const std::vector<uint32_t>& rows);
 

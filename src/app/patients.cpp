@@ -1,0 +1,92 @@
+// patients: was this patient in the training of that network? The answer is in
+// the run's split.csv.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/json.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/data/split.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string run, key;
+  std::vector<std::string> patients;
+  bool json = false;
+};
+
+using ImagesOfSplits = std::map<std::string, size_t>;
+
+PatientIds ids_of(const Options& options, const std::string& written) {
+  const Config config =
+      load_config({fs::path(options.run) / "config.yaml"}, {});
+  PrivacyConfig privacy = config.privacy;
+  if (!options.key.empty()) privacy.key = options.key;
+  const auto ids = ids_as_written(privacy, written);
+  if (!ids)
+    throw ConfigError(
+        "[patients] " + options.run +
+        ": its split.csv calls patients by pseudonyms, and their key is not at "
+        "hand. Hint: --key names its file (privacy.key of the run)");
+  return *ids;
+}
+
+std::string sentence(const ImagesOfSplits& found) {
+  if (found.empty()) return "not in this run";
+  std::string text;
+  for (const auto& [split, images] : found)
+    text += (text.empty() ? "" : ", ") + split + " (" +
+            counted(static_cast<int64_t>(images), "image") + ")";
+  return text;
+}
+
+int run(const Options& options) {
+  const auto rows = read_splits_csv(fs::path(options.run) / "split.csv");
+  const PatientIds ids =
+      ids_of(options, rows.empty() ? "" : rows.front().patient);
+  std::map<std::string, ImagesOfSplits> known;
+  for (const auto& row : rows) ++known[row.patient][row.split];
+
+  Json json = Json::array();
+  for (const auto& patient : options.patients) {
+    const ImagesOfSplits& found = known[ids.written(patient)];
+    if (!options.json)
+      std::cout << printable(patient) << ": " << sentence(found) << "\n";
+    json.push_back({{"patient", patient}, {"images", found}});
+  }
+  if (options.json) std::cout << json_text(json, 1) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_patients(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "patients", "which splits of a run patients were in, if any");
+  auto options = std::make_shared<Options>();
+  command->add_option("run", options->run, "run folder")->required();
+  command
+      ->add_option("patients", options->patients,
+                   "ids as the run's table has them")
+      ->required();
+  command->add_option("--key", options->key,
+                      "key of the run's pseudonyms (default: as the run's "
+                      "config says)");
+  command->add_flag("--json", options->json,
+                    "a JSON array on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return run(*options); };
+  });
+}
+
+}  // namespace chexnet

@@ -1,0 +1,88 @@
+#include "chexnet/data/patient_ids.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/private_key.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kKeyDigits = 4, kDigits = 16;
+constexpr std::string_view kHex = "0123456789abcdef";
+
+const KeyUse& key_use() {
+  static const KeyUse kUse{"privacy", "privacy.key"};
+  return kUse;
+}
+
+fs::path key_path(const PrivacyConfig& config) {
+  if (!config.key.empty()) return config.key;
+  const char* own = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  if (own != nullptr && *own != '\0')
+    return fs::path(own) / "chexnet-train" / "patients.key";
+  if (home != nullptr && *home != '\0')
+    return fs::path(home) / ".config" / "chexnet-train" / "patients.key";
+  throw ConfigError(
+      "[privacy] no place for the key of pseudonyms: neither XDG_CONFIG_HOME "
+      "nor HOME is set. Hint: name a file by privacy.key");
+}
+
+// Ids of the public sets were made up by those who published them.
+bool is_public(const ManifestFormats& formats) {
+  return std::ranges::find(formats, ManifestFormat::kCsv) == formats.end();
+}
+
+}  // namespace
+
+PatientIds::PatientIds(const std::string& key)
+    : key_(key),
+      prefix_("p" + keyed_digits(key, "which key").substr(0, kKeyDigits) +
+              "-") {
+  assert(!key.empty());
+}
+
+std::string PatientIds::written(const std::string& id) const {
+  return key_.empty() ? id : prefix_ + keyed_digits(key_, id);
+}
+
+bool PatientIds::wrote(const std::string& id) const {
+  return is_pseudonym(id) && !key_.empty() && id.starts_with(prefix_);
+}
+
+bool is_pseudonym(const std::string& id) {
+  const auto hex = [&](size_t from, size_t count) {
+    return id.find_first_not_of(kHex, from) >= from + count;
+  };
+  return id.size() == 2 + kKeyDigits + kDigits && id[0] == 'p' &&
+         hex(1, kKeyDigits) && id[1 + kKeyDigits] == '-' &&
+         hex(2 + kKeyDigits, kDigits);
+}
+
+PatientIds patient_ids(const Config& config) {
+  const PatientIdForm form = config.privacy.ids.value_or(
+      is_public(config.data.manifest.format) ? PatientIdForm::kPlain
+                                             : PatientIdForm::kPseudonym);
+  if (form == PatientIdForm::kPlain) return {};
+  const fs::path path = key_path(config.privacy);
+  if (config.privacy.key.empty()) fs::create_directories(path.parent_path());
+  return PatientIds(read_or_make_key(path, key_use()));
+}
+
+std::optional<PatientIds> ids_as_written(const PrivacyConfig& config,
+                                         const std::string& example) {
+  if (!is_pseudonym(example)) return PatientIds();
+  const fs::path path = key_path(config);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  PatientIds ids(read_key(path, key_use()));
+  if (!ids.wrote(example)) return std::nullopt;
+  return ids;
+}
+
+}  // namespace chexnet

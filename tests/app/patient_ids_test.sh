@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# privacy.ids, from a site's own table to the answer to "was this patient in the training?"; --version and what the build is made of.
+set -u
+source tests/lib.sh
+cd "$scratch"
+python3 - "$phantom" <<'PY'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1] + '/Data_Entry_2017.csv')))
+with open('table.csv', 'w') as table:
+    table.write('image,who,Effusion\n')
+    for row in rows:
+        table.write(f"{row['Image Index']},person-{row['Patient ID']},{int('Effusion' in row['Finding Labels'])}\n")
+PY
+cat >site.yaml <<YAML
+data:
+  manifest: {format: csv, path: [table.csv], columns: {image: image, patient: who, findings: [Effusion]}}
+  images: [$phantom/images]
+  test_fraction: 0.3
+  resize: 36
+  crop: 32
+model: {arch: densenet121, weights: none}
+train: {batch: 8, max_steps: 2}
+eval: {batch: 8, splits: [test]}
+launch: {device: cpu, threads: 1}
+YAML
+key=$XDG_CONFIG_HOME/chexnet-train/patients.key
+check "a run on a site's own table" "$program" train site.yaml --out run 2>log
+check "no id of the table is in the run's files" sh -c '! grep -rlE "person-[0-9]" run --include=*.csv --include=*.json --include=*.jsonl --include=*.md --include=*.html --include=*.log'
+check "the key is its owner's alone" [ "$(stat -c %a "$key")" = 600 ]
+trained=$(awk -F, 'NR > 1 { print $2; exit }' table.csv)
+"$program" patients run "$trained" nobody >said
+check "patients: one is in the run, one is not" grep -q "^nobody: not in this run" said
+check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ images?\)" said
+"$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
+check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
+
+mv "$key" elsewhere
+"$program" patients run "$trained" >/dev/null 2>log
+check "without the key: exit 2" [ $? = 2 ]
+check "the reason and what to do" grep -q "their key is not at hand. Hint: --key" log
+check "no new key was made" [ ! -e "$key" ]
+"$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
+check "scoring says that patients were not compared" grep -q "only images, not patients, were looked for" log
+check "--key names it" sh -c "'$program' patients run $trained --key elsewhere | grep -q '^$trained: '"
+check "plain ids on request" "$program" train site.yaml --out plain --set privacy.ids=plain 2>log
+check "they are the table's" grep -q ",$trained," plain/split.csv
+
+check "--version" sh -c "'$program' --version | grep -qE '^chexnet-train [0-9]+\.[0-9]+\.[0-9]+$'"
+"$program" --version --json >version.json; "$program" --version --spdx >build.spdx.json
+check "--version --json and --spdx name the same components" python3 - <<'PY'
+import json
+version, spdx = json.load(open('version.json')), json.load(open('build.spdx.json'))
+names = {c['name'] for c in version['components']}
+assert 'LibTorch' in names and names == {p['name'] for p in spdx['packages']} - {'chexnet-train'}, names
+assert all(c['version'] for c in version['components']), version
+PY
+finish

@@ -25,6 +25,7 @@
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/predict.hpp"
+#include "heat_map_options.hpp"
 #include "localization_options.hpp"
 #include "model_file.hpp"
 #include "scored_data_check.hpp"
@@ -224,7 +225,8 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   add_ranks_option(*command, options->ranks);
   add_box_options(*command, options->boxes, predictions);
   add_scoring_options(*command, options->scoring);
-  command->callback([&invocation, options] {
+  command->callback([&invocation, options, command] {
+    require_heat_maps(*command, {"--boxes"});
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {

@@ -58,45 +58,51 @@ void make_folder(const fs::path& folder, Communicator& comm) {
 
 }  // namespace
 
-void add_heat_map_kind(CLI::App& command, HeatMapKind& kind,
-                       CLI::Option* wanted) {
+void add_heat_map_kind(CLI::App& command, HeatMapKind& kind) {
   const std::map<std::string, HeatMapMethod> names = {
       {"cam", HeatMapMethod::kCam}, {"grad-cam", HeatMapMethod::kGradCam}};
   command
       .add_option("--heatmap-method", kind.method,
                   "cam (class activation map, the default) or grad-cam; for "
                   "these networks the positive parts are the same up to scale")
-      ->transform(CLI::CheckedTransformer(names))
-      ->needs(wanted);
+      ->transform(CLI::CheckedTransformer(names));
   command
       .add_option("--heatmap-shifts", kind.shifts,
                   "1, 2 or 4: so many times finer a map, from so many times so "
                   "many shifted passes")
       ->capture_default_str()
-      ->check(CLI::IsMember({1, 2, 4}))
-      ->needs(wanted);
+      ->check(CLI::IsMember({1, 2, 4}));
+}
+
+void require_heat_maps(const CLI::App& command,
+                       const std::vector<std::string>& wanted_by) {
+  const auto given = [&](const std::string& name) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return option != nullptr && option->count() > 0;
+  };
+  if (std::ranges::any_of(wanted_by, given)) return;
+  for (const char* name : {"--heatmap-findings", "--heatmap-threshold",
+                           "--heatmap-method", "--heatmap-shifts"})
+    if (given(name)) throw CLI::RequiresError(name, wanted_by.front());
 }
 
 void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
-  auto* folder =
-      command
-          .add_option("--heatmaps", options.folder,
-                      "write pictures of where scores come from to this folder")
-          ->check(in_file_system());
+  command
+      .add_option("--heatmaps", options.folder,
+                  "write pictures of where scores come from to this folder")
+      ->check(in_file_system());
   auto* findings =
       add_repeated_option(command, "--heatmap-findings", options.findings,
-                          "with --heatmaps: of these findings, for every image")
-          ->delimiter(',')
-          ->needs(folder);
+                          "heat maps of these findings, for every image")
+          ->delimiter(',');
   command
       .add_option("--heatmap-threshold", options.threshold,
-                  "with --heatmaps: of findings with at least this "
-                  "probability (default: those that the model's own "
-                  "thresholds call positive; without any, 0.5)")
+                  "heat maps of findings with at least this probability "
+                  "(default: those that the model's own thresholds call "
+                  "positive; without any, 0.5)")
       ->check(CLI::Range(0.0, 1.0))
-      ->needs(folder)
       ->excludes(findings);
-  add_heat_map_kind(command, options.kind, folder);
+  add_heat_map_kind(command, options.kind);
 }
 
 void check_heat_map_options(const HeatMapOptions& options,
@@ -184,7 +190,8 @@ bool HeatMapFolder::write(const RunContext& run,
   run.comm.barrier();  // the list comes last
   if (run.comm.rank() == 0) {
     write_list();
-    log_info(counted(count, "heat map") + " in " + options_.folder);
+    if (options_.announced)
+      log_info(counted(count, "heat map") + " in " + options_.folder);
   }
   return true;
 }

@@ -20,10 +20,13 @@ struct HeatMapOptions {
   std::vector<std::string> findings;  // of every image; empty: by threshold
   std::optional<double> threshold;    // least probability; else the model's own
   HeatMapKind kind{.shifts = 2};
+  bool announced = true;  // a line says how many there are, and where
 };
-// --heatmap-method and --heatmap-shifts, which need `wanted`.
-void add_heat_map_kind(CLI::App& command, HeatMapKind& kind,
-                       CLI::Option* wanted);
+// --heatmap-method and --heatmap-shifts.
+void add_heat_map_kind(CLI::App& command, HeatMapKind& kind);
+// Refuses an option of heat maps without one of those that want some.
+void require_heat_maps(const CLI::App& command,
+                       const std::vector<std::string>& wanted_by);
 void add_heat_map_options(CLI::App& command, HeatMapOptions& options);
 
 // Before the work: CheckpointError where the folder holds something already;

@@ -158,6 +158,20 @@ std::string ImageScoreRows::json(const ImageScore& image) const {
   return json_text(json) + "\n";
 }
 
+Json ImageScoreRows::findings_json(const ImageScore& image) const {
+  Json list = Json::array();
+  for (size_t k = 0; k < findings_.size(); ++k) {
+    const auto mapped =
+        decisions_ ? calibrated_probability(image, k) : std::nullopt;
+    list.push_back({{"name", findings_[k]},
+                    {"probability", image.probabilities[k]},
+                    {"calibrated", json_or_null(mapped)},
+                    {"threshold", json_or_null(threshold(k))},
+                    {"positive", json_or_null(is_positive(image, k))}});
+  }
+  return list;
+}
+
 Json ImageScoreRows::decisions_json() const {
   if (!decisions_) return nullptr;
   Json json = {{"rule", decisions_->rule},

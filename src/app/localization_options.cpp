@@ -66,7 +66,7 @@ void add_box_options(CLI::App& command, BoxOptions& options,
                   "pictures (default: each picture's own size)")
       ->needs(boxes)
       ->check(CLI::Range(1, 65535));
-  add_heat_map_kind(command, options.kind, boxes);
+  add_heat_map_kind(command, options.kind);
 }
 
 std::optional<std::vector<FindingBox>> read_listed_boxes(

@@ -17,6 +17,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/config/options.hpp"
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -26,6 +27,7 @@
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/score_images.hpp"
+#include "dicom_results.hpp"
 #include "heat_map_options.hpp"
 #include "model_file.hpp"
 #include "row_writer.hpp"
@@ -41,6 +43,7 @@ struct Options {
   bool json = false;
   std::string rule = "youden", calibration = "temperature";
   HeatMapOptions heat_maps;
+  DicomResultOptions dicom;
 
   std::vector<std::string> named() const {
     std::vector<std::string> all = inputs;
@@ -142,11 +145,42 @@ void keep_images(const Options& options, const InputSet& set) {
   refuse_to_replace(options.out, names);
 }
 
+// Secondary captures need heat maps too: beside them, where none are wanted as
+// pictures.
+HeatMapOptions pictures_of(const Options& options) {
+  HeatMapOptions pictures = options.heat_maps;
+  if (pictures.folder.empty() && !options.dicom.captures.empty()) {
+    pictures.folder =
+        (std::filesystem::path(options.dicom.captures) / ".heatmaps").string();
+    pictures.announced = false;
+  }
+  return pictures;
+}
+
+// Heat maps that nobody asked for as pictures, whatever happens.
+struct RemovedFolder {
+  std::string path;
+  ~RemovedFolder() {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+  }
+};
+
+// Of the images that are scored, row by row; rank 0.
+Strings names_of_rows(const InputSet& set) {
+  Strings names;
+  for (const auto& image : set.images)
+    if (image.problem.empty()) names.push_back(image.name);
+  return names;
+}
+
 int predict(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   check_output_place(options, file);
   const ModelCard card = read_model_card(file);
-  check_heat_map_options(options.heat_maps, card.findings);
+  const HeatMapOptions pictures = pictures_of(options);
+  check_heat_map_options(pictures, card.findings);
+  check_dicom_result_options(options.dicom);
   const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world =
       enter_world(config.launch, invocation,
@@ -177,10 +211,16 @@ int predict(const Options& options, Invocation& invocation) {
                            "scored on validation"));
     rows.emplace(set, texts, RowPlaces{options.out, options.json});
   }
+  const RemovedFolder removed{
+      comm.rank() == 0 && !pictures.announced ? pictures.folder : ""};
   std::optional<HeatMapFolder> heat_maps;
-  if (!options.heat_maps.folder.empty())
-    heat_maps.emplace(options.heat_maps, card.findings,
+  if (!pictures.folder.empty())
+    heat_maps.emplace(pictures, card.findings,
                       thresholds_of(texts, card.findings.size()));
+  std::optional<DicomResults> results;  // on rank 0
+  if (comm.rank() == 0 && options.dicom.wanted())
+    results.emplace(options.dicom, texts);
+  const Strings names = names_of_rows(set);
   size_t scored = 0;
   // Rows on a terminal show how far it is.
   const bool shows_rows = options.json || options.out.empty();
@@ -197,6 +237,10 @@ int predict(const Options& options, Invocation& invocation) {
       score.heat_maps = heat_maps->choose(row, set.dataset.manifest.images[row],
                                           score.probabilities);
     }
+    if (results) {
+      score.image = names[image.index];
+      results->take(score);
+    }
     if (rows) rows->take(std::move(score));
   };
   const RunContext run{config, comm, device, set.dataset, network, weights};
@@ -208,6 +252,8 @@ int predict(const Options& options, Invocation& invocation) {
     return static_cast<int>(ExitCode::kRequeue);
   }
   if (rows) say_end(rows->finish(seconds));
+  if (results)
+    results->write({config.model.arch, sha256_file(file)}, pictures.folder);
   return static_cast<int>(scored > 0 ? ExitCode::kDone : ExitCode::kData);
 }
 
@@ -242,10 +288,12 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   add_set_option(*command, options->set, "the run's config");
   add_ranks_option(*command, options->ranks);
   add_heat_map_options(*command, options->heat_maps);
+  add_dicom_result_options(*command, options->dicom);
   command->add_flag("--json", options->json,
                     "one JSON object per image on stdout, and one of all "
                     "(docs/json.md)");
-  command->callback([&invocation, options] {
+  command->callback([&invocation, options, command] {
+    require_heat_maps(*command, {"--heatmaps", "--dicom-sc"});
     if (options->inputs.empty() && options->lists.empty())
       throw CLI::RequiredError("an input or --list");
     invocation.run = [&invocation, options] {

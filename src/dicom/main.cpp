@@ -8,6 +8,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "conversion.hpp"
+#include "results.hpp"
 
 int main(int argc, char** argv) {
   using namespace chexnet;
@@ -16,10 +17,14 @@ int main(int argc, char** argv) {
       "data.manifest.format csv. For research use, not a medical device."};
   app.name("chexnet-dicom");
   ConversionOptions options;
+  std::string results;
+  auto* asked = app.add_option(
+      "--results", results,
+      "instead: write what predict found, from the request it made");
   app.add_option("in", options.in, "DICOM files, or folders of them")
-      ->required();
+      ->excludes(asked);
   app.add_option("--out", options.out, "folder to write")
-      ->required()
+      ->excludes(asked)
       ->check(CLI::Validator(object_store_problem, "", "in a file system"));
   app.add_option("--ids", options.ids,
                  "pseudonym (keyed, with a private map file) or keep")
@@ -47,11 +52,15 @@ int main(int argc, char** argv) {
   gdcm::Trace::SetError(false);
   try {
     app.parse(argc, argv);
+    if (results.empty() && (options.in.empty() || options.out.empty()))
+      throw CLI::RequiredError("DICOM files and --out");
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   try {
-    return convert(options);
+    if (results.empty()) return convert(options);
+    write_results(results);
+    return 0;
   } catch (const Error& e) {
     log_error(e.what());
     return static_cast<int>(e.code());

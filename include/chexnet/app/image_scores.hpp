@@ -47,6 +47,10 @@ class ImageScoreRows {
   // A line of `predict` in docs/json.md.
   std::string json(const ImageScore& image) const;
 
+  // [{"name", "probability", "calibrated", "threshold", "positive"}], null
+  // where the model has none.
+  Json findings_json(const ImageScore& image) const;
+
   // From which probability on finding k is called positive.
   std::optional<double> threshold(size_t k) const;
 

@@ -1,0 +1,172 @@
+#include "data_set.hpp"
+
+#include <gdcmFile.h>
+#include <gdcmReader.h>
+#include <gdcmSequenceOfItems.h>
+#include <gdcmUIDGenerator.h>
+#include <gdcmWriter.h>
+
+#include <array>
+#include <ctime>
+#include <set>
+#include <sstream>
+
+#include "attributes.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+namespace {
+
+gdcm::DataElement element_of(uint16_t group, uint16_t element, gdcm::VR kind,
+                             const std::string& bytes) {
+  gdcm::DataElement e(gdcm::Tag(group, element));
+  e.SetVR(kind);
+  e.SetByteValue(bytes.data(), static_cast<uint32_t>(bytes.size()));
+  return e;
+}
+
+struct Shared {
+  uint16_t group, element;
+  gdcm::VR::VRType kind;
+  bool required;  // an empty value where the source has none (type 2)
+};
+// Of the modules Patient, General Study and Patient Study (PS3.3 C.7), and the
+// character set that their texts are in.
+constexpr std::array kShared = {
+    Shared{0x0008, 0x0005, gdcm::VR::CS, false},
+    Shared{0x0008, 0x0020, gdcm::VR::DA, true},   // study's date
+    Shared{0x0008, 0x0030, gdcm::VR::TM, true},   // and time
+    Shared{0x0008, 0x0050, gdcm::VR::SH, true},   // accession number
+    Shared{0x0008, 0x0090, gdcm::VR::PN, true},   // referring physician
+    Shared{0x0008, 0x1030, gdcm::VR::LO, false},  // study's description
+    Shared{0x0010, 0x0010, gdcm::VR::PN, true},   // patient
+    Shared{0x0010, 0x0020, gdcm::VR::LO, true},
+    Shared{0x0010, 0x0021, gdcm::VR::LO, false},
+    Shared{0x0010, 0x0030, gdcm::VR::DA, true},
+    Shared{0x0010, 0x0040, gdcm::VR::CS, true},
+    Shared{0x0010, 0x1010, gdcm::VR::AS, false},
+    Shared{0x0020, 0x000d, gdcm::VR::UI, true},
+    Shared{0x0020, 0x0010, gdcm::VR::SH, true},
+};
+
+// An age is four characters, 062Y; "62" is not passed on.
+bool is_wrong(const Shared& attribute, const gdcm::DataSet& set) {
+  return attribute.kind == gdcm::VR::AS &&
+         text_of(set, attribute.group, attribute.element).size() != 4;
+}
+
+}  // namespace
+
+void put_text(gdcm::DataSet& set, uint16_t group, uint16_t element,
+              gdcm::VR kind, const std::string& text) {
+  std::string padded = text;
+  if (padded.size() % 2 != 0) padded += kind == gdcm::VR::UI ? '\0' : ' ';
+  set.Replace(element_of(group, element, kind, padded));
+}
+
+void put_short(gdcm::DataSet& set, uint16_t group, uint16_t element,
+               uint16_t value) {
+  set.Replace(
+      element_of(group, element, gdcm::VR::US,
+                 {reinterpret_cast<const char*>(&value), sizeof value}));
+}
+
+void put_bytes(gdcm::DataSet& set, uint16_t group, uint16_t element,
+               gdcm::VR kind, std::span<const std::byte> bytes) {
+  std::string padded(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (padded.size() % 2 != 0) padded += '\0';
+  set.Replace(element_of(group, element, kind, padded));
+}
+
+void put_items(gdcm::DataSet& set, uint16_t group, uint16_t element,
+               const std::vector<gdcm::DataSet>& items) {
+  auto sequence = gdcm::SequenceOfItems::New();
+  sequence->SetLengthToUndefined();
+  for (const auto& nested : items) {
+    gdcm::Item item;
+    item.SetVLToUndefined();
+    item.SetNestedDataSet(nested);
+    sequence->AddItem(item);
+  }
+  gdcm::DataElement e(gdcm::Tag(group, element));
+  e.SetVR(gdcm::VR::SQ);
+  e.SetValue(*sequence);
+  e.SetVLToUndefined();
+  set.Replace(e);
+}
+
+void put_concept(gdcm::DataSet& set, uint16_t group, uint16_t element,
+                 const Concept& concept_of) {
+  gdcm::DataSet item;
+  put_text(item, 0x0008, 0x0100, gdcm::VR::SH, concept_of.code.substr(0, 16));
+  put_text(item, 0x0008, 0x0102, gdcm::VR::SH, concept_of.scheme);
+  put_text(item, 0x0008, 0x0104, gdcm::VR::LO,
+           concept_of.meaning.substr(0, 64));
+  put_items(set, group, element, {item});
+}
+
+Moment moment_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  std::array<char, 16> date{}, time{};
+  std::strftime(date.data(), date.size(), "%Y%m%d", &parts);
+  std::strftime(time.data(), time.size(), "%H%M%S", &parts);
+  return {date.data(), time.data()};
+}
+
+std::string new_uid() {
+  gdcm::UIDGenerator generator;
+  return generator.Generate();
+}
+
+Source read_source(const std::string& path) {
+  gdcm::Reader reader;
+  reader.SetFileName(path.c_str());
+  if (!reader.ReadUpToTag(gdcm::Tag(0x0028, 0x0000)))
+    throw DataError("[dicom] " + path +
+                    ": cannot be read as DICOM. Hint: is it damaged?");
+  const gdcm::DataSet& set = reader.GetFile().GetDataSet();
+  Source source;
+  source.sop_class = text_of(set, 0x0008, 0x0016);
+  source.instance = text_of(set, 0x0008, 0x0018);
+  source.study = text_of(set, 0x0020, 0x000d);
+  source.series = text_of(set, 0x0020, 0x000e);
+  if (source.sop_class.empty() || source.instance.empty() ||
+      source.study.empty() || source.series.empty())
+    throw DataError("[dicom] " + path +
+                    ": has no UIDs of study, series and instance, so nothing "
+                    "can refer to it. Hint: fetch it again from the archive");
+  for (const Shared& s : kShared) {
+    const gdcm::Tag tag(s.group, s.element);
+    const bool there = set.FindDataElement(tag) &&
+                       !set.GetDataElement(tag).IsEmpty() &&
+                       set.GetDataElement(tag).GetByteValue() != nullptr;
+    if (there && !is_wrong(s, set)) {
+      const gdcm::ByteValue& bytes = *set.GetDataElement(tag).GetByteValue();
+      source.shared.Replace(
+          element_of(s.group, s.element, s.kind,
+                     std::string(bytes.GetPointer(), bytes.GetLength())));
+    } else if (s.required) {
+      put_text(source.shared, s.group, s.element, s.kind, "");
+    }
+  }
+  return source;
+}
+
+void write_data_set(const gdcm::DataSet& set,
+                    const std::filesystem::path& path) {
+  gdcm::Writer writer;
+  writer.GetFile().SetDataSet(set);
+  writer.GetFile().GetHeader().SetDataSetTransferSyntax(
+      gdcm::TransferSyntax::ExplicitVRLittleEndian);
+  std::ostringstream bytes;
+  writer.SetStream(bytes);
+  if (!writer.Write())
+    throw CheckpointError("[dicom] " + path.string() +
+                          ": cannot be formed. Hint: please report it");
+  write_atomically(path, bytes.str());
+}
+
+}  // namespace chexnet

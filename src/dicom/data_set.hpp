@@ -1,0 +1,57 @@
+// Building DICOM data sets: attributes by tag, items of sequences, and files
+// that appear whole.
+#pragma once
+
+#include <gdcmDataSet.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+// A coded concept (PS3.3 section 8): (code, scheme, meaning). A code has at
+// most 16 characters, a meaning 64; longer ones are cut.
+struct Concept {
+  std::string code, scheme, meaning;
+};
+
+// `kind` is the value representation, e.g. gdcm::VR::LO; texts are padded to
+// even lengths.
+void put_text(gdcm::DataSet& set, uint16_t group, uint16_t element,
+              gdcm::VR kind, const std::string& text);
+void put_short(gdcm::DataSet& set, uint16_t group, uint16_t element,
+               uint16_t value);
+void put_bytes(gdcm::DataSet& set, uint16_t group, uint16_t element,
+               gdcm::VR kind, std::span<const std::byte> bytes);
+void put_items(gdcm::DataSet& set, uint16_t group, uint16_t element,
+               const std::vector<gdcm::DataSet>& items);
+void put_concept(gdcm::DataSet& set, uint16_t group, uint16_t element,
+                 const Concept& concept_of);
+
+// "20261122", "231500"
+struct Moment {
+  std::string date, time;
+};
+Moment moment_now();
+
+// Below the root of our UUIDs (2.25, PS3.5 annex B.2), never the same twice.
+std::string new_uid();
+
+// What a file made from another one shares with it: patient and study. Absent
+// attributes that must be there become empty. DataError when `path` is no DICOM
+// file of an instance.
+struct Source {
+  std::string sop_class, instance, series;
+  std::string study;
+  gdcm::DataSet shared;
+};
+Source read_source(const std::string& path);
+
+// Explicit VR little endian. CheckpointError; nothing half-written stays.
+void write_data_set(const gdcm::DataSet& set,
+                    const std::filesystem::path& path);
+
+}  // namespace chexnet

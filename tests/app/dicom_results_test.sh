@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# predict --dicom-sr and --dicom-sc on files written here value by value: what comes back belongs to patient and study of its picture, says
+# what predict says, and is read by dcmtk (where it is installed).
+set -u
+source tests/lib.sh
+[ -x "$CHEXNET_BUILD/chexnet-dicom" ] || { echo "skipped: built without GDCM"; exit 77; }
+cd "$scratch"
+cat >dicom.py <<'PY'
+import struct
+LONG = ('OB', 'OW', 'SQ', 'UN', 'UT')
+def element(group, number, vr, value):
+    if len(value) % 2:
+        value += b'\0' if vr in ('UI', 'OB', 'OW') else b' '
+    head = struct.pack('<HH', group, number) + vr.encode()
+    return head + (b'\0\0' + struct.pack('<I', len(value)) if vr in LONG else struct.pack('<H', len(value))) + value
+def write(name, patient, study, instance='1.2.3.4', more=()):
+    meta = element(2, 2, 'UI', b'1.2.840.10008.5.1.4.1.1.1') + element(2, 3, 'UI', b'1.2.3') + element(2, 0x10, 'UI', b'1.2.840.10008.1.2.1')
+    us = lambda g, e, n: ((g, e), element(g, e, 'US', struct.pack('<H', n)))
+    text = lambda g, e, vr, t: ((g, e), element(g, e, vr, t))
+    data = dict([text(8, 0x05, 'CS', b'ISO_IR 192'), text(8, 0x16, 'UI', b'1.2.840.10008.5.1.4.1.1.1'), text(8, 0x20, 'DA', b'20260102'),
+                 text(8, 0x50, 'SH', b'ACC-7'), text(8, 0x60, 'CS', b'DX'), text(0x10, 0x10, 'PN', patient), text(0x10, 0x20, 'LO', b'id 7'),
+                 text(0x10, 0x1010, 'AS', b'62'), us(0x28, 2, 1), text(0x28, 4, 'CS', b'MONOCHROME2'), us(0x28, 0x10, 64), us(0x28, 0x11, 64),
+                 us(0x28, 0x100, 8), us(0x28, 0x101, 8), us(0x28, 0x102, 7), us(0x28, 0x103, 0),
+                 ((0x7fe0, 0x10), element(0x7fe0, 0x10, 'OB', bytes((x * y) % 256 for y in range(64) for x in range(64))))])
+    if instance:
+        data |= dict([text(8, 0x18, 'UI', instance.encode()), text(0x20, 0x0d, 'UI', study), text(0x20, 0x0e, 'UI', study + b'.1')])
+    with open(name, 'wb') as file:
+        file.write(b'\0' * 128 + b'DICM' + element(2, 0, 'UL', struct.pack('<I', len(meta))) + meta + b''.join(data[k] for k in sorted(data)))
+def read(name):
+    """{(group, element): bytes} of a file's own level, explicit VR little endian; sequences of undefined length are skipped."""
+    data = open(name, 'rb').read()
+    assert data[128:132] == b'DICM', name
+    found, at = {}, 132
+    while at < len(data):
+        group, number = struct.unpack_from('<HH', data, at); vr = data[at + 4:at + 6].decode()
+        if vr in LONG: size, at = struct.unpack_from('<I', data, at + 8)[0], at + 12
+        else: size, at = struct.unpack_from('<H', data, at + 6)[0], at + 8
+        if size == 0xffffffff: at = skip(data, at)
+        else: found[group, number], at = data[at:at + size], at + size
+    return found
+def skip(data, at):
+    """Behind the sequence of undefined length whose items begin at `at`."""
+    depth = 1
+    while depth:
+        tag, size = struct.unpack_from('<HH', data, at), struct.unpack_from('<I', data, at + 4)[0]
+        if tag in ((0xfffe, 0xe0dd), (0xfffe, 0xe00d)): depth, at = depth - 1, at + 8
+        elif tag == (0xfffe, 0xe000): depth, at = depth + 1, at + 8
+        else:
+            vr = data[at + 4:at + 6].decode()
+            size, at = (struct.unpack_from('<I', data, at + 8)[0], at + 12) if vr in LONG else (struct.unpack_from('<H', data, at + 6)[0], at + 8)
+            if size == 0xffffffff: depth += 1
+            else: at += size
+    return at
+PY
+python3 - <<'PY'
+import os
+from dicom import write
+os.mkdir('in')
+write('in/a.dcm', 'Müller^Zoë'.encode(), b'1.2.840.1.7')
+write('in/b.dcm', 'Müller^Zoë'.encode(), b'1.2.840.1.7', '1.2.3.5')
+write('in/c.dcm', b'Nobody', b'', instance='')
+open('in/d.dcm', 'wb').write(open('in/a.dcm', 'rb').read()[:900])
+PY
+cp "$phantom"/images/00000001_000.png in/
+check "a model" "$program" train "$small" --out run --set train.max_steps=4 2>log
+check "predict with reports and captures" "$program" predict run in --out scores.csv --dicom-sr sr --dicom-sc sc --heatmap-findings Mass,Effusion 2>log
+check "a file without UIDs has no report, and a warning" grep -q "c.dcm: has no UIDs of study, series and instance" log
+check "two reports, two captures of each file, nothing else" [ "$(ls -A sr | wc -l) $(ls -A sc | wc -l)" = "2 4" ]
+python3 - <<'PY' && echo "ok: patient, study and picture are those of the source" || fail=1
+import glob
+from dicom import read
+reports, captures = [read(f) for f in sorted(glob.glob('sr/*'))], [read(f) for f in sorted(glob.glob('sc/*'))]
+text = lambda e, *tag: e[tag].rstrip(b' \0')
+for file in reports + captures:
+    assert text(file, 0x10, 0x10) == 'Müller^Zoë'.encode() and text(file, 0x10, 0x20) == b'id 7' and text(file, 8, 0x05) == b'ISO_IR 192'
+    assert text(file, 0x20, 0x0d) == b'1.2.840.1.7' and text(file, 8, 0x50) == b'ACC-7'
+    assert (0x10, 0x1010) not in file  # "62" is no age
+    assert text(file, 0x20, 0x0e) != b'1.2.840.1.7.1'
+assert len({text(f, 8, 0x18) for f in reports + captures}) == 6
+assert len({text(f, 0x20, 0x0e) for f in reports}) == 1 == len({text(f, 0x20, 0x0e) for f in captures})
+assert all(text(f, 8, 0x16) == b'1.2.840.10008.5.1.4.1.1.88.22' for f in reports)
+assert all(text(f, 8, 0x16) == b'1.2.840.10008.5.1.4.1.1.7' and len(f[0x7fe0, 0x10]) >= 3 * 64 * 64 for f in captures)
+PY
+[ -z "${fail:-}" ] || { echo "FAILED: patient, study and picture"; failures=$((failures + 1)); }
+if command -v dsrdump >/dev/null; then
+  dsrdump -Ec +Pu +Pl "$(ls sr/* | head -1)" >dump 2>err; check "dcmtk reads the report" [ $? = 0 ]
+  check "without an error" sh -c '! grep -q "^E:" err'
+  python3 - <<'PY' || failures=$((failures + 1))
+import csv, re
+row = next(r for r in csv.DictReader(open('scores.csv')) if r['image'].endswith('a.dcm'))
+dump = open('dump').read()
+for name, value in row.items():
+    if not name.startswith('prob:'): continue
+    found = re.search(rf'contains NUM:\(,,"{re.escape(name[5:])}"\)="([0-9.]+)"', dump)
+    assert found and abs(float(found[1]) - float(value)) < 1e-6, (name, value, found)
+assert 'Not a medical device' in dump
+print('ok: its numbers are those of the table')
+PY
+else
+  echo "skipped: no dsrdump (dcmtk)"
+fi
+check "a folder that holds something is refused (exit 4)" sh -c "'$program' predict run in --dicom-sr sr >/dev/null 2>log; [ \$? = 4 ] && grep -q 'is not an empty folder' log"
+check "pictures that are not DICOM: said, and no folder" sh -c "'$program' predict run in/00000001_000.png --dicom-sr none >/dev/null 2>log && grep -q 'none of the scored images is a DICOM file' log && [ ! -e none ]"
+mkdir tmp; check "nothing stays among the temporary files" env TMPDIR="$scratch/tmp" sh -c "'$program' predict run in --dicom-sc sc2 >/dev/null 2>&1; [ -z \"\$(ls tmp)\" ]"
+finish

@@ -13,12 +13,21 @@ import sys
 from learning_compare import run_score
 
 KEY = "mean_auroc_10_positives"
+EPOCHS = 15  # of configs/nih352_learning.yaml
+
+
+def is_whole(path):
+    with open(path, encoding="utf-8") as file:
+        return sum('"event":"val"' in line for line in file) == EPOCHS
 
 
 def scores_by_recipe(folder):
     scores = {}
     for path in sorted(glob.glob(os.path.join(folder, "*-*", "metrics.jsonl"))):
         recipe, seed = os.path.basename(os.path.dirname(path)).rsplit("-", 1)
+        if not is_whole(path):
+            print(f"recipes_table: {os.path.dirname(path)} is unfinished, left out", file=sys.stderr)
+            continue
         scores.setdefault(recipe, {})[int(seed)] = run_score(path, KEY)
     return scores
 

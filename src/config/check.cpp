@@ -26,6 +26,9 @@ void check_for_training(const Config& config) {
                  "there is no fold " + std::to_string(config.data.fold) +
                      " among data.folds=" + std::to_string(config.data.folds),
                  "folds are counted from 0");
+  if (config.train.ema > 0 && config.train.swa > 0)
+    config_error("train.swa", "set together with train.ema",
+                 "choose one average of the weights");
   if (config.data.crop > config.data.resize)
     config_error("data.crop", "larger than data.resize",
                  "choose crop <= resize");

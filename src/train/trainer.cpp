@@ -32,6 +32,7 @@
 #include "chexnet/run/recipe.hpp"
 #include "chexnet/run/run_decisions.hpp"
 #include "chexnet/run/run_folder.hpp"
+#include "chexnet/run/schedule.hpp"
 #include "chexnet/run/split_check.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/device.hpp"
@@ -233,8 +234,10 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   }
   state.complete = false;
   run.network.set_profiler(&profiler);
-  TrainStep step(run.network, run.comm,
-                 step_options(config, run.weights, &profiler));
+  TrainStep::Options options = step_options(config, run.weights, &profiler);
+  options.swa_begin = swa_begin(
+      config.train, total_steps(config.train, decisions.batch, images));
+  TrainStep step(run.network, run.comm, options);
   const TrainingContext training{run, decisions, folder, profiler};
   const std::string engine = take_state(training, step, state);
 

@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cassert>
+
 namespace chexnet {
 namespace {
 
@@ -21,8 +23,9 @@ void move_towards(at::Tensor average, const at::Tensor& now,
 
 }  // namespace
 
-WeightAverage::WeightAverage(double decay, Parameters& parameters)
-    : decay_(decay), parameters_(parameters) {
+WeightAverage::WeightAverage(const AverageRule& rule, Parameters& parameters)
+    : rule_(rule), parameters_(parameters) {
+  assert(rule.ema == 0 || rule.swa_begin < 0);
   if (!is_on()) return;
   values_ = parameters.flat_values().clone();
   running_ = parameters.flat_running().clone();
@@ -34,13 +37,19 @@ void WeightAverage::begin() {
   running_.copy_(parameters_.flat_running());
 }
 
+at::Tensor WeightAverage::decay_after(const at::Tensor& steps) const {
+  const at::Tensor t = steps.to(at::kDouble);
+  if (rule_.ema > 0) return ((t + 1) / (t + 10)).clamp_max(rule_.ema);
+  // Of the steps of the mean; one before it begins, which keeps nothing.
+  return 1 - (t - rule_.swa_begin).clamp_min(1).reciprocal();
+}
+
 void WeightAverage::update(const at::Tensor& steps,
                            const at::Tensor& not_finite) {
   if (!is_on()) return;
-  const at::Tensor t = steps.to(at::kDouble);
-  const at::Tensor decay = ((t + 1) / (t + 10)).clamp_max(decay_);
   // A step that changed no weight moves no average.
-  const at::Tensor share = (1 - decay) * (1 - not_finite.to(at::kDouble));
+  const at::Tensor share =
+      (1 - decay_after(steps)) * (1 - not_finite.to(at::kDouble));
   move_towards(values_, parameters_.flat_values(),
                share.to(values_.scalar_type()));
   move_towards(running_, parameters_.flat_running(),

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A rank that stops at a random step is named, the ranks start again by themselves, and the run ends with the
-# weights of an undisturbed one. CHEXNET_STOPS times (default 4), and within CHEXNET_NAMED_WITHIN seconds
+# weights of an undisturbed one. CHEXNET_STOPS times (default 3), and within CHEXNET_NAMED_WITHIN seconds
 # of the stop (T = 5 s).
 source tests/lib.sh
-stops=${CHEXNET_STOPS:-4} T=5
+stops=${CHEXNET_STOPS:-3} T=5
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=$T --set train.max_steps=60 --ranks 2)
 "$program" train "$small" "${quick[@]}" --out "$scratch/whole" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 cat >"$scratch/stop.py" <<'PY'

@@ -101,3 +101,12 @@ TEST_CASE("steps and epochs are counted in images") {
   CHECK(epochs_complete(27, 32, 836) == 1);
   CHECK(epochs_complete(392, 32, 836) == 15);
 }
+
+TEST_CASE("the mean of the weights begins so that its share is left") {
+  TrainConfig config;
+  CHECK(swa_begin(config, 100) == -1);
+  config.swa = 0.25;
+  CHECK(swa_begin(config, 100) == 75);
+  CHECK(swa_begin(config, 10) == 7);
+  CHECK(swa_begin(config, 1) == 0);
+}

@@ -1,28 +1,44 @@
-// The exponential moving average of a network's weights and running statistics
-// (train.ema), which evaluation and model files use in place of the last
-// weights:
+// An average of a network's weights and running statistics over steps, which
+// evaluation and model files use in place of the last weights:
 //
-//   average = d average + (1 - d) weights,  d = min(decay, (1 + t) / (10 + t))
+//   average = d average + (1 - d) weights
 //
-// after step t, so that the first steps do not keep the random start (the rule
-// of TensorFlow's ExponentialMovingAverage). Running statistics are averaged
-// alike, as timm's ModelEmaV2 does. It is a function of reduced gradients
-// alone, so it is equal on all ranks, and elementwise, so no thread changes it.
+// after step t, with either
+//
+//   train.ema    d = min(ema, (1 + t) / (10 + t)), an exponential moving
+//                average; the first steps do not keep the random start (the
+//                rule of TensorFlow's ExponentialMovingAverage)
+//   train.swa    d = 1 - 1 / (t - begin), the mean over all steps behind
+//                `begin` (stochastic weight averaging, Izmailov et al., UAI
+//                2018, but over steps and not over ends of epochs); before it
+//                the weights themselves
+//
+// Running statistics are averaged alike, as timm's ModelEmaV2 does. It is a
+// function of reduced gradients alone, so it is equal on all ranks, and
+// elementwise, so no thread changes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+
+#include <cstdint>
 
 #include "chexnet/model/parameters.hpp"
 
 namespace chexnet {
 
+struct AverageRule {
+  double ema = 0;          // decay; 0: none
+  int64_t swa_begin = -1;  // steps before the mean begins; -1: none
+  bool is_on() const { return ema > 0 || swa_begin >= 0; }
+};
+
 class WeightAverage {
  public:
-  // `parameters` are allocated and outlive it. decay 0: there is no average,
-  // and every call does nothing.
-  WeightAverage(double decay, Parameters& parameters);
+  // `parameters` are allocated and outlive it. Without a rule there is no
+  // average, and every call does nothing.
+  WeightAverage(const AverageRule& rule, Parameters& parameters);
 
-  bool is_on() const { return decay_ > 0; }
+  bool is_on() const { return rule_.is_on(); }
   // The weights as they are now: before the first step.
   void begin();
   // After a step. `steps`, fp32: those that changed the weights so far;
@@ -37,7 +53,9 @@ class WeightAverage {
   const at::Tensor& running() const { return running_; }
 
  private:
-  double decay_;
+  at::Tensor decay_after(const at::Tensor& steps) const;
+
+  AverageRule rule_;
   Parameters& parameters_;
   at::Tensor values_, running_;  // layouts of the network's flat buffers
 };

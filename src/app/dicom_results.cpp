@@ -1,9 +1,17 @@
 #include "dicom_results.hpp"
 
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <span>
 
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
@@ -11,7 +19,6 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/plugin.hpp"
-#include "chexnet/run/dicom_inputs.hpp"
 
 namespace chexnet {
 namespace {
@@ -20,18 +27,43 @@ namespace fs = std::filesystem;
 
 std::string converter() { return program_folder() + "/chexnet-dicom"; }
 
-void require_empty(const std::string& folder) {
-  std::error_code error;
-  if (!folder.empty() && fs::exists(folder, error) &&
-      !fs::is_empty(folder, error))
-    throw CheckpointError("[dicom] " + folder +
-                          ": is not an empty folder. Hint: name a new one");
+[[noreturn]] void refuse(const std::string& folder, const std::string& what) {
+  throw CheckpointError(
+      "[dicom] " + folder + ": " + what +
+      ". Hint: name a new folder in a place you may write to");
 }
 
+// A folder that is there and empty, or that can be made.
+void require_place(const std::string& folder) {
+  if (folder.empty()) return;
+  std::error_code error;
+  fs::path place = fs::absolute(folder);
+  if (fs::exists(place, error)) {
+    if (!fs::is_directory(place, error)) refuse(folder, "is no folder");
+    if (!fs::is_empty(place, error)) refuse(folder, "is not an empty folder");
+  } else if (fs::is_symlink(fs::symlink_status(place, error))) {
+    refuse(folder, "is a link that leads nowhere");
+  }
+  while (!fs::exists(place, error) && place.has_relative_path())
+    place = place.parent_path();
+  if (::access(place.c_str(), W_OK | X_OK) != 0)
+    refuse(folder, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+// A name of at most 255 bytes, the number and ".dcm" with it.
+constexpr size_t kMostOfAName = 200;
+
+// Paths are bytes, and JSON is UTF-8.
+std::string digits_of(const fs::path& path) {
+  return hex_text(std::as_bytes(std::span(path.native())));
+}
+
+// Two files of one name in two folders stay two; the name itself is kept so
+// that people find their way back.
 std::string numbered(size_t number, const fs::path& image) {
   std::array<char, 24> text{};
   std::snprintf(text.data(), text.size(), "%06zu_", number);
-  return text.data() + image.stem().string() + ".dcm";
+  return text.data() + image.stem().string().substr(0, kMostOfAName) + ".dcm";
 }
 
 fs::path made(const std::string& folder) {
@@ -56,8 +88,8 @@ void add_dicom_result_options(CLI::App& command, DicomResultOptions& options) {
 
 void check_dicom_result_options(const DicomResultOptions& options) {
   if (!options.wanted()) return;
-  require_empty(options.reports);
-  require_empty(options.captures);
+  require_place(options.reports);
+  require_place(options.captures);
   if (!fs::exists(converter()))
     throw ConfigError(
         "[dicom] there is no chexnet-dicom beside this program, so it was "
@@ -69,64 +101,85 @@ DicomResults::DicomResults(const DicomResultOptions& options,
                            const ImageScoreRows& texts)
     : options_(options), texts_(texts), images_(Json::array()) {}
 
-void DicomResults::take(const ImageScore& score) {
-  if (!score.error.empty() || !is_dicom_file(score.image)) return;
+// Heat maps are known by name here and drawn later, when all scores are in.
+void DicomResults::take(const InputImage& image, const ImageScore& score) {
+  if (!score.error.empty() || image.dicom_file.empty()) return;
   Json captures = Json::array();
   if (!options_.captures.empty())
     for (const auto& [finding, file] : score.heat_maps)
       captures.push_back({{"finding", finding}, {"picture", file}});
-  images_.push_back({{"file", fs::absolute(score.image).string()},
+  files_.push_back(image.dicom_file);
+  images_.push_back({{"file", digits_of(fs::absolute(image.dicom_file))},
+                     {"instance", image.dicom_instance},
                      {"findings", texts_.findings_json(score)},
                      {"captures", captures}});
 }
 
-void DicomResults::write(const ReportedModel& model,
+// The request names places and patients' files, so it lies in a private folder,
+// and goes with it.
+bool DicomResults::write(const ReportedModel& model,
                          const fs::path& pictures) const {
   if (images_.empty()) {
     log_warning(
         "[dicom] none of the scored images is a DICOM file: no report and no "
         "capture was written");
-    return;
+    return true;
   }
-  Json request = {{"model",
-                   {{"network", model.network},
-                    {"version", CHEXNET_VERSION},
-                    {"sha256", model.sha256}}},
-                  {"images", images_}};
   const TemporaryFolder folder("dicom", "chexnet-results");
   const fs::path list = folder.path() / "request.json";
-  size_t number = 0, captures = 0;
-  for (auto& image : request["images"]) {
-    const fs::path name =
-        numbered(++number, image.at("file").get<std::string>());
+  Json request = {{"request", sha256_hex(list.string() + utc_time() +
+                                         std::to_string(::getpid()))},
+                  {"model",
+                   {{"network", model.network},
+                    {"version", CHEXNET_VERSION},
+                    {"sha256", model.sha256},
+                    {"rule", model.rule}}},
+                  {"images", images_}};
+  for (size_t i = 0; i < files_.size(); ++i) {
+    Json& image = request["images"][i];
     image["sr"] = nullptr;
     if (!options_.reports.empty())
-      image["sr"] = (made(options_.reports) / name).string();
+      image["sr"] =
+          digits_of(made(options_.reports) / numbered(i + 1, files_[i]));
     for (auto& capture : image["captures"]) {
       const fs::path picture = capture.at("picture").get<std::string>();
-      capture["sc"] =
-          (made(options_.captures) / picture.stem()).string() + ".dcm";
-      capture["picture"] = (fs::absolute(pictures) / picture).string();
+      capture["sc"] = digits_of(made(options_.captures) /
+                                (picture.stem().string() + ".dcm"));
+      capture["picture"] = digits_of(fs::absolute(pictures) / picture);
       for (const auto& finding : image.at("findings"))
         if (finding.at("name") == capture.at("finding"))
           capture["probability"] = finding.at("probability");
-      ++captures;
     }
   }
   write_atomically(list, json_text(request), 0600);
-  const ChildOutput ended =
-      output_of({converter(), "--results", list.string()});
-  if (ended.exit_code != 0)
+  return say_end(output_of({converter(), "--results", list.string()}));
+}
+
+bool DicomResults::say_end(const ChildOutput& ended) const {
+  if (ended.exit_code == 128 + SIGINT || ended.exit_code == 128 + SIGTERM) {
+    log_info("stopped on request: not all DICOM files were written");
+    return false;
+  }
+  const Json counts = Json::parse(ended.output, nullptr, false);
+  if (ended.exit_code != 0 || !counts.is_object())
     throw CheckpointError("[dicom] chexnet-dicom ended with " +
                           std::to_string(ended.exit_code) +
-                          ". Hint: its message is above");
-  log_info(counted(static_cast<int64_t>(number), "DICOM file") + ": " +
-           (options_.reports.empty() ? "" : "reports in " + options_.reports) +
-           (options_.reports.empty() || options_.captures.empty() ? "" : ", ") +
-           (options_.captures.empty()
-                ? ""
-                : counted(static_cast<int64_t>(captures), "heat map") + " in " +
-                      options_.captures));
+                          ". Hint: its message, if any, is above");
+  const auto line = [&](const char* key, const char* what,
+                        const std::string& place) {
+    return place.empty()
+               ? ""
+               : counted(counts.value(key, int64_t{0}), what) + " in " + place;
+  };
+  const std::string reports = line("reports", "DICOM report", options_.reports),
+                    captures =
+                        line("captures", "DICOM capture", options_.captures);
+  log_info(reports + (reports.empty() || captures.empty() ? "" : ", ") +
+           captures);
+  if (const auto failed = counts.value("failed", int64_t{0}); failed > 0)
+    log_warning("[dicom] nothing was written of " + counted(failed, "file") +
+                ", as said above");
+  return true;
 }
 
 }  // namespace chexnet

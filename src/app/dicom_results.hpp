@@ -10,6 +10,8 @@
 
 #include "chexnet/app/image_scores.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/data/input_images.hpp"
+#include "chexnet/launch/child_process.hpp"
 
 namespace chexnet {
 
@@ -18,13 +20,14 @@ struct DicomResultOptions {
   bool wanted() const { return !reports.empty() || !captures.empty(); }
 };
 void add_dicom_result_options(CLI::App& command, DicomResultOptions& options);
-// Before the work. CheckpointError: a folder that holds something already.
-// ConfigError: this build has no chexnet-dicom.
+// Before the work. CheckpointError: a folder that holds something already, or
+// that cannot be made. ConfigError: this build has no chexnet-dicom.
 void check_dicom_result_options(const DicomResultOptions& options);
 
 // The network that found it.
 struct ReportedModel {
   std::string network, sha256;  // "densenet121"; of the weights' file
+  std::string rule;  // how thresholds and calibration were chosen; may be empty
 };
 
 // Takes scores one by one, writes when all are known. Rank 0.
@@ -32,16 +35,20 @@ class DicomResults {
  public:
   // `texts` must outlive it.
   DicomResults(const DicomResultOptions& options, const ImageScoreRows& texts);
-  // Images that are no DICOM files on their own, or have errors, are passed
-  // over. `score.heat_maps` may be drawn later.
-  void take(const ImageScore& score);
-  // `pictures`: the folder of the heat maps. Errors as chexnet-dicom's.
-  void write(const ReportedModel& model,
+  // Of an image that was asked for; what was not converted from DICOM, or has
+  // an error, is passed over. `score.heat_maps` may be drawn later.
+  void take(const InputImage& image, const ImageScore& score);
+  // `pictures`: the folder of the heat maps. False where somebody stopped it.
+  // CheckpointError: files cannot be written.
+  bool write(const ReportedModel& model,
              const std::filesystem::path& pictures) const;
 
  private:
+  bool say_end(const ChildOutput& ended) const;
+
   DicomResultOptions options_;
   const ImageScoreRows& texts_;
+  std::vector<std::string> files_;
   Json images_;
 };
 

@@ -45,6 +45,27 @@ namespace {
   std::_Exit(static_cast<int>(code));
 }
 
+// In the order of --help: what most people need comes first.
+void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
+  chexnet::add_train(app, invocation);
+  chexnet::add_evaluate(app, invocation);
+  chexnet::add_predict(app, invocation);
+  chexnet::add_export(app, invocation);
+  chexnet::add_phantom(app, invocation);
+  chexnet::add_pack(app, invocation);
+  chexnet::add_diagnose(app, invocation);
+  chexnet::add_inspect(app, invocation);
+  chexnet::add_bench(app, invocation);
+  chexnet::add_submit(app, invocation);
+  chexnet::add_plan(app, invocation);
+  chexnet::add_doctor(app, invocation);
+  chexnet::add_report(app, invocation);
+  chexnet::add_status(app, invocation);
+  chexnet::add_patients(app, invocation);
+  chexnet::add_config(app, invocation);
+  chexnet::add_generate(app, invocation);
+}
+
 }  // namespace
 
 // Where even an error cannot be told, the process may as well be aborted.
@@ -66,7 +87,8 @@ int main(int argc, char** argv) {
 
   if (chexnet::print_version(invocation.arguments)) {
     if (std::cout.flush()) return 0;
-    return static_cast<int>(ExitCode::kCheckpoint);  // a full disk
+    std::cerr << "error: stdout cannot be written. Hint: is its disk full?\n";
+    return static_cast<int>(ExitCode::kCheckpoint);
   }
 
   CLI::App app{
@@ -79,23 +101,7 @@ int main(int argc, char** argv) {
                        "print the version; with --json what this build is made "
                        "of, with --spdx as an SPDX bill of materials");
   app.footer("Exit codes: " + chexnet::exit_codes_line());
-  chexnet::add_train(app, invocation);
-  chexnet::add_evaluate(app, invocation);
-  chexnet::add_predict(app, invocation);
-  chexnet::add_export(app, invocation);
-  chexnet::add_phantom(app, invocation);
-  chexnet::add_pack(app, invocation);
-  chexnet::add_diagnose(app, invocation);
-  chexnet::add_inspect(app, invocation);
-  chexnet::add_bench(app, invocation);
-  chexnet::add_submit(app, invocation);
-  chexnet::add_plan(app, invocation);
-  chexnet::add_doctor(app, invocation);
-  chexnet::add_report(app, invocation);
-  chexnet::add_status(app, invocation);
-  chexnet::add_patients(app, invocation);
-  chexnet::add_config(app, invocation);
-  chexnet::add_generate(app, invocation);
+  add_commands(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -27,7 +27,8 @@ struct Options {
 
 using ImagesOfSplits = std::map<std::string, size_t>;
 
-PatientIds ids_of(const Options& options, const std::string& written) {
+PatientIds ids_of(const Options& options,
+                  const std::vector<std::string>& written) {
   const Config config =
       load_config({fs::path(options.run) / "config.yaml"}, {});
   PrivacyConfig privacy = config.privacy;
@@ -37,7 +38,9 @@ PatientIds ids_of(const Options& options, const std::string& written) {
     throw ConfigError(
         "[patients] " + options.run +
         ": its split.csv calls patients by pseudonyms, and their key is not at "
-        "hand. Hint: --key names its file (privacy.key of the run)");
+        "hand: absent, or another one (" +
+        (privacy.key.empty() ? "this user's own" : privacy.key) +
+        "). Hint: --key names its file (privacy.key of the run)");
   return *ids;
 }
 
@@ -51,11 +54,17 @@ std::string sentence(const ImagesOfSplits& found) {
 }
 
 int run(const Options& options) {
+  if (!fs::exists(fs::path(options.run) / "config.yaml"))
+    throw CheckpointError("[patients] " + options.run +
+                          ": holds no run. Hint: name a folder like runs/NAME");
   const auto rows = read_splits_csv(fs::path(options.run) / "split.csv");
-  const PatientIds ids =
-      ids_of(options, rows.empty() ? "" : rows.front().patient);
   std::map<std::string, ImagesOfSplits> known;
-  for (const auto& row : rows) ++known[row.patient][row.split];
+  std::vector<std::string> written;
+  for (const auto& row : rows) {
+    ++known[row.patient][row.split];
+    written.push_back(row.patient);
+  }
+  const PatientIds ids = ids_of(options, written);
 
   Json json = Json::array();
   for (const auto& patient : options.patients) {

@@ -119,6 +119,13 @@ std::vector<double> thresholds_of(const ImageScoreRows& texts,
   return thresholds;
 }
 
+void say_model(const std::filesystem::path& file, const ModelCard& card) {
+  log_info("model " + file.string() +
+           (card.rules ? ""
+                       : ": probabilities alone, no yes or no, as it was not "
+                         "scored on validation"));
+}
+
 void say_end(const ImageScoresSummary& summary) {
   log_info(summary_text(summary));
   if (summary.scored == 0)
@@ -127,14 +134,18 @@ void say_end(const ImageScoresSummary& summary) {
         "errors above or in the output");
 }
 
-void check_output_place(const Options& options,
-                        const std::filesystem::path& model) {
+// Before the work: places to write to, and none that is read.
+void check_output_places(const Options& options, const HeatMapOptions& pictures,
+                         const std::filesystem::path& model,
+                         const ModelCard& card) {
   Strings inputs = options.lists;
   for (const auto& input : options.inputs)
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
   inputs.push_back(model.string());
   refuse_to_replace(options.out, inputs);
   check_own_output(options.out, "image,prob:");
+  check_heat_map_options(pictures, card.findings);
+  check_dicom_result_options(options.dicom);
 }
 
 // Of a folder it is known by now what is in it.
@@ -151,7 +162,8 @@ HeatMapOptions pictures_of(const Options& options) {
   HeatMapOptions pictures = options.heat_maps;
   if (pictures.folder.empty() && !options.dicom.captures.empty()) {
     pictures.folder =
-        (std::filesystem::path(options.dicom.captures) / ".heatmaps").string();
+        (std::filesystem::path(options.dicom.captures) / "unfinished-heat-maps")
+            .string();
     pictures.announced = false;
   }
   return pictures;
@@ -166,27 +178,39 @@ struct RemovedFolder {
   }
 };
 
-// Of the images that are scored, row by row; rank 0.
-Strings names_of_rows(const InputSet& set) {
-  Strings names;
+std::string rule_text(const Options& options, const ModelCard& card) {
+  if (!card.rules) return "";
+  return "thresholds by the rule " + options.rule + ", calibration by " +
+         options.calibration + ", both chosen on validation";
+}
+
+// Those that are scored, row by row; rank 0.
+std::vector<const InputImage*> scored_images(const InputSet& set) {
+  std::vector<const InputImage*> images;
   for (const auto& image : set.images)
-    if (image.problem.empty()) names.push_back(image.name);
-  return names;
+    if (image.problem.empty()) images.push_back(&image);
+  return images;
+}
+
+// A folder that no other predict has, the same on all ranks.
+void make_name_its_own(HeatMapOptions& pictures, Communicator& comm) {
+  const std::string name =
+      comm.rank() == 0 ? unforeseeable_name(pictures.folder).string() : "";
+  pictures.folder = gather_text(comm, name).front();
 }
 
 int predict(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
-  check_output_place(options, file);
   const ModelCard card = read_model_card(file);
-  const HeatMapOptions pictures = pictures_of(options);
-  check_heat_map_options(pictures, card.findings);
-  check_dicom_result_options(options.dicom);
+  HeatMapOptions pictures = pictures_of(options);
+  check_output_places(options, pictures, file, card);
   const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world =
       enter_world(config.launch, invocation,
                   {.run_folder = {}, .resume_command = {}, .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
+  if (!pictures.announced) make_name_its_own(pictures, comm);
   const Device device = choose_device(config.launch, comm);
   const InputSet set =
       load_inputs(config, options.named(), card.findings, comm);
@@ -205,10 +229,7 @@ int predict(const Options& options, Invocation& invocation) {
                              widest_name(set.images));
   std::optional<RowWriter> rows;  // on rank 0
   if (comm.rank() == 0) {
-    log_info("model " + file.string() +
-             (card.rules ? ""
-                         : ": probabilities alone, no yes or no, as it was not "
-                           "scored on validation"));
+    say_model(file, card);
     rows.emplace(set, texts, RowPlaces{options.out, options.json});
   }
   const RemovedFolder removed{
@@ -220,7 +241,7 @@ int predict(const Options& options, Invocation& invocation) {
   std::optional<DicomResults> results;  // on rank 0
   if (comm.rank() == 0 && options.dicom.wanted())
     results.emplace(options.dicom, texts);
-  const Strings names = names_of_rows(set);
+  const auto asked = scored_images(set);
   size_t scored = 0;
   // Rows on a terminal show how far it is.
   const bool shows_rows = options.json || options.out.empty();
@@ -237,10 +258,7 @@ int predict(const Options& options, Invocation& invocation) {
       score.heat_maps = heat_maps->choose(row, set.dataset.manifest.images[row],
                                           score.probabilities);
     }
-    if (results) {
-      score.image = names[image.index];
-      results->take(score);
-    }
+    if (results) results->take(*asked[image.index], score);
     if (rows) rows->take(std::move(score));
   };
   const RunContext run{config, comm, device, set.dataset, network, weights};
@@ -252,8 +270,10 @@ int predict(const Options& options, Invocation& invocation) {
     return static_cast<int>(ExitCode::kRequeue);
   }
   if (rows) say_end(rows->finish(seconds));
-  if (results)
-    results->write({config.model.arch, sha256_file(file)}, pictures.folder);
+  if (results && !results->write({config.model.arch, sha256_file(file),
+                                  rule_text(options, card)},
+                                 pictures.folder))
+    return static_cast<int>(ExitCode::kRequeue);
   return static_cast<int>(scored > 0 ? ExitCode::kDone : ExitCode::kData);
 }
 

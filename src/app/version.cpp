@@ -7,6 +7,8 @@
 
 namespace chexnet {
 
+// Before the command line is parsed, as CLI11's own flag would end the program
+// before it sees what follows.
 bool print_version(const std::vector<std::string>& words) {
   if (words.empty() || words.front() != "--version" || words.size() > 2)
     return false;

@@ -74,14 +74,15 @@ PatientIds patient_ids(const Config& config) {
   return PatientIds(read_or_make_key(path, key_use()));
 }
 
-std::optional<PatientIds> ids_as_written(const PrivacyConfig& config,
-                                         const std::string& example) {
-  if (!is_pseudonym(example)) return PatientIds();
+std::optional<PatientIds> ids_as_written(
+    const PrivacyConfig& config, const std::vector<std::string>& written) {
+  if (written.empty() || !std::ranges::all_of(written, is_pseudonym))
+    return PatientIds();
   const fs::path path = key_path(config);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   PatientIds ids(read_key(path, key_use()));
-  if (!ids.wrote(example)) return std::nullopt;
+  if (!ids.wrote(written.front())) return std::nullopt;
   return ids;
 }
 

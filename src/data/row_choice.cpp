@@ -13,6 +13,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/patient_ids.hpp"
 
 namespace chexnet {
 namespace {
@@ -83,6 +84,10 @@ std::vector<std::string> excluded_names(const std::string& path) {
     const std::string name(trimmed(fields[0]));
     if (fields.size() > 1 || name.find(';') != std::string::npos)
       refuse(line, "holds several names");
+    if (is_pseudonym(name))
+      refuse(line,
+             "is a pseudonym, as split.csv may have it: whose it is, is "
+             "not known here");
     if (!name.empty()) names.push_back(name);
   }
   return names;

@@ -157,7 +157,7 @@ class Conversion {
   }
 
   void write_outcomes(const fs::path& file) const {
-    write_atomically(file, "file,image,problem\n" + outcomes_, 0600);
+    write_atomically(file, "file,image,problem,instance\n" + outcomes_, 0600);
   }
 
   void write_map(const fs::path& map) {
@@ -217,9 +217,10 @@ class Conversion {
 
  private:
   void note_outcome(const std::string& path, const std::string& image,
-                    const std::string& problem) {
+                    const std::string& problem,
+                    const std::string& instance = "") {
     outcomes_ += csv_field(path) + "," + csv_field(image) + "," +
-                 csv_field(problem) + "\n";
+                 csv_field(problem) + "," + csv_field(instance) + "\n";
   }
 
   void keep(const std::string& path, const Converted& file) {
@@ -239,7 +240,7 @@ class Conversion {
                              "," + years(picture.age) + "," +
                              sex_code(picture.sex) + "\n";
     rows_.push_back({name, line, picture.rule});
-    note_outcome(path, name, "");
+    note_outcome(path, name, "", picture.instance);
     secret_ += image_and_patient + "," + csv_field(picture.patient) + "," +
                csv_field(picture.study) + "," + csv_field(picture.instance) +
                "," + csv_field(path) + "\n";

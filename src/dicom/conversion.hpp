@@ -13,8 +13,9 @@ namespace chexnet {
 struct ConversionOptions {
   std::vector<std::string> in;  // files and folders
   std::string out, ids = "pseudonym", key_file, map_file;
-  // A CSV of every file that was read (file,image,problem), for programs; it
-  // names files, so it stays out of the set and only its user may read it.
+  // A CSV of every file that was read (file,image,problem,instance), for
+  // programs; it names files, so it stays out of the set and only its user may
+  // read it.
   std::string outcomes_file;
   WorkerLimits limits;
   bool json = false;  // one JSON object on stdout at the end

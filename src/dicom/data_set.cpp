@@ -3,15 +3,15 @@
 #include <gdcmFile.h>
 #include <gdcmReader.h>
 #include <gdcmSequenceOfItems.h>
-#include <gdcmUIDGenerator.h>
 #include <gdcmWriter.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
-#include <set>
 #include <sstream>
 
 #include "attributes.hpp"
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 
@@ -116,12 +116,50 @@ Moment moment_now() {
   return {date.data(), time.data()};
 }
 
-std::string new_uid() {
-  gdcm::UIDGenerator generator;
-  return generator.Generate();
+std::string uid_of(const std::string& text) {
+  const std::string digits = sha256_hex(text).substr(0, 32);
+  std::string decimal = "0";  // of 128 bits, the last digit first
+  for (const char c : digits) {
+    int carry = c <= '9' ? c - '0' : c - 'a' + 10;
+    for (char& d : decimal) {
+      carry += (d - '0') * 16;
+      d = static_cast<char>('0' + carry % 10);
+      carry /= 10;
+    }
+    for (; carry > 0; carry /= 10)
+      decimal += static_cast<char>('0' + carry % 10);
+  }
+  while (decimal.size() > 1 && decimal.back() == '0') decimal.pop_back();
+  std::ranges::reverse(decimal);
+  return "2.25." + decimal;
+}
+
+// A backslash parts values, and a control character may end a text.
+std::string Source::shown(const std::string& text, size_t most) const {
+  std::string out;
+  size_t characters = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool goes_on = (byte & 0xc0) == 0x80;  // a character of UTF-8
+    if (!goes_on && ++characters > most) break;
+    if (byte >= 0x80 && utf8)
+      out += c;
+    else if (byte >= 0x80)
+      out += goes_on ? "" : "?";
+    else if (c == '\\')
+      out += '/';
+    else
+      out += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  return out;
 }
 
 Source read_source(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    throw DataError("[dicom] " + path +
+                    ": is not there any more, or no file. Hint: keep the "
+                    "files until predict has ended");
   gdcm::Reader reader;
   reader.SetFileName(path.c_str());
   if (!reader.ReadUpToTag(gdcm::Tag(0x0028, 0x0000)))
@@ -129,6 +167,7 @@ Source read_source(const std::string& path) {
                     ": cannot be read as DICOM. Hint: is it damaged?");
   const gdcm::DataSet& set = reader.GetFile().GetDataSet();
   Source source;
+  source.utf8 = text_of(set, 0x0008, 0x0005) == "ISO_IR 192";
   source.sop_class = text_of(set, 0x0008, 0x0016);
   source.instance = text_of(set, 0x0008, 0x0018);
   source.study = text_of(set, 0x0020, 0x000d);
@@ -157,6 +196,11 @@ Source read_source(const std::string& path) {
 
 void write_data_set(const gdcm::DataSet& set,
                     const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+    throw CheckpointError("[dicom] " + path.string() +
+                          ": is there already. Hint: does another predict "
+                          "write to this folder? Name a new one");
   gdcm::Writer writer;
   writer.GetFile().SetDataSet(set);
   writer.GetFile().GetHeader().SetDataSetTransferSyntax(

@@ -37,8 +37,8 @@ struct Moment {
 };
 Moment moment_now();
 
-// Below the root of our UUIDs (2.25, PS3.5 annex B.2), never the same twice.
-std::string new_uid();
+// A UID below 2.25 (PS3.5 annex B.2) that follows from the text.
+std::string uid_of(const std::string& text);
 
 // What a file made from another one shares with it: patient and study. Absent
 // attributes that must be there become empty. DataError when `path` is no DICOM
@@ -47,10 +47,14 @@ struct Source {
   std::string sop_class, instance, series;
   std::string study;
   gdcm::DataSet shared;
+  bool utf8 = false;  // texts are (ISO_IR 192); else ASCII alone may be added
+  // `text` as this file can hold it in a value of at most `most` characters.
+  std::string shown(const std::string& text, size_t most) const;
 };
 Source read_source(const std::string& path);
 
-// Explicit VR little endian. CheckpointError; nothing half-written stays.
+// Explicit VR little endian. CheckpointError, also for a file that is there;
+// nothing half-written stays.
 void write_data_set(const gdcm::DataSet& set,
                     const std::filesystem::path& path);
 

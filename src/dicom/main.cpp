@@ -10,6 +10,8 @@
 #include "conversion.hpp"
 #include "results.hpp"
 
+// Where even an error cannot be told, the process may as well be aborted.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using namespace chexnet;
   CLI::App app{
@@ -35,9 +37,10 @@ int main(int argc, char** argv) {
       "key of the pseudonyms (OUT.key); made when it does not exist");
   app.add_option("--map-file", options.map_file,
                  "private map of pseudonyms (OUT.map.csv)");
-  app.add_option("--outcomes-file", options.outcomes_file,
-                 "write what became of each file here: file, image, problem; "
-                 "private as the map");
+  app.add_option(
+      "--outcomes-file", options.outcomes_file,
+      "write what became of each file here: file, image, problem, instance; "
+      "private as the map");
   app.add_option("--max-pixels", options.limits.max_pixels,
                  "largest width x height")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))

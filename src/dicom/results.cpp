@@ -6,11 +6,9 @@
 
 #include <spng.h>
 
-#include <filesystem>
-#include <map>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -18,30 +16,46 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "data_set.hpp"
+#include "worker.hpp"
 
 namespace chexnet {
 namespace {
 
-namespace fs = std::filesystem;
 using gdcm::DataSet;
 using gdcm::VR;
 
 constexpr const char* kOwnScheme = "99CHEXNET";
 constexpr const char* kEnhancedSr = "1.2.840.10008.5.1.4.1.1.88.22";
 constexpr const char* kSecondaryCapture = "1.2.840.10008.5.1.4.1.1.7";
+// Of a child's answer: the first character.
+constexpr char kGood = '+', kOfThisFile = '1', kOfAll = '*';
+constexpr WorkerLimits kLimits{.max_pixels = 64'000'000, .seconds = 60};
 constexpr const char* kNotice =
     "Research use only. Not a medical device: not to be used for diagnosis.";
 
-// One series for all reports of a study, and one for all captures.
-struct Series {
-  std::map<std::string, std::string> reports, captures;  // by study
-  static std::string of(std::map<std::string, std::string>& known,
-                        const std::string& study) {
-    std::string& uid = known[study];
-    if (uid.empty()) uid = new_uid();
-    return uid;
+// UIDs follow from the request, so that processes of their own agree on the
+// series of a study: one for all of its reports, and one for all captures.
+struct Uids {
+  std::string request;  // what no other request has
+  std::string series(const char* kind, const Source& source) const {
+    return uid_of(request + kind + source.study);
+  }
+  std::string instance(const std::string& file) const {
+    return uid_of(request + "instance" + file);
   }
 };
+
+// Paths are bytes, and JSON is UTF-8: they come as hexadecimal digits.
+std::string path_of(const Json& digits) {
+  const std::string text = digits.get<std::string>();
+  const auto value = [](char c) {
+    return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
+  };
+  std::string path;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    path += static_cast<char>(value(text[i]) * 16 + value(text[i + 1]));
+  return path;
+}
 
 DataSet reference(const Source& source) {
   DataSet item;
@@ -51,23 +65,28 @@ DataSet reference(const Source& source) {
 }
 
 // The attributes of any file of ours: patient, study, series, equipment.
-DataSet begin_file(const Source& source, const char* sop_class,
-                   const char* modality, const std::string& series,
-                   int series_number, int number, const std::string& version) {
+struct FileKind {
+  const char *sop_class, *modality;
+  std::string series;
+  int series_number;
+};
+DataSet begin_file(const Source& source, const FileKind& kind,
+                   const std::string& instance, int number,
+                   const std::string& version) {
   DataSet set = source.shared;
   const Moment now = moment_now();
   put_text(set, 0x0008, 0x0012, VR::DA, now.date);
   put_text(set, 0x0008, 0x0013, VR::TM, now.time);
-  put_text(set, 0x0008, 0x0016, VR::UI, sop_class);
-  put_text(set, 0x0008, 0x0018, VR::UI, new_uid());
+  put_text(set, 0x0008, 0x0016, VR::UI, kind.sop_class);
+  put_text(set, 0x0008, 0x0018, VR::UI, instance);
   put_text(set, 0x0008, 0x0023, VR::DA, now.date);
   put_text(set, 0x0008, 0x0033, VR::TM, now.time);
-  put_text(set, 0x0008, 0x0060, VR::CS, modality);
+  put_text(set, 0x0008, 0x0060, VR::CS, kind.modality);
   put_text(set, 0x0008, 0x0070, VR::LO, "chexnet-train");
   put_text(set, 0x0008, 0x1090, VR::LO, "chexnet-train");
   put_text(set, 0x0018, 0x1020, VR::LO, version);
-  put_text(set, 0x0020, 0x000e, VR::UI, series);
-  put_text(set, 0x0020, 0x0011, VR::IS, std::to_string(series_number));
+  put_text(set, 0x0020, 0x000e, VR::UI, kind.series);
+  put_text(set, 0x0020, 0x0011, VR::IS, std::to_string(kind.series_number));
   put_text(set, 0x0020, 0x0013, VR::IS, std::to_string(number));
   return set;
 }
@@ -98,17 +117,11 @@ DataSet number_item(const char* relation, const Concept& name, double value) {
   return item;
 }
 
-std::string code_of(const std::string& finding) {
-  std::string code;
-  for (const char c : finding)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      code += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return code.substr(0, 16);
-}
-
-DataSet finding_item(const Json& finding) {
-  const std::string name = finding.at("name");
-  DataSet item = number_item("CONTAINS", {code_of(name), kOwnScheme, name},
+// Codes count the findings: names may be alike, or in another script.
+DataSet finding_item(const Source& source, const Json& finding, size_t number) {
+  DataSet item = number_item("CONTAINS",
+                             {"FINDING" + std::to_string(number), kOwnScheme,
+                              source.shown(finding.at("name"), 64)},
                              finding.at("probability"));
   std::vector<DataSet> properties;
   if (finding.at("calibrated").is_number())
@@ -116,9 +129,10 @@ DataSet finding_item(const Json& finding) {
         "HAS PROPERTIES", {"CALIBRATED", kOwnScheme, "Calibrated probability"},
         finding.at("calibrated")));
   if (finding.at("threshold").is_number()) {
-    properties.push_back(number_item("HAS PROPERTIES",
-                                     {"THRESHOLD", kOwnScheme, "Threshold"},
-                                     finding.at("threshold")));
+    properties.push_back(number_item(
+        "HAS PROPERTIES",
+        {"THRESHOLD", kOwnScheme, "Threshold of the uncalibrated probability"},
+        finding.at("threshold")));
     properties.push_back(
         text_item("HAS PROPERTIES",
                   {"CALLEDPOSITIVE", kOwnScheme, "At or above the threshold"},
@@ -146,11 +160,11 @@ DataSet evidence(const Source& source) {
 }
 
 void write_report(const Source& source, const Json& image, const Json& model,
-                  Series& series, int number) {
-  const std::string version = model.at("version");
-  DataSet set = begin_file(source, kEnhancedSr, "SR",
-                           Series::of(series.reports, source.study), 9101,
-                           number, version);
+                  const Uids& uids, int number) {
+  const std::string version = model.at("version"), path = path_of(image["sr"]);
+  DataSet set = begin_file(
+      source, {kEnhancedSr, "SR", uids.series("reports", source), 9101},
+      uids.instance(path), number, version);
   put_text(set, 0x0008, 0x103e, VR::LO, "Findings of a network, research use");
   put_items(set, 0x0008, 0x1111, {});  // no performed procedure step
   put_items(set, 0x0040, 0xa372, {});  // nor its codes
@@ -169,10 +183,14 @@ void write_report(const Source& source, const Json& image, const Json& model,
                 version + ", weights SHA-256 " +
                     model.at("sha256").get<std::string>()),
       picture_item(source)};
+  if (const std::string rule = model.at("rule"); !rule.empty())
+    content.push_back(text_item(
+        "CONTAINS", {"RULE", kOwnScheme, "Thresholds and calibration"}, rule));
+  size_t k = 0;
   for (const auto& finding : image.at("findings"))
-    content.push_back(finding_item(finding));
+    content.push_back(finding_item(source, finding, ++k));
   put_items(set, 0x0040, 0xa730, content);
-  write_data_set(set, image.at("sr").get<std::string>());
+  write_data_set(set, path);
 }
 
 // --- secondary capture
@@ -207,12 +225,13 @@ Picture read_picture(const std::string& path) {
 }
 
 void write_capture(const Source& source, const Json& capture,
-                   const std::string& version, Series& series, int number) {
-  const Picture picture = read_picture(capture.at("picture"));
-  DataSet set = begin_file(source, kSecondaryCapture, "OT",
-                           Series::of(series.captures, source.study), 9102,
-                           number, version);
-  const std::string finding = capture.at("finding");
+                   const std::string& version, const Uids& uids, int number) {
+  const Picture picture = read_picture(path_of(capture.at("picture")));
+  const std::string path = path_of(capture.at("sc"));
+  DataSet set = begin_file(
+      source, {kSecondaryCapture, "OT", uids.series("captures", source), 9102},
+      uids.instance(path), number, version);
+  const std::string finding = source.shown(capture.at("finding"), 200);
   put_text(set, 0x0008, 0x0008, VR::CS, "DERIVED\\SECONDARY");
   put_text(set, 0x0008, 0x0064, VR::CS, "WSD");
   put_text(set, 0x0008, 0x103e, VR::LO, "Heat maps of a network, research use");
@@ -234,31 +253,76 @@ void write_capture(const Source& source, const Json& capture,
   put_short(set, 0x0028, 0x0102, 7);
   put_short(set, 0x0028, 0x0103, 0);
   put_bytes(set, 0x7fe0, 0x0010, VR::OB, picture.rgb);
-  write_data_set(set, capture.at("sc").get<std::string>());
+  write_data_set(set, path);
+}
+
+// The file may have been exchanged since it was scored.
+Source read_scored(const Json& image) {
+  const std::string path = path_of(image.at("file"));
+  Source source = read_source(path);
+  if (source.instance != image.at("instance"))
+    throw DataError("[dicom] " + path +
+                    ": is another picture than the one that was scored. Hint: "
+                    "run predict again");
+  return source;
+}
+
+struct Written {
+  int reports = 0, captures = 0, failed = 0;
+};
+
+// In a process of its own, which GDCM may end.
+void write_image(const Json& asked, const Json& image, const Uids& uids,
+                 Written& written) {
+  const int first = written.captures;
+  const ChildMessage answer = in_child(kLimits, [&]() -> std::string {
+    try {
+      const Source source = read_scored(image);
+      if (image.at("sr").is_string())
+        write_report(source, image, asked.at("model"), uids,
+                     written.reports + 1);
+      int number = first;
+      for (const auto& capture : image.at("captures"))
+        write_capture(source, capture, asked.at("model").at("version"), uids,
+                      ++number);
+      return {kGood};
+    } catch (const DataError& e) {
+      return kOfThisFile + std::string(e.what());
+    } catch (const Error& e) {
+      return kOfAll + std::string(e.what());
+    }
+  });
+  const char kind = answer.text.empty() ? kOfThisFile : answer.text[0];
+  if (kind == kGood) {
+    written.reports += image.at("sr").is_string() ? 1 : 0;
+    written.captures += static_cast<int>(image.at("captures").size());
+    return;
+  }
+  if (kind == kOfAll) throw CheckpointError(answer.text.substr(1));
+  ++written.failed;
+  log_warning(answer.text.empty()
+                  ? "[dicom] " + path_of(image.at("file")) + ": " +
+                        answer.death(kLimits) + ". Hint: is it damaged?"
+                  : answer.text.substr(1));
 }
 
 }  // namespace
 
 void write_results(const std::string& request) {
-  const Json asked = Json::parse(read_text(request), nullptr, false);
-  if (!asked.is_object())
-    throw DataError("[dicom] " + request +
-                    ": is no list of results. Hint: predict writes it");
-  Series series;
-  int reports = 0, captures = 0;
-  for (const auto& image : asked.at("images")) {
-    const std::string file = image.at("file");
-    try {
-      const Source source = read_source(file);
-      if (image.at("sr").is_string())
-        write_report(source, image, asked.at("model"), series, ++reports);
-      for (const auto& capture : image.at("captures"))
-        write_capture(source, capture, asked.at("model").at("version"), series,
-                      ++captures);
-    } catch (const DataError& e) {
-      log_warning(e.what());
-    }
+  Written written;
+  try {
+    const Json asked = Json::parse(read_text(request));
+    const Uids uids{asked.at("request")};
+    for (const auto& image : asked.at("images"))
+      write_image(asked, image, uids, written);
+  } catch (const nlohmann::json::exception& e) {
+    throw DataError("[dicom] " + request + ": is no list of results (" +
+                    e.what() + "). Hint: predict writes it");
   }
+  std::cout << json_text(Json{{"reports", written.reports},
+                              {"captures", written.captures},
+                              {"failed", written.failed}})
+            << std::endl;
 }
 
 }  // namespace chexnet

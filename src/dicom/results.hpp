@@ -8,7 +8,8 @@
 namespace chexnet {
 
 // `request`: the JSON that predict writes (run/dicom_results.hpp). One picture
-// that cannot be reported is a warning and no error. DataError: no such JSON.
+// that cannot be reported is a warning and no error. Prints {"reports",
+// "captures", "failed"}: how many. DataError: no such JSON.
 // CheckpointError: files cannot be written.
 void write_results(const std::string& request);
 

@@ -76,8 +76,8 @@ std::string message_of(const std::string& path, int64_t max_pixels) {
   return message;
 }
 
-// Never returns.
-void work(int out, const std::string& path, const WorkerLimits& limits) {
+[[noreturn]] void work(int out, const WorkerLimits& limits,
+                       const std::function<std::string()>& make) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -94,13 +94,7 @@ void work(int out, const std::string& path, const WorkerLimits& limits) {
   ::dup2(nowhere, STDERR_FILENO);  // assertions and warnings of GDCM
   std::string message;
   try {
-    message = message_of(path, limits.max_pixels);
-  } catch (const std::bad_alloc&) {
-    message = static_cast<char>(Result::kFailed);
-    put(message, "[dicom] " + path +
-                     ": needs more memory than a picture of --max-pixels. "
-                     "Hint: is it damaged? "
-                     "Fetch it again");
+    message = make();
   } catch (...) {  // the parent says that this worker died
   }
   for (size_t done = 0; done < message.size();) {
@@ -132,15 +126,21 @@ std::string read_until(int from, double deadline) {
 
 }  // namespace
 
-Converted convert_in_worker(const std::string& path,
-                            const WorkerLimits& limits) {
+std::string ChildMessage::death(const WorkerLimits& limits) const {
+  if (late) return "takes longer than " + std::to_string(limits.seconds) + " s";
+  return std::string("its reader died: ") +
+         (WIFSIGNALED(status) ? ::strsignal(WTERMSIG(status)) : "no answer");
+}
+
+ChildMessage in_child(const WorkerLimits& limits,
+                      const std::function<std::string()>& make) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw OutageError(std::string("[dicom] no pipe: ") + std::strerror(errno) +
                       ". Hint: raise ulimit -n");
   const double deadline = now_s() + limits.seconds;
   const pid_t child = ::fork();
-  if (child == 0) work(ends[1], path, limits);
+  if (child == 0) work(ends[1], limits, make);
   const int error = errno;
   ::close(ends[1]);
   if (child < 0) {
@@ -148,16 +148,31 @@ Converted convert_in_worker(const std::string& path,
     throw OutageError(std::string("[dicom] no further process: ") +
                       std::strerror(error) + ". Hint: raise ulimit -u");
   }
-  const std::string message = read_until(ends[0], deadline);
-  const bool late = message.empty() && now_s() >= deadline;
+  ChildMessage message;
+  message.text = read_until(ends[0], deadline);
+  message.late = message.text.empty() && now_s() >= deadline;
   ::close(ends[0]);
-  if (late) ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  if (message.late) ::kill(child, SIGKILL);
+  while (::waitpid(child, &message.status, 0) < 0 && errno == EINTR) {
   }
+  return message;
+}
 
-  if (late)
-    fail(path, "takes longer than " + std::to_string(limits.seconds) + " s");
+Converted convert_in_worker(const std::string& path,
+                            const WorkerLimits& limits) {
+  const ChildMessage sent = in_child(limits, [&] {
+    try {
+      return message_of(path, limits.max_pixels);
+    } catch (const std::bad_alloc&) {
+      std::string message(1, static_cast<char>(Result::kFailed));
+      put(message, "[dicom] " + path +
+                       ": needs more memory than a picture of --max-pixels. "
+                       "Hint: is it damaged? Fetch it again");
+      return message;
+    }
+  });
+  if (sent.late) fail(path, sent.death(limits));
+  const std::string& message = sent.text;
   Converted converted;
   try {
     size_t at = 1;
@@ -170,9 +185,7 @@ Converted convert_in_worker(const std::string& path,
     const auto* bytes = reinterpret_cast<const std::byte*>(png.data());
     converted.png.assign(bytes, bytes + png.size());
   } catch (const std::out_of_range&) {
-    fail(path, std::string("its reader died: ") +
-                   (WIFSIGNALED(status) ? ::strsignal(WTERMSIG(status))
-                                        : "no answer"));
+    fail(path, sent.death(limits));
   }
   return converted;
 }

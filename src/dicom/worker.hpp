@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,19 @@ struct Converted {
   Radiograph picture;          // without its pixels
   std::vector<std::byte> png;  // empty when skipped
 };
+
+// What `make` returns, in a process of its own and within the limits; nothing
+// of it where the process died or took too long. For a process of one thread.
+// OutageError: no further process.
+struct ChildMessage {
+  std::string text;
+  bool late = false;
+  int status = 0;  // as waitpid's
+  // "took longer than 120 s", "its reader died: Segmentation fault"
+  std::string death(const WorkerLimits& limits) const;
+};
+ChildMessage in_child(const WorkerLimits& limits,
+                      const std::function<std::string()>& make);
 
 // DataError as read_radiograph(), and for a file at which the worker died, or
 // needed more memory or time than the limits give. For a process of one thread.

@@ -6,6 +6,8 @@
 
 namespace chexnet {
 
+// One value outside of 0 .. 1 and none counts: these are scores of another
+// kind, of which no calibration can be told.
 std::vector<LabeledProbability> labeled_probabilities(
     std::span<const double> probabilities, std::span<const float> labels) {
   assert(probabilities.size() == labels.size());

@@ -6,6 +6,7 @@
 namespace chexnet {
 namespace {
 
+// Only one of the two families of networks has its stem under these names.
 void turn_stem(const InputScale& scale, FloatTensors& tensors) {
   const auto& [dense, residual] = kStems;
   const StemNames& names = tensors.contains(dense.weight) ? dense : residual;
@@ -18,6 +19,9 @@ void turn_stem(const InputScale& scale, FloatTensors& tensors) {
 
 }  // namespace
 
+// All arrays keep their place and metadata, so a file that is read back says
+// the same; what is stored in another type becomes fp32, which the others'
+// loaders expect.
 void write_named_weights(const std::filesystem::path& path,
                          const SafetensorsFile& file,
                          const ModelDescription& model, WeightsFor library) {

@@ -5,11 +5,14 @@
 namespace chexnet {
 namespace {
 
+// Weights are integers of `shift` bits behind the point, as in PyTorch's uint8
+// kernel: the sum is exact, and one rounding ends it.
 uint8_t rounded(int32_t sum, int shift) {
   return static_cast<uint8_t>(
       std::clamp((sum + (1 << (shift - 1))) >> shift, 0, 255));
 }
 
+// The reference of the kernels for vectors, which must give equal bytes.
 void horizontal(const uint8_t* line, const Taps& taps, uint8_t* into) {
   const auto most = static_cast<size_t>(taps.most);
   for (size_t x = 0; x < taps.first.size(); ++x) {

@@ -21,6 +21,7 @@ constexpr size_t kFilesAtOnce = 200;
 
 struct Outcome {
   std::string picture, problem;  // one of them is empty
+  std::string instance;
 };
 using Outcomes = std::map<std::string, Outcome>;  // by file
 
@@ -39,6 +40,7 @@ void read_outcomes(const fs::path& table, const fs::path& set, Outcomes& all) {
     Outcome outcome;
     if (!fields[1].empty()) outcome.picture = set / "images" / fields[1];
     outcome.problem = fields[2];
+    outcome.instance = fields[3];
     all[std::string(fields[0])] = std::move(outcome);
   }
 }
@@ -70,6 +72,8 @@ void put_in_place(const Outcomes& outcomes, InputImages& input) {
                              : outcomes.end();
     if (outcome != outcomes.end()) {
       image.problem = outcome->second.problem;
+      image.dicom_file = container.path;
+      image.dicom_instance = outcome->second.instance;
       container = {.path = outcome->second.picture};
     }
     if (image.problem.empty()) kept.push_back(std::move(found));

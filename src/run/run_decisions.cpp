@@ -4,6 +4,8 @@
 
 namespace chexnet {
 
+// What the run's own config.yaml says: a resume, or somebody who repeats the
+// run elsewhere, gets the batch that was chosen and not another one.
 Config with_decisions(Config config, const RunDecisions& decisions) {
   assert(decisions.batch > 0);
   config.train.batch = decisions.batch;

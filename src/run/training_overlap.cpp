@@ -25,7 +25,7 @@ TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
   }
   std::optional<PatientIds> ids;
   if (manifest.knows_patients)
-    ids = ids_as_written(privacy, patients.empty() ? "" : *patients.begin());
+    ids = ids_as_written(privacy, {patients.begin(), patients.end()});
   TrainingOverlap overlap;
   overlap.knows_patients = ids.has_value();
   for (const auto row : rows) {

@@ -16,6 +16,7 @@ InferBench::InferBench(Network& network, const Device& device, int64_t batch,
   images_ = random_images(batch, size, random);
 }
 
+// As predict does it: pixels go to the device, logits come back.
 void InferBench::pass() {
   const at::Tensor images = images_.to(device_.where);
   const at::Tensor logits = network_.forward(images, Mode::kInference);

@@ -4,6 +4,8 @@
 
 namespace chexnet {
 
+// The last row is what no layer accounts for: without it a slow part outside of
+// them would not be seen.
 std::vector<LayerRow> layer_rows(const LayerTimes& times, int steps,
                                  double seconds, const std::string& rest) {
   assert(steps > 0);

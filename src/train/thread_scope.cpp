@@ -4,6 +4,8 @@
 
 namespace chexnet {
 
+// LibTorch's number is of the whole process, so it is set back, also when an
+// exception ends the scope.
 ThreadScope::ThreadScope(int threads) : before_(at::get_num_threads()) {
   at::set_num_threads(threads);
 }

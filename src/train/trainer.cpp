@@ -171,6 +171,22 @@ std::string weights_text(const TrainState& state, const RunFolder& folder) {
          folder.checkpoint()->filename().string();
 }
 
+// As the config says, but a run that goes on keeps its pseudonyms: by another
+// key nobody could find its patients again.
+PatientIds ids_for(const Config& config, const std::filesystem::path& list) {
+  if (std::filesystem::exists(list)) {
+    std::vector<std::string> written;
+    for (auto& row : read_splits_csv(list))
+      written.push_back(std::move(row.patient));
+    if (!ids_as_written(config.privacy, written))
+      throw ConfigError(
+          "[privacy] " + list.string() +
+          " calls patients by pseudonyms of another key than the one at hand. "
+          "Hint: privacy.key names the run's own, by a full path");
+  }
+  return patient_ids(config);
+}
+
 // Rank 0: from here on the folder holds a run, and the run writes its metrics.
 std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
                                           const TrainState& state,
@@ -178,10 +194,11 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   log_info("chexnet-train, for research use, not a medical device\n" +
            aligned(settings));
   warn_of_recipe(run.config, run.decisions, run.comm.size());
+  const std::filesystem::path list = run.folder.path() / "split.csv";
+  const PatientIds ids = ids_for(run.config, list);  // a bad key leaves no run
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_atomically(run.folder.path() / "split.csv",
-                   splits_csv(run.dataset.manifest, run.dataset.splits,
-                              patient_ids(run.config)));
+                   splits_csv(run.dataset.manifest, run.dataset.splits, ids));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});
   metrics->tensorboard().text("run/settings", state.step,

@@ -101,5 +101,28 @@ else
 fi
 check "a folder that holds something is refused (exit 4)" sh -c "'$program' predict run in --dicom-sr sr >/dev/null 2>log; [ \$? = 4 ] && grep -q 'is not an empty folder' log"
 check "pictures that are not DICOM: said, and no folder" sh -c "'$program' predict run in/00000001_000.png --dicom-sr none >/dev/null 2>log && grep -q 'none of the scored images is a DICOM file' log && [ ! -e none ]"
+python3 -c "from dicom import write; write('in/b.dcm', b'Other', b'1.2.840.9', '9.9.9')"
+cp in/b.dcm other.dcm
+python3 -c "from dicom import write; import os; write('long.dcm', b'A^B', b'1.2.840.1.8', '1.2.3.6'); os.rename('long.dcm', 'x' * 245 + '.dcm')"
+check "a long name is cut" sh -c "'$program' predict run xxx*.dcm --dicom-sr long >/dev/null 2>log && [ \$(ls long | wc -l) = 1 ]"
+touch file; ln -s nowhere link
+for place in file link; do check "no folder: $place (exit 4, before the work)" sh -c "'$program' predict run in --out early.csv --dicom-sr $place >/dev/null 2>log; [ \$? = 4 ] && [ ! -e early.csv ]"; done
+mkfifo pipe.dcm
+python3 - <<'PY'
+import json
+path = lambda p: p.encode().hex()
+def request(name, **image):
+    json.dump({'request': 'r', 'model': {'network': 'n', 'version': '1', 'sha256': 's', 'rule': ''},
+               'images': [{'file': path('other.dcm'), 'instance': '9.9.9', 'findings': [{'name': n, 'probability': 0.5, 'calibrated': None, 'threshold': None, 'positive': None}
+               for n in ('気胸', 'a\\b', 'Opacity of the left lung and all that is around it, which is a long name indeed')], 'captures': [], 'sr': path(name + '.sr')} | image]}, open(name, 'w'))
+request('fine'); request('swapped', instance='1.1'); request('pipe', file=path('pipe.dcm'))
+PY
+converter=$CHEXNET_BUILD/chexnet-dicom
+check "names in another script" sh -c "'$converter' --results fine | grep -q '\"reports\":1'"
+! command -v dsrdump >/dev/null || check "dcmtk reads them" sh -c "dsrdump -Ec +Pu fine.sr >dump 2>err && ! grep -q '^E:' err && [ \$(grep -c 'contains NUM' dump) = 3 ]"
+check "a picture that was exchanged has no report" sh -c "'$converter' --results swapped 2>log | grep -q '\"failed\":1' && [ ! -e swapped.sr ] && grep -q 'is another picture than the one that was scored' log"
+check "a pipe holds nobody" timeout 20 sh -c "'$converter' --results pipe 2>log | grep -q '\"failed\":1'"
+check "a report is not written over (exit 4)" sh -c "'$converter' --results fine >/dev/null 2>log; [ \$? = 4 ] && grep -q 'is there already' log"
+check "what is no request (exit 3)" sh -c "echo '{}' >no; '$converter' --results no >/dev/null 2>log; [ \$? = 3 ] && grep -q 'is no list of results' log"
 mkdir tmp; check "nothing stays among the temporary files" env TMPDIR="$scratch/tmp" sh -c "'$program' predict run in --dicom-sc sc2 >/dev/null 2>&1; [ -z \"\$(ls tmp)\" ]"
 finish

@@ -34,10 +34,15 @@ check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ 
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
 check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
 
+awk -F, 'NR > 1 { print $2; exit }' run/split.csv >withdrawn.txt
+refused 3 "is a pseudonym, as split.csv may have it" train site.yaml --out no --set data.exclude=withdrawn.txt
+
 mv "$key" elsewhere
+refused 2 "calls patients by pseudonyms of another key" train site.yaml --out run --resume auto --set train.max_steps=3
+rm -f "$key"
 "$program" patients run "$trained" >/dev/null 2>log
 check "without the key: exit 2" [ $? = 2 ]
-check "the reason and what to do" grep -q "their key is not at hand. Hint: --key" log
+check "the reason and what to do" grep -q "their key is not at hand" log
 check "no new key was made" [ ! -e "$key" ]
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
 check "scoring says that patients were not compared" grep -q "only images, not patients, were looked for" log

@@ -22,6 +22,7 @@ data:
   val_fraction: 0.2
   test_fraction: 0.2
   stratify: true
+privacy: {ids: plain}
 model: {arch: densenet121, weights: none}
 train: {batch: 8, max_steps: 2, epochs: 100}
 run: {log_every: 1}

@@ -96,14 +96,16 @@ TEST_CASE("who has no key, or another one, cannot read pseudonyms") {
   ::chmod(other.c_str(), 0600);
   const std::string written = PatientIds(kKey).written("7");
   const auto read = [&](const std::filesystem::path& path) {
-    return ids_as_written({std::nullopt, path.string()}, written);
+    return ids_as_written({std::nullopt, path.string()}, {written});
   };
   REQUIRE(read(key));
   CHECK(read(key)->written("7") == written);
   CHECK_FALSE(read(other));
   CHECK_FALSE(read(folder.path() / "none"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "none"));  // none is made
-  CHECK(ids_as_written({}, "7")->written("7") == "7");
+  CHECK(ids_as_written({}, {"7"})->written("7") == "7");
+  // A table of its own may hold what looks like one.
+  CHECK(ids_as_written({}, {written, "7"})->written("7") == "7");
 }
 
 TEST_CASE("a list of splits comes back as it was written") {
@@ -128,4 +130,16 @@ TEST_CASE("a list of splits comes back as it was written") {
   CHECK(read_splits_csv(
             folder.write("plain.csv", splits_csv(manifest, splits, {})))[0]
             .patient == "\"2\"");
+}
+
+TEST_CASE("a damaged list of splits is refused") {
+  const ScratchFolder folder;
+  const std::string head = "image,patient,split\n";
+  for (const char* rest :
+       {"", "a,1,train", "a,1,train\nb,2\n", "a,1,\n", "a,1,trai\n",
+        "a;1;train\n", "\"a,1,train\nb,2,val\n", ",1,train\n"}) {
+    INFO(rest);
+    CHECK_THROWS_AS(read_splits_csv(folder.write("s.csv", head + rest)),
+                    DataError);
+  }
 }

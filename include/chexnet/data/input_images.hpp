@@ -25,6 +25,8 @@ struct InputImage {
   // name gets "#<number>".
   std::string name;
   std::string problem;  // why there is nothing to score; empty: it was found
+  // Of one that was converted from DICOM: the file, and which instance it was.
+  std::string dicom_file = {}, dicom_instance = {};
 };
 
 struct InputImages {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "chexnet/config/config.hpp"
 
@@ -29,9 +30,9 @@ bool is_pseudonym(const std::string& id);
 // As the config says. A key that is needed and absent is made: for the one rank
 // that writes. CheckpointError, DataError: see core/private_key.hpp.
 PatientIds patient_ids(const Config& config);
-// For ids that somebody wrote, of which `example` is one; nothing where they
-// are pseudonyms of a key that is not at hand.
-std::optional<PatientIds> ids_as_written(const PrivacyConfig& config,
-                                         const std::string& example);
+// For ids that somebody wrote; nothing where all of them are pseudonyms of a
+// key that is not at hand.
+std::optional<PatientIds> ids_as_written(
+    const PrivacyConfig& config, const std::vector<std::string>& written);
 
 }  // namespace chexnet

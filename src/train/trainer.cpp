@@ -18,6 +18,7 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
@@ -171,19 +172,28 @@ std::string weights_text(const TrainState& state, const RunFolder& folder) {
          folder.checkpoint()->filename().string();
 }
 
-// As the config says, but a run that goes on keeps its pseudonyms: by another
-// key nobody could find its patients again.
-PatientIds ids_for(const Config& config, const std::filesystem::path& list) {
-  if (std::filesystem::exists(list)) {
+// Whether a run that goes on would call its patients by another key's
+// pseudonyms. A list that is damaged, or no file, is written anew.
+bool has_another_key(const Config& config, const std::filesystem::path& list) {
+  if (!std::filesystem::is_regular_file(list)) return false;
+  try {
     std::vector<std::string> written;
     for (auto& row : read_splits_csv(list))
       written.push_back(std::move(row.patient));
-    if (!ids_as_written(config.privacy, written))
-      throw ConfigError(
-          "[privacy] " + list.string() +
-          " calls patients by pseudonyms of another key than the one at hand. "
-          "Hint: privacy.key names the run's own, by a full path");
+    return !ids_as_written(config.privacy, written);
+  } catch (const DataError&) {
+    return false;
   }
+}
+
+// As the config says. By another key nobody could find the run's patients
+// again.
+PatientIds ids_for(const Config& config, const std::filesystem::path& list) {
+  if (has_another_key(config, list))
+    throw ConfigError(
+        "[privacy] " + list.string() +
+        " calls patients by pseudonyms of another key than the one at hand. "
+        "Hint: privacy.key names the run's own, by a full path");
   return patient_ids(config);
 }
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <vector>
 
@@ -44,6 +45,15 @@ std::string hex_text(std::span<const std::byte> bytes) {
     text += kDigits[std::to_integer<unsigned>(byte & std::byte{15})];
   }
   return text;
+}
+
+std::string bytes_of_hex(std::string_view digits) {
+  assert(digits.size() % 2 == 0);
+  const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::string bytes;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
+  return bytes;
 }
 
 std::string hmac_sha256(std::string_view key, std::string_view text) {

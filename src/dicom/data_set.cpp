@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <ctime>
 #include <sstream>
 
@@ -98,11 +99,11 @@ void put_items(gdcm::DataSet& set, uint16_t group, uint16_t element,
 
 void put_concept(gdcm::DataSet& set, uint16_t group, uint16_t element,
                  const Concept& concept_of) {
+  assert(concept_of.code.size() <= 16);
   gdcm::DataSet item;
-  put_text(item, 0x0008, 0x0100, gdcm::VR::SH, concept_of.code.substr(0, 16));
+  put_text(item, 0x0008, 0x0100, gdcm::VR::SH, concept_of.code);
   put_text(item, 0x0008, 0x0102, gdcm::VR::SH, concept_of.scheme);
-  put_text(item, 0x0008, 0x0104, gdcm::VR::LO,
-           concept_of.meaning.substr(0, 64));
+  put_text(item, 0x0008, 0x0104, gdcm::VR::LO, concept_of.meaning);
   put_items(set, group, element, {item});
 }
 
@@ -117,19 +118,17 @@ Moment moment_now() {
 }
 
 std::string uid_of(const std::string& text) {
-  const std::string digits = sha256_hex(text).substr(0, 32);
   std::string decimal = "0";  // of 128 bits, the last digit first
-  for (const char c : digits) {
-    int carry = c <= '9' ? c - '0' : c - 'a' + 10;
+  for (const char byte : bytes_of_hex(sha256_hex(text).substr(0, 32))) {
+    int carry = static_cast<unsigned char>(byte);
     for (char& d : decimal) {
-      carry += (d - '0') * 16;
+      carry += (d - '0') * 256;
       d = static_cast<char>('0' + carry % 10);
       carry /= 10;
     }
     for (; carry > 0; carry /= 10)
       decimal += static_cast<char>('0' + carry % 10);
   }
-  while (decimal.size() > 1 && decimal.back() == '0') decimal.pop_back();
   std::ranges::reverse(decimal);
   return "2.25." + decimal;
 }

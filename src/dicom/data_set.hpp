@@ -12,8 +12,8 @@
 
 namespace chexnet {
 
-// A coded concept (PS3.3 section 8): (code, scheme, meaning). A code has at
-// most 16 characters, a meaning 64; longer ones are cut.
+// A coded concept (PS3.3 section 8): a code of at most 16 characters, a meaning
+// of at most 64 (Source::shown).
 struct Concept {
   std::string code, scheme, meaning;
 };

@@ -30,6 +30,8 @@ class Sha256 {
 
 // Two lower-case digits a byte.
 std::string hex_text(std::span<const std::byte> bytes);
+// The bytes that hex_text() wrote.
+std::string bytes_of_hex(std::string_view digits);
 
 std::string sha256_hex(std::string_view text);
 std::string hmac_sha256(std::string_view key,

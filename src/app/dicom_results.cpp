@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -66,9 +67,16 @@ std::string numbered(size_t number, const fs::path& image) {
   return text.data() + image.stem().string().substr(0, kMostOfAName) + ".dcm";
 }
 
-fs::path made(const std::string& folder) {
-  fs::create_directories(folder);
-  return fs::absolute(folder);
+void make_folder(const std::string& folder) {
+  if (!folder.empty()) fs::create_directories(folder);
+}
+
+// What the answers of a report rest on; "" without the model's own rules.
+std::string rule_text(const Json& decisions) {
+  if (decisions.is_null()) return "";
+  return "thresholds by the rule " + decisions.at("rule").get<std::string>() +
+         ", calibration by " + decisions.at("calibration").get<std::string>() +
+         ", both chosen on validation";
 }
 
 }  // namespace
@@ -98,27 +106,48 @@ void check_dicom_result_options(const DicomResultOptions& options) {
 }
 
 DicomResults::DicomResults(const DicomResultOptions& options,
-                           const ImageScoreRows& texts)
-    : options_(options), texts_(texts), images_(Json::array()) {}
+                           const ImageScoreRows& texts,
+                           const fs::path& pictures)
+    : options_(options),
+      texts_(texts),
+      pictures_(pictures),
+      images_(Json::array()) {}
 
 // Heat maps are known by name here and drawn later, when all scores are in.
+Json DicomResults::captures_of(const ImageScore& score,
+                               const Json& findings) const {
+  Json captures = Json::array();
+  if (options_.captures.empty()) return captures;
+  for (const auto& [finding, file] : score.heat_maps) {
+    const auto scored = std::ranges::find_if(
+        findings, [&](const Json& f) { return f.at("name") == finding; });
+    captures.push_back(
+        {{"finding", finding},
+         {"probability", scored->at("probability")},
+         {"picture", digits_of(fs::absolute(pictures_ / file))},
+         {"sc", digits_of(fs::absolute(options_.captures) /
+                          (fs::path(file).stem().string() + ".dcm"))}});
+  }
+  return captures;
+}
+
 void DicomResults::take(const InputImage& image, const ImageScore& score) {
   if (!score.error.empty() || image.dicom_file.empty()) return;
-  Json captures = Json::array();
-  if (!options_.captures.empty())
-    for (const auto& [finding, file] : score.heat_maps)
-      captures.push_back({{"finding", finding}, {"picture", file}});
-  files_.push_back(image.dicom_file);
+  const Json findings = texts_.findings_json(score);
+  Json report;
+  if (!options_.reports.empty())
+    report = digits_of(fs::absolute(options_.reports) /
+                       numbered(images_.size() + 1, image.dicom_file));
   images_.push_back({{"file", digits_of(fs::absolute(image.dicom_file))},
                      {"instance", image.dicom_instance},
-                     {"findings", texts_.findings_json(score)},
-                     {"captures", captures}});
+                     {"findings", findings},
+                     {"sr", report},
+                     {"captures", captures_of(score, findings)}});
 }
 
 // The request names places and patients' files, so it lies in a private folder,
 // and goes with it.
-bool DicomResults::write(const ReportedModel& model,
-                         const fs::path& pictures) const {
+bool DicomResults::write(const ReportedModel& model) const {
   if (images_.empty()) {
     log_warning(
         "[dicom] none of the scored images is a DICOM file: no report and no "
@@ -127,31 +156,17 @@ bool DicomResults::write(const ReportedModel& model,
   }
   const TemporaryFolder folder("dicom", "chexnet-results");
   const fs::path list = folder.path() / "request.json";
-  Json request = {{"request", sha256_hex(list.string() + utc_time() +
-                                         std::to_string(::getpid()))},
-                  {"model",
-                   {{"network", model.network},
-                    {"version", CHEXNET_VERSION},
-                    {"sha256", model.sha256},
-                    {"rule", model.rule}}},
-                  {"images", images_}};
-  for (size_t i = 0; i < files_.size(); ++i) {
-    Json& image = request["images"][i];
-    image["sr"] = nullptr;
-    if (!options_.reports.empty())
-      image["sr"] =
-          digits_of(made(options_.reports) / numbered(i + 1, files_[i]));
-    for (auto& capture : image["captures"]) {
-      const fs::path picture = capture.at("picture").get<std::string>();
-      capture["sc"] = digits_of(made(options_.captures) /
-                                (picture.stem().string() + ".dcm"));
-      capture["picture"] = digits_of(fs::absolute(pictures) / picture);
-      for (const auto& finding : image.at("findings"))
-        if (finding.at("name") == capture.at("finding"))
-          capture["probability"] = finding.at("probability");
-    }
-  }
+  const Json request = {{"request", sha256_hex(list.string() + utc_time() +
+                                               std::to_string(::getpid()))},
+                        {"model",
+                         {{"network", model.network},
+                          {"version", CHEXNET_VERSION},
+                          {"sha256", model.sha256},
+                          {"rule", rule_text(texts_.decisions_json())}}},
+                        {"images", images_}};
   write_atomically(list, json_text(request), 0600);
+  make_folder(options_.reports);
+  make_folder(options_.captures);
   return say_end(output_of({converter(), "--results", list.string()}));
 }
 

@@ -27,29 +27,28 @@ void check_dicom_result_options(const DicomResultOptions& options);
 // The network that found it.
 struct ReportedModel {
   std::string network, sha256;  // "densenet121"; of the weights' file
-  std::string rule;  // how thresholds and calibration were chosen; may be empty
 };
 
 // Takes scores one by one, writes when all are known. Rank 0.
 class DicomResults {
  public:
-  // `texts` must outlive it.
-  DicomResults(const DicomResultOptions& options, const ImageScoreRows& texts);
+  // `texts` must outlive it. `pictures`: the folder of the heat maps.
+  DicomResults(const DicomResultOptions& options, const ImageScoreRows& texts,
+               const std::filesystem::path& pictures);
   // Of an image that was asked for; what was not converted from DICOM, or has
   // an error, is passed over. `score.heat_maps` may be drawn later.
   void take(const InputImage& image, const ImageScore& score);
-  // `pictures`: the folder of the heat maps. False where somebody stopped it.
-  // CheckpointError: files cannot be written.
-  bool write(const ReportedModel& model,
-             const std::filesystem::path& pictures) const;
+  // False where somebody stopped it. CheckpointError: files cannot be written.
+  bool write(const ReportedModel& model) const;
 
  private:
+  Json captures_of(const ImageScore& score, const Json& findings) const;
   bool say_end(const ChildOutput& ended) const;
 
   DicomResultOptions options_;
   const ImageScoreRows& texts_;
-  std::vector<std::string> files_;
-  Json images_;
+  std::filesystem::path pictures_;
+  Json images_;  // of the request
 };
 
 }  // namespace chexnet

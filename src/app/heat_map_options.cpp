@@ -107,13 +107,13 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
 
 void check_heat_map_options(const HeatMapOptions& options,
                             const std::vector<std::string>& known) {
-  if (options.folder.empty()) return;
   for (const auto& finding : options.findings)
     if (!find_finding(known, finding))
       throw ConfigError("[heat maps] the network does not know '" + finding +
                         "'. Hint: it knows " + listed(known, known.size()));
   std::error_code error;
-  if (fs::exists(options.folder, error) && !fs::is_empty(options.folder, error))
+  if (!options.folder.empty() && fs::exists(options.folder, error) &&
+      !fs::is_empty(options.folder, error))
     throw CheckpointError("[heat maps] " + options.folder +
                           ": is not an empty folder. Hint: name a new one");
 }
@@ -161,16 +161,19 @@ void HeatMapFolder::write_list() const {
   write_atomically(fs::path(options_.folder) / "heatmaps.csv", text);
 }
 
+std::string HeatMapFolder::text() const {
+  int64_t count = 0;
+  for (const auto& [_, row] : rows_) count += std::ssize(row.pictures);
+  return counted(count, "heat map") + " in " + options_.folder;
+}
+
 bool HeatMapFolder::write(const RunContext& run,
                           const std::function<bool()>& stop) const {
   const fs::path folder = options_.folder;
   make_folder(folder, run.comm);
   std::vector<uint32_t> rows;
-  int64_t count = 0;
-  for (const auto& [number, row] : rows_) {
+  for (const auto& [number, _] : rows_)
     rows.push_back(static_cast<uint32_t>(number));
-    count += std::ssize(row.pictures);
-  }
   const auto use = [&](const MappedImage& image) {
     for (const auto& picture : rows_.at(image.row).pictures) {
       const size_t k = picture.finding;
@@ -188,11 +191,7 @@ bool HeatMapFolder::write(const RunContext& run,
     return false;
   }
   run.comm.barrier();  // the list comes last
-  if (run.comm.rank() == 0) {
-    write_list();
-    if (options_.announced)
-      log_info(counted(count, "heat map") + " in " + options_.folder);
-  }
+  if (run.comm.rank() == 0) write_list();
   return true;
 }
 

@@ -20,7 +20,6 @@ struct HeatMapOptions {
   std::vector<std::string> findings;  // of every image; empty: by threshold
   std::optional<double> threshold;    // least probability; else the model's own
   HeatMapKind kind{.shifts = 2};
-  bool announced = true;  // a line says how many there are, and where
 };
 // --heatmap-method and --heatmap-shifts.
 void add_heat_map_kind(CLI::App& command, HeatMapKind& kind);
@@ -53,6 +52,8 @@ class HeatMapFolder {
   // heatmaps.csv (file,image,finding,probability) last. False where any rank
   // was asked to stop.
   bool write(const RunContext& run, const std::function<bool()>& stop) const;
+  // How many there are, and where.
+  std::string text() const;
 
  private:
   struct Picture {

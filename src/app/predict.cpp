@@ -135,7 +135,7 @@ void say_end(const ImageScoresSummary& summary) {
 }
 
 // Before the work: places to write to, and none that is read.
-void check_output_places(const Options& options, const HeatMapOptions& pictures,
+void check_output_places(const Options& options,
                          const std::filesystem::path& model,
                          const ModelCard& card) {
   Strings inputs = options.lists;
@@ -144,7 +144,7 @@ void check_output_places(const Options& options, const HeatMapOptions& pictures,
   inputs.push_back(model.string());
   refuse_to_replace(options.out, inputs);
   check_own_output(options.out, "image,prob:");
-  check_heat_map_options(pictures, card.findings);
+  check_heat_map_options(options.heat_maps, card.findings);
   check_dicom_result_options(options.dicom);
 }
 
@@ -156,32 +156,12 @@ void keep_images(const Options& options, const InputSet& set) {
   refuse_to_replace(options.out, names);
 }
 
-// Secondary captures need heat maps too: beside them, where none are wanted as
-// pictures.
-HeatMapOptions pictures_of(const Options& options) {
-  HeatMapOptions pictures = options.heat_maps;
-  if (pictures.folder.empty() && !options.dicom.captures.empty()) {
-    pictures.folder =
-        (std::filesystem::path(options.dicom.captures) / "unfinished-heat-maps")
-            .string();
-    pictures.announced = false;
-  }
-  return pictures;
-}
-
-// Heat maps that nobody asked for as pictures, whatever happens.
-struct RemovedFolder {
-  std::string path;
-  ~RemovedFolder() {
-    std::error_code ignored;
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
-  }
-};
-
-std::string rule_text(const Options& options, const ModelCard& card) {
-  if (!card.rules) return "";
-  return "thresholds by the rule " + options.rule + ", calibration by " +
-         options.calibration + ", both chosen on validation";
+// Secondary captures need heat maps too: where none are wanted as pictures,
+// they lie beside the converted DICOM files and go with them. "" without any.
+std::string folder_for_captures(const InputSet& set, Communicator& comm) {
+  const std::string folder =
+      set.converted ? (set.converted->path() / "heat-maps").string() : "";
+  return gather_text(comm, folder).front();
 }
 
 // Those that are scored, row by row; rank 0.
@@ -192,25 +172,16 @@ std::vector<const InputImage*> scored_images(const InputSet& set) {
   return images;
 }
 
-// A folder that no other predict has, the same on all ranks.
-void make_name_its_own(HeatMapOptions& pictures, Communicator& comm) {
-  const std::string name =
-      comm.rank() == 0 ? unforeseeable_name(pictures.folder).string() : "";
-  pictures.folder = gather_text(comm, name).front();
-}
-
 int predict(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
-  HeatMapOptions pictures = pictures_of(options);
-  check_output_places(options, pictures, file, card);
+  check_output_places(options, file, card);
   const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world =
       enter_world(config.launch, invocation,
                   {.run_folder = {}, .resume_command = {}, .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
-  if (!pictures.announced) make_name_its_own(pictures, comm);
   const Device device = choose_device(config.launch, comm);
   const InputSet set =
       load_inputs(config, options.named(), card.findings, comm);
@@ -232,15 +203,16 @@ int predict(const Options& options, Invocation& invocation) {
     say_model(file, card);
     rows.emplace(set, texts, RowPlaces{options.out, options.json});
   }
-  const RemovedFolder removed{
-      comm.rank() == 0 && !pictures.announced ? pictures.folder : ""};
+  HeatMapOptions pictures = options.heat_maps;
+  if (pictures.folder.empty() && !options.dicom.captures.empty())
+    pictures.folder = folder_for_captures(set, comm);
   std::optional<HeatMapFolder> heat_maps;
   if (!pictures.folder.empty())
     heat_maps.emplace(pictures, card.findings,
                       thresholds_of(texts, card.findings.size()));
   std::optional<DicomResults> results;  // on rank 0
   if (comm.rank() == 0 && options.dicom.wanted())
-    results.emplace(options.dicom, texts);
+    results.emplace(options.dicom, texts, pictures.folder);
   const auto asked = scored_images(set);
   size_t scored = 0;
   // Rows on a terminal show how far it is.
@@ -265,14 +237,14 @@ int predict(const Options& options, Invocation& invocation) {
   bool whole = set.split.rows.empty() || score_images(run, set.split, request);
   const double seconds = now_s() - start;
   if (whole && heat_maps) whole = heat_maps->write(run, stop_requested);
+  if (whole && rows && !options.heat_maps.folder.empty())
+    log_info(heat_maps->text());
   if (!whole) {
     if (comm.rank() == 0) log_info("stopped on request; --out was not written");
     return static_cast<int>(ExitCode::kRequeue);
   }
   if (rows) say_end(rows->finish(seconds));
-  if (results && !results->write({config.model.arch, sha256_file(file),
-                                  rule_text(options, card)},
-                                 pictures.folder))
+  if (results && !results->write({config.model.arch, sha256_file(file)}))
     return static_cast<int>(ExitCode::kRequeue);
   return static_cast<int>(scored > 0 ? ExitCode::kDone : ExitCode::kData);
 }

@@ -82,6 +82,8 @@ assert all(text(f, 8, 0x16) == b'1.2.840.10008.5.1.4.1.1.88.22' for f in reports
 assert all(text(f, 8, 0x16) == b'1.2.840.10008.5.1.4.1.1.7' and len(f[0x7fe0, 0x10]) >= 3 * 64 * 64 for f in captures)
 PY
 [ -z "${fail:-}" ] || { echo "FAILED: patient, study and picture"; failures=$((failures + 1)); }
+check "two ranks" "$program" predict run in --ranks 2 --dicom-sr sr2 --dicom-sc sc2r --heatmap-findings Mass,Effusion 2>log
+check "write as many" [ "$(ls sr2) $(ls -A sc2r)" = "$(ls sr) $(ls -A sc)" ]
 if command -v dsrdump >/dev/null; then
   dsrdump -Ec +Pu +Pl "$(ls sr/* | head -1)" >dump 2>err; check "dcmtk reads the report" [ $? = 0 ]
   check "without an error" sh -c '! grep -q "^E:" err'

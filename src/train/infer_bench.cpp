@@ -36,20 +36,8 @@ std::vector<double> InferBench::run(int passes) {
 
 LayerReport InferBench::layers() {
   constexpr int kPasses = 5;
-  LayerTimes times;
-  network_.set_layer_times(&times);
-  const double start = now_s();
-  for (int i = 0; i < kPasses; ++i) pass();
-  const double seconds = now_s() - start;
-  network_.set_layer_times(nullptr);
-
-  LayerReport report;
-  report.rows = layer_rows(times, kPasses, seconds, "between layers");
-  if (report.rows.empty()) return report;
-  ThreadPool thread_pool(device_.threads);
-  report.ceilings = measure_ceilings(
-      arithmetic_of(network_.options().precision), thread_pool);
-  return report;
+  return timed_layers(network_, device_, kPasses, "between layers",
+                      [this] { pass(); });
 }
 
 }  // namespace chexnet

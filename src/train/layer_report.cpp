@@ -2,13 +2,16 @@
 
 #include <cassert>
 
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/thread_pool.hpp"
+
 namespace chexnet {
+namespace {
 
 // The last row is what no layer accounts for: without it a slow part outside of
 // them would not be seen.
-std::vector<LayerRow> layer_rows(const LayerTimes& times, int steps,
-                                 double seconds, const std::string& rest) {
-  assert(steps > 0);
+std::vector<LayerRow> rows_of(const LayerTimes& times, int steps,
+                              double seconds, const std::string& rest) {
   std::vector<LayerRow> rows;
   double known = 0;
   for (int k = 0; k < kPassKinds; ++k) {
@@ -22,6 +25,28 @@ std::vector<LayerRow> layer_rows(const LayerTimes& times, int steps,
   }
   if (!rows.empty()) rows.push_back({rest, 1e3 * (seconds - known) / steps});
   return rows;
+}
+
+}  // namespace
+
+LayerReport timed_layers(Network& network, const Device& device, int steps,
+                         const std::string& rest,
+                         const std::function<void()>& compute) {
+  assert(steps > 0);
+  LayerTimes times;
+  network.set_layer_times(&times);
+  const double start = now_s();
+  for (int i = 0; i < steps; ++i) compute();
+  const double seconds = now_s() - start;
+  network.set_layer_times(nullptr);
+
+  LayerReport report;
+  report.rows = rows_of(times, steps, seconds, rest);
+  if (report.rows.empty()) return report;
+  ThreadPool thread_pool(device.threads);
+  report.ceilings =
+      measure_ceilings(arithmetic_of(network.options().precision), thread_pool);
+  return report;
 }
 
 }  // namespace chexnet

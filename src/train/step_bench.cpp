@@ -140,23 +140,10 @@ std::vector<LayerRow> StepBench::operator_rows() {
 
 LayerReport StepBench::layers() {
   constexpr int kSteps = 3;
-  LayerTimes layer_times;
-  network_.set_layer_times(&layer_times);
-  const double start = now_s();
-  for (int i = 0; i < kSteps; ++i) compute(silent_);
-  const double seconds = now_s() - start;
-  network_.set_layer_times(nullptr);
-
-  LayerReport report;
-  report.rows =
-      layer_rows(layer_times, kSteps, seconds, "loss, statistics, optimizer");
-  if (report.rows.empty()) {
-    report.rows = operator_rows();
-    return report;
-  }
-  ThreadPool thread_pool(device_.threads);
-  report.ceilings = measure_ceilings(
-      arithmetic_of(network_.options().precision), thread_pool);
+  LayerReport report =
+      timed_layers(network_, device_, kSteps, "loss, statistics, optimizer",
+                   [this] { compute(silent_); });
+  if (report.rows.empty()) report.rows = operator_rows();
   return report;
 }
 

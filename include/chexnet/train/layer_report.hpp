@@ -2,10 +2,13 @@
 // do.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "chexnet/engine/layer_times.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/train/device.hpp"
 
 namespace chexnet {
 
@@ -19,10 +22,10 @@ struct LayerReport {
   Ceilings ceilings;  // what the machine can do; 0 where ATen computes
 };
 
-// Rows of what `times` has seen in `steps` steps that took `seconds`; what no
-// layer accounts for has the last row, called `rest`. No row where `times` is
-// empty.
-std::vector<LayerRow> layer_rows(const LayerTimes& times, int steps,
-                                 double seconds, const std::string& rest);
+// Over `steps` calls of `compute`, which uses the network; what no layer
+// accounts for has the last row, called `rest`. No rows where ATen computes.
+LayerReport timed_layers(Network& network, const Device& device, int steps,
+                         const std::string& rest,
+                         const std::function<void()>& compute);
 
 }  // namespace chexnet

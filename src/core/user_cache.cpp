@@ -12,14 +12,16 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-// Empty where no variable names one.
-fs::path own_cache() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
+// Of the XDG Base Directory Specification; empty where no variable names one.
+fs::path own_folder(const char* variable, const char* below_home) {
+  const char* folder = std::getenv(variable);
   const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return cache;
-  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache";
+  if (folder != nullptr && *folder != '\0') return folder;
+  if (home != nullptr && *home != '\0') return fs::path(home) / below_home;
   return {};
 }
+
+fs::path own_cache() { return own_folder("XDG_CACHE_HOME", ".cache"); }
 
 }  // namespace
 
@@ -36,6 +38,12 @@ fs::path make_user_cache_folder(const std::string& name) {
   else
     fs::create_directories(folder);
   return folder;
+}
+
+std::optional<fs::path> user_config_folder() {
+  const fs::path own = own_folder("XDG_CONFIG_HOME", ".config");
+  if (own.empty()) return std::nullopt;
+  return own / "chexnet-train";
 }
 
 }  // namespace chexnet

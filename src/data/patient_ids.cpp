@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdlib>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/private_key.hpp"
+#include "chexnet/core/user_cache.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -22,12 +21,7 @@ const KeyUse& key_use() {
 
 fs::path key_path(const PrivacyConfig& config) {
   if (!config.key.empty()) return config.key;
-  const char* own = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  if (own != nullptr && *own != '\0')
-    return fs::path(own) / "chexnet-train" / "patients.key";
-  if (home != nullptr && *home != '\0')
-    return fs::path(home) / ".config" / "chexnet-train" / "patients.key";
+  if (const auto own = user_config_folder()) return *own / "patients.key";
   throw ConfigError(
       "[privacy] no place for the key of pseudonyms: neither XDG_CONFIG_HOME "
       "nor HOME is set. Hint: name a file by privacy.key");

@@ -1,7 +1,8 @@
-// The user's own place for what can be made again.
+// The user's own places: for what can be made again, and for what cannot.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace chexnet {
@@ -11,5 +12,10 @@ namespace chexnet {
 std::filesystem::path user_cache_folder(const std::string& name);
 // The same, made where it is absent. CheckpointError or filesystem_error.
 std::filesystem::path make_user_cache_folder(const std::string& name);
+
+// For what cannot be made again: $XDG_CONFIG_HOME/chexnet-train or
+// ~/.config/chexnet-train, whether it is there or not; nothing where neither
+// variable is set.
+std::optional<std::filesystem::path> user_config_folder();
 
 }  // namespace chexnet

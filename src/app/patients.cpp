@@ -12,7 +12,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/data/split.hpp"
+#include "chexnet/data/split_table.hpp"
 
 namespace chexnet {
 namespace {
@@ -27,13 +27,13 @@ struct Options {
 
 using ImagesOfSplits = std::map<std::string, size_t>;
 
-PatientIds ids_of(const Options& options,
-                  const std::vector<std::string>& written) {
+PatientIds ids_of_run(const Options& options,
+                      const std::vector<SplitRow>& rows) {
   const Config config =
       load_config({fs::path(options.run) / "config.yaml"}, {});
   PrivacyConfig privacy = config.privacy;
   if (!options.key.empty()) privacy.key = options.key;
-  const auto ids = ids_as_written(privacy, written);
+  const auto ids = ids_of(rows, privacy);
   if (!ids)
     throw ConfigError(
         "[patients] " + options.run +
@@ -59,12 +59,8 @@ int run(const Options& options) {
                           ": holds no run. Hint: name a folder like runs/NAME");
   const auto rows = read_splits_csv(fs::path(options.run) / "split.csv");
   std::map<std::string, ImagesOfSplits> known;
-  std::vector<std::string> written;
-  for (const auto& row : rows) {
-    ++known[row.patient][row.split];
-    written.push_back(row.patient);
-  }
-  const PatientIds ids = ids_of(options, written);
+  for (const auto& row : rows) ++known[row.patient][row.split];
+  const PatientIds ids = ids_of_run(options, rows);
 
   Json json = Json::array();
   for (const auto& patient : options.patients) {

@@ -7,7 +7,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/data/split.hpp"
+#include "chexnet/data/split_table.hpp"
 #include "chexnet/eval/comparison.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"

@@ -4,8 +4,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "chexnet/data/patient_ids.hpp"
-#include "chexnet/data/split.hpp"
+#include "chexnet/data/split_table.hpp"
 
 namespace chexnet {
 
@@ -16,16 +15,16 @@ TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
                                  const PrivacyConfig& privacy,
                                  const Manifest& manifest,
                                  const std::vector<uint32_t>& rows) {
+  std::vector<SplitRow> table = read_splits_csv(split_csv);
+  std::optional<PatientIds> ids;
+  if (manifest.knows_patients) ids = ids_of(table, privacy);
   std::unordered_set<std::string> images, patients, validation;
-  for (auto& row : read_splits_csv(split_csv)) {
+  for (auto& row : table) {
     if (row.split == "val") validation.insert(row.image);
     if (row.split != "train") continue;
     images.insert(std::move(row.image));
     patients.insert(std::move(row.patient));
   }
-  std::optional<PatientIds> ids;
-  if (manifest.knows_patients)
-    ids = ids_as_written(privacy, {patients.begin(), patients.end()});
   TrainingOverlap overlap;
   overlap.knows_patients = ids.has_value();
   for (const auto row : rows) {

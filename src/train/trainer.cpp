@@ -18,12 +18,12 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/data/split_table.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/model_card.hpp"
 #include "chexnet/report/run_results.hpp"
@@ -172,31 +172,6 @@ std::string weights_text(const TrainState& state, const RunFolder& folder) {
          folder.checkpoint()->filename().string();
 }
 
-// Whether a run that goes on would call its patients by another key's
-// pseudonyms. A list that is damaged, or no file, is written anew.
-bool has_another_key(const Config& config, const std::filesystem::path& list) {
-  if (!std::filesystem::is_regular_file(list)) return false;
-  try {
-    std::vector<std::string> written;
-    for (auto& row : read_splits_csv(list))
-      written.push_back(std::move(row.patient));
-    return !ids_as_written(config.privacy, written);
-  } catch (const DataError&) {
-    return false;
-  }
-}
-
-// As the config says. By another key nobody could find the run's patients
-// again.
-PatientIds ids_for(const Config& config, const std::filesystem::path& list) {
-  if (has_another_key(config, list))
-    throw ConfigError(
-        "[privacy] " + list.string() +
-        " calls patients by pseudonyms of another key than the one at hand. "
-        "Hint: privacy.key names the run's own, by a full path");
-  return patient_ids(config);
-}
-
 // Rank 0: from here on the folder holds a run, and the run writes its metrics.
 std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
                                           const TrainState& state,
@@ -207,7 +182,7 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   const std::filesystem::path list = run.folder.path() / "split.csv";
   const PatientIds ids = ids_for(run.config, list);  // a bad key leaves no run
   run.folder.claim(with_decisions(run.config, run.decisions));
-  write_atomically(run.folder.path() / "split.csv",
+  write_atomically(list,
                    splits_csv(run.dataset.manifest, run.dataset.splits, ids));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});

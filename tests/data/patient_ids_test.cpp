@@ -6,7 +6,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/data/split.hpp"
+#include "chexnet/data/split_table.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/data/manifest.hpp"
-#include "chexnet/data/patient_ids.hpp"
 
 namespace chexnet {
 
@@ -41,14 +39,5 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config);
 Splits all_as_test(const Manifest& manifest, const std::string& name);
 // DataError when there is nothing to train on.
 void require_training_images(const Splits& splits);
-
-// split.csv: image,patient,split.
-std::string splits_csv(const Manifest& manifest, const Splits& splits,
-                       const PatientIds& ids);
-struct SplitRow {
-  std::string image, patient, split;
-};
-// DataError when the file is no such table.
-std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path);
 
 }  // namespace chexnet

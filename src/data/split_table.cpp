@@ -1,0 +1,71 @@
+#include "chexnet/data/split_table.hpp"
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+
+std::string splits_csv(const Manifest& manifest, const Splits& splits,
+                       const PatientIds& ids) {
+  std::string text = "image,patient,split\n";
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    for (const auto row : split->rows)
+      text += csv_field(manifest.images[row]) + "," +
+              csv_field(ids.written(manifest.patients[row])) + "," +
+              split->name + "\n";
+  return text;
+}
+
+std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  CsvReader csv(text);
+  std::vector<std::string_view> fields;
+  const std::vector<std::string_view> header = {"image", "patient", "split"};
+  if (!csv.next(fields) || fields != header)
+    throw DataError("[split] " + path.string() +
+                    ": does not begin with image,patient,split. Hint: it is "
+                    "written by training; without it the check for patients "
+                    "that were trained on is left out");
+  const auto refuse = [&](size_t line, const char* what) {
+    throw DataError("[split] " + path.string() + ":" + std::to_string(line) +
+                    ": " + what +
+                    ". Hint: the file is damaged or was changed; what it says "
+                    "of patients cannot be trusted");
+  };
+  if (!text.ends_with('\n')) refuse(csv.line(), "its end is cut off");
+  std::vector<SplitRow> rows;
+  while (csv.next(fields)) {
+    const bool is_row =
+        fields.size() == header.size() && !fields[0].empty() &&
+        (fields[2] == "train" || fields[2] == "val" || fields[2] == "test");
+    if (!is_row) refuse(csv.line(), "is no image, patient and split");
+    rows.push_back({std::string(fields[0]), std::string(fields[1]),
+                    std::string(fields[2])});
+  }
+  if (rows.empty()) refuse(csv.line(), "names no image");
+  return rows;
+}
+
+std::optional<PatientIds> ids_of(const std::vector<SplitRow>& rows,
+                                 const PrivacyConfig& config) {
+  std::vector<std::string> written;
+  for (const auto& row : rows) written.push_back(row.patient);
+  return ids_as_written(config, written);
+}
+
+PatientIds ids_for(const Config& config, const std::filesystem::path& path) {
+  std::vector<SplitRow> rows;
+  try {
+    if (std::filesystem::is_regular_file(path)) rows = read_splits_csv(path);
+  } catch (const DataError&) {  // is written anew
+  }
+  if (!ids_of(rows, config.privacy))
+    throw ConfigError(
+        "[privacy] " + path.string() +
+        " calls patients by pseudonyms of another key than the one at hand. "
+        "Hint: privacy.key names the run's own, by a full path");
+  return patient_ids(config);
+}
+
+}  // namespace chexnet

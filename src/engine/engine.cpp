@@ -53,8 +53,8 @@ class NetworkEngine final : public Engine {
     packed_ = fixed_weights_;
   }
   void set_fixed_weights(bool fixed) override {
+    packed_ = packed_ && fixed;
     fixed_weights_ = fixed;
-    packed_ = false;
   }
   void backward(const void* dlogits, const MicroBatch& micro_batch) override {
     assert(images_ != nullptr);  // a forward came before

@@ -53,7 +53,6 @@ const BackendChoice::Chosen& BackendChoice::of(int64_t height, int64_t width) {
   if (backend == nullptr) {
     backend = entries_[entry].make(context_);
     backend->attach(attachments_);
-    backend->set_fixed_weights(fixed_weights_);
   }
   chosen.backend = backend.get();
   chosen_ = std::move(chosen);
@@ -66,12 +65,6 @@ void BackendChoice::attach(Attachments attachments) {
   attachments_ = std::move(attachments);
   for (const auto& backend : made_)
     if (backend != nullptr) backend->attach(attachments_);
-}
-
-void BackendChoice::set_fixed_weights(bool fixed) {
-  fixed_weights_ = fixed;
-  for (const auto& backend : made_)
-    if (backend != nullptr) backend->set_fixed_weights(fixed);
 }
 
 Network::Network(const NetworkSpec& spec, int64_t findings,
@@ -141,11 +134,15 @@ Network::TickGuard::TickGuard(Network& network, std::function<void()> tick)
 Network::TickGuard::~TickGuard() { network_.set_tick({}); }
 
 Network::FixedWeights::FixedWeights(Network& network) : network_(network) {
-  assert(!network.choice_->fixed_weights());
-  network.choice_->set_fixed_weights(true);
+  assert(!network.choice_->attachments().fixed_weights);
+  network.set_fixed_weights(true);
 }
-Network::FixedWeights::~FixedWeights() {
-  network_.choice_->set_fixed_weights(false);
+Network::FixedWeights::~FixedWeights() { network_.set_fixed_weights(false); }
+
+void Network::set_fixed_weights(bool fixed) {
+  Attachments attachments = choice_->attachments();
+  attachments.fixed_weights = fixed;
+  choice_->attach(std::move(attachments));
 }
 
 void Network::set_tick(std::function<void()> tick) {

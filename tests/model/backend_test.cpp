@@ -80,7 +80,6 @@ std::vector<BackendEntry> failing(const BackendEntry& inner, Fault& fault) {
 struct Probe final : Backend {
   struct Seen {
     int made = 0, forwards = 0;
-    bool fixed_weights = false;
     Attachments attached;
   };
   Probe(Seen& seen, std::string name) : seen(seen), name(std::move(name)) {
@@ -102,7 +101,6 @@ struct Probe final : Backend {
   std::optional<size_t> planned_bytes(int64_t, int64_t) override { return 7; }
   std::string description(int64_t, int64_t) override { return name; }
   bool depends_on_threads() const override { return false; }
-  void set_fixed_weights(bool fixed) override { seen.fixed_weights = fixed; }
   void attach(const Attachments& attachments) override {
     seen.attached = attachments;
   }

@@ -40,9 +40,6 @@ class ForwardingBackend : public Backend {
   bool depends_on_threads() const override {
     return inner_->depends_on_threads();
   }
-  void set_fixed_weights(bool fixed) override {
-    inner_->set_fixed_weights(fixed);
-  }
   void attach(const Attachments& attachments) override {
     inner_->attach(attachments);
   }

@@ -40,6 +40,9 @@ struct Attachments {
   LayerTimes* layer_times =
       nullptr;                   // times by kind of layer are added; null: none
   Profiler* profiler = nullptr;  // groups of layers are marked; null: none
+  // A promise: parameters and running statistics stay as they are, and nothing
+  // is trained, so they may be kept in another form from forward to forward.
+  bool fixed_weights = false;
 };
 
 // A forward in inference that keeps what the classifier head averages, for heat
@@ -78,10 +81,6 @@ class Backend {
   virtual std::string description(int64_t batch, int64_t size) = 0;
   // Whether the last bits of results depend on the number of threads.
   virtual bool depends_on_threads() const = 0;
-  // Promises that parameters and running statistics stay as they are until set
-  // otherwise, and that nothing is trained: a back end may then keep them in a
-  // form of its own.
-  virtual void set_fixed_weights(bool fixed) = 0;
   // In place of what was attached before.
   virtual void attach(const Attachments& attachments) = 0;
 };

@@ -33,8 +33,6 @@ class BackendChoice {
   const Chosen& of(int64_t height, int64_t width);
   // To all back ends there are and will be.
   void attach(Attachments attachments);
-  void set_fixed_weights(bool fixed);
-  bool fixed_weights() const { return fixed_weights_; }
   const Attachments& attachments() const { return attachments_; }
 
  private:
@@ -43,7 +41,6 @@ class BackendChoice {
   std::vector<std::unique_ptr<Backend>>
       made_;  // [entry], null until it is chosen
   Attachments attachments_;
-  bool fixed_weights_ = false;
   Chosen chosen_;  // of the last shape
   int64_t height_ = -1, width_ = -1;
 };
@@ -117,6 +114,7 @@ class Network {
 
  private:
   void set_tick(std::function<void()> tick);
+  void set_fixed_weights(bool fixed);
   NetworkSpec spec_;
   NetworkOptions options_;
   Parameters parameters_;

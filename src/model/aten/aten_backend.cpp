@@ -84,8 +84,6 @@ class AtenBackend final : public Backend {
   }
   bool depends_on_threads() const override { return true; }
   // No operator calls back, so there is no tick and no time by layer.
-  void set_fixed_weights(bool /*fixed*/) override {
-  }  // it uses them as they are
   void attach(const Attachments& attachments) override {
     profiler_ = attachments.profiler;
   }

@@ -30,7 +30,7 @@ class EngineBackend final : public Backend {
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {
     const int64_t batch = images.size(0), size = images.size(2);
-    assert(mode == Mode::kInference || !fixed_weights_);
+    assert(mode == Mode::kInference || !attachments_.fixed_weights);
     assert(images.scalar_type() == at::kByte && images.size(3) == size);
 
     active_ = &engine_for(batch, size,
@@ -78,12 +78,6 @@ class EngineBackend final : public Backend {
     return engine_for(batch, size, !options_.freeze_backbone).description();
   }
   bool depends_on_threads() const override { return false; }
-
-  void set_fixed_weights(bool fixed) override {
-    fixed_weights_ = fixed;
-    if (inference_.engine != nullptr)
-      inference_.engine->set_fixed_weights(fixed);
-  }
 
   void attach(const Attachments& attachments) override {
     attachments_ = attachments;
@@ -152,7 +146,6 @@ class EngineBackend final : public Backend {
                make_engine(spec_, engine_options(batch, size, training),
                            flat_parameters(), *thread_pool_, arena_)};
       attach_to(*built.engine);
-      built.engine->set_fixed_weights(fixed_weights_);
     }
     return *built.engine;
   }
@@ -160,6 +153,7 @@ class EngineBackend final : public Backend {
   void attach_to(Engine& engine) const {
     engine.set_layer_times(attachments_.layer_times);
     engine.set_profiler(attachments_.profiler);
+    engine.set_fixed_weights(attachments_.fixed_weights);
   }
 
   const NetworkSpec& spec_;
@@ -167,7 +161,6 @@ class EngineBackend final : public Backend {
   const NetworkOptions& options_;
   Parameters& parameters_;
   Attachments attachments_;
-  bool fixed_weights_ = false;
 
   // Engines use pool and arena, so they are destroyed first.
   std::unique_ptr<ThreadPool> thread_pool_;

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <span>
 
 #include "chexnet/app/run_options.hpp"
@@ -27,29 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string converter() { return program_folder() + "/chexnet-dicom"; }
-
-[[noreturn]] void refuse(const std::string& folder, const std::string& what) {
-  throw CheckpointError(
-      "[dicom] " + folder + ": " + what +
-      ". Hint: name a new folder in a place you may write to");
-}
-
-// A folder that is there and empty, or that can be made.
-void require_place(const std::string& folder) {
-  if (folder.empty()) return;
-  std::error_code error;
-  fs::path place = fs::absolute(folder);
-  if (fs::exists(place, error)) {
-    if (!fs::is_directory(place, error)) refuse(folder, "is no folder");
-    if (!fs::is_empty(place, error)) refuse(folder, "is not an empty folder");
-  } else if (fs::is_symlink(fs::symlink_status(place, error))) {
-    refuse(folder, "is a link that leads nowhere");
-  }
-  while (!fs::exists(place, error) && place.has_relative_path())
-    place = place.parent_path();
-  if (::access(place.c_str(), W_OK | X_OK) != 0)
-    refuse(folder, std::string("cannot be written: ") + std::strerror(errno));
-}
 
 // A name of at most 255 bytes, the number and ".dcm" with it.
 constexpr size_t kMostOfAName = 200;
@@ -96,8 +71,8 @@ void add_dicom_result_options(CLI::App& command, DicomResultOptions& options) {
 
 void check_dicom_result_options(const DicomResultOptions& options) {
   if (!options.wanted()) return;
-  require_place(options.reports);
-  require_place(options.captures);
+  require_new_folder("dicom", options.reports);
+  require_new_folder("dicom", options.captures);
   if (!fs::exists(converter()))
     throw ConfigError(
         "[dicom] there is no chexnet-dicom beside this program, so it was "

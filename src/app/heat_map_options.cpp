@@ -111,11 +111,7 @@ void check_heat_map_options(const HeatMapOptions& options,
     if (!find_finding(known, finding))
       throw ConfigError("[heat maps] the network does not know '" + finding +
                         "'. Hint: it knows " + listed(known, known.size()));
-  std::error_code error;
-  if (!options.folder.empty() && fs::exists(options.folder, error) &&
-      !fs::is_empty(options.folder, error))
-    throw CheckpointError("[heat maps] " + options.folder +
-                          ": is not an empty folder. Hint: name a new one");
+  require_new_folder("heat maps", options.folder);
 }
 
 HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,

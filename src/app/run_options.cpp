@@ -162,4 +162,27 @@ LaunchConfig LinkOptions::config() const {
   return config;
 }
 
+// What is there to be looked at is the folder, or the nearest one above it.
+void require_new_folder(const std::string& origin, const std::string& folder) {
+  if (folder.empty()) return;
+  const auto refuse = [&](const std::string& what) {
+    throw CheckpointError(
+        "[" + origin + "] " + folder + ": " + what +
+        ". Hint: name a new folder in a place you may write to");
+  };
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path place = fs::absolute(folder);
+  if (fs::exists(place, error)) {
+    if (!fs::is_directory(place, error)) refuse("is no folder");
+    if (!fs::is_empty(place, error)) refuse("is not an empty folder");
+  } else if (fs::is_symlink(fs::symlink_status(place, error))) {
+    refuse("is a link that leads nowhere");
+  }
+  while (!fs::exists(place, error) && place.has_relative_path())
+    place = place.parent_path();
+  if (::access(place.c_str(), W_OK | X_OK) != 0)
+    refuse(std::string("cannot be written: ") + std::strerror(errno));
+}
+
 }  // namespace chexnet

@@ -67,4 +67,8 @@ struct LinkOptions {
   LaunchConfig config() const;
 };
 
+// Before the work: CheckpointError where `folder` holds something already, or
+// cannot be made or written. "" is none. `origin` begins the message.
+void require_new_folder(const std::string& origin, const std::string& folder);
+
 }  // namespace chexnet

@@ -1,0 +1,64 @@
+"""What scripts/bench/step, infer and predict share: commands and their memory, rounds in turn, and a network to score with."""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAM = os.environ.get('CHEXNET_PROGRAM', f'{ROOT}/build/release/chexnet-train')
+PYTHON = os.environ.get('PYTHON', 'python3')
+
+
+def run(*command):
+    """Output and peak MB of a command."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    errors = []
+    drain = threading.Thread(target=lambda: errors.append(process.stderr.read()))
+    drain.start()
+    out = process.stdout.read()
+    drain.join()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f'{" ".join(command)}\nended with {process.returncode}\n{errors[0][-2000:]}')
+    return out, usage.ru_maxrss / 1024
+
+
+def has(package):
+    return subprocess.run([PYTHON, '-c', f'import {package}'], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def in_turn(measures, rounds):
+    """{name: [result of each round]} of {name: what measures it}; a result has images_per_s. A line per run as it ends."""
+    results = {name: [] for name in measures}
+    for number in range(rounds):
+        for name, measure in measures.items():
+            results[name].append(measure())
+            rate = results[name][-1]['images_per_s']
+            print(f'round {number + 1}: {name}: {rate:.2f} images/s', file=sys.stderr, flush=True)
+    return results
+
+
+def median(results, name, key='images_per_s'):
+    return statistics.median(result[key] for result in results[name])
+
+
+def rate_row(results, name):
+    rates = [result['images_per_s'] for result in results[name]]
+    return f'  {name:38s} {statistics.median(rates):8.2f} images/s ({min(rates):.2f} to {max(rates):.2f})'
+
+
+def trained_run(folder, size):
+    """A run folder: DenseNet-121 after one step on a phantom set. For its speed, not for its scores."""
+    images = f'{folder}/set'
+    run(PROGRAM, 'phantom', images, '--images', '40', '--size', '64')
+    settings = {
+        'model.arch': 'densenet121', 'model.weights': 'none', 'data.manifest.path': f'[{images}/Data_Entry_2017.csv]',
+        'data.images': f'[{images}/images]', 'data.train_list': f'{images}/train_val_list.txt', 'data.val_fraction': '0',
+        'data.resize': size, 'data.crop': size, 'train.batch': 4, 'train.max_steps': 1, 'eval.splits': '[]'}
+    config = f'{folder}/config.yaml'
+    pathlib.Path(config).touch()
+    run(PROGRAM, 'train', config, '--out', f'{folder}/run', *(w for key in settings for w in ('--set', f'{key}={settings[key]}')))
+    return f'{folder}/run'

@@ -150,6 +150,12 @@ std::vector<ConfigOption> choice_options() {
                   "column keeps its rows",
       },
       {
+          MEMBER(data.sample_weight),
+          .help = "column of the tables with what each row's loss counts in "
+                  "training: 0 or more, 1 in a table without the column; empty "
+                  "= all rows alike. Scores do not know it",
+      },
+      {
           MEMBER(data.exclude),
           .help = "file with images or patients that take no part anywhere "
                   "(withdrawn.txt), one per line",

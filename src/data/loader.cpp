@@ -78,6 +78,7 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader,
     batch.size = options.batch;
     batch.images = std::span(pixels_).subspan(s * bytes, bytes);
     batch.labels.resize(count * manifest.finding_count());
+    if (!manifest.weights.empty()) batch.weights.resize(count);
     batch.samples.resize(count);
     batch.errors.resize(count);
     prepare(slots_[s]);
@@ -137,8 +138,9 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
     if (!read_sample(sample, ticket, image, scratch, stop)) return;
     if (!sample.padding)
       std::copy_n(manifest_.label_row(sample.row), findings, labels);
-    if (sample.share < 1)
-      mix_partner(sample, {image, pixels}, {labels, findings}, scratch, stop);
+    if (!batch.weights.empty())
+      batch.weights[i] = manifest_.weights[sample.row];
+    if (sample.share < 1) mix_partner(sample, batch, i, scratch, stop);
   } catch (const DataError& e) {
     error = e.what();
   } catch (const AbsentError& e) {
@@ -160,20 +162,34 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
   batch_ready_.notify_one();
 }
 
-// A label that one of the two images lacks is not known of the mixture.
-void Loader::mix_partner(const Sample& sample, std::span<uint8_t> image,
-                         std::span<float> labels, Scratch& scratch,
-                         const std::stop_token& stop) const {
-  scratch.other.resize(image.size());
+// A label that one of the two images lacks is not known of the mixture. The
+// loss is linear in the label: with weights v and w, own v times the one's loss
+// and rest w times the other's is the loss of one label with one weight.
+void Loader::mix_partner(const Sample& sample, Batch& batch, size_t index,
+                         Scratch& scratch, const std::stop_token& stop) const {
+  const size_t pixels = batch.images.size() / batch.samples.size();
+  uint8_t* image = &batch.images[index * pixels];
+  scratch.other.resize(pixels);
   reader_.read(
       {.row = sample.partner, .position = partner_position(sample.position)},
       scratch.other.data(), scratch.reader, stop);
-  const double own = sample.share, rest = 1 - own;
-  for (size_t i = 0; i < image.size(); ++i)
+  double own = sample.share, rest = 1 - own;
+  for (size_t i = 0; i < pixels; ++i)
     image[i] = static_cast<uint8_t>(
         std::lround(own * image[i] + rest * scratch.other[i]));
+  if (!batch.weights.empty()) {
+    const double v = own * manifest_.weights[sample.row],
+                 w = rest * manifest_.weights[sample.partner];
+    batch.weights[index] = static_cast<float>(v + w);
+    if (v + w > 0) {
+      own = v / (v + w);
+      rest = w / (v + w);
+    }
+  }
+  const size_t findings = manifest_.finding_count();
+  float* labels = &batch.labels[index * findings];
   const float* other = manifest_.label_row(sample.partner);
-  for (size_t k = 0; k < labels.size(); ++k)
+  for (size_t k = 0; k < findings; ++k)
     labels[k] = static_cast<float>(own * labels[k] + rest * other[k]);
 }
 

@@ -16,7 +16,8 @@
 namespace chexnet {
 namespace {
 
-std::vector<TableFile> table_files(const ManifestConfig& config) {
+std::vector<TableFile> table_files(const ManifestConfig& config,
+                                   const std::string& sample_weight) {
   const size_t count = config.path.size();
   const auto refuse = [&](const std::string& key, size_t values,
                           const std::string& hint) {
@@ -35,7 +36,8 @@ std::vector<TableFile> table_files(const ManifestConfig& config) {
     TableFile file{config.path[i],
                    config.format[config.format.size() == 1 ? 0 : i],
                    config.columns,
-                   {}};
+                   {},
+                   sample_weight};
     if (!config.split.empty()) file.split = config.split[i];
     files.push_back(std::move(file));
   }
@@ -67,6 +69,18 @@ void require_columns(const ManifestConfig& config,
                       "are " +
                       nearest_names(name, union_of(tables)));
   }
+}
+
+// 1 in the tables that lack the column, where others have it.
+void fill_weights(const std::string& column, std::vector<Manifest>& tables) {
+  const auto has_it = [](const Manifest& t) { return !t.weights.empty(); };
+  if (std::ranges::none_of(tables, has_it)) return;
+  for (auto& table : tables)
+    if (!has_it(table)) {
+      log_info(table.path + " has no column " + column +
+               ": its rows have the weight 1");
+      table.weights.assign(table.size(), 1.0f);
+    }
 }
 
 // Those of data.findings, or all.
@@ -108,6 +122,7 @@ void append(Manifest& m, const Manifest& more) {
   add(m.lines, more.lines);
   add(m.images, more.images);
   add(m.patients, more.patients);
+  add(m.weights, more.weights);
   add(m.ages, more.ages);
   add(m.sexes, more.sexes);
   add(m.views, more.views);
@@ -130,13 +145,14 @@ void say_what_is_missing(const std::vector<Manifest>& tables,
 }
 
 std::vector<Manifest> read_all(const DataConfig& config) {
-  const auto files = table_files(config.manifest);
+  const auto files = table_files(config.manifest, config.sample_weight);
   RowChoice choice(config);
   std::vector<Manifest> tables;
   for (const auto& file : files)
     tables.push_back(read_table(file, files.size() > 1, choice));
   choice.finish();
   require_columns(config.manifest, tables);
+  fill_weights(config.sample_weight, tables);
   FindingNames names(config.finding_names);
   for (auto& table : tables) {
     names.apply(table);

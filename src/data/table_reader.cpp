@@ -49,6 +49,29 @@ float parse_label(std::string_view cell, const Table& table,
   return value;
 }
 
+float parse_weight(std::string_view cell, const Table& table,
+                   const std::string& column) {
+  cell = trimmed(cell);
+  float value = 0;
+  const char* const end = cell.data() + cell.size();
+  const auto result = std::from_chars(cell.data(), end, value);
+  if (result.ec != std::errc() || result.ptr != end || !std::isfinite(value) ||
+      value < 0)
+    table.fail("weight '" + std::string(cell) + "' in column " + column +
+                   " is not a number of 0 or more",
+               "data.sample_weight names the column");
+  return value;
+}
+
+// npos where the table has no such column.
+size_t optional_column(const std::vector<std::string>& header,
+                       const std::string& name) {
+  const auto found = std::ranges::find(header, name);
+  return name.empty() || found == header.end()
+             ? std::string::npos
+             : static_cast<size_t>(found - header.begin());
+}
+
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table) {
   const auto found = std::ranges::find(header, name);
@@ -85,7 +108,8 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
   return true;
 }
 
-void read_nih(const std::string& text, RowChoice& choice, Manifest& m) {
+void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
+              Manifest& m) {
   m.findings = nih_findings();
   CsvReader csv(text);
   std::vector<std::string_view> fields;
@@ -104,6 +128,7 @@ void read_nih(const std::string& text, RowChoice& choice, Manifest& m) {
   const size_t sex =
       column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
   const size_t view = column(header, "View Position", table);
+  const size_t weight = optional_column(header, file.sample_weight);
   choice.begin_table(m.path, header, {image, age, sex, view});
   const size_t needed = std::max({image, labels, patient, age, sex, view}) + 1;
   std::unordered_map<std::string_view, size_t> index;
@@ -136,6 +161,10 @@ void read_nih(const std::string& text, RowChoice& choice, Manifest& m) {
                    "nearest are " + nearest_names(name, m.findings));
       m.labels[at + found->second] = 1.0f;
     }
+    if (weight != std::string::npos)
+      m.weights.push_back(parse_weight(
+          weight < fields.size() ? fields[weight] : std::string_view{}, table,
+          file.sample_weight));
     m.ages.push_back(parse_age(fields[age]));
     m.sexes.emplace_back(trimmed(fields[sex]));
     m.views.emplace_back(trimmed(fields[view]));
@@ -166,8 +195,8 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
 // Columns of a table with one column per finding.
 struct Layout {
   std::vector<std::string> header;
-  size_t image, patient, age, sex, view;  // npos where there is none
-  std::vector<size_t> labels;             // [K]
+  size_t image, patient, age, sex, view, weight;  // npos where there is none
+  std::vector<size_t> labels;                     // [K]
 };
 
 // The findings of `columns` that the header has; all must be there unless
@@ -188,7 +217,7 @@ void take_others(size_t lateral, Layout& layout, Manifest& m) {
   const auto& l = layout;
   for (size_t c = 0; c < l.header.size(); ++c) {
     if (c == l.image || c == l.patient || c == l.age || c == l.sex ||
-        c == l.view || c == lateral)
+        c == l.view || c == l.weight || c == lateral)
       continue;
     m.findings.push_back(l.header[c]);
     layout.labels.push_back(c);
@@ -212,6 +241,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
   layout.age = optional(columns.age);
   layout.sex = optional(columns.sex);
   layout.view = optional(columns.view);
+  layout.weight = optional_column(layout.header, file.sample_weight);
   const size_t lateral = optional(chexpert ? "Frontal/Lateral" : std::string());
   if (columns.findings.empty())
     take_others(lateral, layout, m);
@@ -259,6 +289,9 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
       return std::string(c == std::string::npos ? std::string_view{}
                                                 : trimmed(fields[c]));
     };
+    if (layout.weight != std::string::npos)
+      m.weights.push_back(
+          parse_weight(fields[layout.weight], table, file.sample_weight));
     m.ages.push_back(parse_age(cell(layout.age)));
     m.sexes.push_back(cell(layout.sex));
     m.views.push_back(cell(layout.view));
@@ -283,7 +316,7 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
   m.images.reserve(rows);
   m.patients.reserve(rows);
   if (file.format == ManifestFormat::kNih)
-    read_nih(text, choice, m);
+    read_nih(text, file, choice, m);
   else
     read_columns(text, file, may_lack_findings, choice, m);
   if (m.size() == 0 && m.left_out.empty())

@@ -15,6 +15,7 @@ struct TableFile {
   ManifestFormat format = ManifestFormat::kNih;
   ColumnsConfig columns;           // of kCsv
   std::optional<SplitName> split;  // of all its rows
+  std::string sample_weight;       // column, which the table may lack
 };
 
 // The rows that `choice` keeps; no row may be left. Labels are what the cells

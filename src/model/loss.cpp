@@ -86,10 +86,12 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights,
 // it counts in neither.
 LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits,
                                           const at::Tensor& labels,
-                                          double scale, double entries) const {
+                                          double scale, double entries,
+                                          const at::Tensor& weights) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
-  const at::Tensor mask = labeled.to(logits.scalar_type());
+  at::Tensor mask = labeled.to(logits.scalar_type());
+  if (weights.defined()) mask = mask * weights;
   const at::Tensor up = positive_ * y * mask;
   const at::Tensor down = negative_ * (1 - y) * mask;
   const at::Tensor loss = weighted_softplus(logits, up, down);

@@ -120,6 +120,10 @@ Dataset load_dataset(const Config& config, Communicator& comm) {
   const auto read = [&] {
     Dataset dataset;
     dataset.manifest = read_manifest(config.data, config.eval);
+    if (!config.data.sample_weight.empty() && dataset.manifest.weights.empty())
+      throw ConfigError(
+          "[config] data.sample_weight: " + dataset.manifest.path +
+          " has no column '" + config.data.sample_weight + "'");
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
   };

@@ -20,9 +20,15 @@ BatchTensors tensors_of(const Batch& batch) {
 
   // LibTorch knows no tensors of constant memory.
   auto* labels = const_cast<float*>(batch.labels.data());
-  return {
+  BatchTensors tensors{
       at::from_blob(batch.images.data(), {images, 1, side, side}, at::kByte),
       at::from_blob(labels, {images, findings}, at::kFloat)};
+  assert(batch.weights.empty() ||
+         static_cast<int64_t>(batch.weights.size()) == images);
+  if (!batch.weights.empty())
+    tensors.weights = at::from_blob(const_cast<float*>(batch.weights.data()),
+                                    {images, 1}, at::kFloat);
+  return tensors;
 }
 
 }  // namespace chexnet

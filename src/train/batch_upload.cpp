@@ -25,14 +25,25 @@ BatchUpload::BatchUpload(at::Device device) : device_(device) {
 
 bool BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {
   const auto fits = [](const at::Tensor& t, const at::Tensor& like) {
-    return t.defined() && t.sizes() == like.sizes();
+    return t.defined() == like.defined() &&
+           (!t.defined() || t.sizes() == like.sizes());
   };
-  if (fits(buffer.images, host.images) && fits(buffer.labels, host.labels))
+  BatchTensors& there = buffer.there;
+  if (fits(there.images, host.images) && fits(there.labels, host.labels) &&
+      fits(there.weights, host.weights))
     return false;
-  buffer.images = at::empty_like(host.images, at::device(device_));
-  buffer.labels = at::empty_like(host.labels, at::device(device_));
-  buffer.host_labels =
-      at::empty(host.labels.sizes(), host.labels.options().pinned_memory(true));
+  const auto on_device = [&](const at::Tensor& like) {
+    return like.defined() ? at::empty_like(like, at::device(device_))
+                          : at::Tensor();
+  };
+  const auto pinned = [](const at::Tensor& like) {
+    return like.defined()
+               ? at::empty(like.sizes(), like.options().pinned_memory(true))
+               : at::Tensor();
+  };
+  there = {on_device(host.images), on_device(host.labels),
+           on_device(host.weights)};
+  buffer.here = {{}, pinned(host.labels), pinned(host.weights)};
   return true;
 }
 
@@ -48,18 +59,21 @@ BatchTensors BatchUpload::upload(const BatchTensors& host) {
   // New memory is the compute stream's: kernels launched there before may
   // still use what it was.
   if (fit(buffer, host)) record(buffer.computed, compute);
-  buffer.host_labels.copy_(host.labels);
+  const BatchTensors &here = buffer.here, &there = buffer.there;
+  here.labels.copy_(host.labels);
+  if (host.weights.defined()) here.weights.copy_(host.weights);
   // All that reads the other buffer is launched.
   if (other.copied) record(other.computed, compute);
   if (buffer.computed) buffer.computed->block(*copies_);
   {
     const c10::StreamGuard guard(*copies_);
-    buffer.images.copy_(host.images, true);
-    buffer.labels.copy_(buffer.host_labels, true);
+    there.images.copy_(host.images, true);
+    there.labels.copy_(here.labels, true);
+    if (host.weights.defined()) there.weights.copy_(here.weights, true);
   }
   record(buffer.copied, *copies_);
   buffer.copied->block(compute);
-  return {buffer.images, buffer.labels};
+  return there;
 }
 
 void BatchUpload::wait() {

@@ -108,7 +108,10 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
                            std::to_string(run.comm.size()) + " ranks"},
       {"a BatchNorm sees",
        batchnorm_text(config, run.decisions.batch, run.comm.size())},
-      {"loss", loss_text(config.train)},
+      {"loss", loss_text(config.train) +
+                   (manifest.weights.empty()
+                        ? ""
+                        : "; rows weighed by column " + data.sample_weight)},
       {"optimizer", std::string(choice_name(config.train.optimizer)) +
                         ", learning rate " + number_text(config.train.lr) +
                         ", schedule " + choice_name(config.train.schedule) +

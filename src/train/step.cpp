@@ -118,9 +118,11 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
 // BucketedReducer::written_to, which starts every bucket that is complete.
 std::optional<StepResult> TrainStep::run(const at::Tensor& images,
                                          const at::Tensor& labels,
-                                         double labeled, double lr) {
+                                         double labeled, double lr,
+                                         const at::Tensor& weights) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
-  const at::Tensor loss_sum = compute_gradients(images, labels, labeled);
+  const at::Tensor loss_sum =
+      compute_gradients(images, labels, labeled, weights);
   apply(lr);
   outcomes_.send({.labeled = labeled}, loss_sum, control_.norm(),
                  control_.not_finite());
@@ -144,7 +146,8 @@ std::optional<StepResult> TrainStep::finish() {
 
 at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
                                         const at::Tensor& labels,
-                                        double labeled) {
+                                        double labeled,
+                                        const at::Tensor& weights) {
   const at::Tensor& values = network_.parameters().flat_values();
   const auto parts = static_cast<int>(options_.train.accumulate);
   assert(parts > 0 && images.size(0) % parts == 0 &&
@@ -177,7 +180,10 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
     // The mean over ranks follows, so each rank's part of the global mean is
     // scaled up by the world size. (Why a mean: communicator.hpp.)
     const LossResult loss =
-        loss_(logits, y, comm_.size(), std::max(labeled, 1.0));
+        loss_(logits, y, comm_.size(), std::max(labeled, 1.0),
+              weights.defined() ? weights.narrow(0, first, part_size)
+                                      .to(values.device(), values.scalar_type())
+                                : weights);
     network_.backward(control_.scaled(loss.dlogits), part);
     loss_sum = part.first() ? loss.sum : loss_sum + loss.sum;
   }

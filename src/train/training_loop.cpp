@@ -144,7 +144,8 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   const double start = now_s();
   const auto result = [&] {
     try {
-      return step_.run(tensors.images, tensors.labels, labeled, lr);
+      return step_.run(tensors.images, tensors.labels, labeled, lr,
+                       tensors.weights);
     } catch (const c10::OutOfMemoryError& e) {
       throw DeviceError(out_of_memory_text(e, parts_.config.train,
                                            parts_.decisions.batch,

@@ -146,3 +146,35 @@ TEST_CASE("a batch holds the mixture of both images and of their labels") {
     }
   }
 }
+
+TEST_CASE("the mixture's loss is that of both images with their weights") {
+  const ScratchFolder folder;
+  Manifest m = draw_phantom_set(folder.path(), 12, 32);
+  const auto rows = all_rows(m);
+  for (size_t i = 0; i < m.size(); ++i)
+    m.weights.push_back(static_cast<float>(i % 4));  // some have none
+  Stores stores;
+  const ImageSource source(
+      ImageIndex::scan(m, rows, {(folder / "images").string()}, stores),
+      stores);
+  const ImageReader reader(source, {.resize = 32, .crop = 32},
+                           {.random_crop = false}, 3);
+  const TrainSampler sampler(rows, {.seed = 3, .mixup = 1, .batch = 24});
+  Loader loader(m, reader, sampler, {.batch = 24, .workers = 0});
+  const Batch& batch = loader.next();
+  REQUIRE(batch.weights.size() == 24);
+  const double up = 0.7, down = 1.9;  // losses of a positive and a negative
+  const auto loss = [&](double label) {
+    return label * up + (1 - label) * down;
+  };
+  for (size_t i = 0; i < 24; ++i) {
+    const Sample sample = batch.samples[i];
+    const double v = sample.share * m.weights[sample.row],
+                 w = (1 - sample.share) * m.weights[sample.partner];
+    for (size_t k = 0; k < m.finding_count(); ++k)
+      CHECK(batch.weights[i] * loss(batch.labels[i * m.finding_count() + k]) ==
+            Approx(v * loss(m.label_row(sample.row)[k]) +
+                   w * loss(m.label_row(sample.partner)[k]))
+                .margin(1e-6));
+  }
+}

@@ -70,6 +70,33 @@ TEST_CASE("tables are one by names of findings, and what one lacks is open") {
               "c.csv:2: the image of this row is also in "));
 }
 
+TEST_CASE("rows have the weights of a column, 1 where a table lacks it") {
+  const ScratchFolder folder;
+  const auto a =
+      folder.write("a.csv", kStart + "A,trust\nx,p,,,,1,0.5\ny,q,,,,0, 2 \n");
+  const auto b = folder.write("b.csv", kStart + "A\nz,r,,,,1\n");
+  DataConfig config = csv({b, a});
+  config.sample_weight = "trust";
+  const Manifest m = read_manifest(config);
+  CHECK(m.findings == Strings{"A"});
+  CHECK(m.weights == std::vector<float>{1, 0.5f, 2});
+  config.manifest.path = {b};
+  CHECK(read_manifest(config).weights.empty());
+  for (const std::string bad : {"", "-1", "nan", "inf", "1e99", "0.5x"}) {
+    config.manifest.path = {
+        folder.write("bad.csv", kStart + "A,trust\nx,p,,,,1," + bad + "\n")};
+    CHECK(holds(refused<DataError>(config),
+                "bad.csv:2: weight '" + bad + "' in column trust"));
+  }
+  const auto nih = folder.write(
+      "nih.csv",
+      "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View "
+      "Position,trust\ni.png,Mass,1,50,M,PA,0.25\n");
+  config.manifest.format = {ManifestFormat::kNih};
+  config.manifest.path = {nih};
+  CHECK(read_manifest(config).weights == std::vector<float>{0.25f});
+}
+
 TEST_CASE("each table has the policy of its own format for blanks") {
   const ScratchFolder folder;
   const auto plain = folder.write("a.csv", kStart + "Edema\nx,p,,,,\n");

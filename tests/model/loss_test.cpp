@@ -47,6 +47,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("an image's weight is that of its loss and its gradient") {
+  const BinaryCrossEntropy loss({{2, 0.5}, {1, 3}}, at::kDouble);
+  const at::Tensor logits = at::tensor({{-1.5, 0.3}, {2.0, -0.1}}, at::kDouble),
+                   labels = at::tensor({{1.0, NAN}, {0.3, 1.0}}, at::kDouble);
+  const at::Tensor weights = at::tensor({{0.25}, {3.0}}, at::kDouble);
+  const LossResult all = loss(logits, labels, 2, 7, weights);
+  double sum = 0;
+  for (int64_t i = 0; i < 2; ++i) {
+    const double weight = weights[i].item<double>();
+    const LossResult one =
+        loss(logits.narrow(0, i, 1), labels.narrow(0, i, 1), 2, 7);
+    sum += weight * one.sum.item<double>();
+    CHECK(at::allclose(all.dlogits[i], weight * one.dlogits[0], 1e-14, 0));
+  }
+  CHECK(all.sum.item<double>() == Approx(sum).epsilon(1e-14));
+}
+
 TEST_CASE("training's loss of a batch is the sum of its entries' losses") {
   const LossWeights weights{{2, 0.5}, {1, 3}};
   const BinaryCrossEntropy loss(weights, at::TensorOptions(at::kDouble));

@@ -60,6 +60,7 @@ struct DataConfig {
   bool allow_patient_leak = false;
   Strings filter;             // "view=PA"
   std::string exclude;        // file of images and patients
+  std::string sample_weight;  // column
   std::string finding_names;  // file
   Strings findings;
   std::optional<LabelPolicy> blank;  // auto: by the table's format

@@ -30,6 +30,7 @@ struct Batch {
   int size = 0;                 // samples
   std::span<uint8_t> images;    // [size, 1, S, S]
   std::vector<float> labels;    // [size, K], NaN = not labeled
+  std::vector<float> weights;   // [size] of the loss; empty = all 1
   std::vector<Sample> samples;  // [size]
   std::vector<std::string>
       errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
@@ -91,9 +92,8 @@ class Loader {
   void fill(uint64_t ticket, Scratch& scratch, const std::stop_token& stop);
   bool read_sample(const Sample& sample, uint64_t ticket, uint8_t* image,
                    Scratch& scratch, const std::stop_token& stop);
-  void mix_partner(const Sample& sample, std::span<uint8_t> image,
-                   std::span<float> labels, Scratch& scratch,
-                   const std::stop_token& stop) const;
+  void mix_partner(const Sample& sample, Batch& batch, size_t index,
+                   Scratch& scratch, const std::stop_token& stop) const;
   void adapt(double now, double waited);
   void adapt_depth(double elapsed);
   void start_worker();

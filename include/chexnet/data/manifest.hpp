@@ -22,9 +22,10 @@ struct Manifest {
   std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labeled
   // The same for scoring, where data.blank and data.uncertain make training's
   // differ; else empty.
-  std::vector<float> scored;                       // [N, K]
-  std::vector<float> ages;                         // [N] years, NaN = unknown
-  std::vector<std::string> sexes, views;           // [N], empty = unknown
+  std::vector<float> scored;              // [N, K]
+  std::vector<float> weights;             // [N] of a row's loss; empty = all 1
+  std::vector<float> ages;                // [N] years, NaN = unknown
+  std::vector<std::string> sexes, views;  // [N], empty = unknown
   std::unordered_map<std::string, uint32_t> rows;  // name -> row
   std::string path, sha256;  // of the files; names the release
   // Of data.finding_names and of what it says; empty without one.
@@ -68,10 +69,11 @@ const std::vector<std::string>& nih_findings();
 // their own table's format.
 //
 // Labels for training follow data.blank, data.uncertain and
-// data.uncertain_by_finding, those for scoring eval.blank and eval.uncertain.
+// data.uncertain_by_finding, those for scoring eval.blank and eval.uncertain;
+// weights are those of data.sample_weight.
 // Throws DataError naming file and line: unknown label, empty patient, wrong
 // number of fields, an image twice, text that is not UTF-8; ConfigError for
-// findings named twice, a policy of an unknown finding, or a filter on a column
+// findings named twice, a policy of an unknown finding, a filter on a column
 // that no table has. Logs what a part of the tables lacks.
 Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
 

@@ -25,15 +25,15 @@ class BatchUpload {
   explicit BatchUpload(at::Device device);
   // The batch on the device, ordered on the compute stream: valid for what is
   // launched before the call after the next. The host's images stay in use
-  // until wait(), its labels do not.
+  // until wait(), its labels and weights do not.
   BatchTensors upload(const BatchTensors& host);
   // Returns when the images of the last upload() may be overwritten.
   void wait();
 
  private:
   struct Buffer {
-    at::Tensor images, labels;  // of the device
-    at::Tensor host_labels;     // pinned
+    BatchTensors there;  // on the device
+    BatchTensors here;   // pinned; without images, which the loader pinned
     std::optional<c10::Event> copied, computed;
   };
   // True where the buffer's memory is new.

@@ -44,6 +44,11 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
           break;
         }
       }
+      // What follows the quotes belongs to the field, as elsewhere.
+      auto more = rest_.substr(0, rest_.find_first_of(",\n"));
+      rest_.remove_prefix(more.size());
+      if (more.ends_with('\r')) more.remove_suffix(1);
+      value += more;
       quoted.emplace_back(fields.size(), unquoted_.size());
       unquoted_.push_back(std::move(value));
       fields.emplace_back();
@@ -54,7 +59,6 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
       if (field.ends_with('\r')) field.remove_suffix(1);
       fields.push_back(field);
     }
-    if (!rest_.empty() && rest_.front() == '\r') rest_.remove_prefix(1);
     if (rest_.empty()) break;
     const char separator = rest_.front();
     rest_.remove_prefix(1);

@@ -52,6 +52,22 @@ TEST_CASE("CSV fields are split as RFC 4180 says") {
   CHECK(csv.line() == 6);  // the record before it has two lines
   CHECK_FALSE(csv.next(fields));
   CHECK(csv_field("a,\"b") == "\"a,\"\"b\"");
+}
+
+TEST_CASE("what follows the quotes of a CSV field is not lost") {
+  CsvReader csv("\"a\"b,c\r\n\"d\" \r\n\"e\"\rf,g\n\"h\"");
+  std::vector<std::string_view> fields;
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"ab", "c"});
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"d "});
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"e\rf", "g"});
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"h"});
+}
+
+TEST_CASE("list files are read line by line") {
   CHECK(list_lines(" a \r\n\nb") == std::vector<std::string>{"a", "b"});
 }
 

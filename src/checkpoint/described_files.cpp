@@ -16,6 +16,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/whole_number.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -37,7 +38,7 @@ std::string difference(const fs::path& file, const nlohmann::json& said) {
       is_replaced ? std::vector{said, said.at(kNext)} : std::vector{said};
   const auto bytes = fs::file_size(file);
   const auto same_size = [&](const nlohmann::json& content) {
-    return content.at("bytes").get<uint64_t>() == bytes;
+    return whole_number<uint64_t>(content.at("bytes")) == bytes;
   };
   if (std::ranges::none_of(wanted, same_size)) return " has another size";
   const std::string sum = sha256_file(file);

@@ -101,6 +101,8 @@ std::string CheckpointStore::problem(const fs::path& checkpoint,
     }
   } catch (const nlohmann::json::exception& e) {
     return std::string("state.json: ") + e.what();
+  } catch (const std::out_of_range& e) {
+    return std::string("state.json: ") + e.what();
   } catch (const fs::filesystem_error& e) {
     refused(checkpoint, e.code(), "check the permissions of the run folder");
   } catch (const AbsentError& e) {

@@ -12,6 +12,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/whole_number.hpp"
 
 namespace chexnet {
 namespace {
@@ -133,7 +134,9 @@ void SafetensorsFile::parse() {
           kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
       if (known == std::end(kTypeNames))
         refuse("tensor " + name + " has unknown type " + dtype);
-      const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+      std::vector<int64_t> shape;
+      for (const auto& extent : entry.at("shape"))
+        shape.push_back(whole_number<int64_t>(extent));
       uint64_t count = 1;
       for (const auto extent : shape) {
         if (extent < 0 || __builtin_mul_overflow(
@@ -144,8 +147,9 @@ void SafetensorsFile::parse() {
       if (__builtin_mul_overflow(count, uint64_t{element_bytes(known->first)},
                                  &size))
         refuse("tensor " + name + " has an impossible shape");
-      const auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
-      const auto end = entry.at("data_offsets").at(1).get<uint64_t>();
+      const auto& offsets = entry.at("data_offsets");
+      const auto begin = whole_number<uint64_t>(offsets.at(0));
+      const auto end = whole_number<uint64_t>(offsets.at(1));
       if (begin > end || end > data.size() || end - begin != size)
         refuse("tensor " + name + " does not fit its data offsets");
       ranges.emplace_back(begin, end);

@@ -17,6 +17,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/whole_number.hpp"
 #include "chexnet/data/pack.hpp"
 #include "pack_layout.hpp"
 
@@ -57,11 +58,11 @@ PackHead read_head(const std::string& path, std::span<const std::byte> page) {
   const auto json = head_json(path, page);
   PackHead head;
   try {
-    head.images = json.at("images");
-    head.names_bytes = json.at("names_bytes");
-    head.names_crc = json.at("names_crc32c");
-    head.table_crc = json.at("table_crc32c");
-    head.shape.side = json.at("side");
+    head.images = whole_number<uint64_t>(json.at("images"));
+    head.names_bytes = whole_number<uint64_t>(json.at("names_bytes"));
+    head.names_crc = whole_number<uint32_t>(json.at("names_crc32c"));
+    head.table_crc = whole_number<uint32_t>(json.at("table_crc32c"));
+    head.shape.side = whole_number<int>(json.at("side"));
     const auto kind =
         find_choice<ResizeKind>(json.at("resize_kind").get<std::string>());
     if (!kind) throw DataError("resize_kind is not known");

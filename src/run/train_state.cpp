@@ -9,6 +9,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/whole_number.hpp"
 
 namespace chexnet {
 namespace {
@@ -19,6 +20,13 @@ nlohmann::json number(double value) {
 }
 double number_or(const nlohmann::json& json, double otherwise) {
   return json.is_null() ? otherwise : json.get<double>();
+}
+
+// Steps, epochs and the like: names of folders and lengths follow from them.
+int64_t count(const nlohmann::json& json) {
+  const auto value = whole_number<int64_t>(json);
+  if (value < 0) throw std::out_of_range("a count is negative");
+  return value;
 }
 
 constexpr int kFormat = 3;
@@ -70,38 +78,41 @@ TrainState TrainState::from_json(const std::string& text,
                                  const std::string& origin) {
   try {
     const auto json = nlohmann::json::parse(text);
-    if (json.at("format").get<int>() != kFormat)
+    if (whole_number<int>(json.at("format")) != kFormat)
       throw CheckpointError("[checkpoint] " + origin +
                             ": written by another version of the program. "
                             "Hint: use that version");
     TrainState s;
-    s.step = json.at("step");
-    s.position = json.at("position");
-    s.epoch = json.at("epoch");
+    s.step = count(json.at("step"));
+    s.position = whole_number<uint64_t>(json.at("position"));
+    s.epoch = count(json.at("epoch"));
     const auto& plateau = json.at("plateau");
     s.plateau = {
         plateau.at("factor"),
         number_or(plateau.at("best"), std::numeric_limits<double>::infinity()),
-        plateau.at("bad")};
+        count(plateau.at("bad"))};
     const auto& scale = json.at("loss_scale");
-    s.loss_scale = {scale.at("value"), scale.at("good"), scale.at("dynamic")};
+    s.loss_scale = {scale.at("value"), count(scale.at("good")),
+                    scale.at("dynamic")};
     s.best =
         number_or(json.at("best"), std::numeric_limits<double>::quiet_NaN());
-    s.best_step = json.at("best_step");
-    s.best_epoch = json.at("best_epoch");
-    s.epochs_without_best = json.at("epochs_without_best");
+    s.best_step = whole_number<int64_t>(json.at("best_step"));
+    s.best_epoch = count(json.at("best_epoch"));
+    s.epochs_without_best = count(json.at("epochs_without_best"));
     s.validation_sha256 = json.at("validation_sha256");
     s.evaluation_due = json.at("evaluation_due");
     s.complete = json.at("complete");
     const auto& order = json.at("summation_order");
-    s.order = {order.at("ranks"), order.at("threads"),
+    s.order = {count(order.at("ranks")), count(order.at("threads")),
                order.at("gradient_compression"), order.at("versions"),
                order.value("bucket_mb", 0.0)};
     s.looked_at = json.value("looked_at", "");
     s.origin = json.at("origin");
     s.config = json.at("config");
     return s;
-  } catch (const nlohmann::json::exception& e) {
+  } catch (const CheckpointError&) {
+    throw;
+  } catch (const std::exception& e) {  // of JSON, or of a number
     throw CheckpointError("[checkpoint] " + origin + ": state.json: " +
                           e.what() + ". Hint: the checkpoint is damaged");
   }

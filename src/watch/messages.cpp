@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "chexnet/core/whole_number.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -30,14 +32,14 @@ Phase phase_of(int number) {
 
 // `known`: the rank as it was. Throws for what is missing or of another type.
 RankView view_of(const json& said, RankView known) {
-  known.pid = said.at("pid");
-  known.phase = phase_of(said.at("phase").get<int>());
+  known.pid = whole_number<int>(said.at("pid"));
+  known.phase = phase_of(whole_number<int>(said.at("phase")));
   known.ended = known.phase == Phase::kEnded;
   known.gone = said.at("gone");
   known.heartbeat_age_s = said.at("heartbeat_s");
   known.phase_age_s = said.at("phase_s");
-  known.sequence = said.at("sequence");
-  known.step = said.at("step");
+  known.sequence = whole_number<uint64_t>(said.at("sequence"));
+  known.step = whole_number<int64_t>(said.at("step"));
   return known;
 }
 
@@ -56,7 +58,8 @@ std::optional<std::vector<int>> read_report(const std::string& line,
   try {
     const json message = json::parse(line);
     for (const json& said : message.at("ranks"))
-      read.push_back(view_of(said, views.at(said.at("rank").get<size_t>())));
+      read.push_back(
+          view_of(said, views.at(whole_number<size_t>(said.at("rank")))));
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -79,7 +82,7 @@ std::optional<int> read_answer(const std::string& line,
   try {
     const json answer = json::parse(line);
     if (answer.at("token") != token) return std::nullopt;
-    return answer.at("end").get<int>();
+    return whole_number<int>(answer.at("end"));
   } catch (const std::exception&) {
     return std::nullopt;
   }

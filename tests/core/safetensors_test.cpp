@@ -65,6 +65,12 @@ TEST_CASE("a broken safetensors file is refused with its name") {
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_"
        "offsets\":[0,4]}}",
        4, "impossible shape"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,4]}}", 4,
+       "not a whole number"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1e300],\"data_offsets\":[0,4]}}",
+       4, "not a whole number"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4.5]}}", 4,
+       "not a whole number"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4,
        "impossible shape"}};
   for (const auto& c : cases) {

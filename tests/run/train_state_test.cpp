@@ -39,6 +39,20 @@ TEST_CASE("the state of a run survives JSON") {
         }).find("folder") != std::string::npos);
 }
 
+TEST_CASE("a state whose counts are none is refused") {
+  TrainState s;
+  s.step = 7;
+  const std::string good = s.to_json();
+  for (const char* number : {"-7", "7.5", "7e300", "18446744073709551615"}) {
+    std::string bad = good;
+    bad.replace(bad.find("\"step\": 7") + 8, 1, number);
+    CAPTURE(bad);
+    CHECK(error_of<CheckpointError>([&] {
+            TrainState::from_json(bad, "folder");
+          }).find("folder: state.json") != std::string::npos);
+  }
+}
+
 TEST_CASE(
     "another validation split starts best, plateau and early stop afresh, not "
     "the rate") {

@@ -52,6 +52,16 @@ TEST_CASE("what is no report leaves all as it was") {
     line.replace(line.find(std::string("\"") + field), 2, "\"x");
     CHECK_FALSE(read_report(line, views));
   }
+  for (const char* field : {"rank", "pid", "phase", "sequence", "step"}) {
+    for (const char* number : {"1e300", "1.5", "-99999999999999999999"}) {
+      std::string line = good;
+      const auto at = line.find(std::string("\"") + field + "\":") +
+                      std::string(field).size() + 3;
+      line.replace(at, line.find_first_of(",}", at) - at, number);
+      CAPTURE(line);
+      CHECK_FALSE(read_report(line, views));
+    }
+  }
   for (size_t length = 0; length < good.size(); ++length)
     CHECK_FALSE(read_report(good.substr(0, length), views));
   CHECK(views[1].step == 7);
@@ -76,5 +86,7 @@ TEST_CASE("an answer is believed with the run's token alone") {
   CHECK_FALSE(read_answer(answer_line("t", 7), "u"));
   CHECK_FALSE(read_answer(answer_line("t", 7), ""));
   CHECK_FALSE(read_answer(R"({"token":"t"})", "t"));
+  CHECK_FALSE(read_answer(R"({"token":"t","end":1e99})", "t"));
+  CHECK_FALSE(read_answer(R"({"token":"t","end":4294967303})", "t"));
   CHECK_FALSE(read_answer("{", "t"));
 }

@@ -10,6 +10,7 @@
 #include "chexnet/storage/tfrecord.hpp"
 
 #include <cassert>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <protozero/pbf_reader.hpp>
@@ -51,6 +52,15 @@ Number little_endian(const std::byte* at) {
 
 std::string_view view_of(protozero::data_view v) {
   return {v.data(), v.size()};
+}
+
+// Labels of a writer that has floats; NaN is its word for not labeled.
+int64_t label_of(float value, const std::string& origin) {
+  if (std::isnan(value)) return -1;
+  constexpr float kEnd = 0x1p63F;
+  if (value < -kEnd || value >= kEnd)
+    no_example(origin, "a label is beyond every number of 64 bits");
+  return static_cast<int64_t>(value);
 }
 
 // Calls use(key, feature) for each feature of an Example.
@@ -159,10 +169,9 @@ Example decode_example(std::span<const std::byte> data,
                                   protozero::pbf_wire_type::length_delimited;
               if (floats && packed) {
                 for (const float f : list.get_packed_float())
-                  example.labels.push_back(static_cast<int64_t>(f));
+                  example.labels.push_back(label_of(f, origin));
               } else if (floats) {
-                example.labels.push_back(
-                    static_cast<int64_t>(list.get_float()));
+                example.labels.push_back(label_of(list.get_float(), origin));
               } else if (packed) {
                 for (const auto i : list.get_packed_int64())
                   example.labels.push_back(i);

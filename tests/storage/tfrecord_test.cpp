@@ -1,5 +1,7 @@
 #include "chexnet/storage/tfrecord.hpp"
 
+#include <cmath>
+
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
@@ -75,6 +77,31 @@ TEST_CASE(
     CHECK(error_of<DataError>([&] {
             read(file.substr(0, cut));
           }).find("record") != std::string::npos);
+  }
+}
+
+TEST_CASE("labels that are floats become whole numbers or are refused") {
+  const auto of_labels = [](std::vector<float> labels) {
+    const auto sized = [](char tag, const std::string& body) {
+      return std::string{tag, static_cast<char>(body.size())} + body;
+    };
+    const auto entry = [&](const std::string& key, const std::string& value) {
+      return sized('\x0a', sized('\x0a', key) + sized('\x12', value));
+    };
+    const std::string floats(reinterpret_cast<const char*>(labels.data()),
+                             4 * labels.size());
+    return sized(
+        '\x0a', entry("image/encoded", sized('\x0a', sized('\x0a', "abc"))) +
+                    entry("image/label", sized('\x12', sized('\x0a', floats))));
+  };
+  const std::string data = of_labels({1, 0, NAN, -1});
+  CHECK(decode_example(bytes_of(data), "x").labels ==
+        std::vector<int64_t>{1, 0, -1, -1});
+  for (const float label : {1e30F, -1e30F, INFINITY}) {
+    const std::string bad = of_labels({label});
+    CHECK(error_of<DataError>([&] {
+            decode_example(bytes_of(bad), "shard record 3");
+          }).find("a label is beyond") != std::string::npos);
   }
 }
 

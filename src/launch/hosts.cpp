@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -14,6 +14,9 @@
 
 namespace chexnet {
 namespace {
+
+// Of one host. Sums of two stay within an int.
+constexpr int kMostSlots = 1 << 20;
 
 std::string without_domain(const std::string& name) {
   return name.substr(0, name.find('.'));
@@ -71,11 +74,13 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
           what + ". Hint: `node1 slots=4`, or `node1` once for each rank");
     };
     const auto count = [&](const std::string& text) {
-      if (text.empty() ||
-          text.find_first_not_of("0123456789") != std::string::npos ||
-          std::atoi(text.c_str()) < 1)
+      int value = 0;
+      const char* end = text.data() + text.size();
+      const auto result = std::from_chars(text.data(), end, value);
+      if (result.ec != std::errc() || result.ptr != end || value < 1 ||
+          value > kMostSlots)
         throw bad("'" + text + "' is no number of slots");
-      return std::atoi(text.c_str());
+      return value;
     };
     if (const auto colon = name.find(':'); colon != std::string::npos) {
       slots = count(name.substr(colon + 1));
@@ -92,8 +97,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
     const auto known = std::ranges::find(hosts, name, &HostSlots::name);
     if (known == hosts.end())
       hosts.push_back({name, slots});
-    else
-      known->slots += slots;
+    else if ((known->slots += slots) > kMostSlots)
+      throw bad("'" + name + "' has too many slots");
   }
   if (hosts.empty())
     throw ConfigError("[launch] " + path.string() +

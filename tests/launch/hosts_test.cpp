@@ -28,6 +28,14 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
   CHECK(error_of<ConfigError>([&] {
           hosts_of("n1 slots=0\n");
         }).find("'0' is no number") != std::string::npos);
+  // 2^32 + 1, which an int would take for 1; and sums that no int holds.
+  for (const char* slots : {"4294967297", "99999999999999999999", "2000000"})
+    CHECK(error_of<ConfigError>([&] {
+            hosts_of(std::string("n1:") + slots);
+          }).find("is no number of slots") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
+          hosts_of("n1:1000000\nn1:1000000\n");
+        }).find("hosts:2: 'n1' has too many slots") != std::string::npos);
   CHECK(error_of<ConfigError>([&] {
           hosts_of("# none\n");
         }).find("names no host") != std::string::npos);

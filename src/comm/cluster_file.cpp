@@ -3,6 +3,8 @@
 // other numbers and cut to a whole one afterwards.
 #include "chexnet/comm/cluster_file.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -23,7 +25,7 @@ Cluster read_cluster(const std::filesystem::path& path) {
       } catch (const std::exception&) {
         return false;
       }
-      return used == text.size() && into >= 0;
+      return used == text.size() && into >= 0 && std::isfinite(into);
     };
   };
   const auto flag = [](bool& into) -> Take {
@@ -69,9 +71,10 @@ Cluster read_cluster(const std::filesystem::path& path) {
           "[plan] " + value.place + ": '" + key +
           "' is no such value. Hint: a number, or true and false");
   }
-  cluster.fabric.gpus_per_node = static_cast<int>(gpus);
-  if (cluster.fabric.gpus_per_node < 1 || cluster.fabric.intra_gb_per_s <= 0 ||
-      cluster.fabric.inter_gb_per_s <= 0)
+  constexpr double kMostGpus = 1 << 20;
+  cluster.fabric.gpus_per_node = static_cast<int>(std::min(gpus, kMostGpus));
+  if (gpus > kMostGpus || cluster.fabric.gpus_per_node < 1 ||
+      cluster.fabric.intra_gb_per_s <= 0 || cluster.fabric.inter_gb_per_s <= 0)
     throw ConfigError("[plan] " + path.string() +
                       ": a cluster needs GPUs and bandwidth. Hint: "
                       "gpus_per_node, intra_gb_per_s "

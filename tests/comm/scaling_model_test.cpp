@@ -4,8 +4,10 @@
 #include <numbers>
 
 #include "chexnet/comm/cluster_file.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
 #include "support/catch.hpp"
+#include "support/fixtures.hpp"
 
 using namespace chexnet;
 
@@ -125,6 +127,18 @@ TEST_CASE("DenseNet-121 on 256 GPUs with 1 % jitter keeps 96 %") {
        {3770.0, 5300.0}) {  // H100, H200 (docs/cluster.md)
     step.compute_s = 128 / images_per_s;
     CHECK(predict(step, {}, {8, 400, 360, 3, 6}, 128, 256).efficiency > 0.96);
+  }
+}
+
+TEST_CASE("a cluster has a number of GPUs that can be, and a real network") {
+  const ScratchFolder folder;
+  for (const char* text :
+       {"gpus_per_node: 1e300", "gpus_per_node: inf", "gpus_per_node: 0.5",
+        "inter_gb_per_s: inf", "jitter: nan"}) {
+    CAPTURE(text);
+    CHECK_FALSE(error_of<ConfigError>([&] {
+                  read_cluster(folder.write("c.yaml", text));
+                }).empty());
   }
 }
 

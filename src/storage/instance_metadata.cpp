@@ -44,13 +44,18 @@ Credentials instance_credentials(const HttpTransport& exchange) {
   request.url += ask(exchange, request);  // the role
   const auto keys =
       nlohmann::json::parse(ask(exchange, request), nullptr, false);
-  if (!keys.is_object() || !keys.contains("AccessKeyId"))
+  const auto text = [&](const char* name) -> std::string {
+    const bool is_there = keys.is_object() && keys.contains(name);
+    return is_there && keys[name].is_string() ? keys[name] : "";
+  };
+  const Credentials found{text("AccessKeyId"), text("SecretAccessKey"),
+                          text("Token")};
+  if (found.access_key.empty() || found.secret_key.empty())
     throw AbsentError(
         "[s3] the instance metadata service gives no credentials. Hint: does "
         "the machine have a "
         "role?");
-  return {keys.value("AccessKeyId", ""), keys.value("SecretAccessKey", ""),
-          keys.value("Token", "")};
+  return found;
 }
 
 }  // namespace chexnet

@@ -275,9 +275,14 @@ TEST_CASE("a machine without a role, and one that is none, are told apart") {
   script.answers = {failure("timed out")};
   CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
                   OutageError);
-  script.answers = {whole("token"), whole("role"), whole("no json")};
-  CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
-                  AbsentError);
+  for (const char* keys : {"no json", "[]", R"({"AccessKeyId": 5})",
+                           R"({"AccessKeyId": "a", "SecretAccessKey": null})",
+                           R"({"AccessKeyId": "a"})"}) {
+    CAPTURE(keys);
+    script.answers = {whole("token"), whole("role"), whole(keys)};
+    CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
+                    AbsentError);
+  }
 }
 
 TEST_CASE("a listing is followed from page to page, below its prefix only") {

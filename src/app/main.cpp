@@ -18,6 +18,7 @@
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/library_error.hpp"
 #include "spelling_hint.hpp"
@@ -78,6 +79,8 @@ int main(int argc, char** argv) {
   if (chexnet::started_as_rank(chexnet::process_environment()) &&
       !chexnet::die_with_parent())
     return static_cast<int>(ExitCode::kDevice);
+  if (chexnet::started_as_rank(chexnet::process_environment()))
+    chexnet::remove_files_behind_own_launcher();
 
   chexnet::Invocation invocation;
   invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();

@@ -13,6 +13,9 @@
 //        v
 //   rank 0, rank 1, ...         write a checkpoint and exit with 75
 //
+// Behind mpirun a small process of no group waits for its end, and removes what
+// it leaves when it is killed (launcher_files).
+//
 // TERM never goes to mpirun first: it would kill the ranks a second later, in
 // the middle of a checkpoint. Ctrl-C reaches the parent alone, because mpirun
 // is in another process group. With one rank and restarts, the rank itself is
@@ -35,6 +38,8 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/launch/launcher_files.hpp"
+#include "chexnet/launch/launchers.hpp"
 
 namespace chexnet {
 
@@ -253,6 +258,9 @@ int run_as_parent(const std::vector<std::string>& command,
     throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) +
                       ". Hint: ulimit -u");
   if (child == 0) become(argv, parent, signals.before());
+  const RankLauncher* launcher = find_launcher(command[0]);
+  if (launcher != nullptr && launcher->of_mpi)
+    remove_launcher_files_behind(child);
 
   // mpirun drops a signal while it has no ranks yet, so the request to stop is
   // sent again for a while.

@@ -1,0 +1,27 @@
+// What Open MPI's mpirun keeps on this host while its job runs: a folder in
+// TMPDIR (some MB), and shared memory of its ranks in /dev/shm. It removes them
+// at its end, but not when it is killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+namespace chexnet {
+
+// Of the mpirun with this process number, which has ended, and this user.
+// Errors are passed over: what stays costs space and nothing else.
+void remove_launcher_files(pid_t launcher,
+                           const std::filesystem::path& temporary_folder,
+                           const std::filesystem::path& shared_memory);
+
+// Starts a small process that waits for the end of `launcher`, however that
+// comes, removes its files and ends. It belongs to no group or session of the
+// job and is nobody's child, so what kills launcher and ranks spares it.
+void remove_launcher_files_behind(pid_t launcher);
+
+// In a rank, before it has threads: the same behind the mpirun that started it,
+// by the first rank of its host, unless the parent of that mpirun is ours.
+void remove_files_behind_own_launcher();
+
+}  // namespace chexnet

@@ -1,0 +1,163 @@
+// The files, with Open MPI 4 (mpirun 4711 on node1, user 1000, whose jobs have
+// numbers that begin with 23ef):
+//
+//   $TMPDIR/ompi.node1.1000/pid.4711/contact.txt     "602865664.0;tcp://…",
+//                                    pmix_dstor…      which is 0x23ef0000
+//   /dev/shm/vader_segment.node1.1000.23ef0001.0     of local rank 0
+//
+// Only names of this form are touched, below a folder of this user.
+#include "chexnet/launch/launcher_files.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launchers.hpp"
+#include "chexnet/launch/self_launch.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+namespace {
+
+// Ranks that the launcher's death kills are gone by then.
+constexpr useconds_t kRanksEnd_us = 200'000;
+constexpr const char* kOwnName = "chexnet-tidy";  // at most 15 characters
+
+bool is_own_folder(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == ::geteuid();
+}
+
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error))
+    found.push_back(it->path());
+  return found;
+}
+
+// The upper half of the numbers of a launcher's jobs, which all of them share.
+std::optional<uint32_t> job_family(const fs::path& session) {
+  std::ifstream contact(session / "contact.txt");
+  uint32_t job = 0;
+  if (!(contact >> job)) return std::nullopt;
+  return job >> 16;
+}
+
+// vader_segment.HOST.USER.JOB.RANK, where HOST may have points.
+bool is_segment_of(const std::string& name, uint32_t family) {
+  if (!name.starts_with("vader_segment.")) return false;
+  const auto rank = name.rfind('.');
+  const auto job = name.rfind('.', rank - 1);
+  if (job == std::string::npos || rank - job < 2) return false;
+  uint32_t number = 0;
+  const char* end = name.data() + rank;
+  const auto read = std::from_chars(name.data() + job + 1, end, number, 16);
+  return read.ec == std::errc() && read.ptr == end && number >> 16 == family;
+}
+
+void remove_segments(uint32_t family, const fs::path& shared_memory) {
+  for (const auto& path : entries(shared_memory)) {
+    struct stat info {};
+    if (is_segment_of(path.filename().string(), family) &&
+        ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        info.st_uid == ::geteuid())
+      ::unlink(path.c_str());
+  }
+}
+
+// Who looks for the run's processes by their arguments is not to find this one.
+void take_own_name() {
+  prctl(PR_SET_NAME, kOwnName);
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string arguments((std::istreambuf_iterator<char>(file)), {});
+  if (arguments.size() <= std::strlen(kOwnName)) return;
+  // The kernel shows the memory of argv, which begins here.
+  std::memset(program_invocation_name, 0, arguments.size());
+  std::memcpy(program_invocation_name, kOwnName, std::strlen(kOwnName));
+}
+
+[[noreturn]] void wait_and_remove(pid_t launcher, int handle,
+                                  const fs::path& temporary_folder) {
+  setsid();
+  // mpirun reads its ranks' output until the last holder closes it.
+  syscall(SYS_close_range, 0U, static_cast<unsigned>(handle) - 1, 0U);
+  syscall(SYS_close_range, static_cast<unsigned>(handle) + 1, ~0U, 0U);
+  [[maybe_unused]] const int rc = chdir("/");
+  take_own_name();
+  pollfd ended{handle, POLLIN, 0};
+  while (poll(&ended, 1, -1) < 0 && errno == EINTR) continue;
+  usleep(kRanksEnd_us);
+  remove_launcher_files(launcher, temporary_folder, "/dev/shm");
+  _exit(0);
+}
+
+}  // namespace
+
+void remove_launcher_files(pid_t launcher, const fs::path& temporary_folder,
+                           const fs::path& shared_memory) {
+  const std::string name = "pid." + std::to_string(launcher);
+  for (const auto& top : entries(temporary_folder)) {
+    const fs::path session = top / name;
+    if (!top.filename().string().starts_with("ompi.") || !is_own_folder(top) ||
+        !is_own_folder(session))
+      continue;
+    if (const auto family = job_family(session))
+      remove_segments(*family, shared_memory);
+    std::error_code ignored;
+    fs::remove_all(session, ignored);
+    fs::remove(top, ignored);  // where no other job of this user runs
+  }
+}
+
+void remove_launcher_files_behind(pid_t launcher) {
+  std::error_code error;
+  const fs::path temporary_folder = fs::temp_directory_path(error);
+  if (error) return;
+  const auto handle =
+      static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U));
+  if (handle < 0) return;
+  const pid_t between = fork();
+  if (between == 0) {
+    // A grandchild, so that nobody has to wait for its end.
+    if (fork() != 0) _exit(0);
+    wait_and_remove(launcher, handle, temporary_folder);
+  }
+  close(handle);
+  int status = 0;
+  while (between > 0 && waitpid(between, &status, 0) < 0 && errno == EINTR)
+    continue;
+}
+
+void remove_files_behind_own_launcher() {
+  const Environment env = process_environment();
+  const char* local_rank = env("OMPI_COMM_WORLD_LOCAL_RANK");
+  if (local_rank == nullptr || std::string_view(local_rank) != "0" ||
+      started_by_parent(env))
+    return;
+  std::ifstream comm("/proc/" + std::to_string(getppid()) + "/comm");
+  std::string name;
+  std::getline(comm, name);
+  const RankLauncher* launcher = find_launcher(name);
+  if (launcher != nullptr && launcher->of_mpi)
+    remove_launcher_files_behind(getppid());
+}
+
+}  // namespace chexnet

@@ -1,0 +1,70 @@
+#include "chexnet/launch/launcher_files.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+std::vector<std::string> names(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder))
+    found.push_back(entry.path().filename().string());
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("what a killed mpirun left is removed, and nothing of another") {
+  const ScratchFolder scratch;
+  const fs::path tmp = scratch / "tmp", shm = scratch / "shm";
+  write(tmp / "ompi.node.a.0/pid.4711/contact.txt",
+        "602865664.0;tcp://192.0.2.2:1\n4711\n");  // 0x23ef0000
+  write(tmp / "ompi.node.a.0/pid.4711/1/0/x", "");
+  write(tmp / "ompi.node.a.0/pid.4712/contact.txt", "602931200.0;\n");
+  write(tmp / "mine/pid.4711/contact.txt", "602865664.0;\n");
+  for (const char* name :
+       {"vader_segment.node.a.0.23ef0001.0", "vader_segment.node.a.0.23ef0002.1",
+        "vader_segment.node.a.0.23f00001.0", "vader_segment.23ef0001",
+        "vader_segment.node.a.0.23ef0001x.0", "vader_segment..",
+        "sem.23ef0001.0"})
+    write(shm / name, "");
+
+  remove_launcher_files(4711, tmp, shm);
+
+  CHECK(names(tmp / "ompi.node.a.0") == std::vector<std::string>{"pid.4712"});
+  CHECK(fs::exists(tmp / "mine/pid.4711/contact.txt"));
+  CHECK(names(shm) ==
+        std::vector<std::string>{
+            "sem.23ef0001.0", "vader_segment..", "vader_segment.23ef0001",
+            "vader_segment.node.a.0.23ef0001x.0",
+            "vader_segment.node.a.0.23f00001.0"});
+  remove_launcher_files(4712, tmp, shm);
+  CHECK(names(tmp) == std::vector<std::string>{"mine"});
+  CHECK(names(shm).size() == 4);
+}
+
+TEST_CASE("a folder of mpirun that is a link is left alone") {
+  const ScratchFolder scratch;
+  write(scratch / "others/contact.txt", "602865664.0;\n");
+  fs::create_directories(scratch / "tmp/ompi.node.0");
+  fs::create_directory_symlink(scratch / "others",
+                               scratch / "tmp/ompi.node.0/pid.4711");
+  remove_launcher_files(4711, scratch / "tmp", scratch / "shm");
+  CHECK(fs::exists(scratch / "others/contact.txt"));
+}

@@ -115,12 +115,14 @@ int run_ranks(SelfLaunch launch, const ParentTask& task) {
     auto note = read_postmortem(task.run_folder);
     if (!note && !RestartPolicy::is_explained(code))
       note = launcher_note(launch.alone ? "the process" : "mpirun", code, task);
-    // Daemons on other hosts are killed seconds after the ranks ended and still
-    // write; what people should read comes last.
-    if (note) signals.stop_within(kLateOutput_s);
     const int reported = note ? note->exit_code : code;
     const std::string checkpoint = last_checkpoint(task.run_folder);
-    if (stop_before || !policy.again(code, checkpoint)) {
+    const bool again = !stop_before && policy.again(code, checkpoint);
+    // Daemons on other hosts are killed seconds after the ranks ended and still
+    // write; what people should read comes last.
+    if (note && (again || launch.layout.hosts > 1))
+      signals.stop_within(kLateOutput_s);
+    if (!again) {
       if (note) log_error(note->sentence);
       return reported;
     }

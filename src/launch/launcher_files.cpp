@@ -94,12 +94,20 @@ void take_own_name() {
   std::memcpy(program_invocation_name, kOwnName, std::strlen(kOwnName));
 }
 
+// One by one: kernels before 5.9 have pidfd_open and no close_range.
+void close_all_but(int kept) {
+  std::vector<int> open;
+  for (const auto& path : entries("/proc/self/fd"))
+    open.push_back(std::stoi(path.filename().string()));
+  for (const int file : open)
+    if (file != kept) close(file);
+}
+
 [[noreturn]] void wait_and_remove(pid_t launcher, int handle,
                                   const fs::path& temporary_folder) {
   setsid();
   // mpirun reads its ranks' output until the last holder closes it.
-  syscall(SYS_close_range, 0U, static_cast<unsigned>(handle) - 1, 0U);
-  syscall(SYS_close_range, static_cast<unsigned>(handle) + 1, ~0U, 0U);
+  close_all_but(handle);
   [[maybe_unused]] const int rc = chdir("/");
   take_own_name();
   pollfd ended{handle, POLLIN, 0};
@@ -131,8 +139,7 @@ void remove_launcher_files_behind(pid_t launcher) {
   std::error_code error;
   const fs::path temporary_folder = fs::temp_directory_path(error);
   if (error) return;
-  const auto handle =
-      static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U));
+  const auto handle = static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U));
   if (handle < 0) return;
   const pid_t between = fork();
   if (between == 0) {

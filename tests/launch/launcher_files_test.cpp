@@ -39,7 +39,8 @@ TEST_CASE("what a killed mpirun left is removed, and nothing of another") {
   write(tmp / "ompi.node.a.0/pid.4712/contact.txt", "602931200.0;\n");
   write(tmp / "mine/pid.4711/contact.txt", "602865664.0;\n");
   for (const char* name :
-       {"vader_segment.node.a.0.23ef0001.0", "vader_segment.node.a.0.23ef0002.1",
+       {"vader_segment.node.a.0.23ef0001.0",
+        "vader_segment.node.a.0.23ef0002.1",
         "vader_segment.node.a.0.23f00001.0", "vader_segment.23ef0001",
         "vader_segment.node.a.0.23ef0001x.0", "vader_segment..",
         "sem.23ef0001.0"})
@@ -50,10 +51,10 @@ TEST_CASE("what a killed mpirun left is removed, and nothing of another") {
   CHECK(names(tmp / "ompi.node.a.0") == std::vector<std::string>{"pid.4712"});
   CHECK(fs::exists(tmp / "mine/pid.4711/contact.txt"));
   CHECK(names(shm) ==
-        std::vector<std::string>{
-            "sem.23ef0001.0", "vader_segment..", "vader_segment.23ef0001",
-            "vader_segment.node.a.0.23ef0001x.0",
-            "vader_segment.node.a.0.23f00001.0"});
+        std::vector<std::string>{"sem.23ef0001.0", "vader_segment..",
+                                 "vader_segment.23ef0001",
+                                 "vader_segment.node.a.0.23ef0001x.0",
+                                 "vader_segment.node.a.0.23f00001.0"});
   remove_launcher_files(4712, tmp, shm);
   CHECK(names(tmp) == std::vector<std::string>{"mine"});
   CHECK(names(shm).size() == 4);

@@ -48,10 +48,14 @@ TEST_CASE(
 }
 
 TEST_CASE("an image's weight is that of its loss and its gradient") {
-  const BinaryCrossEntropy loss({{2, 0.5}, {1, 3}}, at::kDouble);
-  const at::Tensor logits = at::tensor({{-1.5, 0.3}, {2.0, -0.1}}, at::kDouble),
-                   labels = at::tensor({{1.0, NAN}, {0.3, 1.0}}, at::kDouble);
-  const at::Tensor weights = at::tensor({{0.25}, {3.0}}, at::kDouble);
+  const LossWeights of_findings{{2, 0.5}, {1, 3}};
+  const BinaryCrossEntropy loss(of_findings, at::TensorOptions(at::kDouble));
+  const auto matrix = [](std::vector<double> values, int64_t columns) {
+    return at::tensor(values, at::kDouble).view({2, columns});
+  };
+  const at::Tensor logits = matrix({-1.5, 0.3, 2.0, -0.1}, 2);
+  const at::Tensor labels = matrix({1, NAN, 0.3, 1}, 2);
+  const at::Tensor weights = matrix({0.25, 3}, 1);
   const LossResult all = loss(logits, labels, 2, 7, weights);
   double sum = 0;
   for (int64_t i = 0; i < 2; ++i) {

@@ -1,0 +1,421 @@
+"""What kill_storm and signal_storm share: a training whose end is known, its processes, and what it leaves behind.
+
+No program of its own. A Stage draws a phantom set and trains it once without a disturbance, which gives the files that
+every disturbed run must end with, and the length in which moments are drawn. A Run is one start of such a training. Its
+processes are found by a variable of their environment, so nobody else's are ever touched.
+"""
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+MARK = 'CHEXNET_STORM_RUN'
+SHARED = pathlib.Path('/dev/shm')
+OWN_SHARED_MEMORY = 'CHEXNET_STORM_OWN_SHM'
+CONFIG = '''
+data:
+  manifest: {{path: {set}/Data_Entry_2017.csv}}
+  images: [{set}/images]
+  train_list: {set}/train_val_list.txt
+  test_list: {set}/test_list.txt
+  resize: 36
+  crop: 32
+  random_crop: true
+  rotate_deg: 5
+model: {{arch: densenet121, weights: none}}
+train: {{batch: 8, max_steps: 12, epochs: 100}}
+run: {{log_every: 1}}
+checkpoint: {{every_steps: 3}}
+eval: {{batch: 8, splits: [test], examples: 2}}
+launch: {{device: cpu, threads: 1, timeout_s: 60}}
+'''
+
+
+def take_own_shared_memory():
+    """As root the storm goes on in a mount namespace with an empty /dev/shm, where no other run leaves files."""
+    if os.environ.get(OWN_SHARED_MEMORY) or os.geteuid() != 0 or shutil.which('unshare') is None:
+        return
+    probe = ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', str(SHARED)]
+    if subprocess.run(probe, stderr=subprocess.DEVNULL).returncode != 0:
+        return
+    os.environ[OWN_SHARED_MEMORY] = '1'
+    script = f'mount -t tmpfs tmpfs {SHARED} && exec "$0" "$@"'
+    os.execvp('unshare', ['unshare', '--mount', 'bash', '-c', script, sys.executable, *sys.argv])
+
+
+@dataclasses.dataclass
+class Process:
+    pid: int
+    kind: str  # rank, mpirun, parent (or a process that trains alone), tidier, other
+    rank: int = -1
+
+
+def read_process(pid, mark):
+    """The process, where it belongs to the run; a zombie has no environment and belongs to none."""
+    try:
+        environ = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
+        if f'{MARK}={mark}'.encode() not in environ:
+            return None
+        name = pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
+    except OSError:
+        return None
+    if name == 'chexnet-tidy':
+        return Process(pid, 'tidier')
+    for entry in environ:
+        if entry.startswith(b'OMPI_COMM_WORLD_RANK='):
+            return Process(pid, 'rank', int(entry.split(b'=')[1]))
+    if name in ('mpirun', 'orterun', 'prterun', 'mpiexec', 'orted', 'prted'):
+        return Process(pid, 'mpirun')
+    return Process(pid, 'parent' if name.startswith('chexnet') else 'other')
+
+
+class Run:
+    """One start. `how`: mpirun, parent (the program starts its ranks) or alone (one process)."""
+
+    def __init__(self, stage, folder, how, ranks, resume=False, settings=()):
+        self.stage, self.folder, self.how = stage, folder, how
+        self.mark = f'{os.getpid()}-{stage.next_mark()}'
+        self.tmp = folder.parent / 'tmp'
+        self.tmp.mkdir(exist_ok=True)
+        command = [str(stage.program), 'train', str(stage.config), '--out', str(folder)]
+        if resume:
+            command += ['--resume', 'auto']
+        for setting in settings:
+            command += ['--set', setting]
+        if how == 'mpirun':
+            root = ['--allow-run-as-root'] if os.geteuid() == 0 else []
+            command = ['mpirun', '--map-by', 'socket', '--oversubscribe', *root, '-np', str(ranks), *command]
+        else:
+            command += ['--ranks', str(ranks)]
+        env = dict(os.environ, TMPDIR=str(self.tmp), XDG_CONFIG_HOME=str(stage.folder / 'config'),
+                   XDG_CACHE_HOME=str(stage.folder / 'cache'), OMPI_MCA_btl_base_warn_component_unused='0')
+        env[MARK] = self.mark
+        with open(folder.parent / 'log', 'ab') as log:
+            log.write(f'\n$ {" ".join(command)}\n'.encode())
+            log.flush()
+            self.began = time.monotonic()
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+
+    def code(self):
+        """The exit code as a shell has it; None while it runs."""
+        code = self.process.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def age(self):
+        return time.monotonic() - self.began
+
+    def processes(self):
+        self.process.poll()  # reaped, it is no zombie
+        found = [read_process(int(name), self.mark) for name in os.listdir('/proc') if name.isdigit()]
+        return [process for process in found if process]
+
+    def wait(self, limit_s):
+        """The exit code; None when it runs longer, and then it is ended."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            if self.code() is not None:
+                return self.code()
+            time.sleep(0.01)
+        self.end()
+        return None
+
+    def end(self):
+        while found := self.processes():
+            for process in found:
+                if process.kind != 'tidier':  # it ends behind mpirun
+                    send(process.pid, signal.SIGKILL)
+            time.sleep(0.02)
+
+    def wait_until(self, true, limit_s):
+        """Whether `true()` came before the run's end."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            if true():
+                return True
+            if self.code() is not None:
+                return False
+            time.sleep(0.002)
+        return False
+
+    def wait_for_age(self, seconds):
+        return self.wait_until(lambda: self.age() >= seconds, seconds + 1)
+
+    def has_partial_checkpoint(self):
+        return any(is_partial(name) for name in names(self.folder / 'checkpoints'))
+
+    def is_tidied(self):
+        """Whether somebody removes MPI's files behind mpirun: a plain mpirun has nobody until the program runs."""
+        return self.how != 'mpirun' or any(process.kind == 'tidier' for process in self.processes())
+
+    def victim(self, kind, rng):
+        """Somebody of this kind; while there is none yet, who will start it."""
+        found = self.processes()
+        for wanted in (kind, 'mpirun', 'parent', 'rank'):
+            of_kind = sorted((p for p in found if p.kind == wanted), key=lambda p: (p.rank, p.pid))
+            if of_kind:
+                return rng.choice(of_kind)
+        return None
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def names(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def is_partial(name):
+    return re.fullmatch(r'\.step-\d+\.tmp|\..+\.partial|\.(last|best)\.tmp', name) is not None
+
+
+def partial_files(folder):
+    """What a write that was cut short left in a run folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob('.*') if is_partial(path.name))
+
+
+def shared_files(before):
+    """Files of /dev/shm that came since, and that no living process maps."""
+    new = set(names(SHARED)) - before
+    if not new:
+        return []
+    mapped = set()
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            mapped.update(re.findall(r'/dev/shm/(\S+)', pathlib.Path(f'/proc/{pid}/maps').read_text()))
+        except OSError:
+            continue
+    return sorted(new - {name.split('/')[0] for name in mapped})
+
+
+def shared_kind(name):
+    if name.startswith('chexnet-'):
+        return "/dev/shm: the program's"
+    return "/dev/shm: MPI's" if re.match(r'vader_segment|sm_segment|open_mpi|psm', name) else '/dev/shm: others'
+
+
+class LeftOvers:
+    """What a run that was ended leaves, counted by kind; what was found is removed, so that it counts once."""
+
+    def __init__(self, run, within_s):
+        self.run, self.within_s = run, within_s
+        self.before = set() if os.environ.get(OWN_SHARED_MEMORY) else set(names(SHARED))
+
+    def find(self, since, tidied=True):
+        """Kinds, examples, and the seconds until all processes were gone. `since`: time.monotonic() of the kill."""
+        found = collections.Counter()
+        while time.monotonic() - since < self.within_s and (self.run.processes() or self.files()):
+            time.sleep(0.02)
+        for process in self.run.processes():
+            found[f'process: {process.kind}'] += 1
+        while time.monotonic() - since < 60 and self.run.processes():
+            time.sleep(0.05)
+        last_s = time.monotonic() - since
+        if self.run.processes():
+            found['process: never ended'] += 1
+            self.run.end()
+        examples = self.files()
+        for name in shared_files(self.before):
+            found[shared_kind(name)] += 1
+            (SHARED / name).unlink(missing_ok=True)
+        for name in names(self.run.tmp):
+            found["TMPDIR: MPI's" if name.startswith(('ompi.', 'prte.', 'pmix')) else 'TMPDIR: others'] += 1
+        shutil.rmtree(self.run.tmp, ignore_errors=True)
+        self.run.tmp.mkdir()
+        if not tidied:
+            for kind in [kind for kind in found if kind.endswith("MPI's")]:
+                del found[kind]
+        return found, examples, last_s
+
+    def files(self):
+        return [str(SHARED / name) for name in shared_files(self.before)] + [
+            str(self.run.tmp / name) for name in names(self.run.tmp)]
+
+
+class Stage:
+    """Folder, data set, config, and undisturbed runs by number of ranks."""
+
+    def __init__(self, options, name):
+        # A shell's job in the background ignores INT, and what it starts would too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-', dir=options.folder))
+        self.program = pathlib.Path(options.program).resolve()
+        if not self.program.exists():
+            sys.exit(f'error: {self.program} is not there. Hint: scripts/build release, or --program')
+        self.config = self.folder / 'small.yaml'
+        self.config.write_text(CONFIG.format(set=self.folder / 'set'))
+        self.marks = 0
+        self.wholes = {}
+        drawing = [str(self.program), 'phantom', str(self.folder / 'set'), '--images', '96', '--size', '64']
+        subprocess.run(drawing, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def next_mark(self):
+        self.marks += 1
+        return self.marks
+
+    def whole(self, ranks):
+        """The undisturbed run, trained when it is first asked for."""
+        if ranks not in self.wholes:
+            self.wholes[ranks] = whole = self.train_whole(ranks)
+            print(f'undisturbed run, ranks: {ranks}: {whole.length_s:.1f} s, first step after {whole.start_s:.1f} s',
+                  flush=True)
+        return self.wholes[ranks]
+
+    def train_whole(self, ranks):
+        folder = self.folder / f'whole-{ranks}'
+        folder.mkdir()
+        run = Run(self, folder / 'run', 'alone' if ranks == 1 else 'parent', ranks)
+        run.wait_until(lambda: '"event":"train"' in read_text(run.folder / 'metrics.jsonl'), 600)
+        start_s = run.age()
+        code = run.wait(600)
+        if code != 0:
+            sys.exit(f'error: the undisturbed run ended with {code}; its output is {folder}/log')
+        evaluated = [line['step'] for line in metrics(run.folder) if line['event'] == 'val']
+        return Whole(run.folder, run.age(), start_s, evaluated)
+
+    def trial_folder(self, number):
+        folder = self.folder / f'trial-{number:05d}'
+        folder.mkdir()
+        return folder
+
+    def resume_to_end(self, folder, how, ranks):
+        """An empty text, or why the run could not be continued to the end of the undisturbed one."""
+        whole = self.whole(ranks)
+        run = Run(self, folder, how, ranks, resume=True)
+        left_overs = LeftOvers(run, 30)
+        code = run.wait(60 + 20 * whole.length_s)
+        if code is None:
+            return 'hang'
+        if code != 0:
+            return f'resume ended with {code}'
+        found, examples, _ = left_overs.find(time.monotonic())
+        return f'its regular end left {dict(found)} {examples[:3]}' if found else whole.difference(folder)
+
+    def close(self, keep):
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def read_text(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ''
+
+
+def metrics(folder):
+    """Whole lines only: the last one may be under way."""
+    text = read_text(folder / 'metrics.jsonl')
+    return [json.loads(line) for line in text[:text.rfind('\n') + 1].splitlines()]
+
+
+@dataclasses.dataclass
+class Whole:
+    folder: pathlib.Path
+    length_s: float
+    start_s: float  # until the first step's line
+    evaluated: list  # steps
+
+    def ended_after(self, seconds):
+        """A run was faster than was thought: moments are drawn from a shorter time."""
+        self.length_s = min(self.length_s, (self.length_s + seconds) / 2)
+
+    def difference(self, folder):
+        for name in ('last/model', 'last/optimizer', 'best/model'):
+            file = f'checkpoints/{name}.safetensors'
+            try:
+                if (folder / file).read_bytes() != (self.folder / file).read_bytes():
+                    return f'{file} differs'
+            except OSError as error:
+                return str(error)
+        steps = [[(line['step'], line['loss']) for line in metrics(run) if line['event'] == 'train']
+                 for run in (folder, self.folder)]
+        if steps[0] != steps[1]:
+            return 'the steps of metrics.jsonl differ'
+        left = partial_files(folder)
+        return f'the run folder keeps {left[0]}' if left else ''
+
+
+def parser(about, ranks, within_s):
+    built = pathlib.Path(__file__).resolve().parent.parent.parent / 'build/release/chexnet-train'
+    options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument('--trials', type=int, default=20, help='at most so many (default 20)')
+    options.add_argument('--seconds', type=float, default=3600, help='no trial begins later (default 3600)')
+    options.add_argument('--ranks', type=int, default=ranks, help=f'of a run that has several (default {ranks})')
+    options.add_argument('--within', type=float, default=within_s,
+                         help=f'seconds in which a run must have ended (default {within_s}; a busy machine needs more)')
+    options.add_argument('--seed', type=int, default=1, help='draws all trials (default 1)')
+    options.add_argument('--only', type=int, help='repeat the trial of this number alone')
+    options.add_argument('--program', default=built, help='chexnet-train (default: build/release)')
+    options.add_argument('--folder', default=tempfile.gettempdir(), help='work in a new folder of it (default: TMPDIR)')
+    options.add_argument('--json', help='write the figures to this file')
+    return options
+
+
+class Tally:
+    """Counts, and one line of them every few seconds."""
+
+    def __init__(self, options, name):
+        self.options, self.name = options, name
+        self.began = self.told = time.monotonic()
+        self.counts = collections.Counter()
+        self.left = collections.Counter()
+        self.problems = []
+
+    def numbers(self):
+        """Of the trials to do, within the time."""
+        if self.options.only is not None:
+            yield self.options.only
+            return
+        for number in range(1, self.options.trials + 1):
+            if time.monotonic() - self.began > self.options.seconds:
+                return
+            yield number
+
+    def dice(self, number):
+        return random.Random(f'{self.name}/{self.options.seed}/{number}')
+
+    def problem(self, number, text, folder):
+        self.problems.append({'trial': number, 'what': text})
+        print(f'FAILED: trial {number} of seed {self.options.seed}: {text}; kept: {folder}', flush=True)
+
+    def progress(self):
+        if time.monotonic() - self.told > 5:
+            self.told = time.monotonic()
+            print(f'{self.told - self.began:6.0f} s  {self.line()}', flush=True)
+
+    def line(self):
+        left = ', '.join(f'{kind} {count}' for kind, count in sorted(self.left.items())) or 'nothing'
+        return ', '.join(f'{name} {count}' for name, count in self.counts.items()) + f'; left behind: {left}'
+
+    def finish(self, more):
+        """Writes the figures; the exit code."""
+        figures = {'seed': self.options.seed, 'seconds': round(time.monotonic() - self.began, 1), **self.counts,
+                   'left_behind': dict(self.left), **more, 'problems': self.problems}
+        print(f'{self.name}: {self.line()}; {json.dumps(more)}', flush=True)
+        if self.options.json:
+            pathlib.Path(self.options.json).write_text(json.dumps(figures, indent=1) + '\n')
+        return 1 if self.problems or self.counts['trials'] == 0 else 0
+
+
+def middle_and_most(values):
+    if not values:
+        return {'median_s': None, 'most_s': None}
+    return {'median_s': round(sorted(values)[len(values) // 2], 2), 'most_s': round(max(values), 2)}

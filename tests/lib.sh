@@ -8,6 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 export XDG_CONFIG_HOME=$scratch/config  # keys of pseudonyms
 failures=0
 export OMPI_MCA_btl_base_warn_component_unused=0
+export OMP_WAIT_POLICY=passive  # tests share cores: a thread of LibTorch that spins takes another test's
 root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
 mpi() { local n=$1; shift; mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
 

@@ -122,11 +122,13 @@ class NcclCommunicator final : public Communicator {
   // `computed`: what the device has done when it waits, and for what.
   double wait_for(const Pause& pause, const std::string& computed);
   // `what` is the beginning of the HangError.
-  void wait_for(const GpuEvent& event, const std::string& what,
+  // The deadline is `longer_s` later than that of a collective.
+  void wait_for(const GpuEvent& event, double longer_s, const std::string& what,
                 const std::string& hint);
 
   std::unique_ptr<Communicator> host_;
   double timeout_s_;
+  double longest_computing_s_ = 0;  // of the waits for `computed`
   DeviceFunctions gpu_;
   GpuStream stream_;
   GpuEvent ready_;
@@ -254,19 +256,24 @@ double NcclCommunicator::wait_for(const Pause& pause,
   {
     const Profiler::Span span(profiler_, Phase::kBackward,
                               "computing on the GPU");
-    wait_for(pause.computed,
+    const double start = now_s();
+    // The others begin to wait, and the watchdog's clock with them, when their
+    // own GPUs have computed the step: it is to speak first, as it knows whom
+    // they wait for.
+    wait_for(pause.computed, longest_computing_s_,
              "[cuda] " + of_rank(rank()) +
                  "its GPU did not finish computing a step in ",
              "nvidia-smi shows whether the GPU still answers, dmesg shows Xid "
              "errors; a step that really takes as long needs a larger "
              "launch.timeout_s");
+    longest_computing_s_ = std::max(longest_computing_s_, now_s() - start);
   }
   if (size() == 1) return 0;
   const uint64_t sequence = next_sequence();
   const Profiler::Span span(profiler_, Phase::kAllReduceWait);
   if (profiler_ != nullptr) profiler_->entered_collective(sequence);
   const double start = now_s();
-  wait_for(pause.arrived,
+  wait_for(pause.arrived, 0,
            "[nccl] " + of_rank(rank()) + "its GPU has computed " + computed +
                " (collective " + std::to_string(sequence) +
                ") did not finish in ",
@@ -283,9 +290,10 @@ double NcclCommunicator::wait_for(const Pause& pause,
   return alone_s;
 }
 
-void NcclCommunicator::wait_for(const GpuEvent& event, const std::string& what,
+void NcclCommunicator::wait_for(const GpuEvent& event, double longer_s,
+                                const std::string& what,
                                 const std::string& hint) {
-  CollectiveDeadline deadline(timeout_s_, now_s());
+  CollectiveDeadline deadline(timeout_s_ + longer_s, now_s());
   while (!has_happened(event)) {
     ncclResult_t state = ncclSuccess;
     if (comm_ != nullptr)

@@ -136,10 +136,11 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
   batch.samples[i] = sample;
   try {
     if (!read_sample(sample, ticket, image, scratch, stop)) return;
-    if (!sample.padding)
+    if (!sample.padding) {
       std::copy_n(manifest_.label_row(sample.row), findings, labels);
-    if (!batch.weights.empty())
-      batch.weights[i] = manifest_.weights[sample.row];
+      if (!batch.weights.empty())
+        batch.weights[i] = manifest_.weights[sample.row];
+    }
     if (sample.share < 1) mix_partner(sample, batch, i, scratch, stop);
   } catch (const DataError& e) {
     error = e.what();

@@ -112,10 +112,6 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
   reducer_.set_buckets(buckets_of(network_.parameters(), options_));
 }
 
-// A gradient's way: the back end writes it into the flat buffer and tells
-// MicroBatch::written, which calls the function below (the only call on this
-// way whose target is found at run time), which calls
-// BucketedReducer::written_to, which starts every bucket that is complete.
 std::optional<StepResult> TrainStep::run(const at::Tensor& images,
                                          const at::Tensor& labels,
                                          double labeled, double lr,
@@ -157,6 +153,10 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
   at::Tensor loss_sum;
   std::optional<BucketsInFlight> buckets;
   MicroBatch part{0, parts};
+  // A gradient's way: the back end writes it into the flat buffer and tells
+  // MicroBatch::written, which calls on_ready (the only call on this way whose
+  // target is found at run time), which calls BucketedReducer::written_to,
+  // which starts every bucket that is complete.
   if (options_.communicate)
     part.on_ready = [this](int64_t end) {
       reducer_.written_to(static_cast<size_t>(end));

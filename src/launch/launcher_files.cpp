@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -91,7 +92,7 @@ void take_own_name() {
   if (arguments.size() <= std::strlen(kOwnName)) return;
   // The kernel shows the memory of argv, which begins here.
   std::memset(program_invocation_name, 0, arguments.size());
-  std::memcpy(program_invocation_name, kOwnName, std::strlen(kOwnName));
+  std::ranges::copy(std::string_view(kOwnName), program_invocation_name);
 }
 
 // One by one: kernels before 5.9 have pidfd_open and no close_range.

@@ -48,8 +48,8 @@ Credentials instance_credentials(const HttpTransport& exchange) {
     const bool is_there = keys.is_object() && keys.contains(name);
     return is_there && keys[name].is_string() ? keys[name] : "";
   };
-  const Credentials found{text("AccessKeyId"), text("SecretAccessKey"),
-                          text("Token")};
+  Credentials found{text("AccessKeyId"), text("SecretAccessKey"),
+                    text("Token")};
   if (found.access_key.empty() || found.secret_key.empty())
     throw AbsentError(
         "[s3] the instance metadata service gives no credentials. Hint: does "

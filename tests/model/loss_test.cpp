@@ -50,7 +50,7 @@ TEST_CASE(
 TEST_CASE("an image's weight is that of its loss and its gradient") {
   const LossWeights of_findings{{2, 0.5}, {1, 3}};
   const BinaryCrossEntropy loss(of_findings, at::TensorOptions(at::kDouble));
-  const auto matrix = [](std::vector<double> values, int64_t columns) {
+  const auto matrix = [](const std::vector<double>& values, int64_t columns) {
     return at::tensor(values, at::kDouble).view({2, columns});
   };
   const at::Tensor logits = matrix({-1.5, 0.3, 2.0, -0.1}, 2);
@@ -59,7 +59,7 @@ TEST_CASE("an image's weight is that of its loss and its gradient") {
   const LossResult all = loss(logits, labels, 2, 7, weights);
   double sum = 0;
   for (int64_t i = 0; i < 2; ++i) {
-    const double weight = weights[i].item<double>();
+    const auto weight = weights[i].item<double>();
     const LossResult one =
         loss(logits.narrow(0, i, 1), labels.narrow(0, i, 1), 2, 7);
     sum += weight * one.sum.item<double>();

@@ -76,11 +76,10 @@ int main(int argc, char** argv) {
   // Who started us may ignore it, and the kernel would throw away how our
   // children end.
   signal(SIGCHLD, SIG_DFL);
-  if (chexnet::started_as_rank(chexnet::process_environment()) &&
-      !chexnet::die_with_parent())
-    return static_cast<int>(ExitCode::kDevice);
-  if (chexnet::started_as_rank(chexnet::process_environment()))
+  if (chexnet::started_as_rank(chexnet::process_environment())) {
+    if (!chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);
     chexnet::remove_files_behind_own_launcher();
+  }
 
   chexnet::Invocation invocation;
   invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();

@@ -95,20 +95,10 @@ void take_own_name() {
   std::ranges::copy(std::string_view(kOwnName), program_invocation_name);
 }
 
-// One by one: kernels before 5.9 have pidfd_open and no close_range.
-void close_all_but(int kept) {
-  std::vector<int> open;
-  for (const auto& path : entries("/proc/self/fd"))
-    open.push_back(std::stoi(path.filename().string()));
-  for (const int file : open)
-    if (file != kept) close(file);
-}
-
 [[noreturn]] void wait_and_remove(pid_t launcher, int handle,
                                   const fs::path& temporary_folder) {
   setsid();
-  // mpirun reads its ranks' output until the last holder closes it.
-  close_all_but(handle);
+  close_files_but(handle);
   [[maybe_unused]] const int rc = chdir("/");
   take_own_name();
   pollfd ended{handle, POLLIN, 0};
@@ -160,12 +150,8 @@ void remove_files_behind_own_launcher() {
   if (local_rank == nullptr || std::string_view(local_rank) != "0" ||
       started_by_parent(env))
     return;
-  std::ifstream comm("/proc/" + std::to_string(getppid()) + "/comm");
-  std::string name;
-  std::getline(comm, name);
-  const RankLauncher* launcher = find_launcher(name);
-  if (launcher != nullptr && launcher->of_mpi)
-    remove_launcher_files_behind(getppid());
+  const pid_t launcher = getppid();
+  if (is_mpi_launcher(launcher)) remove_launcher_files_behind(launcher);
 }
 
 }  // namespace chexnet

@@ -1,12 +1,15 @@
 #include "chexnet/launch/launcher_files.hpp"
 
-#include <signal.h>
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "chexnet/launch/launchers.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -68,4 +71,24 @@ TEST_CASE("a folder of mpirun that is a link is left alone") {
                                scratch / "tmp/ompi.node.0/pid.4711");
   remove_launcher_files(4711, scratch / "tmp", scratch / "shm");
   CHECK(fs::exists(scratch / "others/contact.txt"));
+}
+
+TEST_CASE("a child closes all files but one") {
+  const ScratchFolder scratch;
+  const int first = open(scratch.write("a", "").c_str(), O_RDONLY);
+  const int kept = open(scratch.write("b", "").c_str(), O_RDONLY);
+  const int last = open(scratch.write("c", "").c_str(), O_RDONLY);
+  REQUIRE((first >= 0 && kept > first && last > kept));
+  const pid_t child = fork();
+  if (child == 0) {
+    close_files_but(kept);
+    const auto is_open = [](int file) { return fcntl(file, F_GETFD) >= 0; };
+    _exit(is_open(kept) && !is_open(first) && !is_open(last) && !is_open(2)
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  for (const int file : {first, kept, last}) close(file);
 }

@@ -1,6 +1,8 @@
 // The programs that start ranks, as the kernel names their processes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <string_view>
 
@@ -28,5 +30,16 @@ constexpr const RankLauncher* find_launcher(std::string_view process) {
     if (launcher.process == process) return &launcher;
   return nullptr;
 }
+
+// The two below make system calls alone, so they are safe in a signal handler
+// and in the child of any thread.
+
+// Whether the process with this number is a launcher of MPI.
+bool is_mpi_launcher(pid_t process);
+
+// For a child that stays behind to wait for a launcher's end: closes all its
+// files but one. A launcher reads its ranks' output until the last holder
+// closes it.
+void close_files_but(int kept);
 
 }  // namespace chexnet

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "overloaded.hpp"
 
 namespace chexnet {
@@ -16,10 +16,9 @@ namespace {
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  const auto result =
-      std::from_chars(text.data(), text.data() + text.size(), out);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size() &&
-         !text.empty();
+  const auto number = parsed_number<Number>(text);
+  if (number) out = *number;
+  return number.has_value();
 }
 
 // "1e3" and "64_000_000" are integers to people.

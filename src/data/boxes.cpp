@@ -3,13 +3,13 @@
 #include "chexnet/data/boxes.hpp"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
@@ -51,11 +51,11 @@ std::vector<FindingBox> read_boxes(const std::string& path) {
     std::array<double, 4> numbers{};
     for (size_t i = 0; i < numbers.size(); ++i) {
       const std::string_view cell = trimmed(fields[2 + i]);
-      const char* end = cell.data() + cell.size();
-      const auto [rest, error] = std::from_chars(cell.data(), end, numbers[i]);
-      if (error != std::errc() || rest != end || !std::isfinite(numbers[i]))
+      const auto number = parsed_number<double>(cell);
+      if (!number || !std::isfinite(*number))
         fail(path, csv.line(), "'" + std::string(cell) + "' is no number",
              "x, y, width and height in pixels");
+      numbers[i] = *number;
     }
     FindingBox box{std::string(trimmed(fields[0])),
                    std::string(trimmed(fields[1])),

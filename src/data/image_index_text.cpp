@@ -4,10 +4,10 @@
 //   kind, size, CRC32C of the head,   a line a container, tabs between
 //     version, inode, path
 //   the entries in the form of an index file, each named "row container number"
-#include <charconv>
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/image_index.hpp"
 #include "chexnet/storage/index_text.hpp"
@@ -38,13 +38,9 @@ class Fields {
   // At most `most`.
   uint64_t number(char mark, uint64_t most) {
     const auto text = until(mark);
-    uint64_t value = 0;
-    const auto result =
-        std::from_chars(text.data(), text.data() + text.size(), value);
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size() ||
-        value > most)
-      damaged();
-    return value;
+    const auto value = parsed_number<uint64_t>(text);
+    if (!value || *value > most) damaged();
+    return *value;
   }
   std::string_view rest() const { return rest_; }
 

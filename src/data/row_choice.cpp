@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/patient_ids.hpp"
 
@@ -20,18 +20,9 @@ namespace {
 
 constexpr size_t kNone = std::string::npos;
 
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto result =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
-
 bool equal(std::string_view cell, const std::string& value) {
   if (cell == value) return true;
-  const auto a = number(cell), b = number(value);
+  const auto a = parsed_number<double>(cell), b = parsed_number<double>(value);
   return a && b && *a == *b;
 }
 
@@ -54,7 +45,7 @@ std::optional<double> years(std::string_view text) {
     if (text.back() == 'D') unit = 1.0 / 365;
     text.remove_suffix(1);
   }
-  const auto value = number(text);
+  const auto value = parsed_number<double>(text);
   if (!value) return std::nullopt;
   return *value * unit;
 }
@@ -131,7 +122,7 @@ RowChoice::Condition RowChoice::parse(const std::string& text) {
   }
   if (condition.sign == Sign::kEqual || condition.sign == Sign::kOther)
     return condition;
-  const auto limit = number(condition.values.front());
+  const auto limit = parsed_number<double>(condition.values.front());
   if (!limit || condition.values.size() > 1)
     refuse(text, "compares with no number", usage);
   condition.number = *limit;
@@ -145,7 +136,8 @@ bool RowChoice::meets(const Condition& condition, std::string_view cell) {
   };
   if (condition.sign == Sign::kEqual) return is_one();
   if (condition.sign == Sign::kOther) return !is_one();
-  const auto value = condition.is_age ? years(cell) : number(cell);
+  const auto value =
+      condition.is_age ? years(cell) : parsed_number<double>(cell);
   if (!value) return false;
   if (condition.sign == Sign::kLess) return *value < condition.number;
   if (condition.sign == Sign::kAtMost) return *value <= condition.number;

@@ -3,7 +3,6 @@
 #include "table_reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -11,6 +10,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "labels.hpp"
@@ -38,47 +38,47 @@ float parse_label(std::string_view cell, const Table& table,
                   const std::string& finding) {
   cell = trimmed(cell);
   if (cell.empty()) return kUnlabeled;
-  float value = 0;
-  const char* const end = cell.data() + cell.size();
-  const auto result = std::from_chars(cell.data(), end, value);
-  if (result.ec != std::errc() || result.ptr != end ||
-      (value != 0 && value != 1 && value != kUncertain))
+  const auto value = parsed_number<float>(cell);
+  if (!value || (*value != 0 && *value != 1 && *value != kUncertain))
     table.fail("label '" + std::string(cell) + "' of " + finding +
                    " is not 1, 0, -1 or blank",
                "is the column list right?");
-  return value;
+  return *value;
 }
 
 float parse_weight(std::string_view cell, const Table& table,
                    const std::string& column) {
   cell = trimmed(cell);
-  float value = 0;
-  const char* const end = cell.data() + cell.size();
-  const auto result = std::from_chars(cell.data(), end, value);
-  if (result.ec != std::errc() || result.ptr != end || !std::isfinite(value) ||
-      value < 0)
+  const auto value = parsed_number<float>(cell);
+  if (!value || !std::isfinite(*value) || *value < 0)
     table.fail("weight '" + std::string(cell) + "' in column " + column +
                    " is not a number of 0 or more",
                "data.sample_weight names the column");
-  return value;
+  return *value;
 }
 
 // npos where the table has no such column.
-size_t optional_column(const std::vector<std::string>& header,
-                       const std::string& name) {
+size_t find_column(const std::vector<std::string>& header,
+                   const std::string& name) {
   const auto found = std::ranges::find(header, name);
-  return name.empty() || found == header.end()
-             ? std::string::npos
-             : static_cast<size_t>(found - header.begin());
+  return found == header.end() ? std::string::npos
+                               : static_cast<size_t>(found - header.begin());
 }
 
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table) {
-  const auto found = std::ranges::find(header, name);
-  if (found == header.end())
+  const size_t found = find_column(header, name);
+  if (found == std::string::npos)
     table.fail("no column '" + name + "'",
                "the header has " + nearest_names(name, header, header.size()));
-  return static_cast<size_t>(found - header.begin());
+  return found;
+}
+
+// npos where none is asked for, or the table lacks it.
+size_t weight_column(const std::vector<std::string>& header,
+                     const TableFile& file) {
+  return file.sample_weight.empty() ? std::string::npos
+                                    : find_column(header, file.sample_weight);
 }
 
 // Whether the row takes part.
@@ -128,7 +128,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
   const size_t sex =
       column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
   const size_t view = column(header, "View Position", table);
-  const size_t weight = optional_column(header, file.sample_weight);
+  const size_t weight = weight_column(header, file);
   choice.begin_table(m.path, header, {image, age, sex, view});
   const size_t needed = std::max({image, labels, patient, age, sex, view}) + 1;
   std::unordered_map<std::string_view, size_t> index;
@@ -241,7 +241,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
   layout.age = optional(columns.age);
   layout.sex = optional(columns.sex);
   layout.view = optional(columns.view);
-  layout.weight = optional_column(layout.header, file.sample_weight);
+  layout.weight = weight_column(layout.header, file);
   const size_t lateral = optional(chexpert ? "Frontal/Lateral" : std::string());
   if (columns.findings.empty())
     take_others(lateral, layout, m);

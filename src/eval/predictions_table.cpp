@@ -1,6 +1,5 @@
 // Reading a table of predictions, our own or anybody's.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -9,6 +8,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
@@ -153,13 +153,11 @@ class TableReader {
 
   double number(std::string_view cell) const {
     cell = trimmed(cell);
-    double value = 0;
-    const char* end = cell.data() + cell.size();
-    const auto result = std::from_chars(cell.data(), end, value);
-    if (result.ec != std::errc() || result.ptr != end)
+    const auto value = parsed_number<double>(cell);
+    if (!value)
       fail("'" + std::string(cell) + "' is not a number",
            "probabilities are plain decimals");
-    return value;
+    return *value;
   }
 
   double score(size_t column) const {

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -74,13 +74,10 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
           what + ". Hint: `node1 slots=4`, or `node1` once for each rank");
     };
     const auto count = [&](const std::string& text) {
-      int value = 0;
-      const char* end = text.data() + text.size();
-      const auto result = std::from_chars(text.data(), end, value);
-      if (result.ec != std::errc() || result.ptr != end || value < 1 ||
-          value > kMostSlots)
+      const auto value = parsed_number<int>(text);
+      if (!value || *value < 1 || *value > kMostSlots)
         throw bad("'" + text + "' is no number of slots");
-      return value;
+      return *value;
     };
     if (const auto colon = name.find(':'); colon != std::string::npos) {
       slots = count(name.substr(colon + 1));

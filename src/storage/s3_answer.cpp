@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
@@ -155,13 +156,10 @@ S3Listing s3_listing(std::span<const std::byte> body,
   if (keys.size() != sizes.size()) refuse("keys without a size");
   S3Listing listing;
   for (size_t i = 0; i < keys.size(); ++i) {
-    uint64_t size = 0;
-    const char* end = sizes[i].data() + sizes[i].size();
-    const auto result = std::from_chars(sizes[i].data(), end, size);
-    if (result.ec != std::errc() || result.ptr != end)
-      refuse("a size is no number");
+    const auto size = parsed_number<uint64_t>(sizes[i]);
+    if (!size) refuse("a size is no number");
     listing.objects.push_back(
-        {keys[i], size, tags.size() == keys.size() ? tags[i] : ""});
+        {keys[i], *size, tags.size() == keys.size() ? tags[i] : ""});
   }
   listing.next_token = first_value(body, "NextContinuationToken");
   if (listing.next_token.size() > kLongestToken)

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "chexnet/core/plain_text.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -25,6 +27,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+Error::Error(ExitCode code, const std::string& text)
+    : std::runtime_error(printable(text, "\n\t")), code_(code) {}
 
 std::string nearest_names(std::string_view name,
                           const std::vector<std::string>& known, size_t count) {

@@ -28,6 +28,13 @@ TEST_CASE("checksums give the published values") {
         }).find("absent") != std::string::npos);
 }
 
+TEST_CASE("an error's text has no byte that a terminal obeys") {
+  const DataError error(
+      std::string("[x] a\0b\x1b[2J\tc.\n\x7f Hint: \xC3\xA4", 25));
+  CHECK(std::string(error.what()) ==
+        "[x] a\\x00b\\x1b[2J\tc.\n\\x7f Hint: \xC3\xA4");
+}
+
 TEST_CASE("the nearest names come first") {
   CHECK(nearest_names("tran.lr", {"data.crop", "train.lr", "train.eps"}, 1) ==
         "'train.lr'");

@@ -24,10 +24,12 @@ enum class ExitCode {
   kRequeue = 75,    // stopped on request with a checkpoint: please start again
 };
 
+// `text` may hold names and words of strangers' files: what() has control
+// characters but line ends and tabs as \x1b, so none is obeyed by a terminal
+// and no NUL cuts the hint off.
 class Error : public std::runtime_error {
  public:
-  Error(ExitCode code, const std::string& text)
-      : std::runtime_error(text), code_(code) {}
+  Error(ExitCode code, const std::string& text);
   ExitCode code() const { return code_; }
 
  private:

@@ -63,6 +63,10 @@ int64_t label_of(float value, const std::string& origin) {
   return static_cast<int64_t>(value);
 }
 
+// A tag that is followed by its length. protozero's getters believe the caller
+// about that: a field of another type is passed over, as of another schema.
+constexpr auto kLengthDelimited = protozero::pbf_wire_type::length_delimited;
+
 // Calls use(key, feature) for each feature of an Example.
 template <class Use>
 void each_feature(std::span<const std::byte> data, const std::string& origin,
@@ -70,16 +74,17 @@ void each_feature(std::span<const std::byte> data, const std::string& origin,
   try {
     protozero::pbf_reader example(reinterpret_cast<const char*>(data.data()),
                                   data.size());
-    while (example.next(kExampleFeatures)) {
+    while (example.next(kExampleFeatures, kLengthDelimited)) {
       protozero::pbf_reader features = example.get_message();
-      while (features.next(kFeaturesMap)) {
+      while (features.next(kFeaturesMap, kLengthDelimited)) {
         protozero::pbf_reader entry = features.get_message();
         std::string_view key;
         protozero::pbf_reader feature;
         while (entry.next()) {
-          if (entry.tag() == kMapKey)
+          const bool has_length = entry.wire_type() == kLengthDelimited;
+          if (entry.tag() == kMapKey && has_length)
             key = view_of(entry.get_view());
-          else if (entry.tag() == kMapValue)
+          else if (entry.tag() == kMapValue && has_length)
             feature = entry.get_message();
           else
             entry.skip();
@@ -94,9 +99,51 @@ void each_feature(std::span<const std::byte> data, const std::string& origin,
 
 template <class Use>
 void each_bytes(protozero::pbf_reader feature, Use use) {
-  while (feature.next(kFeatureBytes)) {
+  while (feature.next(kFeatureBytes, kLengthDelimited)) {
     protozero::pbf_reader list = feature.get_message();
-    while (list.next(kListValue)) use(view_of(list.get_view()));
+    while (list.next(kListValue, kLengthDelimited))
+      use(view_of(list.get_view()));
+  }
+}
+
+// Writers may pack repeated numbers or not.
+void add_floats(protozero::pbf_reader list, const std::string& origin,
+                std::vector<int64_t>& labels) {
+  while (list.next(kListValue)) {
+    if (list.wire_type() == kLengthDelimited) {
+      for (const float f : list.get_packed_float())
+        labels.push_back(label_of(f, origin));
+    } else if (list.wire_type() == protozero::pbf_wire_type::fixed32) {
+      labels.push_back(label_of(list.get_float(), origin));
+    } else {
+      list.skip();
+    }
+  }
+}
+
+void add_whole_numbers(protozero::pbf_reader list,
+                       std::vector<int64_t>& labels) {
+  while (list.next(kListValue)) {
+    if (list.wire_type() == kLengthDelimited) {
+      for (const auto i : list.get_packed_int64()) labels.push_back(i);
+    } else if (list.wire_type() == protozero::pbf_wire_type::varint) {
+      labels.push_back(list.get_int64());
+    } else {
+      list.skip();
+    }
+  }
+}
+
+void add_labels(protozero::pbf_reader feature, const std::string& origin,
+                std::vector<int64_t>& labels) {
+  while (feature.next()) {
+    const bool has_length = feature.wire_type() == kLengthDelimited;
+    if (feature.tag() == kFeatureFloats && has_length)
+      add_floats(feature.get_message(), origin, labels);
+    else if (feature.tag() == kFeatureInt64s && has_length)
+      add_whole_numbers(feature.get_message(), labels);
+    else
+      feature.skip();
   }
 }
 
@@ -140,13 +187,11 @@ std::string encode_example(const Example& example) {
 Example decode_example(std::span<const std::byte> data,
                        const std::string& origin) {
   Example example;
-  bool has_image = false;
   each_feature(
       data, origin, [&](std::string_view key, protozero::pbf_reader feature) {
         if (key == "image/encoded") {
           each_bytes(feature,
                      [&](std::string_view v) { example.image = bytes_of(v); });
-          has_image = true;
         } else if (key == "image/filename") {
           each_bytes(feature,
                      [&](std::string_view v) { example.filename = v; });
@@ -155,34 +200,11 @@ Example decode_example(std::span<const std::byte> data,
             example.label_names.push_back(v);
           });
         } else if (key == "image/label") {
-          while (feature.next()) {
-            if (feature.tag() != kFeatureInt64s &&
-                feature.tag() != kFeatureFloats) {
-              feature.skip();
-              continue;
-            }
-            const bool floats = feature.tag() == kFeatureFloats;
-            protozero::pbf_reader list = feature.get_message();
-            while (list.next(kListValue)) {
-              // Writers may pack repeated numbers or not.
-              const bool packed = list.wire_type() ==
-                                  protozero::pbf_wire_type::length_delimited;
-              if (floats && packed) {
-                for (const float f : list.get_packed_float())
-                  example.labels.push_back(label_of(f, origin));
-              } else if (floats) {
-                example.labels.push_back(label_of(list.get_float(), origin));
-              } else if (packed) {
-                for (const auto i : list.get_packed_int64())
-                  example.labels.push_back(i);
-              } else {
-                example.labels.push_back(list.get_int64());
-              }
-            }
-          }
+          add_labels(feature, origin, example.labels);
         }
       });
-  if (!has_image) no_example(origin, "the record has no image/encoded");
+  if (example.image.data() == nullptr)
+    no_example(origin, "the record has no image/encoded");
   return example;
 }
 

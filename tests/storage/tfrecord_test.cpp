@@ -105,6 +105,24 @@ TEST_CASE("labels that are floats become whole numbers or are refused") {
   }
 }
 
+TEST_CASE("fields of another wire type are passed over, as unknown ones are") {
+  // Features, their map, a key, an image and a list of labels: as varints.
+  for (const char* text :
+       {"\x08\x05", "\x0a\x02\x08\x05", "\x0a\x04\x0a\x02\x08\x05",
+        "\x0a\x04\x0a\x02\x10\x05"}) {
+    CAPTURE(text);
+    CHECK(error_of<DataError>([&] {
+            decode_example(bytes_of(text), "x");
+          }).find("has no image/encoded") != std::string::npos);
+  }
+  const std::string good = encode_example(example_of("pixels", "a.png"));
+  // An int64 as a fixed64 behind the Example, and a varint within its features.
+  const std::string more =
+      good + std::string("\x11\x01\x02\x03\x04\x05\x06\x07\x08", 9);
+  CHECK(decode_example(bytes_of(more), "x").labels ==
+        std::vector<int64_t>{0, 1, -1, 1});
+}
+
 TEST_CASE("shards are named as TensorFlow's are") {
   CHECK(shard_name("train", 3, 338) == "train-00003-of-00338");
 }

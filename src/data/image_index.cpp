@@ -112,8 +112,7 @@ std::vector<uint32_t> rows_for(const FoundImage& image,
       std::ranges::copy(names.rows_for(absolute), std::back_inserter(rows));
   }
   std::ranges::sort(rows);
-  const auto doubled = std::ranges::unique(rows);
-  rows.erase(doubled.begin(), doubled.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
 }
 

@@ -95,9 +95,7 @@ std::optional<double> job_seconds_left(const BatchJob& job,
                                        double job_age_s) {
   if (job.kind == BatchJob::Kind::kSlurm) {
     std::string left = ask({"squeue", "-h", "-j", job.id, "-o", "%L"});
-    left.erase(
-        std::ranges::remove_if(left, [](char c) { return c <= ' '; }).begin(),
-        left.end());
+    std::erase_if(left, [](char c) { return c <= ' '; });
     return duration_s(left);
   }
   if (job.kind != BatchJob::Kind::kPbs) return std::nullopt;

@@ -1,0 +1,42 @@
+// What holds of every picture that is taken, whatever its format.
+#pragma once
+
+#include "chexnet/image/decode.hpp"
+#include "target.hpp"
+
+namespace chexnet::fuzz {
+
+inline constexpr DecodeLimits kSmall{.max_pixels = 1 << 20};
+
+// Decodes `bytes`; pictures that are taken have pixels within the limit, decode
+// to the same again, and are resized in one pass as they are in two.
+inline void check_picture(Bytes bytes) {
+  static GrayImage image, scratch;
+  if (!accepted<DataError>([&] { decode_image(bytes, kSmall, "x", image); })) {
+    std::vector<uint8_t> small(9);
+    require(!accepted<DataError>([&] {
+      decode_resized(bytes, kSmall, "x", 3, ResizeKind::kAntialias, scratch,
+                     small.data());
+    }),
+            "a picture is refused in whichever way it is read");
+    return;
+  }
+  require(image.width() > 0 && image.height() > 0, "a picture has pixels");
+  require(int64_t{image.width()} * image.height() <= kSmall.max_pixels,
+          "a picture is within the limit");
+  const auto pixels = image.contiguous();
+  decode_image(bytes, kSmall, "x", scratch);
+  require(scratch.contiguous() == pixels, "a picture decodes the same again");
+  for (const int size : {7, 32})
+    for (const auto kind : {ResizeKind::kAntialias, ResizeKind::kArea}) {
+      std::vector<uint8_t> at_once(static_cast<size_t>(size) *
+                                   static_cast<size_t>(size)),
+          in_two(at_once.size());
+      decode_resized(bytes, kSmall, "x", size, kind, scratch, at_once.data());
+      resize(image, {0, 0, image.width(), image.height()}, size, kind,
+             in_two.data());
+      require(at_once == in_two, "one pass gives the pixels of two");
+    }
+}
+
+}  // namespace chexnet::fuzz

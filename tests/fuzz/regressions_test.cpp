@@ -1,0 +1,53 @@
+// Every fuzz target on its own seeds and on the files that once broke it
+// (tests/fuzz/regressions/TARGET), without a fuzzer.
+#include <filesystem>
+#include <set>
+
+#include "chexnet/core/files.hpp"
+#include "fuzz/target.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kRegressions =
+    fs::path(CHEXNET_SOURCE_DIR) / "tests/fuzz/regressions";
+
+}  // namespace
+
+TEST_CASE("every fuzz target takes its seeds, also with checksums made again") {
+  REQUIRE(fuzz::targets().size() > 20);
+  for (const auto& target : fuzz::targets()) {
+    if (target.seeds == nullptr) continue;
+    for (const auto& seed : target.seeds()) {
+      INFO(target.name);
+      auto bytes = fuzz::bytes_of(seed);
+      CHECK_NOTHROW(target.run(bytes));
+      if (target.mend == nullptr) continue;
+      target.mend(bytes);
+      CHECK_NOTHROW(target.run(bytes));
+    }
+  }
+}
+
+TEST_CASE("what once broke a fuzz target no longer does") {
+  for (const auto& target : fuzz::targets()) {
+    const fs::path folder = kRegressions / target.name;
+    if (!fs::exists(folder)) continue;
+    for (const auto& file : fs::directory_iterator(folder)) {
+      INFO(file.path());
+      std::vector<std::byte> bytes;
+      read_bytes(file.path(), bytes);
+      CHECK_NOTHROW(target.run(bytes));
+    }
+  }
+}
+
+TEST_CASE("regression files belong to fuzz targets") {
+  std::set<std::string> names = {"dicom", "resize_torch"};  // not linked here
+  for (const auto& target : fuzz::targets()) names.insert(target.name);
+  for (const auto& folder : fs::directory_iterator(kRegressions))
+    CHECK(names.contains(folder.path().filename().string()));
+}

@@ -1,0 +1,34 @@
+// What squeue and qstat print about the time that is left.
+#include "chexnet/launch/batch_system.hpp"
+#include "fuzz/target.hpp"
+
+namespace chexnet::fuzz {
+namespace {
+
+void run(Bytes bytes) {
+  const std::string text = text_of(bytes);
+  if (const auto seconds = duration_s(text))
+    require(*seconds >= 0, "a time is not negative");
+  const Environment nothing = [](const char*) { return nullptr; };
+  for (const auto kind : {BatchJob::Kind::kSlurm, BatchJob::Kind::kPbs}) {
+    BatchJob job;
+    job.kind = kind;
+    job.id = "1";
+    job_seconds_left(
+        job, nothing, [&](const std::vector<std::string>&) { return text; }, 5);
+  }
+  // Variables of a job: whatever they hold, there is a job or none.
+  const BatchJob job = batch_job([&](const char*) { return text.c_str(); });
+  require(job.nodes >= 0 && job.tasks >= 0, "counts are not negative");
+}
+
+std::vector<std::string> seeds() {
+  return {"1-02:03:04\n", "59:30", "UNLIMITED", "4",
+          "Job Id: 1\n    Resource_List.walltime = 02:00:00\n"
+          "    resources_used.walltime = 00:10:00\n"};
+}
+
+const Registered kTarget{{"batch_times", run, nullptr, seeds}};
+
+}  // namespace
+}  // namespace chexnet::fuzz

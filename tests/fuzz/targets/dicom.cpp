@@ -1,0 +1,83 @@
+// DICOM files, as a worker of chexnet-dicom reads them. GDCM itself is not
+// instrumented.
+#include "dicom/radiograph.hpp"
+#include "fuzz/memory_file.hpp"
+
+namespace chexnet::fuzz {
+namespace {
+
+void run(Bytes bytes) {
+  static MemoryFile file;
+  Radiograph picture;
+  Skip skip = Skip::kNone;
+  const std::string path = file.holding(bytes);
+  if (!accepted<DataError>(
+          [&] { skip = read_radiograph(path, 1 << 20, picture); }))
+    return;
+  if (skip != Skip::kNone) return;
+  require(picture.width > 0 && picture.height > 0, "a picture has pixels");
+  require(picture.pixels.size() == static_cast<size_t>(picture.width) *
+                                       static_cast<size_t>(picture.height),
+          "all of them");
+}
+
+std::string little(unsigned value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+
+// An element of explicit VR, little endian.
+std::string element(unsigned group, unsigned number, const std::string& vr,
+                    std::string value) {
+  if (value.size() % 2 != 0) value += vr == "UI" || vr == "OW" ? '\0' : ' ';
+  const auto size = static_cast<unsigned>(value.size());
+  const bool is_long = vr == "OW" || vr == "OB" || vr == "SQ";
+  return little(group, 2) + little(number, 2) + vr +
+         (is_long ? little(0, 2) + little(size, 4) : little(size, 2)) + value;
+}
+
+// 4 x 4 pixels of 16 bits, with `more` elements of group 0028 before them.
+std::string file_of(const std::string& photometric, const std::string& more) {
+  const std::string sop = "1.2.840.10008.5.1.4.1.1.1";
+  const std::string meta = element(2, 2, "UI", sop) +
+                           element(2, 3, "UI", "1.2.3") +
+                           element(2, 16, "UI", "1.2.840.10008.1.2.1");
+  std::string file(128, '\0');
+  file += "DICM" +
+          element(2, 0, "UL", little(static_cast<unsigned>(meta.size()), 4)) +
+          meta + element(8, 0x16, "UI", sop) + element(8, 0x18, "UI", "1.2.3") +
+          element(0x10, 0x20, "LO", "Doe") + element(0x10, 0x40, "CS", "F") +
+          element(0x28, 2, "US", little(1, 2)) +
+          element(0x28, 4, "CS", photometric) +
+          element(0x28, 0x10, "US", little(4, 2)) +
+          element(0x28, 0x11, "US", little(4, 2)) +
+          element(0x28, 0x100, "US", little(16, 2)) +
+          element(0x28, 0x101, "US", little(12, 2)) +
+          element(0x28, 0x102, "US", little(11, 2)) +
+          element(0x28, 0x103, "US", little(0, 2)) + more;
+  std::string pixels;
+  for (unsigned i = 0; i < 16; ++i) pixels += little(273 * i, 2);
+  return file + element(0x7fe0, 0x10, "OW", pixels);
+}
+
+std::vector<std::string> seeds() {
+  const std::string lut =
+      little(0xfffe, 2) + little(0xe000, 2) + little(38, 4) +
+      element(0x28, 0x3002, "US", little(4, 2) + little(0, 2) + little(8, 2)) +
+      element(0x28, 0x3006, "OW",
+              little(1, 2) + little(9, 2) + little(99, 2) + little(250, 2));
+  return {file_of("MONOCHROME2", ""),
+          file_of("MONOCHROME1", element(0x28, 0x1050, "DS", "2048") +
+                                     element(0x28, 0x1051, "DS", "4096") +
+                                     element(0x28, 0x1056, "CS", "SIGMOID")),
+          file_of("MONOCHROME2", element(0x28, 0x1052, "DS", "-1024") +
+                                     element(0x28, 0x1053, "DS", "2.5")),
+          file_of("MONOCHROME2", element(0x28, 0x3010, "SQ", lut)),
+          file_of("RGB", "")};
+}
+
+const Registered kTarget{{"dicom", run, nullptr, seeds}};
+
+}  // namespace
+}  // namespace chexnet::fuzz

@@ -1,0 +1,35 @@
+// Host files of three kinds.
+#include "chexnet/launch/hosts.hpp"
+#include "fuzz/memory_file.hpp"
+
+namespace chexnet::fuzz {
+namespace {
+
+void run(Bytes bytes) {
+  static MemoryFile file;
+  std::vector<HostSlots> hosts;
+  const std::string path = file.holding(bytes);
+  if (!accepted<ConfigError>([&] { hosts = read_hostfile(path); })) return;
+  require(!hosts.empty(), "a host file names a host");
+  std::string text;
+  for (const auto& host : hosts) {
+    require(host.slots >= 1, "a host has a slot");
+    text += host.name + " slots=" + std::to_string(host.slots) + "\n";
+  }
+  const auto again =
+      read_hostfile(file.holding(std::as_bytes(std::span(text))));
+  require(again.size() == hosts.size(), "each host is named once");
+  for (size_t i = 0; i < hosts.size(); ++i)
+    require(again[i].name == hosts[i].name && again[i].slots == hosts[i].slots,
+            "a host file that is written reads back equal");
+}
+
+std::vector<std::string> seeds() {
+  return {"node1 slots=4 max_slots=8\nnode2:2 # two\n\n", "a\na\nb\n",
+          "10.0.0.1:16\nnode3 max-slots=2 slots=2\n"};
+}
+
+const Registered kTarget{{"host_file", run, nullptr, seeds}};
+
+}  // namespace
+}  // namespace chexnet::fuzz

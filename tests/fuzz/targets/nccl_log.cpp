@@ -1,0 +1,34 @@
+// NCCL's log: every line is a link, unknown, or neither.
+#include "chexnet/comm/nccl_log.hpp"
+
+#include "fuzz/target.hpp"
+
+namespace chexnet::fuzz {
+namespace {
+
+void run(Bytes bytes) {
+  std::vector<std::string> lines;
+  for (Reader parts(bytes); !parts.rest().empty();)
+    lines.push_back(parts.until('\n'));
+  const NcclReport report = read_nccl_log(lines);
+  require(report.links + report.unknown <= lines.size(), "a line counts once");
+  require(report.pairs.size() <= report.links, "a pair has a link");
+  for (const auto& pair : report.pairs)
+    require(pair.from >= 0 && pair.to >= 0 && !pair.via.empty(),
+            "a pair has two ranks and a way");
+}
+
+std::vector<std::string> seeds() {
+  const std::string head = "node1:100:200 [0] NCCL INFO ";
+  return {head + "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC/read\n" + head +
+              "Channel 01/0 : 1[b0] -> 0[a0] [receive] via NET/IB/0/GDRDMA\n",
+          "[1,3]<stdout>:" + head + "Ring 00 : 2 -> 3 via direct shared memory",
+          head + "Channel 02 : 0 -> 9 [send] via NET/Socket/0(1)/Shared\n" +
+              head + "Channel 00 : 0 -> 1 via CARRIER/pigeon",
+          head + "Channel 0 : 0 -> 1 via P2P/indirect/3[ab]/CE"};
+}
+
+const Registered kTarget{{"nccl_log", run, nullptr, seeds}};
+
+}  // namespace
+}  // namespace chexnet::fuzz

@@ -1,0 +1,58 @@
+// Where S3's credentials come from: a credentials file, and the metadata
+// service of a cloud machine. The input is both.
+#include <map>
+
+#include "fuzz/memory_file.hpp"
+#include "storage/instance_metadata.hpp"
+
+namespace chexnet::fuzz {
+namespace {
+
+void run(Bytes bytes) {
+  static MemoryFile file;
+  const std::string path = file.holding(bytes);
+  const Environment env = [&](const char* name) -> const char* {
+    const std::string_view asked = name;
+    const bool is_file =
+        asked == "AWS_SHARED_CREDENTIALS_FILE" || asked == "AWS_CONFIG_FILE";
+    return is_file ? path.c_str() : nullptr;
+  };
+  for (const char* profile : {"", "other"}) {
+    S3Options options;
+    options.profile = profile;
+    accepted<ConfigError>([&] {
+      if (const auto found = find_credentials(options, env))
+        require(!found->access_key.empty() && !found->secret_key.empty(),
+                "credentials have both keys");
+    });
+    require(!find_region(options, env).empty(), "there is a region");
+  }
+
+  Reader parts(bytes);
+  int asked = 0;
+  accepted<AbsentError, OutageError>([&] {
+    instance_credentials(
+        [&](const HttpRequest& request, std::vector<std::byte>& body) {
+          require(request.past_proxies, "no proxy sees a token");
+          ++asked;
+          body = asked < 3 ? bytes_of(parts.until('\n'))
+                           : bytes_of(text_of(parts.rest()));
+          return HttpResponse{200, {}, {}};
+        });
+  });
+}
+
+std::vector<std::string> seeds() {
+  return {
+      "[default]\naws_access_key_id = A\naws_secret_access_key=B\n"
+      "[other]\n# note\naws_access_key_id=C\naws_secret_access_key=D\n"
+      "aws_session_token=E\nregion=eu-west-1\n",
+      "token\nrole\n{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"B\","
+      "\"Token\":\"C\"}",
+      "[profile other]\nregion = us-west-2\n"};
+}
+
+const Registered kTarget{{"s3_keys", run, nullptr, seeds}};
+
+}  // namespace
+}  // namespace chexnet::fuzz

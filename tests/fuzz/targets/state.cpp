@@ -1,0 +1,32 @@
+// state.json of a checkpoint: what a resume takes from it is written again as
+// the same text.
+#include "chexnet/run/train_state.hpp"
+#include "fuzz/target.hpp"
+
+namespace chexnet::fuzz {
+namespace {
+
+void run(Bytes bytes) {
+  TrainState state;
+  if (!accepted<CheckpointError>(
+          [&] { state = TrainState::from_json(text_of(bytes), "x"); }))
+    return;
+  const std::string text = state.to_json();
+  require(TrainState::from_json(text, "again").to_json() == text,
+          "a state that is written reads back equal");
+}
+
+std::vector<std::string> seeds() {
+  TrainState state;
+  state.step = 12;
+  state.position = 192;
+  state.best = 0.71;
+  state.config = "train: {batch: 16}\n";
+  state.validation_sha256 = "ab";
+  return {TrainState().to_json(), state.to_json()};
+}
+
+const Registered kTarget{{"state", run, nullptr, seeds}};
+
+}  // namespace
+}  // namespace chexnet::fuzz

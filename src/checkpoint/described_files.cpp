@@ -82,7 +82,10 @@ std::string first_difference(const fs::path& checkpoint,
                              const std::string& state,
                              const std::string& only) {
   const auto json = nlohmann::json::parse(state);
-  for (const auto& [name, said] : json.at("files").items()) {
+  const auto& files = json.at("files");
+  if (!only.empty() && !files.contains(only))
+    return only + " is not named by state.json";
+  for (const auto& [name, said] : files.items()) {
     if (!only.empty() && name != only) continue;
     const std::string wrong = difference(checkpoint / name, said);
     if (!wrong.empty()) return name + wrong;

@@ -74,6 +74,15 @@ TEST_CASE(
         }).find("no checkpoint here") != std::string::npos);
 }
 
+TEST_CASE("a model that state.json does not name is not taken") {
+  const ScratchFolder folder;
+  folder.write("c/model.safetensors", "abc");
+  folder.write("c/state.json", R"({"files":{}})");
+  CHECK(error_of<CheckpointError>([&] {
+          resolve_model(folder / "c");
+        }).find("model.safetensors is not named") != std::string::npos);
+}
+
 TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 5);

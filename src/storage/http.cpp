@@ -108,6 +108,8 @@ HttpResponse http_exchange(const HttpRequest& request,
     return {0, "more bytes than asked for", {}, true};
   if (rc != CURLE_OK && !cut_error_page)
     return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
+  // libcurl takes "HTTP/2 0" for an answer.
+  if (status < 100) return {0, "the answer has no HTTP status", {}};
   return {static_cast<int>(status), {}, std::move(answer.content_range)};
 }
 

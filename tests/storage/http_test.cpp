@@ -106,6 +106,14 @@ TEST_CASE(
   CHECK(body.size() == 4);
 }
 
+TEST_CASE("a status that is none is a failure with a reason") {
+  const Server server("HTTP/2 0\r\n\r\n");
+  std::vector<std::byte> body;
+  const HttpResponse response = http_exchange(request_to(server), body);
+  CHECK(response.status == 0);
+  CHECK_FALSE(response.failure.empty());
+}
+
 TEST_CASE("a body that ends before its length is no answer") {
   const Server server(
       "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nabcd");

@@ -5,6 +5,7 @@
 #include <gdcmImageReader.h>
 #include <gdcmTrace.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -99,15 +100,29 @@ Skip look_at_attributes(const std::string& path, int64_t max_pixels) {
   return Skip::kNone;
 }
 
+// GDCM's warnings go to a stream, also where it throws, while this lives.
+struct WarningsTo {
+  explicit WarningsTo(std::ostream& stream) {
+    gdcm::Trace::SetWarningStream(stream);
+    gdcm::Trace::SetWarning(true);
+  }
+  ~WarningsTo() {
+    gdcm::Trace::SetWarning(false);
+    gdcm::Trace::SetWarningStream(std::cerr);
+  }
+  WarningsTo(const WarningsTo&) = delete;
+  WarningsTo& operator=(const WarningsTo&) = delete;
+};
+
 // GDCM fills up pixels that are cut off, and tells so in a warning only.
 void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
   std::ostringstream warnings;
-  gdcm::Trace::SetWarningStream(warnings);
-  gdcm::Trace::SetWarning(true);
-  reader.SetFileName(path.c_str());
-  const bool whole = reader.Read();
-  gdcm::Trace::SetWarning(false);
-  gdcm::Trace::SetWarningStream(std::cerr);
+  bool whole = false;
+  {
+    const WarningsTo kept(warnings);
+    reader.SetFileName(path.c_str());
+    whole = reader.Read();
+  }
   if (warnings.str().find("Incomplete Pixel Data") != std::string::npos)
     fail(path, "its pixels are cut off", "fetch it again");
   if (!whole) fail(path, "its picture cannot be read", "is it cut off?");
@@ -159,6 +174,9 @@ Skip read_radiograph(const std::string& path, int64_t max_pixels,
   const StoredAs stored{format.GetPixelRepresentation() != 0,
                         format.GetBitsStored()};
   into.rule = to_display(set, stored, values);
+  // A slope of 1e308 is a number, what it makes of a pixel is not.
+  if (!std::ranges::all_of(values, [](double x) { return std::isfinite(x); }))
+    fail(path, "its rescaling leads beyond all numbers", "fetch it again");
   into.pixels.resize(count);
   for (size_t i = 0; i < count; ++i)
     into.pixels[i] = static_cast<uint8_t>(std::lround(255 * values[i]));

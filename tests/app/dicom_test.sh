@@ -56,6 +56,7 @@ write('t_frames.dcm', ramp, 12, x00280008=('IS', '3'))
 write('u_burned.dcm', ramp, 12, x00280301=('CS', 'YES'))
 write('v_other_patient.dcm', ramp, 12, patient='Roe^Richard')
 write('64.dcm', [(x * 37 + y * 91 + x * y) % 4096 for y in range(64) for x in range(64)], 12, side=64, folder='raw')
+write('x_beyond.dcm', ramp, 12, x00281053=('DS', '1e308'))
 open('in/notes.txt', 'w').write('not a picture')
 whole = open('in/a_full_range.dcm', 'rb').read()
 open('in/w_cut.dcm', 'wb').write(whole[:-20])
@@ -104,7 +105,8 @@ for i, values in enumerate(wanted):
         print('picture', i, got, 'wanted', values); bad = 1
 report = json.load(open('plain/conversion.json'))
 if report['skipped'] != {'burned_in_annotation': 1, 'lateral': 1, 'multi_frame': 1, 'not_dicom': 1}: print(report['skipped']); bad = 1
-if len(report['damaged']) != 1 or 'w_cut.dcm' not in report['damaged'][0]: print(report['damaged']); bad = 1
+damaged = report['damaged']
+if len(damaged) != 2 or 'w_cut.dcm' not in damaged[0] or 'x_beyond.dcm: its rescaling' not in damaged[1]: print(damaged); bad = 1
 if 'window 2048.000 / 1024.000 LINEAR' not in report['rules'][2]['rule']: print(report['rules']); bad = 1
 if ',1,F' not in open('plain/images.csv').read(): print('18 months are 1 year'); bad = 1
 sys.exit(bad)

@@ -5,6 +5,7 @@
 #include "chexnet/core/files.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,6 +122,17 @@ std::string read_gzip(const fs::path& path) {
   }
 }
 
+// As unforeseeable_name() makes them.
+bool is_partial_name(const std::string& name) {
+  constexpr std::string_view kEnd = ".partial";
+  constexpr size_t kDigits = 16;
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return false;
+  const size_t end = name.size() - kEnd.size();
+  if (end < kDigits + 2 || name[end - kDigits - 1] != '.') return false;
+  const auto digits = std::string_view(name).substr(end - kDigits, kDigits);
+  return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 // What a pipe gives until its end.
 ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
   constexpr size_t kPiece = 65536;
@@ -196,6 +208,19 @@ fs::path unforeseeable_name(const fs::path& path) {
   return path.parent_path() / name;
 }
 
+void remove_left_partials(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (!is_partial_name(it->path().filename().string())) continue;
+    const int fd = ::open(it->path().c_str(),
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(it->path().c_str());
+    ::close(fd);
+  }
+}
+
 OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
     : path_(std::move(path)) {
   struct stat info {};
@@ -215,6 +240,8 @@ OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, first);
   }
   if (fd_ < 0) write_failed(path_, "cannot be created", errno);
+  // remove_left_partials() takes what nobody holds for left behind.
+  ::flock(fd_, LOCK_EX | LOCK_NB);
   if (mode && ::fchmod(fd_, *mode) != 0)
     write_failed(path_, "its mode cannot be set", errno);
 }
@@ -244,11 +271,16 @@ void OutputFile::commit() {
                         AT_SYMLINK_FOLLOW);
       };
       // A link cannot replace a file, a rename can.
-      const fs::path name = unforeseeable_name(path_);
-      if (name_it(name) != 0) write_failed(path_, "cannot be named", errno);
-      temporary_ = name;
+      const bool named = name_it(path_) == 0;
+      if (!named && errno != EEXIST)
+        write_failed(path_, "cannot be named", errno);
+      if (!named) {
+        const fs::path name = unforeseeable_name(path_);
+        if (name_it(name) != 0) write_failed(path_, "cannot be named", errno);
+        temporary_ = name;
+      }
     }
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    if (!temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
       write_failed(path_, "rename failed", errno);
     temporary_.clear();
   }

@@ -164,6 +164,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   const bool restarted = restarts_by_parent(process_environment()) > 0;
   constexpr double kTimeout_s = 30;
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
+  remove_left_partials(path_);
   const bool used = fs::exists(path_ / "config.yaml");
   if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);
   if (used && resume == Resume::kNo)

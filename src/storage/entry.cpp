@@ -139,6 +139,10 @@ bool write_beside(const StoredFile& file, const std::string& text) {
   // it.
   const unsigned mode =
       S_IRUSR | S_IWUSR | (container.st_mode & (S_IRGRP | S_IROTH));
+  // The one that was there is of no use, and what replaces nothing leaves
+  // nothing when it is killed.
+  std::error_code ignored;
+  fs::remove(index_path(file.path), ignored);
   try {
     write_atomically(index_path(file.path), text, mode);
     return true;

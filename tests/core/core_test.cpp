@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -214,4 +216,28 @@ TEST_CASE("a gzip table that was cut off is no shorter table") {
     CHECK(error_of<DataError>([&] { read_text(path); }).find("cut off") !=
           std::string::npos);
   }
+}
+
+TEST_CASE(
+    "what killed processes left of their files is removed, nothing else") {
+  const ScratchFolder folder;
+  const auto left = unforeseeable_name(folder / "report.html");
+  const auto held = unforeseeable_name(folder / "held.html");
+  folder.write(left.filename().string(), "half");
+  folder.write(held.filename().string(), "still being written");
+  const std::vector<std::string> others = {
+      ".mine.partial", ".a.0123456789abcdeg.partial", "b.partial",
+      "c.0123456789abcdef.partial"};
+  for (const auto& name : others) folder.write(name, "mine");
+  const int fd = ::open(held.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(fd, LOCK_EX | LOCK_NB) == 0);
+
+  remove_left_partials(folder.path());
+  CHECK_FALSE(std::filesystem::exists(left));
+  CHECK(std::filesystem::exists(held));
+  for (const auto& name : others) CHECK(std::filesystem::exists(folder / name));
+  ::close(fd);
+  remove_left_partials(folder.path());
+  CHECK_FALSE(std::filesystem::exists(held));
+  remove_left_partials(folder / "absent");
 }

@@ -5,7 +5,9 @@
 // complete (O_TMPFILE), or under a name that cannot be guessed where the file
 // system has no such files; created exclusively, never through a link, with its
 // final mode from the start. So nobody who may write in the same folder can
-// have another file overwritten, and kill -9 leaves nothing behind.
+// have another file overwritten. kill -9 leaves nothing behind, but for a file
+// that was just replacing another, or where the file system has no such files:
+// remove_left_partials() finds it.
 #pragma once
 
 #include <cstddef>
@@ -70,6 +72,10 @@ void sync_folder(const std::filesystem::path& path);
 
 // ".NAME.<random>" beside `path`: a name that cannot be guessed.
 std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
+
+// Removes what processes that were killed left of an OutputFile in `folder`,
+// and nothing that one still writes. Errors are passed over.
+void remove_left_partials(const std::filesystem::path& folder);
 
 // A folder for this user alone (mode 0700), made where it is absent.
 // CheckpointError when it is a link, belongs to somebody else, or others may

@@ -14,9 +14,17 @@ namespace chexnet {
                           const std::string& hint);
 bool is_there(const std::filesystem::path& path);
 
-// `state`, a JSON object, with size and SHA-256 of all that is in `folder`.
+// `state`, a JSON object, with size and SHA-256 of all that is in `folder`, and
+// its own sum.
 std::string with_files(const std::string& state,
                        const std::filesystem::path& folder);
+
+// `state` with the files that `before`, another state, names.
+std::string with_files_of(const std::string& state, const std::string& before);
+
+// Whether a state is as it was written: its sum is that of its text. A state of
+// before there were such sums is.
+bool has_own_sum(const std::string& state);
 
 // How the files (or `only` this one) differ from what `state` says; empty when
 // they do not.

@@ -9,7 +9,6 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "described_files.hpp"
 
@@ -88,11 +87,15 @@ CheckpointStore::CheckpointStore(fs::path folder, int keep)
 // own (.nfs…).
 std::string CheckpointStore::problem(const fs::path& checkpoint,
                                      const std::string& only) {
-  if (!is_there(checkpoint / "state.json")) return "state.json is missing";
+  const fs::path described = checkpoint / "state.json";
+  if (!is_there(described)) return "state.json is missing";
+  if (!fs::is_regular_file(described)) return "state.json is no regular file";
   std::string state = read_state(checkpoint);
   try {
     while (true) {
-      std::string wrong = first_difference(checkpoint, state, only);
+      std::string wrong = has_own_sum(state)
+                              ? first_difference(checkpoint, state, only)
+                              : "state.json: its own checksum is wrong";
       if (wrong.empty()) return {};
       // A run may have replaced a file after its state was read.
       std::string now = read_state(checkpoint);
@@ -158,9 +161,8 @@ void CheckpointStore::save(
 
 void CheckpointStore::replace_state(int64_t step, const std::string& state) {
   const fs::path folder = folder_ / step_name(step);
-  auto json = nlohmann::json::parse(state);
-  json["files"] = nlohmann::json::parse(read_state(folder)).at("files");
-  write_atomically(folder / "state.json", json_text(json, 1) + "\n");
+  write_atomically(folder / "state.json",
+                   with_files_of(state, read_state(folder)));
 }
 
 void CheckpointStore::replace_file(
@@ -221,6 +223,7 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
     const std::string wrong = problem(step);
     if (wrong.empty()) {
       for (const auto& path : broken) move_aside(path);
+      remove_left_partials(step);
       // A crash between a checkpoint and its link.
       point("last", step.filename().string());
       return step;

@@ -285,3 +285,66 @@ TEST_CASE("a file that a checkpoint does not describe says nothing about it") {
   folder.write("c/step-00000001/.nfs0001", "left by the file system");
   CHECK(store.has_whole(1));
 }
+
+TEST_CASE("a checkpoint knows every byte of its state.json") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  const fs::path checkpoint = folder / "c/step-00000001";
+  const std::string good = read_text(checkpoint / "state.json");
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    folder.write("c/step-00000001/state.json", bad);
+    INFO(bad);
+    CHECK_FALSE(CheckpointStore::problem(checkpoint).empty());
+  }
+  folder.write("c/step-00000001/state.json", good);
+  CHECK(store.has_whole(1));
+  store.replace_state(1, R"({"step": 1, "position": 8})");
+  CHECK(store.has_whole(1));
+  std::string moved = read_text(checkpoint / "state.json");
+  moved.replace(moved.find("8"), 1, "9");
+  folder.write("c/step-00000001/state.json", moved);
+  CHECK(CheckpointStore::problem(checkpoint) ==
+        "state.json: its own checksum is wrong");
+}
+
+TEST_CASE("a state of before states had sums is as good as it was") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  const fs::path path = folder / "c/step-00000001/state.json";
+  std::string text = read_text(path);
+  const size_t begin = text.rfind(",\n \"state_sum\"");
+  const size_t end = text.rfind("\n}");
+  REQUIRE((begin != std::string::npos && begin < end));
+  folder.write("c/step-00000001/state.json", text.erase(begin, end - begin));
+  CHECK(store.has_whole(1));
+}
+
+TEST_CASE("a folder in the place of a checkpoint's file is damage") {
+  for (const char* name : {"data", "state.json"}) {
+    const ScratchFolder folder;
+    CheckpointStore store(folder / "c", 5);
+    save(store, 1);
+    save(store, 2);
+    fs::remove(folder / "c/step-00000002" / name);
+    fs::create_directory(folder / "c/step-00000002" / name);
+    CHECK(CheckpointStore::problem(folder / "c/step-00000002") ==
+          std::string(name) + " is no regular file");
+    CHECK(store.recover_newest()->filename() == "step-00000001");
+    CHECK(fs::exists(folder / "c/step-00000002.broken-1"));
+  }
+}
+
+TEST_CASE("what a killed process was about to replace goes with a resume") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 5);
+  save(store, 1);
+  const fs::path left =
+      unforeseeable_name(folder / "c/step-00000001/state.json");
+  write_atomically(left, "half");
+  CHECK(store.recover_newest()->filename() == "step-00000001");
+  CHECK_FALSE(fs::exists(left));
+}

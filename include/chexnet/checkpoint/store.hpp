@@ -1,7 +1,7 @@
 // The checkpoints of a run folder: checkpoints/step-00001234/ with files and a
-// state.json that is written last and names size and SHA-256 of each, so a
-// folder is either whole or known to be broken; beside them the links `last`
-// and `best`. Rank 0 only; knows no trainer.
+// state.json that is written last and names size and SHA-256 of each, and of
+// itself, so a folder is either whole or known to be broken; beside them the
+// links `last` and `best`. Rank 0 only; knows no trainer.
 //
 // Errors: CheckpointError where the file system refuses (full, no links, no
 // permission), OutageError where it does not answer. Neither says anything

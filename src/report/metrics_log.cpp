@@ -1,7 +1,9 @@
 #include "chexnet/report/metrics_log.hpp"
 
 #include <cassert>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
@@ -67,14 +69,14 @@ std::string tag_of(const std::string& event, const MetricFields& fields) {
 }  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start)
-    : tensorboard_(folder) {
-  const auto path = folder / "metrics.jsonl";
-  cut_after(path, start);
-  lines_.open(AppendName(path).name(), std::ios::app);
+    : tensorboard_(folder), path_(folder / "metrics.jsonl") {
+  cut_after(path_, start);
+  lines_.open(AppendName(path_).name(), std::ios::app);
   if (!lines_ || !tensorboard_.good())
     throw CheckpointError(
-        "[report] " + path.string() +
+        "[report] " + path_.string() +
         ": cannot be written. Hint: is the run folder writable?");
+  sync_folder(folder);
 }
 MetricsLog::~MetricsLog() = default;
 
@@ -101,13 +103,18 @@ void MetricsLog::write(const std::string& event, int64_t step,
     }
   }
   tensorboard_.scalars(step, scalars);
+  errno = 0;
   lines_ << line_text(line);
   lines_.flush();
   if (!lines_)
     throw CheckpointError(
-        "[report] metrics.jsonl cannot be written. Hint: is the disk full or "
-        "over quota?");
+        "[report] " + path_.string() +
+        ": cannot be written: " + std::strerror(errno) +
+        ". Hint: the earlier checkpoints are untouched; see that there is "
+        "space and quota, and resume");
 }
+
+void MetricsLog::sync() const { sync_file(path_); }
 
 void write_error_event(const std::filesystem::path& folder, int exit_code,
                        const std::string& sentence) {

@@ -115,6 +115,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   keep_decision_rules(result.predictions);
   // First the state, then the link: a resume sets the link by the state. Until
   // then the evaluation is due, so a resume repeats all of it.
+  parts_.metrics->sync();
   parts_.folder.store().replace_state(state_.step, state_.to_json());
   if (is_best) parts_.folder.store().mark_best(state_.step);
   log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " +
@@ -153,6 +154,7 @@ void TrainingLoop::checkpoint() {
   if (parts_.comm.rank() == 0) {
     const std::string description =
         model_description(parts_.config, parts_.dataset);
+    parts_.metrics->sync();
     parts_.folder.store().save(
         state_.step, state_.to_json(),
         [&](const std::filesystem::path& folder) {

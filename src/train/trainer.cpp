@@ -78,6 +78,7 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   tensorboard.text("run/model_card", state.step, model_card(folder));
   show_examples(tensorboard, state.step, folder);
   state.complete = true;
+  parts.metrics->sync();
   parts.folder.store().replace_state(state.step, state.to_json());
 }
 

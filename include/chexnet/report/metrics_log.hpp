@@ -37,12 +37,16 @@ class MetricsLog {
   ~MetricsLog();
   void write(const std::string& event, int64_t step,
              const MetricFields& fields);
+  // On the disk, before a checkpoint says that what they tell of is done: a
+  // resume does not write them again. CheckpointError.
+  void sync() const;
   // For what is no scalar: text, histograms, images.
   TensorBoardLog& tensorboard() { return tensorboard_; }
 
  private:
   std::ofstream lines_;
   TensorBoardLog tensorboard_;
+  std::filesystem::path path_;
 };
 
 // Appends an `error` event to the metrics of a run that ended by an error. Does

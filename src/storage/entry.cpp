@@ -143,6 +143,7 @@ bool write_beside(const StoredFile& file, const std::string& text) {
   // nothing when it is killed.
   std::error_code ignored;
   fs::remove(index_path(file.path), ignored);
+  remove_left_partials(fs::absolute(file.path).parent_path());
   try {
     write_atomically(index_path(file.path), text, mode);
     return true;

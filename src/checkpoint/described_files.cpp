@@ -6,9 +6,7 @@
 //   NAME                             NAME is as the second of them says
 //   state.json names the new sums    done
 //
-// state.json names its own sum too: that of its text without the sum. The sum
-// is known by its key and by how it begins, so that no single damaged byte
-// makes a state that has one look like one of before there were any.
+// state.json names its own sum too: that of its text without the sum.
 #include "described_files.hpp"
 
 #include <algorithm>
@@ -31,19 +29,9 @@ namespace {
 // In an entry of state.json's "files": the content that replaces this one.
 constexpr const char* kNext = "next";
 
-constexpr const char* kSum = "state_sum";
-constexpr std::string_view kSumPlace = "\n \"state_sum\": \"";
-constexpr std::string_view kSumStart = "sha256:";
-constexpr size_t kSumLength = kSumStart.size() + 64;
-
-std::string with_sum(nlohmann::json state) {
-  state[kSum] = "";
-  std::string text = json_text(state, 1) + "\n";
-  const size_t at = text.find(kSumPlace);
-  assert(at != std::string::npos);
-  text.insert(at + kSumPlace.size(), std::string(kSumStart) + sha256_hex(text));
-  return text;
-}
+constexpr const char* kSum = "state_sha256";
+constexpr std::string_view kSumPlace = "\n \"state_sha256\": \"";
+constexpr size_t kSumLength = 64;
 
 nlohmann::json description_of(const fs::path& file) {
   return {{"bytes", fs::file_size(file)}, {"sha256", sha256_file(file)}};
@@ -72,6 +60,15 @@ std::string difference(const fs::path& file, const nlohmann::json& said) {
 
 }  // namespace
 
+std::string with_own_sum(nlohmann::json state) {
+  state[kSum] = "";
+  std::string text = json_text(state, 1) + "\n";
+  const size_t at = text.find(kSumPlace);
+  assert(at != std::string::npos);
+  text.insert(at + kSumPlace.size(), sha256_hex(text));
+  return text;
+}
+
 void refused(const fs::path& path, const std::error_code& error,
              const std::string& hint) {
   const std::string text =
@@ -96,24 +93,22 @@ std::string with_files(const std::string& state, const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder))
     json["files"][entry.path().filename().string()] =
         description_of(entry.path());
-  return with_sum(std::move(json));
+  return with_own_sum(std::move(json));
 }
 
 std::string with_files_of(const std::string& state, const std::string& before) {
   auto json = nlohmann::json::parse(state);
   json["files"] = nlohmann::json::parse(before).at("files");
-  return with_sum(std::move(json));
+  return with_own_sum(std::move(json));
 }
 
 bool has_own_sum(const std::string& state) {
   const size_t place = state.find(kSumPlace);
-  if (place == std::string::npos)
-    return state.find("\"" + std::string(kSumStart)) == std::string::npos;
+  if (place == std::string::npos) return false;
   const size_t at = place + kSumPlace.size();
   std::string rest = state;
   rest.erase(at, kSumLength);
-  return state.substr(at, kSumLength) ==
-         std::string(kSumStart) + sha256_hex(rest);
+  return state.substr(at, kSumLength) == sha256_hex(rest);
 }
 
 std::string first_difference(const fs::path& checkpoint,
@@ -143,11 +138,11 @@ void replace_described_file(const fs::path& checkpoint, const std::string& name,
         description_of(checkpoint / name) == said[kNext])
       said = nlohmann::json(said[kNext]);
     said[kNext] = description_of(next);
-    write_atomically(checkpoint / "state.json", with_sum(state));
+    write_atomically(checkpoint / "state.json", with_own_sum(state));
     fs::rename(next, checkpoint / name);
     sync_folder(checkpoint);
     said = nlohmann::json(said.at(kNext));
-    write_atomically(checkpoint / "state.json", with_sum(state));
+    write_atomically(checkpoint / "state.json", with_own_sum(state));
   } catch (const fs::filesystem_error& e) {
     std::error_code ignored;
     fs::remove(next, ignored);

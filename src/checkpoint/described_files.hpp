@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 
@@ -22,8 +23,11 @@ std::string with_files(const std::string& state,
 // `state` with the files that `before`, another state, names.
 std::string with_files_of(const std::string& state, const std::string& before);
 
-// Whether a state is as it was written: its sum is that of its text. A state of
-// before there were such sums is.
+// The text of `state` with its own sum: for who writes one in another way.
+std::string with_own_sum(nlohmann::json state);
+
+// Whether a state is as it was written: it has a sum, which is that of its
+// text.
 bool has_own_sum(const std::string& state);
 
 // How the files (or `only` this one) differ from what `state` says; empty when

@@ -93,9 +93,10 @@ std::string CheckpointStore::problem(const fs::path& checkpoint,
   std::string state = read_state(checkpoint);
   try {
     while (true) {
-      std::string wrong = has_own_sum(state)
-                              ? first_difference(checkpoint, state, only)
-                              : "state.json: its own checksum is wrong";
+      std::string wrong =
+          has_own_sum(state)
+              ? first_difference(checkpoint, state, only)
+              : "state.json: its own checksum is absent or wrong";
       if (wrong.empty()) return {};
       // A run may have replaced a file after its state was read.
       std::string now = read_state(checkpoint);

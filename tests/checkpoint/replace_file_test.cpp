@@ -1,7 +1,9 @@
 #include <filesystem>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "checkpoint/described_files.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
@@ -27,13 +29,12 @@ void crash_in_replace(CheckpointStore& store, const fs::path& checkpoint,
   store.replace_file(1, "data",
                      [&](const fs::path& to) { write_atomically(to, next); });
   // Of a run that ended before the last of its three writes.
-  const auto sum = [&](const std::string& text) {
-    return R"({"bytes":)" + std::to_string(text.size()) + R"(,"sha256":")" +
-           sha256_hex(text) + "\"";
+  const auto said = [&](const std::string& text) {
+    return nlohmann::json{{"bytes", text.size()}, {"sha256", sha256_hex(text)}};
   };
-  write_atomically(checkpoint / "state.json", R"({"step":1,"files":{"data":)" +
-                                                  sum(before) + R"(,"next":)" +
-                                                  sum(next) + "}}}}");
+  nlohmann::json state{{"step", 1}, {"files", {{"data", said(before)}}}};
+  state["files"]["data"]["next"] = said(next);
+  write_atomically(checkpoint / "state.json", with_own_sum(state));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "checkpoint/described_files.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "fuzz/target.hpp"
 
@@ -30,9 +32,23 @@ struct Folder {
   std::filesystem::path path;
 };
 
+// Three of four states have the sum that theirs would be: what follows it is
+// reached.
+std::string with_mended_sum(Bytes bytes) {
+  const std::string text(text_of(bytes));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || bytes.size() % 4 == 0) return text;
+  try {
+    return with_own_sum(json);
+  } catch (const nlohmann::json::exception&) {  // no UTF-8
+    return text;
+  }
+}
+
 void run(Bytes bytes) {
   static const Folder folder;
-  std::ofstream(folder.path / "state.json", std::ios::binary) << text_of(bytes);
+  std::ofstream(folder.path / "state.json", std::ios::binary)
+      << with_mended_sum(bytes);
   accepted<CheckpointError>([&] { CheckpointStore::problem(folder.path); });
   accepted<CheckpointError>([&] {
     const bool names_it =

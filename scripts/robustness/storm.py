@@ -1,4 +1,4 @@
-"""What kill_storm and signal_storm share: a training whose end is known, its processes, and what it leaves behind.
+"""What kill_storm, signal_storm and bit_flips share: a training whose end is known, its processes, and what it leaves behind.
 
 No program of its own. A Stage draws a phantom set and trains it once without a disturbance, which gives the files that
 every disturbed run must end with, and the length in which moments are drawn. A Run is one start of such a training. Its
@@ -90,7 +90,7 @@ class Run:
         command = [str(stage.program), 'train', str(stage.config), '--out', str(folder)]
         if resume:
             command += ['--resume', 'auto']
-        for setting in settings:
+        for setting in [*stage.settings, *settings]:
             command += ['--set', setting]
         if how == 'mpirun':
             root = ['--allow-run-as-root'] if os.geteuid() == 0 else []
@@ -252,7 +252,9 @@ class LeftOvers:
 class Stage:
     """Folder, data set, config, and undisturbed runs by number of ranks."""
 
-    def __init__(self, options, name):
+    def __init__(self, options, name, settings=()):
+        """`settings` of all runs: KEY=VALUE over the config."""
+        self.settings = settings
         # A shell's job in the background ignores INT, and what it starts would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-', dir=options.folder))

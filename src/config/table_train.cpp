@@ -274,6 +274,16 @@ std::vector<ConfigOption> objective_options() {
                   "code 6) or skip (the step is left out; 10 in a row fail)",
       },
       {
+          MEMBER(train.verify_every),
+          .help = "compare the weights of all ranks, bit for bit, after every "
+                  "so many steps and before each checkpoint: a rank whose "
+                  "memory, processor or GPU has changed a bit is named, and "
+                  "the run goes back to its last checkpoint (exit code 5); 0 "
+                  "= never",
+          .limits = {{0, 1e9}},
+          .may_change_on_resume = true,
+      },
+      {
           MEMBER(train.early_stop_epochs),
           .help = "stop at an evaluation when checkpoint.best has not improved "
                   "for this many epochs; 0 = off",

@@ -149,6 +149,7 @@ void TrainingLoop::checkpoint() {
   const double start = now_s();
   finish_steps();
   state_.loss_scale = step_.loss_scale();
+  verify_ranks();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
                           // does not have
   if (parts_.comm.rank() == 0) {

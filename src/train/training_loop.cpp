@@ -6,8 +6,9 @@
 //   step_on      forward, backward, all-reduce, optimizer (train/step.cpp);
 //                position moves on. On a GPU they are launched, and what became
 //                of the step before is heard of
-//   after_step   a metrics line, at an epoch's end a checkpoint and the
-//                evaluation of its weights (epoch_end.cpp)
+//   after_step   a metrics line, the ranks' weights compared, at an epoch's
+//                end a checkpoint and the evaluation of its weights
+//                (epoch_end.cpp)
 //
 // So a GPU computes step k while the host takes in and agrees about step k+1.
 // Whatever decides about the way on comes out of agree() or out of reduced
@@ -28,6 +29,7 @@
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/library_error.hpp"
+#include "chexnet/train/rank_agreement.hpp"
 
 namespace chexnet {
 namespace {
@@ -185,6 +187,8 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
     finish_steps();
     log(loader, lr);
   }
+  const int64_t verify_every = config.train.verify_every;
+  if (verify_every > 0 && state_.step % verify_every == 0) verify_ranks();
   if (epoch_ends || last) {
     if (!end_of_epoch(epoch_before)) return false;
     log_.skip(loader);
@@ -197,6 +201,12 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
     watch_.skip();
   }
   return true;
+}
+
+void TrainingLoop::verify_ranks() {
+  if (parts_.comm.size() == 1 || parts_.config.train.verify_every == 0) return;
+  check_ranks_agree(parts_.comm, state_sum(parts_.network.parameters(), step_),
+                    parts_.device.placements, state_.step);
 }
 
 void TrainingLoop::say_how_it_ended() {

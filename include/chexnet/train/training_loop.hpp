@@ -57,6 +57,7 @@ class TrainingLoop {
   // end_of_epoch().
   void log(const Loader& loader, double lr);
   bool after_step(const Loader& loader, double lr);
+  void verify_ranks();  // train.verify_every
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
   void tune_buckets(double step_s);

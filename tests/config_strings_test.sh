@@ -11,9 +11,11 @@ any=$(echo "$keys" | paste -sd '|')
 # A chain that ends in a key and starts in something that holds a config: `config.train.optimizer`, `parts_.config.data.corrupt`,
 # `launch.bind`, `config_.optimizer`. Files are joined, since a comparison may go over the end of a line.
 owner='(config|config_|conf|c|run|data|manifest|columns|s3|model|train|eval|checkpoint|launch|launch_config|options\.train)'
-value="\\b$owner(\\.|->)($any)\\b"
+value="\\b$owner(\\.|->)($any)\\b" named='choice_name\([^")]*\)\)?'
+text='(std::string(_view)?[({])?"[^"]+"'
 places=$(find "$@" \( -name '*.hpp' -o -name '*.cpp' \) -not -path '*/config/*' | sort | while read -r file; do
-  sed -E 's,//.*$,,' "$file" | tr '\n' ' ' | grep -oE "$value *[=!]= *\"[^\"]*\"|\"[^\"]*\" *[=!]= *[a-z_.]*$value|choice_name\\([^\")]*\\)\\)? *[=!]= *\"[^\"]*\"|$value\\.(starts_with|compare)\\(\"[^\"]*\"" | sed "s,^,$file: ,"
+  sed -E 's,//.*$,,' "$file" | tr '\n' ' ' |
+    grep -oE "($value|$named) *[=!]= *$text|$text\)? *[=!]= *([a-z_.]*$value|$named)|$value\.(starts_with|compare)\($text" | sed "s,^,$file: ,"
 done)
 count=$(echo -n "$places" | grep -c .)
 [ -z "$places" ] || echo "$places"

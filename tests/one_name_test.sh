@@ -8,10 +8,15 @@ names=$(find "$@" -name '*.hpp' -o -name '*.cpp' | sort | xargs awk '
   FNR == 1 { depth = 0; anonymous = 0 }
   /^namespace .*[{]$/ { depth++; scope[depth] = $2 == "{" ? "" : $2; if ($2 == "{") anonymous++; next }
   /^}  \/\/ namespace/ { if (scope[depth] == "") anonymous--; depth--; next }
+  { gsub(/\[\[[a-z_:]+\]\] /, "") }  # attributes stand before the name
+  anonymous == 0 && depth > 0 && /^using [A-Za-z_0-9]+ =/ { print_name($2); next }
   anonymous == 0 && depth > 0 && /^(struct|class|union|enum|enum class) [A-Za-z_]/ && (/[{]/ || !/;$/) {
     name = $2 == "class" ? $3 : $2
     if (name ~ /::/) next  # a nested type
     sub(/[^A-Za-z0-9_].*/, "", name)
+    print_name(name)
+  }
+  function print_name(name,  where, i) {
     where = ""
     for (i = 1; i <= depth; i++) where = where scope[i] "::"
     print where name, FILENAME ":" FNR

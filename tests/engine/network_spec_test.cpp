@@ -1,5 +1,6 @@
 #include "chexnet/engine/network_spec.hpp"
 
+#include "chexnet/config/options.hpp"
 #include "chexnet/engine/engine.hpp"
 #include "support/catch.hpp"
 
@@ -18,6 +19,13 @@ TEST_CASE("the smallest input leaves one pixel after all halvings") {
     CHECK(last_map(smallest - 1) == 0);
   }
   CHECK(smallest_input(network_spec("resnet50")) == 1);
+}
+
+TEST_CASE("every network that a config may name is in the table of networks") {
+  const ConfigOption* option = find_option("model.arch");
+  REQUIRE((option != nullptr && option->choices.size() >= 5));
+  for (const auto& arch : option->choices)
+    CHECK(network_spec(arch).arch == arch);
 }
 
 TEST_CASE(

@@ -1,8 +1,9 @@
-// The endless order of training samples: position g = epoch * N + i, each epoch
-// its own permutation of the split. A pure function of (seed, position); step k
-// of global batch B takes positions [k*B, (k+1)*B), and position p of those
-// goes to rank p mod R. A resume therefore needs the position alone, on any
-// number of ranks.
+// The endless order of training samples: position g = epoch * N + i. Each epoch
+// is a permutation of the split of its own, or N draws by weight
+// (train.sampling), or the order of a file. A pure function of (seed,
+// position); step k of global batch B takes positions [k*B, (k+1)*B), and
+// position p of those goes to rank p mod R. A resume therefore needs the
+// position alone, on any number of ranks.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/split_table.hpp"
+#include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
 namespace {
@@ -54,9 +55,7 @@ std::string sentence(const ImagesOfSplits& found) {
 }
 
 int run(const Options& options) {
-  if (!fs::exists(fs::path(options.run) / "config.yaml"))
-    throw CheckpointError("[patients] " + options.run +
-                          ": holds no run. Hint: name a folder like runs/NAME");
+  check_holds_run(options.run);
   const auto rows = read_splits_csv(fs::path(options.run) / "split.csv");
   std::map<std::string, ImagesOfSplits> known;
   for (const auto& row : rows) ++known[row.patient][row.split];

@@ -9,6 +9,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/report/html_report.hpp"
+#include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
 namespace {
@@ -32,6 +33,7 @@ int run(const Options& options) {
   if (!options.compare && options.runs.size() > 1)
     throw ConfigError("[report] " + std::to_string(options.runs.size()) +
                       " runs. Hint: one, or --compare");
+  for (const auto& run : options.runs) check_holds_run(run);
   const fs::path folder = options.runs.front(), page = page_of(options);
   check_own_output(page.string(), "<!doctype html>");
   if (options.compare)

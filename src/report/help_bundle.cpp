@@ -19,6 +19,7 @@
 #include "chexnet/report/help_config.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/redaction.hpp"
+#include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
 namespace {
@@ -186,9 +187,7 @@ Redaction names_of(const fs::path& folder, const std::vector<Kept>& records,
 
 // Absolute, without a slash at its end.
 fs::path folder_of_run(const fs::path& run_folder) {
-  if (!fs::exists(run_folder / "config.yaml"))
-    throw CheckpointError("[run] " + run_folder.string() +
-                          ": holds no run. Hint: name a folder like runs/NAME");
+  check_holds_run(run_folder);
   const fs::path folder = fs::absolute(run_folder).lexically_normal();
   return folder.filename().empty() ? folder.parent_path() : folder;
 }

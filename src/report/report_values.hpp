@@ -59,10 +59,16 @@ inline std::optional<Interval> interval(const Json& from,
   return Interval{value[0].get<double>(), value[1].get<double>()};
 }
 
-// A finding's or network's name for readers: "Pleural Thickening".
+// A finding's or network's name for readers: "Pleural Thickening",
+// "DenseNet-121".
 inline std::string shown(std::string name) {
-  if (name == "densenet121") return "DenseNet-121";
-  if (name == "resnet50") return "ResNet-50";
+  for (const std::string_view family : {"DenseNet", "ResNet"}) {
+    const bool is_of_it =
+        name.size() > family.size() &&
+        std::ranges::equal(name.substr(0, family.size()), family,
+                           [](char a, char b) { return a == (b | 0x20); });
+    if (is_of_it) return std::string(family) + "-" + name.substr(family.size());
+  }
   std::ranges::replace(name, '_', ' ');
   return name;
 }

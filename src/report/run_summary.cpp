@@ -146,12 +146,16 @@ std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
 }  // namespace
 
+void check_holds_run(const fs::path& folder) {
+  if (is_there(folder / "config.yaml")) return;
+  throw CheckpointError(
+      "[run] " + folder.string() +
+      ": holds no run (no config.yaml). Hint: name a folder like runs/NAME");
+}
+
 RunSummary summarize_run(const fs::path& folder) {
+  check_holds_run(folder);
   const fs::path config_file = folder / "config.yaml";
-  if (!is_there(config_file))
-    throw CheckpointError(
-        "[status] " + folder.string() +
-        ": holds no run (no config.yaml). Hint: name a folder like runs/NAME");
   RunSummary run;
   run.folder = folder.string();
   run.name = fs::absolute(folder).lexically_normal().filename().string();

@@ -84,9 +84,9 @@ TEST_CASE("a rank with another sum is named on all ranks, with its host") {
     const std::string text = error_of<DeviceError>([&] {
       check_ranks_agree(comm, comm.rank() == 3 ? 6 : 5, hosts(4), 100);
     });
-    alike += text.find("after step 100 the ranks hold different weights: rank "
-                       "3 on node1 differs from all others") !=
-             std::string::npos;
+    alike += text.find(
+                 "after step 100 the ranks hold different weights: rank "
+                 "3 on node1 differs from all others") != std::string::npos;
   });
   CHECK(alike == 4);
 }
@@ -98,8 +98,9 @@ TEST_CASE("of two ranks that differ both are named") {
     const auto own = static_cast<uint64_t>(comm.rank());
     const std::string text = error_of<DeviceError>(
         [&] { check_ranks_agree(comm, own, hosts(2), 7); });
-    alike += text.find("rank 0 on node0, rank 1 on node0, and which is right "
-                       "cannot be told") != std::string::npos;
+    alike += text.find(
+                 "rank 0 on node0, rank 1 on node0, and which is right "
+                 "cannot be told") != std::string::npos;
   });
   CHECK(alike == 2);
 }

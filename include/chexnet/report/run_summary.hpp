@@ -39,6 +39,8 @@ struct RunSummary {
   std::map<std::string, std::string> config;  // by key, as text
 };
 
+// CheckpointError when `folder` holds no run.
+void check_holds_run(const std::filesystem::path& folder);
 // CheckpointError when `folder` holds no run or may not be read.
 RunSummary summarize_run(const std::filesystem::path& folder);
 // The runs at or directly below `folder`, in order of name.

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -28,7 +29,12 @@ class Server {
                 ::getsockname(socket_, any, &size) == 0,
             "a server on loopback starts");
     url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+    // It lives as long as the process, and signals are for other threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::jthread([this] { serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Server() {
     ::shutdown(socket_, SHUT_RDWR);

@@ -1,4 +1,4 @@
-"""What kill_storm, signal_storm and bit_flips share: a training whose end is known, its processes, and what it leaves behind.
+"""What kill_storm, signal_storm and bit_flips share, and determinism uses: a training whose end is known, its processes, and what it leaves behind.
 
 No program of its own. A Stage draws a phantom set and trains it once without a disturbance, which gives the files that
 every disturbed run must end with, and the length in which moments are drawn. A Run is one start of such a training. Its
@@ -14,6 +14,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -149,6 +150,9 @@ class Run:
 
     def wait_for_age(self, seconds):
         return self.wait_until(lambda: self.age() >= seconds, seconds + 1)
+
+    def last_step(self):
+        return max((line['step'] for line in metrics(self.folder) if line['event'] == 'train'), default=0)
 
     def has_partial_checkpoint(self):
         return any(is_partial(name) for name in names(self.folder / 'checkpoints'))
@@ -326,6 +330,15 @@ def metrics(folder):
     """Whole lines only: the last one may be under way."""
     text = read_text(folder / 'metrics.jsonl')
     return [json.loads(line) for line in text[:text.rfind('\n') + 1].splitlines()]
+
+
+def safetensors(path):
+    """The descriptions of a file's tensors by name, and the bytes behind its header."""
+    data = path.read_bytes()
+    length = struct.unpack('<Q', data[:8])[0]
+    tensors = json.loads(data[8:8 + length])
+    tensors.pop('__metadata__', None)
+    return tensors, data[8 + length:]
 
 
 @dataclasses.dataclass

@@ -122,6 +122,11 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
   return placed;
 }
 
+std::string named(const PlacementRow& row) {
+  return "rank " + std::to_string(row.rank) + " on " + row.host +
+         (row.gpu.empty() ? "" : " (" + row.gpu + ")");
+}
+
 std::string placement_table(const std::vector<PlacementRow>& rows) {
   std::vector<std::vector<std::string>> lines = {
       {"rank", "host", "cores", "NUMA node", "GPU", "HCA", "binding"}};

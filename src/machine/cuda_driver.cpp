@@ -4,32 +4,16 @@
 #include "chexnet/machine/cuda_driver.hpp"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <array>
+
+#include "chexnet/core/signals_blocked.hpp"
 
 namespace chexnet {
 namespace {
 
 constexpr int kSuccess = 0, kNoDevice = 100, kNotFound = 500;
 constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;  // attributes
-
-// No signal reaches this thread, nor one it starts, while this lives.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 class Calls {
  public:

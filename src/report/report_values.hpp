@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chexnet/core/json.hpp"
@@ -62,13 +63,11 @@ inline std::optional<Interval> interval(const Json& from,
 // A finding's or network's name for readers: "Pleural Thickening",
 // "DenseNet-121".
 inline std::string shown(std::string name) {
-  for (const std::string_view family : {"DenseNet", "ResNet"}) {
-    const bool is_of_it =
-        name.size() > family.size() &&
-        std::ranges::equal(name.substr(0, family.size()), family,
-                           [](char a, char b) { return a == (b | 0x20); });
-    if (is_of_it) return std::string(family) + "-" + name.substr(family.size());
-  }
+  for (const auto& [prefix, family] :
+       {std::pair<std::string_view, std::string>{"densenet", "DenseNet-"},
+        {"resnet", "ResNet-"}})
+    if (name.starts_with(prefix) && name != prefix)
+      return family + name.substr(prefix.size());
   std::ranges::replace(name, '_', ' ');
   return name;
 }

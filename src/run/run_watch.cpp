@@ -139,9 +139,7 @@ double RunWatch::cpu_fraction() const {
 
 void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, int64_t step) {
   const PlacementRow& row = placements_[static_cast<size_t>(alarm.rank)];
-  log_warning("[straggler] rank " + std::to_string(alarm.rank) + " on " +
-              row.host + (row.gpu.empty() ? "" : " (" + row.gpu + ")") +
-              " is " + fixed(alarm.ratio, 2) +
+  log_warning("[straggler] " + named(row) + " is " + fixed(alarm.ratio, 2) +
               " times slower than the others (" + fixed(1e3 * alarm.own_s, 1) +
               " ms per step against " + fixed(1e3 * alarm.others_s, 1) +
               "): " + alarm.cause);

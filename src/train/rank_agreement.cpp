@@ -18,11 +18,6 @@ uint64_t sum_of_words(const at::Tensor& flat) {
   return static_cast<uint64_t>(flat.view(at::kLong).sum().item<int64_t>());
 }
 
-std::string named(const PlacementRow& row) {
-  return "rank " + std::to_string(row.rank) + " on " + row.host +
-         (row.gpu.empty() ? "" : " (" + row.gpu + ")");
-}
-
 }  // namespace
 
 uint64_t state_sum(const Parameters& parameters, TrainStep& step) {

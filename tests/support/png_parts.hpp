@@ -16,15 +16,35 @@ inline void put32(std::vector<std::byte>& out, uint32_t value) {
     out.push_back(static_cast<std::byte>(value >> shift));
 }
 
+// By zlib, as the program has one of its own.
+inline uint32_t chunk_crc(std::span<const std::byte> type_and_body) {
+  return static_cast<uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(type_and_body.data()),
+            static_cast<uInt>(type_and_body.size())));
+}
+
 inline void put_chunk(std::vector<std::byte>& out, const char* type,
                       std::span<const uint8_t> body) {
   put32(out, static_cast<uint32_t>(body.size()));
   const size_t start = out.size();
   for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(type[i]));
   for (const auto b : body) out.push_back(static_cast<std::byte>(b));
-  put32(out, static_cast<uint32_t>(
-                 crc32(0, reinterpret_cast<const Bytef*>(&out[start]),
-                       static_cast<uInt>(out.size() - start))));
+  put32(out, chunk_crc(std::span(out).subspan(start)));
+}
+
+// Every chunk's CRC made right again, so that damage reaches what lies behind
+// it.
+inline void mend_chunks(std::vector<std::byte>& png) {
+  for (size_t at = 8; at + 12 <= png.size();) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i)
+      length = length << 8 | std::to_integer<size_t>(png[at + i]);
+    if (length > png.size() - at - 12) return;
+    const uint32_t crc = chunk_crc(std::span(png).subspan(at + 4, length + 4));
+    for (size_t i = 0; i < 4; ++i)
+      png[at + 8 + length + i] = static_cast<std::byte>(crc >> (24 - 8 * i));
+    at += length + 12;
+  }
 }
 
 inline std::vector<uint8_t> deflated(std::span<const uint8_t> raw) {

@@ -16,6 +16,9 @@ struct PlacementRow {
   bool good = true;
 };
 
+// "rank 3 on node2 (GPU 1)": for messages.
+std::string named(const PlacementRow& row);
+
 struct RankPlacement {
   std::vector<int> cpus;  // of this rank, as the kernel says at the end
   int cores =

@@ -7,10 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <mutex>
 #include <thread>
 
+#include "chexnet/core/signals_blocked.hpp"
 #include "fuzz/target.hpp"
 
 namespace chexnet::fuzz {
@@ -30,11 +30,8 @@ class Server {
             "a server on loopback starts");
     url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
     // It lives as long as the process, and signals are for other threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked blocked;
     thread_ = std::jthread([this] { serve(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Server() {
     ::shutdown(socket_, SHUT_RDWR);

@@ -1,8 +1,7 @@
 // The image index as rank 0 sends it to the other ranks.
 #include "chexnet/data/image_index.hpp"
 
-#include "chexnet/core/checksum.hpp"
-#include "fuzz/target.hpp"
+#include "fuzz/index_sum.hpp"
 
 namespace chexnet::fuzz {
 namespace {
@@ -19,15 +18,7 @@ void run(Bytes bytes) {
 }
 
 void mend(std::vector<std::byte>& bytes) {
-  std::string text = text_of(bytes);
-  const auto sum = text.rfind("crc32c ");
-  const auto begin = text.rfind("chexnet-index");
-  if (sum == std::string::npos || begin > sum) return;
-  text.resize(sum + 7);
-  const uint32_t crc = crc32c(std::as_bytes(std::span(text).subspan(begin)));
-  static constexpr char kDigits[] = "0123456789abcdef";
-  for (int i = 7; i >= 0; --i) text += kDigits[crc >> (4 * i) & 15];
-  bytes = bytes_of(text + "\n");
+  mend_index_sum(bytes, "chexnet-index");
 }
 
 std::vector<std::string> seeds() {

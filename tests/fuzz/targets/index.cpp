@@ -1,7 +1,6 @@
 // The index file of a container, and what it says of entries.
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/storage/index_text.hpp"
-#include "fuzz/target.hpp"
+#include "fuzz/index_sum.hpp"
 
 namespace chexnet::fuzz {
 namespace {
@@ -25,17 +24,7 @@ void run(Bytes bytes) {
     }
 }
 
-// The last line's checksum.
-void mend(std::vector<std::byte>& bytes) {
-  std::string text = text_of(bytes);
-  const auto sum = text.rfind("crc32c ");
-  if (sum == std::string::npos) return;
-  text.resize(sum + 7);
-  const uint32_t crc = crc32c(std::as_bytes(std::span(text)));
-  static constexpr char kDigits[] = "0123456789abcdef";
-  for (int i = 7; i >= 0; --i) text += kDigits[crc >> (4 * i) & 15];
-  bytes = bytes_of(text + "\n");
-}
+void mend(std::vector<std::byte>& bytes) { mend_index_sum(bytes, ""); }
 
 std::vector<std::string> seeds() {
   const Entry plain{.name = "a b\t\\.png", .offset = 512, .length = 3000};

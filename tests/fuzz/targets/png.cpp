@@ -1,7 +1,6 @@
 // Hostile PNG files.
 #include "chexnet/image/encode.hpp"
 #include "fuzz/image_checks.hpp"
-#include "fuzz/png_mend.hpp"
 #include "support/png_parts.hpp"
 
 namespace chexnet::fuzz {
@@ -42,7 +41,7 @@ std::vector<std::string> seeds() {
           file_of(16, 6, 40)};
 }
 
-const Registered kTarget{{"png", check_picture, mend_png, seeds}};
+const Registered kTarget{{"png", check_picture, mend_chunks, seeds}};
 
 }  // namespace
 }  // namespace chexnet::fuzz

@@ -150,7 +150,7 @@ std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
 // found on CPUs. Collective.
 GpuProblem set_gpus_aside(LaunchConfig& config, Communicator& comm) {
   if (config.device == DeviceKind::kCpu) return {};
-  const GpuProblem problem = CudaLibrary::access().problem;
+  GpuProblem problem = CudaLibrary::access().problem;
   if (any_rank(comm, !problem.empty())) config.device = DeviceKind::kCpu;
   return problem;
 }

@@ -96,7 +96,7 @@ Rows match_rows(const std::vector<std::string>& known,
   return rows;
 }
 
-void copy_rows(const at::Tensor& from, const Rows& rows, at::Tensor to) {
+void copy_rows(const at::Tensor& from, const Rows& rows, const at::Tensor& to) {
   for (size_t k = 0; k < rows.size(); ++k)
     if (rows[k])
       to.select(0, static_cast<int64_t>(k))

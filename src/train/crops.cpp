@@ -57,7 +57,7 @@ void append_mean_of_crops(const at::Tensor& logits, size_t i,
   const auto crops = static_cast<size_t>(logits.size(0));
   const auto images = static_cast<size_t>(logits.size(1));
   const auto findings = static_cast<size_t>(logits.size(2));
-  const double* values = logits.const_data_ptr<double>();
+  const auto* values = logits.const_data_ptr<double>();
   for (size_t k = 0; k < findings; ++k) {
     if (crops == 1) {
       line.push_back(values[i * findings + k]);

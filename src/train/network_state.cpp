@@ -34,7 +34,7 @@ std::span<std::byte> bytes_of(const at::Tensor& host) {
   return {static_cast<std::byte*>(host.mutable_data_ptr()), host.nbytes()};
 }
 
-void share(Communicator& comm, at::Tensor tensor) {
+void share(Communicator& comm, const at::Tensor& tensor) {
   const at::Tensor host = tensor.to(at::kCPU).contiguous();
   comm.broadcast(bytes_of(host), 0);
   if (!host.is_same(tensor)) tensor.copy_(host);
@@ -160,7 +160,7 @@ void read_optimizer(const std::filesystem::path& folder,
                     WeightAverage* average) {
   const auto path = folder / "optimizer.safetensors";
   const SafetensorsFile file(path);
-  const auto read = [&](const std::string& name, at::Tensor values,
+  const auto read = [&](const std::string& name, const at::Tensor& values,
                         const std::vector<int64_t>& shape) {
     const NamedArray* array = file.find(name);
     if (array == nullptr || array->data.size() != values.nbytes())

@@ -9,13 +9,13 @@
 namespace chexnet {
 namespace {
 
-void exchange(at::Tensor a, at::Tensor b) {
+void exchange(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor kept = a.clone();
   a.copy_(b);
   b.copy_(kept);
 }
 
-void move_towards(at::Tensor average, const at::Tensor& now,
+void move_towards(const at::Tensor& average, const at::Tensor& now,
                   const at::Tensor& share) {
   average.mul_(1 - share);
   average.add_(now * share);

@@ -316,7 +316,7 @@ TEST_CASE("a checkpoint knows every byte of its state.json") {
   store.replace_state(1, R"({"step": 1, "position": 8})");
   CHECK(store.has_whole(1));
   std::string moved = read_text(checkpoint / "state.json");
-  moved.replace(moved.find("8"), 1, "9");
+  moved.replace(moved.find('8'), 1, "9");
   folder.write("c/step-00000001/state.json", moved);
   CHECK(CheckpointStore::problem(checkpoint) ==
         "state.json: its own checksum is absent or wrong");

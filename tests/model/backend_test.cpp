@@ -127,7 +127,7 @@ constexpr double kEntries = kParityBatch * kParityFindings;
 TEST_CASE(
     "the engine computes where it can, and the description says why not where "
     "it cannot") {
-  const auto text = [](NetworkOptions options, int64_t size) {
+  const auto text = [](const NetworkOptions& options, int64_t size) {
     return Network(network_spec("densenet121"), 14, options)
         .description(2, size);
   };

@@ -139,9 +139,9 @@ TEST_CASE("16-bit networks stay near the fp32 one") {
     network.parameters().initialize(5);
     const at::Tensor logits = network.forward(images, Mode::kTraining);
     CHECK(logits.scalar_type() == at::kFloat);
-    const double error = (at::linalg_vector_norm(logits - expected) /
-                          at::linalg_vector_norm(expected))
-                             .item<double>();
+    const auto error = (at::linalg_vector_norm(logits - expected) /
+                        at::linalg_vector_norm(expected))
+                           .item<double>();
     INFO(choice_name(precision) << " relative error " << error);
     CHECK(error < (precision == Precision::kBf16 ? 0.2 : 0.04));
     CHECK(error > 0);

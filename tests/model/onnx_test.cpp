@@ -29,7 +29,7 @@ void draw(Network& network) {
     p.running_var(static_cast<int>(i)).uniform_(0.5, 1.5);
   }
   // The file's numbers are fp32.
-  for (at::Tensor flat : {p.flat_values(), p.flat_running()})
+  for (const at::Tensor& flat : {p.flat_values(), p.flat_running()})
     flat.copy_(flat.to(at::kFloat));
   p.refresh_compute_copies();
 }
@@ -66,7 +66,7 @@ TEST_CASE("an ONNX file computes what the network does") {
     return (a - b).abs().max().item<double>();
   };
   // The pictures matter, and mean and deviation are fp32 in the file.
-  const double size = logits.abs().max().item<double>();
+  const auto size = logits.abs().max().item<double>();
   REQUIRE(differs(logits[0], logits[1]) > 1e-3 * size);
   const double tolerance = 1e-6 * size;
 

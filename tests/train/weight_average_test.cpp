@@ -93,7 +93,7 @@ TEST_CASE("a checkpoint holds the average, and training goes on without it") {
   const ScratchFolder folder;
   Dataset dataset;
   for (int k = 0; k < 14; ++k)
-    dataset.manifest.findings.push_back(std::string(1, char('A' + k)));
+    dataset.manifest.findings.emplace_back(1, char('A' + k));
   const auto& findings = dataset.manifest.findings;
   const auto comm = solo_communicator();
   Started network_start(1, Precision::kFp32);

@@ -53,7 +53,7 @@ class AtenBackend final : public Backend {
   void backward(const at::Tensor& dlogits,
                 const MicroBatch& micro_batch) override {
     forgetting([&] {
-      const at::Tensor dfeatures = classifier_->backward(dlogits, micro_batch);
+      at::Tensor dfeatures = classifier_->backward(dlogits, micro_batch);
       if (!options_.freeze_backbone)
         backbone_->backward(dfeatures, micro_batch);
       gradients_.flush(micro_batch);

@@ -119,10 +119,11 @@ struct ncclComm {
   int launched = 0;
 
   // Faults, order and end of a collective whose work is `body`.
-  ncclResult_t launch(cudaStream_t stream, std::function<void()> body);
+  ncclResult_t launch(cudaStream_t stream, const std::function<void()>& body);
 };
 
-ncclResult_t ncclComm::launch(cudaStream_t stream, std::function<void()> body) {
+ncclResult_t ncclComm::launch(cudaStream_t stream,
+                              const std::function<void()>& body) {
   using namespace fake_nccl;
   const int number = launched++;
   const Faults faults = faults_of(world->rank);

@@ -15,7 +15,8 @@ void run(Bytes bytes) {
     job.kind = kind;
     job.id = "1";
     job_seconds_left(
-        job, nothing, [&](const std::vector<std::string>&) { return text; }, 5);
+        job, nothing,
+        [&](const std::vector<std::string>&) { return text_of(bytes); }, 5);
   }
   // Variables of a job: whatever they hold, there is a job or none.
   const BatchJob job = batch_job([&](const char*) { return text.c_str(); });

@@ -51,7 +51,7 @@ void mend(std::vector<std::byte>& bytes) {
     const std::string again =
         json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     if (again.size() <= kPackPage - kPackHead) {
-      std::memcpy(text, again.data(), again.size());
+      std::ranges::copy(again, text);
       length = static_cast<uint32_t>(again.size());
     }
   }

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "chexnet/core/clock.hpp"
@@ -18,6 +19,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
+#include "chexnet/train/rank_agreement.hpp"
 #include "chexnet/train/training_loop.hpp"
 
 namespace chexnet {
@@ -149,7 +151,7 @@ void TrainingLoop::checkpoint() {
   const double start = now_s();
   finish_steps();
   state_.loss_scale = step_.loss_scale();
-  verify_ranks();
+  const std::optional<uint64_t> agreed = verify_ranks();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
                           // does not have
   if (parts_.comm.rank() == 0) {
@@ -161,6 +163,9 @@ void TrainingLoop::checkpoint() {
         [&](const std::filesystem::path& folder) {
           write_network(folder, parts_.network.parameters(), step_.optimizer(),
                         state_.step, description, &step_.average());
+          if (agreed)
+            check_unchanged(*agreed, own_sum(),
+                            parts_.device.placements.front(), state_.step);
         });
     parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}});
   }

@@ -77,4 +77,16 @@ void check_ranks_agree(Communicator& comm, uint64_t own_sum,
       "Ranks on processors that compute differently: train.verify_every=0");
 }
 
+void check_unchanged(uint64_t agreed, uint64_t own_sum,
+                     const PlacementRow& placement, int64_t done) {
+  if (own_sum == agreed) return;
+  throw DeviceError(
+      "[train] after step " + std::to_string(done) + " the weights of " +
+      named(placement) +
+      " changed while the checkpoint was written, so it is thrown away. "
+      "Memory, a processor or a GPU has changed a bit. Hint: a restart or "
+      "--resume goes back to the checkpoint before; leave out a host that is "
+      "named again");
+}
+
 }  // namespace chexnet

@@ -203,10 +203,16 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   return true;
 }
 
-void TrainingLoop::verify_ranks() {
-  if (parts_.comm.size() == 1 || parts_.config.train.verify_every == 0) return;
-  check_ranks_agree(parts_.comm, state_sum(parts_.network.parameters(), step_),
-                    parts_.device.placements, state_.step);
+uint64_t TrainingLoop::own_sum() {
+  return state_sum(parts_.network.parameters(), step_);
+}
+
+std::optional<uint64_t> TrainingLoop::verify_ranks() {
+  if (parts_.config.train.verify_every == 0) return {};
+  const uint64_t sum = own_sum();
+  if (parts_.comm.size() > 1)
+    check_ranks_agree(parts_.comm, sum, parts_.device.placements, state_.step);
+  return sum;
 }
 
 void TrainingLoop::say_how_it_ended() {

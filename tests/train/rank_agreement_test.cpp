@@ -76,6 +76,19 @@ TEST_CASE("any bit of what a rank trains with changes its sum") {
     check_bits(flat, sum);
 }
 
+TEST_CASE("a checkpoint of weights that changed meanwhile is refused") {
+  const PlacementRow placement = hosts(3)[2];
+  CHECK_NOTHROW(check_unchanged(7, 7, placement, 30));
+  CHECK_THROWS_MATCHES(
+      check_unchanged(7, 8, placement, 30), DeviceError,
+      Catch::Matchers::Message(
+          "[train] after step 30 the weights of rank 2 on node1 changed "
+          "while the checkpoint was written, so it is thrown away. "
+          "Memory, a processor or a GPU has changed a bit. Hint: a restart "
+          "or --resume goes back to the checkpoint before; leave out a "
+          "host that is named again"));
+}
+
 TEST_CASE("a rank with another sum is named on all ranks, with its host") {
   ThreadWorld world(4);
   std::atomic<int> alike = 0;

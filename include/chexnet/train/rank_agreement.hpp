@@ -31,4 +31,9 @@ void check_ranks_agree(Communicator& comm, uint64_t own_sum,
                        const std::vector<PlacementRow>& placements,
                        int64_t done);
 
+// Rank 0, after it has written a checkpoint: DeviceError when its sum is no
+// longer the one the ranks agreed on, so that what was written may be wrong.
+void check_unchanged(uint64_t agreed, uint64_t own_sum,
+                     const PlacementRow& placement, int64_t done);
+
 }  // namespace chexnet

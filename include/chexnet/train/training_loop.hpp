@@ -57,7 +57,9 @@ class TrainingLoop {
   // end_of_epoch().
   void log(const Loader& loader, double lr);
   bool after_step(const Loader& loader, double lr);
-  void verify_ranks();  // train.verify_every
+  uint64_t own_sum();
+  // Collective: the sum all ranks agree on; none with train.verify_every=0.
+  std::optional<uint64_t> verify_ranks();
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
   void tune_buckets(double step_s);

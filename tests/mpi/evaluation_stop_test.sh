@@ -26,7 +26,7 @@ for line in map(json.loads, open(run + "/metrics.jsonl")):
     if line["event"] == "train":
         print(line["step"], line["images"], line["loss"])
 state = json.load(open(run + "/checkpoints/last/state.json"))
-print({k: v for k, v in state.items() if k not in ("config", "files")})
+print({k: v for k, v in state.items() if k not in ("config", "files", "state_sha256")})  # of other folders
 print(os.readlink(run + "/checkpoints/best"), os.readlink(run + "/checkpoints/last"))
 PY
 }

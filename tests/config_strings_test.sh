@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Values of a config are types: outside config/ none is compared with a text literal, where a misspelling would compile and mean
 # "the other case". A member of a config is what a key names (`.optimizer`), compared as `== "sgd"` or looked up in a list of texts.
+# And nothing changes a loaded config: a command's own options are the last argument of load_config().
 # usage: config_strings_test.sh [FOLDER...]; prints the places and how many there are, and fails unless there are none.
 set -u
 [ $# -gt 0 ] || set -- include src
@@ -20,4 +21,7 @@ done)
 count=$(echo -n "$places" | grep -c .)
 [ -z "$places" ] || echo "$places"
 echo "comparisons of config values with text outside config/: $count"
-[ "$count" = 0 ]
+# What a run decided is written into the copy that its config.yaml keeps.
+changed=$(grep -rnE '\bconfig_?\.[a-z_]+\.[a-z_.]+ = ' "$@" | grep -vE '/config/|/run/run_decisions.cpp:' || true)
+[ -z "$changed" ] || { echo 'a loaded config is changed:'; echo "$changed"; }
+[ "$count" = 0 ] && [ -z "$changed" ]

@@ -83,9 +83,11 @@ void print(const StageMeasurement& measured, bool as_json) {
 }
 
 int measure(const Options& options, Invocation& invocation) {
-  Config config = load_config({options.what.begin(), options.what.end()},
-                              options.set, &invocation.variables);
-  if (options.ranks > 0) config.launch.ranks = options.ranks;
+  const Config config =
+      load_config({options.what.begin(), options.what.end()}, options.set,
+                  &invocation.variables, [&options](Config& c) {
+                    if (options.ranks > 0) c.launch.ranks = options.ranks;
+                  });
   check_run(config);
   RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;

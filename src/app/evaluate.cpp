@@ -73,17 +73,18 @@ int evaluate_predictions(const Options& options) {
   Predictions predictions;
   OtherTables others;
   std::optional<Manifest> manifest;
-  const Config config = load_config({}, options.set);
+  const Config config =
+      load_config({}, options.set, nullptr, [&options](Config& c) {
+        if (const auto format = find_choice<ManifestFormat>(options.format))
+          c.data.manifest.format = {*format};
+        c.data.manifest.path = options.manifests;
+        c.data.manifest.split.clear();
+      });
   if (options.manifests.empty()) {
     predictions = read_predictions(options.predictions, nullptr);
     others = read_other_tables(options.scoring, nullptr);
   } else {
-    DataConfig data = config.data;
-    if (const auto format = find_choice<ManifestFormat>(options.format))
-      data.manifest.format = {*format};
-    data.manifest.path = options.manifests;
-    data.manifest.split.clear();
-    manifest = read_manifest(data, config.eval);
+    manifest = read_manifest(config.data, config.eval);
     predictions = read_predictions(options.predictions, &*manifest);
     others = read_other_tables(options.scoring, &*manifest);
     say_what_has_no_scores(*manifest, predictions, options.predictions);
@@ -101,11 +102,14 @@ int evaluate_predictions(const Options& options) {
 // here.
 Config config_of(const std::filesystem::path& file, const ModelCard& card,
                  const Options& options, Strings& variables) {
-  Config config = model_config(file, card, options.set, &variables);
-  if (options.ranks > 0) config.launch.ranks = options.ranks;
-  if (!options.images.empty()) config.data.images = options.images;
-  if (const auto format = find_choice<ManifestFormat>(options.format))
-    config.data.manifest.format = {*format};
+  const auto of_options = [&options](Config& c) {
+    if (options.ranks > 0) c.launch.ranks = options.ranks;
+    if (!options.images.empty()) c.data.images = options.images;
+    if (const auto format = find_choice<ManifestFormat>(options.format))
+      c.data.manifest.format = {*format};
+  };
+  Config config =
+      model_config(file, card, {options.set, &variables, of_options});
   const bool has_table =
       !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())

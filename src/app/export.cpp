@@ -95,9 +95,7 @@ int export_model(const Options& options) {
   const SafetensorsFile weights(file);
   const ModelDescription model = model_description(weights, origin);
   ExportFolder folder(options.out);
-  const auto vectors =
-      make_test_vectors(file, card, model_config(file, card, {}, nullptr),
-                        options.vectors, folder);
+  const auto vectors = make_test_vectors(file, card, options.vectors, folder);
   const ExportedFile exported =
       write_model(options, weights, model, origin, folder);
   folder.write("preprocessing.json", preprocessing_json(model, exported));

@@ -169,9 +169,11 @@ Json as_json(const Audit& a, const Manifest& m) {
 }
 
 int run(const Options& options) {
-  Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set);
-  config.data.allow_patient_leak = true;  // counted here, not refused
+  const Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set,
+                  nullptr, [](Config& c) {
+                    c.data.allow_patient_leak = true;  // counted, not refused
+                  });
   const Manifest manifest = read_manifest(config.data, config.eval);
   const Splits splits = make_splits(manifest, config.data);
   const auto stores = open_stores(config.data);

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 
 #include "chexnet/checkpoint/store.hpp"
-#include "chexnet/config/load.hpp"
 #include "chexnet/run/train_state.hpp"
 
 namespace chexnet {
@@ -18,18 +17,21 @@ CLI::Option* add_model_option(CLI::App& command, std::string& model) {
 }
 
 Config model_config(const std::filesystem::path& file, const ModelCard& card,
-                    const Strings& set, Strings* variables) {
+                    const ModelOverrides& overrides) {
+  const auto load = [&](const std::string& origin, const std::string& text) {
+    return load_config_text(origin, text, overrides.set, overrides.variables,
+                            overrides.last);
+  };
   const auto kept = file.parent_path() / "state.json";
   const bool in_run =
       file.filename() == "model.safetensors" && std::filesystem::exists(kept);
   if (in_run) {
     const auto text = CheckpointStore::read_state(file.parent_path());
     const TrainState state = TrainState::from_json(text, kept.string());
-    return load_config_text(kept.string(), state.config, set, variables);
+    return load(kept.string(), state.config);
   }
   const Config said = load_config_text(file.string(), card.config, {});
-  return load_config_text(file.string(), config_yaml(without_places(said)), set,
-                          variables);
+  return load(file.string(), config_yaml(without_places(said)));
 }
 
 void read_shared_network(const std::filesystem::path& file,

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/config/config.hpp"
+#include "chexnet/config/load.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/train/network_state.hpp"
 
@@ -20,11 +20,16 @@ namespace chexnet {
 // The model to take, by its place.
 CLI::Option* add_model_option(CLI::App& command, std::string& model);
 
+// What the user of a model says otherwise: as load_config_text().
+struct ModelOverrides {
+  Strings set;  // key=value
+  Strings* variables = nullptr;
+  ConfigOverride last = nullptr;
+};
 // The config of the run that a model is in, else what the model file itself
-// says; then what `set` (key=value) overrides. ConfigError; `variables` as
-// load_config_text().
+// says; then the overrides. ConfigError.
 Config model_config(const std::filesystem::path& file, const ModelCard& card,
-                    const Strings& set, Strings* variables);
+                    const ModelOverrides& overrides);
 
 // Collective: rank 0 reads, all have the weights. CheckpointError on rank 0 as
 // read_network().

@@ -90,10 +90,12 @@ void report(const PackJob& job, const PackResult& result,
 }
 
 int run(const Options& options, Invocation& invocation) {
-  Config config = load_config({options.files.begin(), options.files.end()},
-                              options.set, &invocation.variables);
-  config.launch.ranks = options.ranks;
-  config.launch.device = DeviceKind::kCpu;
+  const Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set,
+                  &invocation.variables, [&options](Config& c) {
+                    c.launch.ranks = options.ranks;
+                    c.launch.device = DeviceKind::kCpu;
+                  });
   const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();

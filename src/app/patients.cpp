@@ -30,17 +30,18 @@ using ImagesOfSplits = std::map<std::string, size_t>;
 
 PatientIds ids_of_run(const Options& options,
                       const std::vector<SplitRow>& rows) {
-  const Config config =
-      load_config({fs::path(options.run) / "config.yaml"}, {});
-  PrivacyConfig privacy = config.privacy;
-  if (!options.key.empty()) privacy.key = options.key;
-  const auto ids = ids_of(rows, privacy);
+  const Config config = load_config({fs::path(options.run) / "config.yaml"}, {},
+                                    nullptr, [&options](Config& c) {
+                                      if (!options.key.empty())
+                                        c.privacy.key = options.key;
+                                    });
+  const auto ids = ids_of(rows, config.privacy);
   if (!ids)
     throw ConfigError(
         "[patients] " + options.run +
         ": its split.csv calls patients by pseudonyms, and their key is not at "
         "hand: absent, or another one (" +
-        (privacy.key.empty() ? "this user's own" : privacy.key) +
+        (config.privacy.key.empty() ? "this user's own" : config.privacy.key) +
         "). Hint: --key names its file (privacy.key of the run)");
   return *ids;
 }

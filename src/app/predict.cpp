@@ -73,13 +73,15 @@ void refuse_another_model(const Config& own, const Config& asked) {
 
 Config config_of(const std::filesystem::path& file, const ModelCard& card,
                  const Options& options, Strings& variables) {
-  const Config own = model_config(file, card, {}, nullptr);
-  Config config = model_config(file, card, options.set, &variables);
-  refuse_another_model(own, config);
-  if (options.ranks > 0) config.launch.ranks = options.ranks;
-  // A damaged image is a row of the result, however many there are.
-  config.data.corrupt = OnDamage::kSkip;
-  config.data.corrupt_limit = 1;
+  const auto of_options = [&options](Config& c) {
+    if (options.ranks > 0) c.launch.ranks = options.ranks;
+    // A damaged image is a row of the result, however many there are.
+    c.data.corrupt = OnDamage::kSkip;
+    c.data.corrupt_limit = 1;
+  };
+  Config config =
+      model_config(file, card, {options.set, &variables, of_options});
+  refuse_another_model(model_config(file, card, {}), config);
   return config;
 }
 

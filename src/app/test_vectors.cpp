@@ -34,12 +34,11 @@ std::string name_of(int drawing, const char* ending) {
   return text.data();
 }
 
-Config for_reference(Config config) {
-  config.train.precision = Precision::kFp32;
-  config.launch.device = DeviceKind::kCpu;
-  config.data.stage = {};
-  config.data.corrupt = OnDamage::kFail;
-  return config;
+void for_reference(Config& c) {
+  c.train.precision = Precision::kFp32;
+  c.launch.device = DeviceKind::kCpu;
+  c.data.stage = {};
+  c.data.corrupt = OnDamage::kFail;
 }
 
 void write_inputs(const InputSet& set, const Config& config,
@@ -60,8 +59,7 @@ void write_inputs(const InputSet& set, const Config& config,
 }  // namespace
 
 std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
-                                          const ModelCard& card, Config config,
-                                          int count,
+                                          const ModelCard& card, int count,
                                           const ExportFolder& folder) {
   std::vector<TestVector> vectors;
   std::vector<std::string> images;
@@ -73,7 +71,7 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
     write_png(images.back(), drawn.pixels.data(), drawn.size);
   }
 
-  config = for_reference(std::move(config));
+  const Config config = model_config(file, card, {.last = for_reference});
   const auto comm = solo_communicator();
   const Device device = choose_device(config.launch, *comm);
   const InputSet set = load_inputs(config, images, card.findings, *comm);

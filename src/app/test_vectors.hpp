@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "chexnet/config/config.hpp"
 #include "chexnet/exchange/export_folder.hpp"
 #include "chexnet/exchange/export_texts.hpp"
 #include "chexnet/train/network_state.hpp"
@@ -15,10 +14,9 @@ namespace chexnet {
 
 // Draws `count` phantoms, writes picture and input of each into vectors/ of
 // `folder`, and computes them as `predict` does, in fp32 on this process's
-// CPUs. `file` is the model; `config` its run's. Errors of read_network().
+// CPUs. `file` is the model. Errors of read_network().
 std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
-                                          const ModelCard& card, Config config,
-                                          int count,
+                                          const ModelCard& card, int count,
                                           const ExportFolder& folder);
 
 }  // namespace chexnet

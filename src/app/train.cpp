@@ -62,10 +62,12 @@ void print_json(const TrainOutcome& outcome) {
 }
 
 int run(const Options& options, Invocation& invocation) {
-  Config config = load_config({options.files.begin(), options.files.end()},
-                              options.set, &invocation.variables);
-  if (!options.out.empty()) config.run.dir = options.out;
-  options.launch.apply_to(config.launch);
+  const Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set,
+                  &invocation.variables, [&options](Config& c) {
+                    if (!options.out.empty()) c.run.dir = options.out;
+                    options.launch.apply_to(c.launch);
+                  });
   if (options.print_config) {
     std::cout << config_yaml(config);
     return 0;

@@ -56,21 +56,23 @@ void set_all(Config& config, const std::vector<std::string>& assignments,
 }  // namespace
 
 Config load_config_text(const std::string& origin, const std::string& text,
-                        const std::vector<std::string>& assignments,
-                        Strings* variables) {
+                        const Strings& assignments, Strings* variables,
+                        const ConfigOverride& last) {
   Config config;
   assign_all(config, read_strict_yaml(origin, text), variables);
   set_all(config, assignments, variables);
+  if (last) last(config);
   return config;
 }
 
 Config load_config(const std::vector<std::filesystem::path>& files,
-                   const std::vector<std::string>& assignments,
-                   Strings* variables) {
+                   const Strings& assignments, Strings* variables,
+                   const ConfigOverride& last) {
   Config config;
   for (const auto& file : files)
     assign_all(config, read_strict_yaml_file(file), variables);
   set_all(config, assignments, variables);
+  if (last) last(config);
   return config;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,17 +11,22 @@
 
 namespace chexnet {
 
-// Later files override earlier ones, assignments ("a.b=c") override files.
-// Where asked, adds to `variables` the names of the environment variables that
-// paths refer to.
+// What a subcommand's own options (--ranks) and its purpose say about the
+// config. Nothing changes it later.
+using ConfigOverride = std::function<void(Config&)>;
+
+// Later files override earlier ones, assignments ("a.b=c") override files,
+// `last` overrides both. Where asked, adds to `variables` the names of the
+// environment variables that paths refer to.
 Config load_config(const std::vector<std::filesystem::path>& files,
-                   const std::vector<std::string>& assignments,
-                   Strings* variables = nullptr);
+                   const Strings& assignments, Strings* variables = nullptr,
+                   const ConfigOverride& last = nullptr);
 
 // The same from YAML text of `origin`, e.g. the config inside a checkpoint.
 Config load_config_text(const std::string& origin, const std::string& text,
-                        const std::vector<std::string>& assignments,
-                        Strings* variables = nullptr);
+                        const Strings& assignments,
+                        Strings* variables = nullptr,
+                        const ConfigOverride& last = nullptr);
 
 // Throws when a required key is empty or two keys contradict each other.
 void check_for_training(const Config& config);

@@ -18,6 +18,20 @@ std::vector<int> ranks_where(const std::vector<RankView>& ranks,
   return found;
 }
 
+// Nobody has heard of a host for several reports, though not yet for so long
+// that this alone were a failure.
+constexpr double kQuiet_s = 2;
+
+// All have computed, and began the sums of all buckets: who waits for an
+// earlier one got less of them.
+bool all_sum_gradients_of_one_step(const std::vector<RankView>& ranks) {
+  const auto differs = [&](const RankView& r) {
+    return !r.ended &&
+           (r.phase != Phase::kAllReduceWait || r.step != ranks.front().step);
+  };
+  return std::ranges::none_of(ranks, differs);
+}
+
 std::string list_text(const std::vector<int>& ranks) {
   constexpr size_t kMost = 8;
   std::string text;
@@ -85,6 +99,13 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
     return !r.ended && waits(r) && r.phase_age_s > timeouts.collective_s;
   });
   if (!too_long) return std::nullopt;
+  // What a quiet host said last is no reason to name one of its ranks, nor one
+  // that waits for them.
+  if (auto failure =
+          made(FailureCause::kCutOff, ranks_where(ranks, [](const RankView& r) {
+                 return r.host_silent_s > kQuiet_s;
+               })))
+    return failure;
   const auto late =
       ranks_where(ranks, [&](const RankView& r) { return !waits(r); });
   const auto on_gpu = ranks_where(ranks, computes_on_gpu);
@@ -97,7 +118,7 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
     lowest = std::min(lowest, r.sequence);
     highest = std::max(highest, r.sequence);
   }
-  if (lowest != highest)
+  if (lowest != highest && !all_sum_gradients_of_one_step(ranks))
     return made(FailureCause::kStuck,
                 ranks_where(ranks, [&](const RankView& r) {
                   return r.sequence == lowest;

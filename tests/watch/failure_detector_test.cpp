@@ -84,7 +84,26 @@ TEST_CASE("which ranks a run fails through") {
   SECTION("a rank that waits in an earlier collective") {
     wait_all();
     ranks[2].sequence = 811;
+    ranks[2].step = 39;
     CHECK(found() == "stuck 2 -> 7");
+    ranks[2].step = 40;
+    ranks[2].phase = Phase::kControl;
+    CHECK(found() == "stuck 2 -> 7");
+  }
+  SECTION("all wait for gradients of one step, some of which came to some") {
+    wait_all();
+    ranks[2].sequence = 811;
+    CHECK(found() == "network 0 1 2 3 -> 7");
+  }
+  SECTION("a host was cut off while the others waited already") {
+    wait_all();
+    ranks[2].host_silent_s = ranks[3].host_silent_s = 4.9;
+    ranks[3].sequence = 811;
+    CHECK(found() == "cut off 2 3 -> 5");
+    ranks[3].phase = Phase::kDataWait;
+    CHECK(found() == "cut off 2 3 -> 5");
+    ranks[2].host_silent_s = ranks[3].host_silent_s = 0.5;
+    CHECK(found() == "stuck 3 -> 7");
   }
   SECTION("all wait in the same collective") {
     wait_all();

@@ -41,8 +41,10 @@ struct WatchTimeouts {
 };
 
 // In this order: a process that is gone; a host that is silent; a rank whose
-// threads do not run; ranks that let the others wait in a collective, and of
-// these those whose GPU does not finish; a collective all ranks wait in.
+// threads do not run. Where a collective takes too long: a host that was not
+// heard for 2 s; ranks that let the others wait, and of these those whose GPU
+// does not finish; the network, where all ranks wait in one collective, or for
+// gradients of one step.
 std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                                       const WatchTimeouts& timeouts);
 

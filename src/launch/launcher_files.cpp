@@ -5,6 +5,10 @@
 //                                    pmix_dstor…      which is 0x23ef0000
 //   /dev/shm/vader_segment.node1.1000.23ef0001.0     of local rank 0
 //
+// On the other hosts (orted 815 on node2) its number is in a file's name:
+//
+//   $TMPDIR/ompi.node2.1000/jf.9199/pmix_dstor_ds21_815    9199 is 0x23ef
+//
 // Only names of this form are touched, below a folder of this user.
 #include "chexnet/launch/launcher_files.hpp"
 
@@ -27,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launchers.hpp"
 #include "chexnet/launch/self_launch.hpp"
@@ -54,8 +59,37 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return found;
 }
 
+// The number behind `prefix`, where nothing else is in the name.
+std::optional<uint32_t> number_behind(const std::string& prefix,
+                                      const std::string& name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  return parsed_number<uint32_t>(name.substr(prefix.size()));
+}
+
+bool is_session_of_daemon(const fs::path& session, pid_t daemon) {
+  const std::string end = "_" + std::to_string(daemon);
+  return number_behind("jf.", session.filename().string()) &&
+         std::ranges::any_of(entries(session), [&](const fs::path& path) {
+           const std::string name = path.filename().string();
+           return name.starts_with("pmix_dstor_") && name.ends_with(end);
+         });
+}
+
+// mpirun's, or of its daemon on this host.
+std::vector<fs::path> sessions_of(pid_t launcher, const fs::path& top) {
+  std::vector<fs::path> found;
+  for (const auto& session : entries(top))
+    if (is_own_folder(session) &&
+        (session.filename() == "pid." + std::to_string(launcher) ||
+         is_session_of_daemon(session, launcher)))
+      found.push_back(session);
+  return found;
+}
+
 // The upper half of the numbers of a launcher's jobs, which all of them share.
 std::optional<uint32_t> job_family(const fs::path& session) {
+  const auto named = number_behind("jf.", session.filename().string());
+  if (named) return named;
   std::ifstream contact(session / "contact.txt");
   uint32_t job = 0;
   if (!(contact >> job)) return std::nullopt;
@@ -112,17 +146,16 @@ void take_own_name() {
 
 void remove_launcher_files(pid_t launcher, const fs::path& temporary_folder,
                            const fs::path& shared_memory) {
-  const std::string name = "pid." + std::to_string(launcher);
   for (const auto& top : entries(temporary_folder)) {
-    const fs::path session = top / name;
-    if (!top.filename().string().starts_with("ompi.") || !is_own_folder(top) ||
-        !is_own_folder(session))
+    if (!top.filename().string().starts_with("ompi.") || !is_own_folder(top))
       continue;
-    if (const auto family = job_family(session))
-      remove_segments(*family, shared_memory);
     std::error_code ignored;
-    fs::remove_all(session, ignored);
-    fs::remove(top, ignored);  // where no other job of this user runs
+    for (const auto& session : sessions_of(launcher, top)) {
+      if (const auto family = job_family(session))
+        remove_segments(*family, shared_memory);
+      fs::remove_all(session, ignored);
+      fs::remove(top, ignored);  // where no other job of this user runs
+    }
   }
 }
 
@@ -147,10 +180,10 @@ void remove_launcher_files_behind(pid_t launcher) {
 void remove_files_behind_own_launcher() {
   const Environment env = process_environment();
   const char* local_rank = env("OMPI_COMM_WORLD_LOCAL_RANK");
-  if (local_rank == nullptr || std::string_view(local_rank) != "0" ||
-      started_by_parent(env))
-    return;
+  if (local_rank == nullptr || std::string_view(local_rank) != "0") return;
   const pid_t launcher = getppid();
+  // The parent does it behind mpirun, and is on no other host.
+  if (started_by_parent(env) && !is_mpi_daemon(launcher)) return;
   if (is_mpi_launcher(launcher)) remove_launcher_files_behind(launcher);
 }
 

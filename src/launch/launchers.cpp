@@ -45,6 +45,12 @@ bool is_mpi_launcher(pid_t process) {
   return launcher != nullptr && launcher->of_mpi;
 }
 
+bool is_mpi_daemon(pid_t process) {
+  const ProcessName name(process);
+  const RankLauncher* launcher = find_launcher(name.text.data());
+  return launcher != nullptr && launcher->is_daemon;
+}
+
 void close_files_but(int kept) {
   const auto number = static_cast<unsigned>(kept);
   if (syscall(SYS_close_range, number + 1, ~0U, 0U) == 0) {

@@ -63,6 +63,24 @@ TEST_CASE("what a killed mpirun left is removed, and nothing of another") {
   CHECK(names(shm).size() == 4);
 }
 
+TEST_CASE("what a killed daemon of mpirun left is removed, of it alone") {
+  const ScratchFolder scratch;
+  const fs::path tmp = scratch / "tmp", shm = scratch / "shm";
+  const fs::path top = tmp / "ompi.node2.0";
+  write(top / "jf.9199/pmix_dstor_ds21_815/lock", "");  // 0x23ef
+  write(top / "jf.9199/1/2/x", "");
+  write(top / "jf.9200/pmix_dstor_ds21_1815/lock", "");
+  write(top / "jf.9201x/pmix_dstor_ds21_815/lock", "");
+  write(shm / "vader_segment.node2.0.23ef0001.0", "");
+  write(shm / "vader_segment.node2.0.23f00001.0", "");
+
+  remove_launcher_files(815, tmp, shm);
+
+  CHECK(names(top) == std::vector<std::string>{"jf.9200", "jf.9201x"});
+  CHECK(names(shm) ==
+        std::vector<std::string>{"vader_segment.node2.0.23f00001.0"});
+}
+
 TEST_CASE("a folder of mpirun that is a link is left alone") {
   const ScratchFolder scratch;
   write(scratch / "others/contact.txt", "602865664.0;\n");

@@ -1,6 +1,6 @@
-// What Open MPI's mpirun keeps on this host while its job runs: a folder in
-// TMPDIR (some MB), and shared memory of its ranks in /dev/shm. It removes them
-// at its end, but not when it is killed.
+// What Open MPI's mpirun, or its daemon on another host, keeps on a host while
+// its job runs: a folder in TMPDIR (some MB), and shared memory of its ranks in
+// /dev/shm. It removes them at its end, but not when it is killed.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,8 @@
 
 namespace chexnet {
 
-// Of the mpirun with this process number, which has ended, and this user.
+// Of the mpirun or daemon with this process number, which has ended, and this
+// user.
 // Errors are passed over: what stays costs space and nothing else.
 void remove_launcher_files(pid_t launcher,
                            const std::filesystem::path& temporary_folder,
@@ -20,8 +21,9 @@ void remove_launcher_files(pid_t launcher,
 // job and is nobody's child, so what kills launcher and ranks spares it.
 void remove_launcher_files_behind(pid_t launcher);
 
-// In a rank, before it has threads: the same behind the mpirun that started it,
-// by the first rank of its host, unless the parent of that mpirun is ours.
+// In a rank, before it has threads: the same behind the mpirun or daemon that
+// started it, by the first rank of its host. Not behind an mpirun that our
+// parent started: it does so itself.
 void remove_files_behind_own_launcher();
 
 }  // namespace chexnet

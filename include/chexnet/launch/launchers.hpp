@@ -12,15 +12,16 @@ struct RankLauncher {
   std::string_view process;  // of at most 15 characters
   bool of_mpi;  // ends with the job that it started; a batch system's daemon
                 // does not
+  bool is_daemon = false;  // mpirun's, on another host
 };
 
 inline constexpr std::array<RankLauncher, 8> kRankLaunchers = {
     {{"mpirun", true},
      {"mpiexec", true},
      {"orterun", true},
-     {"orted", true},
+     {"orted", true, true},
      {"prterun", true},
-     {"prted", true},
+     {"prted", true, true},
      {"srun", false},
      {"slurmstepd", false}}};
 
@@ -31,11 +32,13 @@ constexpr const RankLauncher* find_launcher(std::string_view process) {
   return nullptr;
 }
 
-// The two below make system calls alone, so they are safe in a signal handler
+// The three below make system calls alone, so they are safe in a signal handler
 // and in the child of any thread.
 
 // Whether the process with this number is a launcher of MPI.
 bool is_mpi_launcher(pid_t process);
+// Whether it is one on another host than mpirun's.
+bool is_mpi_daemon(pid_t process);
 
 // For a child that stays behind to wait for a launcher's end: closes all its
 // files but one. A launcher reads its ranks' output until the last holder

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <iostream>
 #include <thread>
 #include <utility>
@@ -30,6 +32,9 @@
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/launch/start_checks.hpp"
 #include "chexnet/machine/affinity.hpp"
+#include "chexnet/watch/hard_exit.hpp"
+#include "chexnet/watch/postmortem.hpp"
+#include "chexnet/watch/start_deadline.hpp"
 #include "parent.hpp"
 
 namespace chexnet {
@@ -96,6 +101,36 @@ std::vector<CheckResult> start_checks(const NetworkChoice& network,
           mpirun_check(mpirun, kNeeded), network_check(network, facts)};
 }
 
+// Every rank that is kept waiting says so, for who waits in vain cannot know
+// who does not come. The parent reads the post-mortem, and says it last.
+void end_late_start(const ParentTask& task, double waited_s) {
+  constexpr int kFileTimeout_s = 5;  // as for the watchdog
+  const auto code = ExitCode::kHang;
+  exit_within(kFileTimeout_s, static_cast<int>(code));
+  PostMortem report;
+  report.time = utc_time();
+  report.cause = "MPI's start";
+  report.exit_code = static_cast<int>(code);
+  report.what = "MPI's start did not end within " + fixed(waited_s, 0) +
+                " s on " + host_name() +
+                ": a host did not start its ranks, or the network between "
+                "them does not pass data";
+  report.resume = task.resume_command;
+  log_error("[mpi] " + report.what +
+            ". Hint: do the hosts reach each other (launch.network, a "
+            "firewall)? Else raise launch.timeout_s");
+  try {
+    if (!task.run_folder.empty() && !read_postmortem(task.run_folder)) {
+      std::filesystem::create_directories(task.run_folder);
+      report.checkpoint = last_checkpoint(task.run_folder);
+      write_postmortem(task.run_folder, report);
+    }
+  } catch (const std::exception& e) {
+    log_warning(e.what());
+  }
+  exit_and_end_launcher(static_cast<int>(code));
+}
+
 std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
                                          const ParentTask& task,
                                          const Environment& env) {
@@ -108,7 +143,12 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
   refuse(launcher_problem(env));
   refuse_failed({network_check(config.network, read_network_facts(nullptr))});
   apply(network_settings(config.network));
-  auto comm = open_mpi({config.timeout_s});
+  auto comm = [&] {
+    const double limit_s = std::max(config.timeout_s, StartDeadline::kLeast_s);
+    const StartDeadline deadline(limit_s,
+                                 [&] { end_late_start(task, limit_s); });
+    return open_mpi({config.timeout_s});
+  }();
   refuse_singletons(comm->size());
   return comm;
 }

@@ -30,11 +30,7 @@ if on node3 tc qdisc replace dev eth0 root tbf rate 80mbit burst 64kbit latency 
 else echo "not run: this kernel has no token bucket filter"; fi
 if [ -c /dev/net/tun ]; then
   echo "0 0 0 0 0" >link
-  ip link del vnode4
-  ./tapdelay tap4o tap4i "$PWD/link" >/dev/null &
-  sleep 0.3
-  ip link set tap4o master cxbr0 up; ip link set tap4i netns "$(cat "$NETNS_DIR/node4.pid")" name eth0
-  on node4 sh -c 'ip addr add 10.99.0.4/24 dev eth0; ip link set eth0 up'
+  "$cluster/nslink" node4 ./tapdelay "$PWD/link" || exit 1
   echo "10000 2000 10 0 0" >link
   printf 'node1 slots=4\nnode4 slots=2\n' >lossy
   on node1 "$program" train "$small" "${exact[@]}" "${agent[@]}" --hostfile lossy --out lossy-run >lossy.log 2>&1 || { cat lossy.log; exit 1; }
@@ -59,7 +55,11 @@ check "and is submitted again with its counter" grep -q -- "-l select=2:ncpus=2:
 # Failures. T = 5 s; a post-mortem comes, and nothing may run on.
 endless=("${quick[@]}" --set train.batch=12 "${agent[@]}" --set train.max_steps=1000000 --set checkpoint.every_steps=10 --set launch.timeout_s=5 --hostfile three)
 wait_for_step() { await_step "$1" "$2" 900 "$1.log"; }
-no_process() { for _ in $(seq 80); do pgrep -f -- "--out $1|orted.*$1" >/dev/null || pgrep -x orted >/dev/null || return 0; sleep 0.1; done; pgrep -fa -- "--out $1"; pgrep -xa orted; return 1; }
+daemons() { local host; for host in "$NETNS_DIR"/node*.pid; do pgrep -a --ns "$(cat "$host")" --nslist net -x orted; done 2>/dev/null; }
+no_process() {  # on these hosts, whatever others do on this machine
+  for _ in $(seq 80); do [ -n "$(pgrep -f -- "--out $1"; daemons)" ] || return 0; sleep 0.1; done
+  pgrep -fa -- "--out $1"; daemons; return 1
+}
 named_in_time() {  # RUN EVENT_NS TEXT
   local written; written=$(stat -c %Y.%N "$1/postmortem.json" 2>/dev/null) || { echo "no post-mortem"; tail -n 20 "$1.log"; return 1; }
   python3 - "$1/postmortem.json" "$2" "$3" <<'PY'

@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <iostream>
 #include <thread>
 #include <utility>
@@ -33,7 +31,6 @@
 #include "chexnet/launch/start_checks.hpp"
 #include "chexnet/machine/affinity.hpp"
 #include "chexnet/watch/hard_exit.hpp"
-#include "chexnet/watch/postmortem.hpp"
 #include "chexnet/watch/start_deadline.hpp"
 #include "parent.hpp"
 
@@ -72,6 +69,8 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   const bool here = launch.layout.hosts == 1 &&
                     (hosts.empty() || is_this_host(hosts.front().name));
   if (here) launch.hostfile.clear();
+  launch.first_here = launch.layout.hosts > 1 &&
+                      (hosts.empty() || is_this_host(hosts.front().name));
   launch.alone = launch.layout.ranks == 1 && launch.hostfile.empty();
   launch.oversubscribe = (slots > 0 && launch.layout.ranks > slots) ||
                          (here && ranks > allowed_cpus().size());
@@ -105,30 +104,14 @@ std::vector<CheckResult> start_checks(const NetworkChoice& network,
 // who does not come. The parent reads the post-mortem, and says it last.
 void end_late_start(const ParentTask& task, double waited_s) {
   constexpr int kFileTimeout_s = 5;  // as for the watchdog
-  const auto code = ExitCode::kHang;
-  exit_within(kFileTimeout_s, static_cast<int>(code));
-  PostMortem report;
-  report.time = utc_time();
-  report.cause = "MPI's start";
-  report.exit_code = static_cast<int>(code);
-  report.what = "MPI's start did not end within " + fixed(waited_s, 0) +
-                " s on " + host_name() +
+  constexpr auto kCode = static_cast<int>(ExitCode::kHang);
+  exit_within(kFileTimeout_s, kCode);
+  explain_late_start(
+      task, "MPI's start did not end within " + fixed(waited_s, 0) + " s on " +
+                host_name() +
                 ": a host did not start its ranks, or the network between "
-                "them does not pass data";
-  report.resume = task.resume_command;
-  log_error("[mpi] " + report.what +
-            ". Hint: do the hosts reach each other (launch.network, a "
-            "firewall)? Else raise launch.timeout_s");
-  try {
-    if (!task.run_folder.empty() && !read_postmortem(task.run_folder)) {
-      std::filesystem::create_directories(task.run_folder);
-      report.checkpoint = last_checkpoint(task.run_folder);
-      write_postmortem(task.run_folder, report);
-    }
-  } catch (const std::exception& e) {
-    log_warning(e.what());
-  }
-  exit_and_end_launcher(static_cast<int>(code));
+                "them does not pass data");
+  exit_and_end_launcher(kCode);
 }
 
 std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
@@ -193,13 +176,13 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   const bool watched = task.restarts > 0 && env(kRestartsVariable) == nullptr;
   if (ranks.alone && watched) {
     setenv(kRestartsVariable, "0", 1);
-    return RankWorld(run_ranks(ranks, task));
+    return RankWorld(run_ranks(ranks, task, config.timeout_s));
   }
   if (!ranks.alone) {
     refuse_failed(start_checks(config.network, ranks));
     log_info("starting " + std::to_string(ranks.layout.ranks) +
              " ranks: " + command_text(start_command(ranks)));
-    return RankWorld(run_ranks(ranks, task));
+    return RankWorld(run_ranks(ranks, task, config.timeout_s));
   }
 
   if (task.stops) install_stop_signals();

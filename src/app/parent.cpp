@@ -12,16 +12,25 @@
 // mpirun's own is of whichever rank died first in its eyes.
 #include "parent.hpp"
 
-#include <cstdlib>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/watch/postmortem.hpp"
+#include "chexnet/watch/start_deadline.hpp"
 
 namespace chexnet {
 namespace {
@@ -60,6 +69,43 @@ PostMortemNote launcher_note(const std::string& started, int exit_code,
   return {report.cause, report.sentence(), report.exit_code, 0};
 }
 
+// mpirun waits for minutes, or without end, for a host that no packet reaches.
+class LaunchDeadline {
+ public:
+  LaunchDeadline(const SelfLaunch& launch, const ParentTask& task,
+                 double timeout_s)
+      : limit_s_(std::max(timeout_s, StartDeadline::kLeast_s)),
+        deadline_(limit_s_, now_s()),
+        lock_(task.run_folder / ".lock"),
+        locked_before_(written_at(lock_)),
+        waits_(launch.first_here) {}
+
+  double limit_s() const { return limit_s_; }
+  // To be asked once a second.
+  bool is_over() {
+    const double waited_s = deadline_.waited_s(now_s());
+    // Rank 0 may have been placed elsewhere.
+    if (waits_ &&
+        (has_ranks_below(getpid()) || written_at(lock_) != locked_before_))
+      waits_ = false;
+    return waits_ && waited_s > limit_s_;
+  }
+
+ private:
+  using Time = std::filesystem::file_time_type;
+  static Time written_at(const std::filesystem::path& file) {
+    std::error_code absent;
+    const Time time = std::filesystem::last_write_time(file, absent);
+    return absent ? Time::min() : time;
+  }
+
+  double limit_s_;
+  CollectiveDeadline deadline_;
+  std::filesystem::path lock_;
+  Time locked_before_;
+  bool waits_;
+};
+
 bool stop_file_exists(const ParentTask& task) {
   std::error_code error;
   return std::filesystem::exists(task.run_folder / "STOP", error);
@@ -86,20 +132,52 @@ void add_resume(std::vector<std::string>& words) {
     words.insert(words.end(), {"--resume", "auto"});
 }
 
-int run_ranks(SelfLaunch launch, const ParentTask& task) {
+void explain_late_start(const ParentTask& task, const std::string& what) {
+  log_error("[launch] " + what +
+            ". Hint: do the hosts reach each other (launch.network, a "
+            "firewall)? Else raise launch.timeout_s");
+  if (task.run_folder.empty() || read_postmortem(task.run_folder)) return;
+  PostMortem report;
+  report.time = utc_time();
+  report.cause = "start";
+  report.exit_code = static_cast<int>(ExitCode::kHang);
+  report.what = what;
+  report.checkpoint = last_checkpoint(task.run_folder);
+  report.resume = task.resume_command;
+  try {
+    std::filesystem::create_directories(task.run_folder);
+    write_postmortem(task.run_folder, report);
+  } catch (const std::exception& e) {
+    log_warning(e.what());
+  }
+}
+
+int run_ranks(SelfLaunch launch, const ParentTask& task, double timeout_s) {
   RestartPolicy policy(task.restarts);
   // For the whole of it: a signal between two starts asks for a stop too.
   ParentSignals signals;
   for (int starts = 1;; ++starts) {
     if (!task.run_folder.empty()) put_postmortem_aside(task.run_folder);
     double explained_s = 0;
+    bool never_started = false;
+    LaunchDeadline start(launch, task, timeout_s);
     const auto overdue = [&] {
+      if (start.is_over() && !never_started) {
+        never_started = true;
+        explain_late_start(task, "mpirun did not start the ranks within " +
+                                     fixed(start.limit_s(), 0) +
+                                     " s: the network between the hosts does "
+                                     "not pass data");
+      }
+      if (never_started) return true;
       if (task.run_folder.empty() || !read_postmortem(task.run_folder))
         return false;
       if (explained_s == 0) explained_s = now_s();
       return now_s() - explained_s > kTimeAfterPostmortem_s;
     };
     const int code = run_as_parent(start_command(launch), signals, overdue);
+    if (never_started && task.run_folder.empty())
+      return static_cast<int>(ExitCode::kHang);
     const bool stop_before = signals.asked_to_stop();
     // The first seconds of mpirun and the ranks are before anybody listens to a
     // signal; and mpirun calls its own end by the second request an error.

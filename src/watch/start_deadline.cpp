@@ -10,9 +10,9 @@ namespace chexnet {
 
 StartDeadline::StartDeadline(double limit_s, std::function<void()> late)
     : late_(std::move(late)),
-      thread_(
-          [this, limit_s](const std::stop_token& stop) { run(stop, limit_s); }) {
-}
+      thread_([this, limit_s](const std::stop_token& stop) {
+        run(stop, limit_s);
+      }) {}
 
 StartDeadline::~StartDeadline() = default;
 

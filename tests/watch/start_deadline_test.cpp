@@ -21,6 +21,8 @@ TEST_CASE("a start that takes too long is told, once") {
 
 TEST_CASE("a start that ends in time is not told") {
   bool told = false;
-  { const StartDeadline deadline(3600, [&] { told = true; }); }
+  {
+    const StartDeadline deadline(3600, [&] { told = true; });
+  }
   CHECK_FALSE(told);
 }

@@ -49,7 +49,9 @@ struct SelfLaunch {
   std::vector<std::string> mpi_args;
   std::string program;
   std::vector<std::string> arguments;
-  bool alone = false;  // one rank on this host: without mpirun
+  bool alone = false;       // one rank on this host: without mpirun
+  bool first_here = false;  // of several hosts this one is the first: mpirun
+                            // starts ranks here as soon as it reaches all
 };
 // The command line that starts the ranks: mpirun's, for Open MPI 4 and 5, or
 // the program itself.

@@ -1,0 +1,64 @@
+#include "chexnet/launch/launched_ranks.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+#include "chexnet/core/parsed_number.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// 0 where it has ended.
+pid_t parent_of(pid_t process) {
+  const std::string stat =
+      text_of("/proc/" + std::to_string(process) + "/stat");
+  // "4711 (any name) S 4700 …"
+  const auto name_end = stat.rfind(") ");
+  if (name_end == std::string::npos) return 0;
+  const auto begin = name_end + 4;
+  const auto end = stat.find(' ', begin);
+  return parsed_number<pid_t>(stat.substr(begin, end - begin)).value_or(0);
+}
+
+bool is_below(pid_t process, pid_t ancestor) {
+  while (process > 1 && process != ancestor) process = parent_of(process);
+  return process == ancestor;
+}
+
+// Nobody else's can be read.
+bool is_rank(pid_t process) {
+  const std::string all =
+      '\0' + text_of("/proc/" + std::to_string(process) + "/environ");
+  const Environment env = [&](const char* name) -> const char* {
+    const auto at = all.find('\0' + std::string(name) + '=');
+    return at == std::string::npos ? nullptr : all.c_str() + at + 1;
+  };
+  return started_as_rank(env);
+}
+
+}  // namespace
+
+bool has_ranks_below(pid_t ancestor) {
+  std::error_code error;
+  fs::directory_iterator it("/proc", error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const auto process = parsed_number<pid_t>(it->path().filename().string());
+    if (process && *process != ancestor && is_below(*process, ancestor) &&
+        is_rank(*process))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace chexnet

@@ -1,4 +1,5 @@
-"""What kill_storm, signal_storm and bit_flips share, and determinism uses: a training whose end is known, its processes, and what it leaves behind.
+"""What kill_storm, signal_storm, bit_flips and network_faults share, and determinism uses: a training whose end is
+known, its processes, and what it leaves behind.
 
 No program of its own. A Stage draws a phantom set and trains it once without a disturbance, which gives the files that
 every disturbed run must end with, and the length in which moments are drawn. A Run is one start of such a training. Its
@@ -42,16 +43,20 @@ launch: {{device: cpu, threads: 1, timeout_s: 60}}
 '''
 
 
-def take_own_shared_memory():
-    """As root the storm goes on in a mount namespace with an empty /dev/shm, where no other run leaves files."""
+def take_own_shared_memory(*namespaces):
+    """As root the storm goes on in a mount namespace with an empty /dev/shm, where no other run leaves files.
+
+    `namespaces`: more of them, as unshare's options.
+    """
     if os.environ.get(OWN_SHARED_MEMORY) or os.geteuid() != 0 or shutil.which('unshare') is None:
         return
-    probe = ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', str(SHARED)]
+    unshare = ['unshare', '--mount', *namespaces]
+    probe = [*unshare, 'mount', '-t', 'tmpfs', 'tmpfs', str(SHARED)]
     if subprocess.run(probe, stderr=subprocess.DEVNULL).returncode != 0:
         return
     os.environ[OWN_SHARED_MEMORY] = '1'
     script = f'mount -t tmpfs tmpfs {SHARED} && exec "$0" "$@"'
-    os.execvp('unshare', ['unshare', '--mount', 'bash', '-c', script, sys.executable, *sys.argv])
+    os.execvp('unshare', [*unshare, 'bash', '-c', script, sys.executable, *sys.argv])
 
 
 @dataclasses.dataclass
@@ -88,7 +93,8 @@ class Run:
         self.mark = f'{os.getpid()}-{stage.next_mark()}'
         self.tmp = folder.parent / 'tmp'
         self.tmp.mkdir(exist_ok=True)
-        command = [str(stage.program), 'train', str(stage.config), '--out', str(folder)]
+        command = [*stage.before, str(stage.program), 'train', str(stage.config), '--out', str(folder)]
+        command += stage.arguments
         if resume:
             command += ['--resume', 'auto']
         for setting in [*stage.settings, *settings]:
@@ -195,9 +201,9 @@ def partial_files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob('.*') if is_partial(path.name))
 
 
-def shared_files(before):
-    """Files of /dev/shm that came since, and that no living process maps."""
-    new = set(names(SHARED)) - before
+def shared_files(before, folder=SHARED):
+    """Files of /dev/shm (of a host's: `folder`) that came since, and that no living process maps."""
+    new = set(names(folder)) - before
     if not new:
         return []
     mapped = set()
@@ -220,6 +226,7 @@ class LeftOvers:
 
     def __init__(self, run, within_s):
         self.run, self.within_s = run, within_s
+        self.shared = run.stage.shared
         self.before = set() if os.environ.get(OWN_SHARED_MEMORY) else set(names(SHARED))
 
     def find(self, since, tidied=True):
@@ -236,9 +243,9 @@ class LeftOvers:
             found['process: never ended'] += 1
             self.run.end()
         examples = self.files()
-        for name in shared_files(self.before):
-            found[shared_kind(name)] += 1
-            (SHARED / name).unlink(missing_ok=True)
+        for path in self.shared_paths():
+            found[shared_kind(path.name)] += 1
+            path.unlink(missing_ok=True)
         for name in names(self.run.tmp):
             found["TMPDIR: MPI's" if name.startswith(('ompi.', 'prte.', 'pmix')) else 'TMPDIR: others'] += 1
         shutil.rmtree(self.run.tmp, ignore_errors=True)
@@ -248,9 +255,11 @@ class LeftOvers:
                 del found[kind]
         return found, examples, last_s
 
+    def shared_paths(self):
+        return [folder / name for folder in self.shared for name in shared_files(self.before, folder)]
+
     def files(self):
-        return [str(SHARED / name) for name in shared_files(self.before)] + [
-            str(self.run.tmp / name) for name in names(self.run.tmp)]
+        return [str(path) for path in self.shared_paths()] + [str(self.run.tmp / name) for name in names(self.run.tmp)]
 
 
 class Stage:
@@ -259,6 +268,8 @@ class Stage:
     def __init__(self, options, name, settings=()):
         """`settings` of all runs: KEY=VALUE over the config."""
         self.settings = settings
+        self.before, self.arguments = [], []  # words before the program, and behind its own, of all runs
+        self.shared = [SHARED]  # of all hosts
         # A shell's job in the background ignores INT, and what it starts would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-', dir=options.folder))

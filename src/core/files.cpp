@@ -11,14 +11,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_start.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -174,6 +177,17 @@ void read_bytes(const std::string& path, std::vector<std::byte>& into) {
   if (got < 0) throw_unreadable("files", path, errno);
   into.resize(
       static_cast<size_t>(got));  // it may have shrunk while it was read
+}
+
+FileStart read_start(const std::string& path, size_t count) {
+  const Readable file(path);
+  if (!file.is_regular()) return {};
+  FileStart start{std::vector<std::byte>(std::min(count, file.size())),
+                  file.size()};
+  const auto got = read_at(file.fd(), 0, start.bytes);
+  if (got < 0) throw_unreadable("files", path, errno);
+  start.bytes.resize(static_cast<size_t>(got));
+  return start;
 }
 
 std::string read_text(const fs::path& path) {

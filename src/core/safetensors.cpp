@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "chexnet/core/checked_json.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_start.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/whole_number.hpp"
@@ -17,7 +18,8 @@
 namespace chexnet {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100'000'000;
+constexpr uint64_t kMaxHeader = 8'000'000;
+constexpr uint64_t kMaxFile = uint64_t{1} << 32;
 constexpr std::pair<ElementType, const char*> kTypeNames[] = {
     {ElementType::kF64, "F64"}, {ElementType::kF32, "F32"},
     {ElementType::kF16, "F16"}, {ElementType::kBF16, "BF16"},
@@ -29,22 +31,35 @@ const char* type_name(ElementType type) {
   return "";
 }
 
-// nlohmann-json keeps the last of two equal keys; the format forbids them, so
-// keys are watched while parsing.
-nlohmann::json parse_without_duplicates(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  return nlohmann::json::parse(
-      text,
-      [&keys](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-        using Event = nlohmann::json::parse_event_t;
-        if (event == Event::object_start) keys.emplace_back();
-        if (event == Event::object_end) keys.pop_back();
-        if (event == Event::key &&
-            !keys.back().insert(value.get<std::string>()).second)
-          throw std::runtime_error("key '" + value.get<std::string>() +
-                                   "' appears twice");
-        return true;
-      });
+// A file of a network holds a few hundred tensors, of an optimizer three times
+// as many. What the format allows (100,000,000 bytes of header) would need
+// gigabytes.
+constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 200'000};
+
+[[noreturn]] void refuse_file(const std::string& origin,
+                              const std::string& what) {
+  throw CheckpointError(
+      "[safetensors] " + origin + ": " + what +
+      ". Hint: the file is damaged or of another format (a .pth file is "
+      "converted by scripts/reference/convert_weights.py)");
+}
+
+void check_lengths(const std::string& origin, uint64_t header, uint64_t file) {
+  if (file > kMaxFile)
+    refuse_file(origin, "has " + std::to_string(file) +
+                            " bytes, more than any network here");
+  if (header > kMaxHeader || header > file - 8)
+    refuse_file(origin,
+                "header length " + std::to_string(header) + " is impossible");
+}
+
+// Descriptions are JSON in a text, which others parse.
+void check_nesting(const std::string& origin, const Metadata& metadata) {
+  for (const auto& [name, value] : metadata) {
+    const auto problem = json_problem(value, {.depth = 32, .values = SIZE_MAX});
+    if (!problem.empty())
+      refuse_file(origin, "metadata '" + name + "': " + problem);
+  }
 }
 
 }  // namespace
@@ -91,8 +106,17 @@ void write_safetensors(const std::filesystem::path& path,
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : origin_(path.string()) {
   try {
+    // A hole in a file costs nothing on the disk, and all of it in memory.
+    const FileStart start = read_start(path, 8);
+    if (start.bytes.size() == 8) {
+      uint64_t length = 0;
+      std::memcpy(&length, start.bytes.data(), 8);
+      check_lengths(origin_, length, start.size);
+    }
     read_bytes(path, bytes_);
   } catch (const OutageError&) {
+    throw;
+  } catch (const CheckpointError&) {
     throw;
   } catch (const Error& e) {
     throw CheckpointError(e.what());
@@ -107,26 +131,23 @@ SafetensorsFile::SafetensorsFile(std::string origin,
 
 void SafetensorsFile::parse() {
   const auto refuse = [this](const std::string& what) {
-    throw CheckpointError(
-        "[safetensors] " + origin_ + ": " + what +
-        ". Hint: the file is damaged or of another format (a .pth file is "
-        "converted by scripts/reference/convert_weights.py)");
+    refuse_file(origin_, what);
   };
   if (bytes_.size() < 10) refuse("too short for a safetensors file");
   uint64_t length = 0;
   std::memcpy(&length, bytes_.data(), 8);
-  if (length > kMaxHeader || length > bytes_.size() - 8)
-    refuse("header length " + std::to_string(length) + " is impossible");
+  check_lengths(origin_, length, bytes_.size());
   const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + 8,
                               length);
   if (!text.starts_with('{')) refuse("header does not start with '{'");
   const std::span<const std::byte> data = std::span(bytes_).subspan(8 + length);
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   try {
-    const nlohmann::json header = parse_without_duplicates(text);
+    const nlohmann::json header = checked_json(text, kHeaderLimits);
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         metadata_ = entry.get<Metadata>();
+        check_nesting(origin_, metadata_);
         continue;
       }
       const auto dtype = entry.at("dtype").get<std::string>();

@@ -28,7 +28,12 @@ const auto& patterns() {
 
 }  // namespace
 
+// std::regex calls itself for each repetition: a name of megabytes would
+// overflow the stack.
+constexpr size_t kLongestName = 1000;
+
 std::string torchvision_name(const std::string& name) {
+  if (name.size() > kLongestName) return name;
   std::string result = name;
   for (const auto& pattern : patterns())
     result = std::regex_replace(result, pattern.from, pattern.to);

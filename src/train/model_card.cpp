@@ -55,6 +55,25 @@ std::string model_description(const Config& config, const Dataset& dataset) {
   return json_text(json);
 }
 
+namespace {
+
+// Before a network of so many outputs is made.
+void check_classifier(const SafetensorsFile& file, size_t findings,
+                      const std::filesystem::path& path) {
+  for (const char* name : {"classifier.weight", "fc.weight"}) {
+    const NamedArray* weight = file.find(name);
+    if (weight == nullptr || weight->shape.empty()) continue;
+    if (std::cmp_not_equal(weight->shape[0], findings))
+      throw CheckpointError("[checkpoint] " + path.string() + ": names " +
+                            std::to_string(findings) + " findings, and its " +
+                            name + " has " + std::to_string(weight->shape[0]) +
+                            " rows. Hint: the file is damaged; take it from "
+                            "the run again");
+  }
+}
+
+}  // namespace
+
 nlohmann::json description_of(const SafetensorsFile& file,
                               const std::filesystem::path& path) {
   const auto found = file.metadata().find("chexnet");
@@ -71,6 +90,7 @@ nlohmann::json description_of(const SafetensorsFile& file,
         "[checkpoint] " + path.string() +
         ": is no model of this program: its findings and preprocessing are not "
         "known. Hint: for plain weights use model.weights");
+  check_classifier(file, json["findings"].size(), path);
   return json;
 }
 

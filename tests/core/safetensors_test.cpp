@@ -90,3 +90,33 @@ TEST_CASE("a broken safetensors file is refused with its name") {
           SafetensorsFile("x", std::vector<std::byte>(4));
         }).find("too short") != std::string::npos);
 }
+
+TEST_CASE(
+    "a safetensors header of nothing but brackets or numbers is refused") {
+  const auto refusal = [](const std::string& header) {
+    return error_of<CheckpointError>(
+        [&] { SafetensorsFile("x", file_of(header, 0)); });
+  };
+  CHECK(refusal(R"({"a":)" + std::string(100'000, '['))
+            .find("nested more than 8 deep") != std::string::npos);
+  std::string numbers = R"({"a":[0)";
+  for (int i = 0; i < 300'000; ++i) numbers += ",0";
+  CHECK(refusal(numbers + "]}").find("more than 200000 values") !=
+        std::string::npos);
+  CHECK(refusal(R"({"__metadata__":{"chexnet":")" + std::string(100'000, '[') +
+                "\"}}")
+            .find("metadata 'chexnet': it is nested more than 32 deep") !=
+        std::string::npos);
+  CHECK(refusal("{" + std::string(8'000'000, ' ') + "}")
+            .find("header length 8000002 is impossible") != std::string::npos);
+}
+
+TEST_CASE("a hole of a terabyte is refused before memory is taken for it") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("hole.safetensors", "{}");
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);
+  CHECK(error_of<CheckpointError>([&] {
+          SafetensorsFile{path};
+        }).find("has 1099511627776 bytes, more than any network here") !=
+        std::string::npos);
+}

@@ -42,3 +42,9 @@ TEST_CASE("names of other libraries become torchvision's") {
     CHECK(torchvision_name(theirs) == ours);
   }
 }
+
+TEST_CASE("a name of a million repetitions stays as it is") {
+  std::string name;
+  for (int i = 0; i < 200'000; ++i) name += "model.";
+  CHECK(torchvision_name(name + "x") == name + "x");
+}

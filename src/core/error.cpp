@@ -28,15 +28,24 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+// A cell or name of megabytes is not what anybody reads; the hint at the end
+// stays.
 Error::Error(ExitCode code, const std::string& text)
-    : std::runtime_error(printable(text, "\n\t")), code_(code) {}
+    : std::runtime_error(printable(shortened(text, kLongestError), "\n\t")),
+      code_(code) {}
 
 std::string nearest_names(std::string_view name,
                           const std::vector<std::string>& known, size_t count) {
   std::vector<std::pair<size_t, std::string>> ranked;
   ranked.reserve(known.size());
+  // A distance takes the product of both lengths.
+  constexpr size_t kLongestName = 200;
+  const auto beginning = [](std::string_view text) {
+    return text.substr(0, kLongestName);
+  };
   for (const auto& candidate : known)
-    ranked.emplace_back(edit_distance(name, candidate), candidate);
+    ranked.emplace_back(edit_distance(beginning(name), beginning(candidate)),
+                        candidate);
   std::stable_sort(
       ranked.begin(), ranked.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -97,12 +97,15 @@ class Readable {
 };
 
 constexpr size_t kLargestTable = size_t{1} << 30;  // unpacked; NIH's has 7 MB
+// Tables become 5 to 50 times smaller, and nothing more than 1,032 times.
+constexpr size_t kMostExpansion = 100, kAnyExpansion = size_t{16} << 20;
 
 std::string read_gzip(const fs::path& path) {
   Readable readable(path);
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(
       gzdopen(readable.fd(), "rb"), gzclose);
   if (!file) throw_unreadable("files", path.string(), errno);
+  const size_t packed = readable.is_regular() ? readable.size() : SIZE_MAX;
   readable.release();  // gzclose closes it
   std::string text;
   std::vector<char> buffer(1 << 18);
@@ -117,6 +120,11 @@ std::string read_gzip(const fs::path& path) {
           "[files] " + path.string() +
           ": damaged gzip data, or cut off. Hint: download it again");
     if (count == 0) return text;
+    if (text.size() > kAnyExpansion && text.size() / kMostExpansion > packed)
+      throw DataError("[files] " + path.string() + ": unpacks to more than " +
+                      std::to_string(kMostExpansion) +
+                      " times its size. Hint: is this a table of images and "
+                      "labels? Unpacked, it is read whatever it holds");
     if (text.size() + static_cast<size_t>(count) > kLargestTable)
       throw DataError("[files] " + path.string() + ": unpacks to more than " +
                       std::to_string(kLargestTable >> 30) +

@@ -40,6 +40,14 @@ std::string printable(std::string_view text, std::string_view kept) {
   return shown;
 }
 
+std::string shortened(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const size_t half = most / 2;
+  return std::string(text.substr(0, half)) + " ... (" +
+         std::to_string(text.size() - 2 * half) + " bytes left out) ... " +
+         std::string(text.substr(text.size() - half));
+}
+
 std::string lowered(std::string_view text) {
   std::string small(text);
   for (char& c : small)

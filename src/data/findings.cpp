@@ -1,6 +1,7 @@
 #include "chexnet/data/findings.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
@@ -46,14 +47,14 @@ std::optional<size_t> find_finding(const std::vector<std::string>& names,
 }
 
 std::string doubled_finding(const std::vector<std::string>& names) {
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    const auto first = std::find_if(names.begin(), name, [&](const auto& n) {
-      return same_finding(n, *name);
-    });
-    if (first == name) continue;
+  std::unordered_map<std::string, const std::string*> seen;
+  for (const auto& name : names) {
+    const auto [first, is_new] = seen.emplace(canonical(name), &name);
+    if (is_new) continue;
+    const std::string& before = *first->second;
     const std::string other =
-        *first == *name ? "" : ", also as '" + *first + "'";
-    return "'" + *name + "' appears twice" + other;
+        before == name ? "" : ", also as '" + before + "'";
+    return "'" + name + "' appears twice" + other;
   }
   return "";
 }

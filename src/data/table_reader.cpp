@@ -12,6 +12,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"
 #include "labels.hpp"
 
@@ -24,9 +25,22 @@ struct Table {
   [[noreturn]] void fail(const std::string& what,
                          const std::string& hint) const {
     throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
-                    printable(what + ". Hint: " + hint));
+                    printable(shortened(what, kLongestError / 4) +
+                              ". Hint: " + shortened(hint, kLongestError / 4)));
   }
 };
+
+// The cells of the first line.
+std::vector<std::string> read_header(
+    const std::vector<std::string_view>& fields, const Table& table) {
+  if (fields.size() > kMostColumns)
+    table.fail("the header has " + std::to_string(fields.size()) +
+                   " columns, more than " + std::to_string(kMostColumns),
+               "is this a table of images and labels?");
+  std::vector<std::string> header;
+  for (const auto f : fields) header.emplace_back(trimmed(f));
+  return header;
+}
 
 float parse_age(std::string_view cell) {
   const auto age = years(cell);
@@ -116,9 +130,8 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
   Table table{m.path};
   if (!csv.next(fields))
     table.fail("the file is empty", "this should be Data_Entry_2017.csv");
-  std::vector<std::string> header;
-  for (const auto f : fields) header.emplace_back(trimmed(f));
   table.line = 1;
+  const std::vector<std::string> header = read_header(fields, table);
   const size_t image = column(header, "Image Index", table);
   const size_t labels = column(header, "Finding Labels", table);
   const size_t patient = column(header, "Patient ID", table);
@@ -231,7 +244,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
   ColumnsConfig columns = file.columns;
   if (chexpert) columns = {"Path", "", {}, "Age", "Sex", "AP/PA"};
   Layout layout;
-  for (const auto f : fields) layout.header.emplace_back(trimmed(f));
+  layout.header = read_header(fields, table);
   const auto optional = [&](const std::string& name) {
     return name.empty() ? std::string::npos
                         : column(layout.header, name, table);
@@ -310,7 +323,10 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
   if (const size_t line = line_not_utf8(text); line > 0)
     Table{m.path, static_cast<int>(line)}.fail("is not UTF-8",
                                                "save the table as UTF-8");
-  const auto rows = static_cast<size_t>(std::ranges::count(text, '\n')) + 1;
+  // No row is shorter than that, but a file of empty lines has as many.
+  constexpr size_t kShortestRow = 8;
+  const auto lines = static_cast<size_t>(std::ranges::count(text, '\n')) + 1;
+  const size_t rows = std::min(lines, text.size() / kShortestRow + 1);
   m.rows.reserve(rows);
   m.lines.reserve(rows);
   m.images.reserve(rows);

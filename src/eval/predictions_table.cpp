@@ -10,6 +10,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
 
@@ -68,7 +69,8 @@ class TableReader {
                          const std::string& hint) const {
     throw DataError("[predictions] " + path_ + ":" +
                     std::to_string(csv_.line()) + ": " +
-                    printable(what + ". Hint: " + hint));
+                    printable(shortened(what, kLongestError / 4) +
+                              ". Hint: " + shortened(hint, kLongestError / 4)));
   }
 
   // header_.size() when there is none.
@@ -81,6 +83,10 @@ class TableReader {
     if (!csv_.next(fields_))
       fail("the file is empty",
            "a header line with 'image' and the findings is needed");
+    if (fields_.size() > kMostColumns)
+      fail("the header has " + std::to_string(fields_.size()) +
+               " columns, more than " + std::to_string(kMostColumns),
+           "is this a table of probabilities?");
     for (const auto f : fields_) header_.emplace_back(trimmed(f));
     for (const char* name : {"image", "Image Index", "Path"})
       if (column(name) < header_.size()) image_ = column(name);

@@ -10,6 +10,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
@@ -216,6 +217,30 @@ TEST_CASE("a gzip table that was cut off is no shorter table") {
     CHECK(error_of<DataError>([&] { read_text(path); }).find("cut off") !=
           std::string::npos);
   }
+}
+
+TEST_CASE("a gzip table that unpacks to a thousand times its size is refused") {
+  const ScratchFolder folder;
+  const std::string path = folder / "t.csv.gz";
+  gzFile file = gzopen(path.c_str(), "wb");
+  const std::string zeros(size_t{1} << 20, '0');
+  for (int i = 0; i < 40; ++i)
+    gzwrite(file, zeros.data(), static_cast<unsigned>(zeros.size()));
+  gzclose(file);
+  CHECK(error_of<DataError>([&] {
+          read_text(path);
+        }).find("unpacks to more than 100 times its size") !=
+        std::string::npos);
+}
+
+TEST_CASE("of a text of megabytes an error has the beginning and the hint") {
+  const std::string cell(8'000'000, '\0');
+  const std::string what =
+      DataError("[x] t.csv:3: '" + cell + "' is no number. Hint: look").what();
+  CHECK(what.size() < 5 * kLongestError);
+  CHECK(what.starts_with("[x] t.csv:3: '\\x00"));
+  CHECK(what.ends_with("is no number. Hint: look"));
+  CHECK(what.find("bytes left out") != std::string::npos);
 }
 
 TEST_CASE(

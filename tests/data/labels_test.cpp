@@ -201,3 +201,28 @@ TEST_CASE("findings that only one class has are named") {
         "no positive of B; no negative of A");
   CHECK(one_sided_text(m, counts, {"C"}).empty());
 }
+
+TEST_CASE("tables of more columns than findings there are, are refused") {
+  const ScratchFolder folder;
+  std::string header = "image,patient", row = "a.png,1";
+  for (int i = 0; i < 10'000; ++i) {
+    header += ",f" + std::to_string(i);
+    row += ",1";
+  }
+  const auto table =
+      plain_table(folder.write("t.csv", header + "\n" + row + "\n"));
+  CHECK(error_of<DataError>([&] {
+          read_manifest(table);
+        }).find("t.csv:1: the header has 10002 columns, more than 10000") !=
+        std::string::npos);
+}
+
+TEST_CASE("a finding that appears twice is found among a hundred thousand") {
+  std::vector<std::string> names;
+  for (int i = 0; i < 100'000; ++i) names.push_back("f" + std::to_string(i));
+  CHECK(doubled_finding(names).empty());
+  names.emplace_back("Effusion");
+  names.emplace_back("pleural_effusion");
+  CHECK(doubled_finding(names) ==
+        "'pleural_effusion' appears twice, also as 'Effusion'");
+}

@@ -12,6 +12,13 @@ namespace chexnet {
 // the line ends of a table.
 std::string printable(std::string_view text, std::string_view kept = "");
 
+// Of the text of an error; the rest is left out of its middle.
+constexpr size_t kLongestError = 16'000;  // bytes
+
+// Its beginning and end where `text` is longer than `most` bytes, and between
+// them how many are left out.
+std::string shortened(std::string_view text, size_t most);
+
 // ASCII's capitals as small letters.
 std::string lowered(std::string_view text);
 

@@ -12,7 +12,8 @@
 namespace chexnet {
 namespace {
 
-constexpr size_t kMaxConfigBytes = 1 << 20;
+// yaml-cpp takes some 200 bytes for each bracket before it is asked for any.
+constexpr size_t kMaxConfigBytes = 1 << 18;
 constexpr int kMaxDepth = 32;
 
 [[noreturn]] void fail(const std::string& place, const std::string& what,
@@ -103,7 +104,7 @@ void flatten(const std::string& file, const YAML::Node& node,
 std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
                                                   const std::string& text) {
   if (text.size() > kMaxConfigBytes)
-    fail(file, "larger than 1 MiB", "this is no config file");
+    fail(file, "larger than 256 KiB", "this is no config file");
   std::map<std::string, YamlValue> values;
   try {
     std::istringstream stream(text);

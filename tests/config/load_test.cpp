@@ -65,7 +65,7 @@ TEST_CASE(
   std::string deep = "x";
   for (int i = 0; i < 40; ++i) deep = "{a: " + deep + "}";
   CHECK(refused(deep).find("nested too deeply") != std::string::npos);
-  CHECK(refused("# " + std::string(1 << 20, 'x')).find("larger than 1 MiB") !=
+  CHECK(refused("# " + std::string(1 << 20, 'x')).find("larger than 256 KiB") !=
         std::string::npos);
 }
 

@@ -128,6 +128,18 @@ void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
   if (!whole) fail(path, "its picture cannot be read", "is it cut off?");
 }
 
+// GDCM copies as many bytes as the picture should have, however few there are.
+void check_length(const std::string& path, const gdcm::Image& image,
+                  const gdcm::DataSet& set) {
+  if (image.GetTransferSyntax().IsEncapsulated()) return;
+  const gdcm::Tag pixels(0x7fe0, 0x0010);
+  const gdcm::ByteValue* there = set.FindDataElement(pixels)
+                                     ? set.GetDataElement(pixels).GetByteValue()
+                                     : nullptr;
+  if (there != nullptr && there->GetLength() < image.GetBufferLength())
+    fail(path, "its pixels are cut off", "fetch it again");
+}
+
 }  // namespace
 
 const char* skip_name(Skip skip) {
@@ -158,6 +170,7 @@ Skip read_radiograph(const std::string& path, int64_t max_pixels,
   read_whole_picture(path, reader);
   const gdcm::Image& image = reader.GetImage();
   const gdcm::DataSet& set = reader.GetFile().GetDataSet();
+  check_length(path, image, set);
   into.width = static_cast<int>(image.GetDimension(0));
   into.height = static_cast<int>(image.GetDimension(1));
   into.patient = text_of(set, 0x0010, 0x0020);

@@ -60,13 +60,13 @@ class Assignment {
   void operator()(int64_t* integer) const {
     const std::string text = scalar();
     if (!parse_integer(text, *integer)) wrong(text);
-    check_range(static_cast<double>(*integer));
+    check_range(static_cast<double>(*integer), text);
   }
 
   void operator()(double* number) const {
     const std::string text = scalar();
     if (!parse_number(text, *number)) wrong(text);
-    check_range(*number);
+    check_range(*number, text);
   }
 
   template <class Number>
@@ -92,6 +92,7 @@ class Assignment {
     for (const auto& item : value_.items) {
       double parsed = 0;
       if (!parse_number(item, parsed)) wrong(item);
+      check_range(parsed, item);
       numbers->push_back(parsed);
     }
   }
@@ -135,7 +136,7 @@ class Assignment {
     return value_.items;
   }
 
-  void check_range(double number) const {
+  void check_range(double number, const std::string& given) const {
     const auto& limits = option_.limits;
     const bool inside =
         !limits || (number >= limits->min && number <= limits->max);
@@ -143,8 +144,7 @@ class Assignment {
     const std::string hint =
         limits ? range_text(*limits) + "; " + option_.help : option_.help;
     config_error(value_.place,
-                 "'" + option_.key + "' = " + first_ + " is out of range",
-                 hint);
+                 "'" + option_.key + "' = " + given + " is out of range", hint);
   }
 
   // One of the choices where there are some; a path with its variables

@@ -152,8 +152,8 @@ std::vector<ConfigOption> choice_options() {
       {
           MEMBER(data.sample_weight),
           .help = "column of the tables with what each row's loss counts in "
-                  "training: 0 or more, 1 in a table without the column; empty "
-                  "= all rows alike. Scores do not know it",
+                  "training: 0 to 1,000,000, 1 in a table without the column; "
+                  "empty = all rows alike. Scores do not know it",
       },
       {
           MEMBER(data.exclude),

@@ -86,11 +86,13 @@ std::vector<ConfigOption> augmentation_options() {
       {
           MEMBER(data.mean),
           .help = "mean of the three input channels on a scale of 0..1",
+          .limits = {{-1000, 1000}},
       },
       {
           MEMBER(data.std),
           .help = "standard deviation of the three input channels on a scale "
-                  "of 0..1",
+                  "of 0..1; pixels are divided by it",
+          .limits = {{0.001, 1000}},
       },
   };
 }

@@ -64,9 +64,11 @@ float parse_weight(std::string_view cell, const Table& table,
                    const std::string& column) {
   cell = trimmed(cell);
   const auto value = parsed_number<float>(cell);
-  if (!value || !std::isfinite(*value) || *value < 0)
+  // More, and one image's loss may be beyond what fp32 holds.
+  constexpr float kMostWeight = 1e6f;
+  if (!value || !std::isfinite(*value) || *value < 0 || *value > kMostWeight)
     table.fail("weight '" + std::string(cell) + "' in column " + column +
-                   " is not a number of 0 or more",
+                   " is not a number from 0 to 1,000,000",
                "data.sample_weight names the column");
   return *value;
 }

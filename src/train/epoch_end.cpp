@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
@@ -146,12 +147,28 @@ void TrainingLoop::keep_decision_rules(const Predictions& validation) {
   });
 }
 
+// Rank 0 writes, so it looks; the others hear of it and end with the same text.
+void TrainingLoop::check_finite_state() {
+  std::string found;
+  if (parts_.comm.rank() == 0)
+    found = not_finite_state(parts_.network.parameters(), step_.optimizer(),
+                             &step_.average());
+  found = broadcast_text(parts_.comm, found);
+  if (found.empty()) return;
+  throw NumericError("[train] after step " + std::to_string(state_.step) +
+                     ": " + found +
+                     " is not finite, so no checkpoint is written. Hint: lower "
+                     "train.lr, or set train.clip_norm; the last checkpoint is "
+                     "untouched");
+}
+
 void TrainingLoop::checkpoint() {
   const Profiler::Span span(&parts_.profiler, Phase::kCheckpoint);
   const double start = now_s();
   finish_steps();
   state_.loss_scale = step_.loss_scale();
   const std::optional<uint64_t> agreed = verify_ranks();
+  check_finite_state();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
                           // does not have
   if (parts_.comm.rank() == 0) {

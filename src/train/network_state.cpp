@@ -57,6 +57,10 @@ std::vector<Slot> slots_of(const Optimizer& optimizer,
 
 const char* const kRunning = "trained/running_statistics";
 
+bool is_finite(const at::Tensor& host) {
+  return host.isfinite().all().item<bool>();
+}
+
 ElementType element_type(const at::Tensor& host) {
   return host.scalar_type() == at::kDouble ? ElementType::kF64
                                            : ElementType::kF32;
@@ -93,6 +97,25 @@ void write_network(const std::filesystem::path& folder,
   }
   write_safetensors(folder / "optimizer.safetensors", arrays,
                     {{"steps", std::to_string(optimizer.steps())}});
+}
+
+std::string not_finite_state(const Parameters& parameters,
+                             const Optimizer& optimizer,
+                             const WeightAverage* average) {
+  std::vector<Slot> slots = slots_of(optimizer, average);
+  slots.insert(slots.begin(), {"weights", parameters.flat_values()});
+  for (const auto& [slot, flat] : slots) {
+    const at::Tensor host = flat.to(at::kCPU);
+    if (is_finite(host)) continue;
+    for (const auto& p : parameters.list())
+      if (!is_finite(parameters.part(host, p))) return slot + "/" + p.name;
+  }
+  if (!is_finite(parameters.flat_running().to(at::kCPU)))
+    return "running statistics of the BatchNorms";
+  if (average != nullptr && average->is_on() &&
+      !is_finite(average->running().to(at::kCPU)))
+    return kRunning;
+  return "";
 }
 
 namespace {
@@ -168,8 +191,15 @@ void read_optimizer(const std::filesystem::path& folder,
                             name +
                             "' of the right size. Hint: was the run started "
                             "with another optimizer or precision?");
-    values.copy_(at::from_blob(const_cast<std::byte*>(array->data.data()),
-                               shape, values.options().device(at::kCPU)));
+    const at::Tensor stored =
+        at::from_blob(const_cast<std::byte*>(array->data.data()), shape,
+                      values.options().device(at::kCPU));
+    if (!is_finite(stored))
+      throw CheckpointError("[checkpoint] " + path.string() + ": " + name +
+                            " is not finite. Hint: the training had gone "
+                            "wrong by then; move this checkpoint away to "
+                            "resume from the one before it");
+    values.copy_(stored);
   };
   for (const auto& [slot, flat] : slots_of(optimizer, average)) {
     at::Tensor host = flat.to(at::kCPU).clone();

@@ -279,27 +279,40 @@ void TrainingLoop::count_skipped(const StepResult& result) {
     skipped_in_a_row_ = 0;
     return;
   }
-  // Under fp16 a few overflows in a row are how the loss scale is found.
-  const bool scaling = step_.scales_dynamically();
-  // No loss scale mends a loss that is not finite.
-  const int most = scaling && std::isfinite(result.loss_sum)
-                       ? kSkippedWhileScaling
-                       : most_skipped(parts_.config.train);
+  // A loss is a rank's own, and what follows from it must be the same on all.
+  const std::string without_loss = ranks_without_loss(result);
+  // Under fp16 a few overflows in a row are how the loss scale is found. No
+  // loss scale mends a loss that is not finite.
+  const bool scaling = step_.scales_dynamically() && without_loss.empty();
+  const int most =
+      scaling ? kSkippedWhileScaling : most_skipped(parts_.config.train);
+  const std::string whose =
+      without_loss.empty() ? "" : ", nor is the loss of " + without_loss;
   const std::string what = "[train] step " + std::to_string(steps_known_) +
-                           ": the gradient is not finite";
+                           ": the gradient is not finite" + whose;
   if (++skipped_in_a_row_ >= most)
     throw NumericError(what +
                        ". Hint: lower train.lr, set train.clip_norm, or look "
                        "at the data; the last "
                        "checkpoint is untouched");
   if (parts_.comm.rank() != 0) return;
-  if (!scaling)
+  if (step_.scales_dynamically() && !without_loss.empty())
+    log_warning(what +
+                ", which no loss scale mends; step skipped. Hint: "
+                "train.precision=bf16 or fp32, or look at the weights and the "
+                "data");
+  else if (!scaling)
     log_warning(what + ", step skipped");
-  else if (!std::isfinite(result.loss_sum))
-    log_warning("[train] step " + std::to_string(steps_known_) +
-                ": the loss is not finite, which no loss scale mends; step "
-                "skipped. Hint: train.precision=bf16 or fp32, or look at the "
-                "weights and the data");
+}
+
+std::string TrainingLoop::ranks_without_loss(const StepResult& result) {
+  const auto& own =
+      parts_.device.placements.at(static_cast<size_t>(parts_.comm.rank()));
+  std::string ranks;
+  for (const auto& rank : gather_text(
+           parts_.comm, std::isfinite(result.loss_sum) ? "" : named(own)))
+    if (!rank.empty()) ranks += (ranks.empty() ? "" : ", ") + rank;
+  return ranks;
 }
 
 bool TrainingLoop::out_of_patience() const {

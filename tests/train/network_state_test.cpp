@@ -175,3 +175,43 @@ TEST_CASE("after the broadcast every rank has rank 0's weights and optimizer") {
     CHECK(at::equal(rank.slot, first.optimizer.slots().front().second));
   }
 }
+
+TEST_CASE("a state that is not finite is named before it is written") {
+  Trained trained(1, 1);
+  const auto named = [&] {
+    return not_finite_state(trained.network.parameters(), trained.optimizer);
+  };
+  CHECK(named().empty());
+  const auto& bias = trained.network.parameters().list().back();
+  for (const auto& [slot, flat] : trained.optimizer.slots()) {
+    at::Tensor values = trained.network.parameters().part(flat, bias);
+    const at::Tensor before = values.clone();
+    values[0] = INFINITY;
+    CHECK(named() == slot + "/" + bias.name);
+    values.copy_(before);
+  }
+  at::Tensor running = trained.network.parameters().flat_running();
+  running[0] = NAN;
+  CHECK(named() == "running statistics of the BatchNorms");
+  running[0] = 0;
+  at::Tensor weight = trained.network.parameters().part(
+      trained.network.parameters().flat_values(), bias);
+  weight[0] = NAN;
+  CHECK(named() == "weights/" + bias.name);
+}
+
+TEST_CASE("an optimizer's state that is not finite is refused by its name") {
+  const ScratchFolder folder;
+  Trained trained(1, 1);
+  const auto& bias = trained.network.parameters().list().back();
+  const auto [slot, flat] = trained.optimizer.slots().back();
+  at::Tensor values = trained.network.parameters().part(flat, bias);
+  values[0] = NAN;
+  trained.write(folder.path());
+  const std::string text = error_of<CheckpointError>([&] {
+    read_optimizer(folder.path(), trained.network.parameters(),
+                   trained.optimizer);
+  });
+  CHECK(text.find("optimizer.safetensors: " + slot + "/" + bias.name +
+                  " is not finite") != std::string::npos);
+}

@@ -25,6 +25,13 @@ void write_network(const std::filesystem::path& folder,
                    int64_t step, const std::string& description,
                    WeightAverage* average = nullptr);
 
+// The first of weights, running statistics, optimizer state and average that is
+// not finite, by its name; empty where all are. A gradient of 1e30 is finite
+// and its square, which Adam keeps, is not.
+std::string not_finite_state(const Parameters& parameters,
+                             const Optimizer& optimizer,
+                             const WeightAverage* average = nullptr);
+
 // Weights of a model file for inference or further training. CheckpointError
 // when it is of another network, or learnt other findings, or saw other
 // preprocessing than `config` asks for.
@@ -37,7 +44,8 @@ void read_network(const std::filesystem::path& file, const Config& config,
 void check_same_data(const std::filesystem::path& folder,
                      const Dataset& dataset);
 // After read_network: the state of the optimizer and, with an average, the
-// weights that training goes on with.
+// weights that training goes on with. CheckpointError where it does not fit or
+// is not finite.
 void read_optimizer(const std::filesystem::path& folder,
                     const Parameters& parameters, Optimizer& optimizer,
                     WeightAverage* average = nullptr);

@@ -68,11 +68,16 @@ class TrainingLoop {
   // Waits until every step that was launched is known.
   void finish_steps();
   void count_skipped(const StepResult& result);
+  // Those whose own loss is not finite, on every rank; empty: none. Collective.
+  std::string ranks_without_loss(const StepResult& result);
   // False: a stop was asked for, and the evaluation is still due.
   bool end_of_epoch(int64_t epoch_before);
   bool evaluate();
   void score_weights(const SplitPrediction& result);
   void keep_decision_rules(const Predictions& validation);
+  // NumericError on every rank where what a checkpoint would hold is not
+  // finite. Collective.
+  void check_finite_state();
   void checkpoint();
   bool out_of_patience() const;  // train.early_stop_epochs
   ExitCode stopped();

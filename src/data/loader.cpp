@@ -78,7 +78,7 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader,
     batch.size = options.batch;
     batch.images = std::span(pixels_).subspan(s * bytes, bytes);
     batch.labels.resize(count * manifest.finding_count());
-    if (!manifest.weights.empty()) batch.weights.resize(count);
+    if (!manifest.sample_weights.empty()) batch.sample_weights.resize(count);
     batch.samples.resize(count);
     batch.errors.resize(count);
     prepare(slots_[s]);
@@ -138,8 +138,8 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
     if (!read_sample(sample, ticket, image, scratch, stop)) return;
     if (!sample.padding) {
       std::copy_n(manifest_.label_row(sample.row), findings, labels);
-      if (!batch.weights.empty())
-        batch.weights[i] = manifest_.weights[sample.row];
+      if (!batch.sample_weights.empty())
+        batch.sample_weights[i] = manifest_.sample_weights[sample.row];
     }
     if (sample.share < 1) mix_partner(sample, batch, i, scratch, stop);
   } catch (const DataError& e) {
@@ -178,10 +178,10 @@ void Loader::mix_partner(const Sample& sample, Batch& batch, size_t index,
   for (size_t i = 0; i < pixels; ++i)
     image[i] = static_cast<uint8_t>(
         std::lround(own * image[i] + rest * scratch.other[i]));
-  if (!batch.weights.empty()) {
-    const double v = own * manifest_.weights[sample.row],
-                 w = rest * manifest_.weights[sample.partner];
-    batch.weights[index] = static_cast<float>(v + w);
+  if (!batch.sample_weights.empty()) {
+    const double v = own * manifest_.sample_weights[sample.row],
+                 w = rest * manifest_.sample_weights[sample.partner];
+    batch.sample_weights[index] = static_cast<float>(v + w);
     if (v + w > 0) {
       own = v / (v + w);
       rest = w / (v + w);

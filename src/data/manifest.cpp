@@ -73,13 +73,15 @@ void require_columns(const ManifestConfig& config,
 
 // 1 in the tables that lack the column, where others have it.
 void fill_weights(const std::string& column, std::vector<Manifest>& tables) {
-  const auto has_it = [](const Manifest& t) { return !t.weights.empty(); };
+  const auto has_it = [](const Manifest& t) {
+    return !t.sample_weights.empty();
+  };
   if (std::ranges::none_of(tables, has_it)) return;
   for (auto& table : tables)
     if (!has_it(table)) {
       log_info(table.path + " has no column " + column +
                ": its rows have the weight 1");
-      table.weights.assign(table.size(), 1.0f);
+      table.sample_weights.assign(table.size(), 1.0f);
     }
 }
 
@@ -122,7 +124,7 @@ void append(Manifest& m, const Manifest& more) {
   add(m.lines, more.lines);
   add(m.images, more.images);
   add(m.patients, more.patients);
-  add(m.weights, more.weights);
+  add(m.sample_weights, more.sample_weights);
   add(m.ages, more.ages);
   add(m.sexes, more.sexes);
   add(m.views, more.views);

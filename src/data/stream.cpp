@@ -30,7 +30,7 @@ TrainSampler::TrainSampler(std::vector<uint32_t> rows, const StreamPart& part)
     : rows_(std::move(rows)),
       keep_order_(part.keep_order),
       mixup_(part.mixup),
-      weights_(part.weights),
+      draw_weights_(part.draw_weights),
       seed_(part.seed),
       first_position_(part.first_position),
       batch_(part.batch),
@@ -49,7 +49,8 @@ uint32_t TrainSampler::row_at(uint64_t position) const {
   if (keep_order_) return rows_[index];
   return orders_.item(epoch, index, [this](uint64_t e) {
     Random random(seed_, Purpose::kOrder, e);
-    if (!weights_.empty()) return weighted_order(rows_, weights_, random);
+    if (!draw_weights_.empty())
+      return weighted_order(rows_, draw_weights_, random);
     auto rows = rows_;
     shuffle(rows, random);
     return rows;

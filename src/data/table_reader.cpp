@@ -177,7 +177,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
       m.labels[at + found->second] = 1.0f;
     }
     if (weight != std::string::npos)
-      m.weights.push_back(parse_weight(
+      m.sample_weights.push_back(parse_weight(
           weight < fields.size() ? fields[weight] : std::string_view{}, table,
           file.sample_weight));
     m.ages.push_back(parse_age(fields[age]));
@@ -305,7 +305,7 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
                                                 : trimmed(fields[c]));
     };
     if (layout.weight != std::string::npos)
-      m.weights.push_back(
+      m.sample_weights.push_back(
           parse_weight(fields[layout.weight], table, file.sample_weight));
     m.ages.push_back(parse_age(cell(layout.age)));
     m.sexes.push_back(cell(layout.sex));

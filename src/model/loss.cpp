@@ -84,14 +84,13 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights,
 // With s = sigmoid(z): d/dz of -up log s - down log(1 - s) is
 // down s - up (1 - s). A label that is not known (NaN) has both weights 0, so
 // it counts in neither.
-LossResult BinaryCrossEntropy::operator()(const at::Tensor& logits,
-                                          const at::Tensor& labels,
-                                          double scale, double entries,
-                                          const at::Tensor& weights) const {
+LossResult BinaryCrossEntropy::operator()(
+    const at::Tensor& logits, const at::Tensor& labels, double scale,
+    double entries, const at::Tensor& sample_weights) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
   const at::Tensor y = at::nan_to_num(labels, 0.0);
   at::Tensor mask = labeled.to(logits.scalar_type());
-  if (weights.defined()) mask = mask * weights;
+  if (sample_weights.defined()) mask = mask * sample_weights;
   const at::Tensor up = positive_ * y * mask;
   const at::Tensor down = negative_ * (1 - y) * mask;
   const at::Tensor loss = weighted_softplus(logits, up, down);

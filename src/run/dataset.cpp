@@ -120,7 +120,8 @@ Dataset load_dataset(const Config& config, Communicator& comm) {
   const auto read = [&] {
     Dataset dataset;
     dataset.manifest = read_manifest(config.data, config.eval);
-    if (!config.data.sample_weight.empty() && dataset.manifest.weights.empty())
+    if (!config.data.sample_weight.empty() &&
+        dataset.manifest.sample_weights.empty())
       throw ConfigError(
           "[config] data.sample_weight: " + dataset.manifest.path +
           " has no column '" + config.data.sample_weight + "'");

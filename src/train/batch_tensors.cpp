@@ -23,11 +23,12 @@ BatchTensors tensors_of(const Batch& batch) {
   BatchTensors tensors{
       at::from_blob(batch.images.data(), {images, 1, side, side}, at::kByte),
       at::from_blob(labels, {images, findings}, at::kFloat)};
-  assert(batch.weights.empty() ||
-         static_cast<int64_t>(batch.weights.size()) == images);
-  if (!batch.weights.empty())
-    tensors.weights = at::from_blob(const_cast<float*>(batch.weights.data()),
-                                    {images, 1}, at::kFloat);
+  assert(batch.sample_weights.empty() ||
+         static_cast<int64_t>(batch.sample_weights.size()) == images);
+  if (!batch.sample_weights.empty())
+    tensors.sample_weights =
+        at::from_blob(const_cast<float*>(batch.sample_weights.data()),
+                      {images, 1}, at::kFloat);
   return tensors;
 }
 

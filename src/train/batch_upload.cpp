@@ -30,7 +30,7 @@ bool BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {
   };
   BatchTensors& there = buffer.there;
   if (fits(there.images, host.images) && fits(there.labels, host.labels) &&
-      fits(there.weights, host.weights))
+      fits(there.sample_weights, host.sample_weights))
     return false;
   const auto on_device = [&](const at::Tensor& like) {
     return like.defined() ? at::empty_like(like, at::device(device_))
@@ -42,8 +42,8 @@ bool BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {
                : at::Tensor();
   };
   there = {on_device(host.images), on_device(host.labels),
-           on_device(host.weights)};
-  buffer.here = {{}, pinned(host.labels), pinned(host.weights)};
+           on_device(host.sample_weights)};
+  buffer.here = {{}, pinned(host.labels), pinned(host.sample_weights)};
   return true;
 }
 
@@ -61,7 +61,8 @@ BatchTensors BatchUpload::upload(const BatchTensors& host) {
   if (fit(buffer, host)) record(buffer.computed, compute);
   const BatchTensors &here = buffer.here, &there = buffer.there;
   here.labels.copy_(host.labels);
-  if (host.weights.defined()) here.weights.copy_(host.weights);
+  if (host.sample_weights.defined())
+    here.sample_weights.copy_(host.sample_weights);
   // All that reads the other buffer is launched.
   if (other.copied) record(other.computed, compute);
   if (buffer.computed) buffer.computed->block(*copies_);
@@ -69,7 +70,8 @@ BatchTensors BatchUpload::upload(const BatchTensors& host) {
     const c10::StreamGuard guard(*copies_);
     there.images.copy_(host.images, true);
     there.labels.copy_(here.labels, true);
-    if (host.weights.defined()) there.weights.copy_(here.weights, true);
+    if (host.sample_weights.defined())
+      there.sample_weights.copy_(here.sample_weights, true);
   }
   record(buffer.copied, *copies_);
   buffer.copied->block(compute);

@@ -109,7 +109,7 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
       {"a BatchNorm sees",
        batchnorm_text(config, run.decisions.batch, run.comm.size())},
       {"loss", loss_text(config.train) +
-                   (manifest.weights.empty()
+                   (manifest.sample_weights.empty()
                         ? ""
                         : "; rows weighed by column " + data.sample_weight)},
       {"optimizer", std::string(choice_name(config.train.optimizer)) +

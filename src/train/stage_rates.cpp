@@ -91,7 +91,7 @@ class StageBench {
 
   void train(TrainStep& step, const BatchTensors& batch) const {
     constexpr double kRate = 0;
-    step.run(batch.images, batch.labels, entries_, kRate, batch.weights);
+    step.run(batch.images, batch.labels, entries_, kRate, batch.sample_weights);
   }
 
   // By the median time of `action`, of the slowest rank.

@@ -115,10 +115,10 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
 std::optional<StepResult> TrainStep::run(const at::Tensor& images,
                                          const at::Tensor& labels,
                                          double labeled, double lr,
-                                         const at::Tensor& weights) {
+                                         const at::Tensor& sample_weights) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   const at::Tensor loss_sum =
-      compute_gradients(images, labels, labeled, weights);
+      compute_gradients(images, labels, labeled, sample_weights);
   apply(lr);
   outcomes_.send({.labeled = labeled}, loss_sum, control_.norm(),
                  control_.not_finite());
@@ -143,7 +143,7 @@ std::optional<StepResult> TrainStep::finish() {
 at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
                                         const at::Tensor& labels,
                                         double labeled,
-                                        const at::Tensor& weights) {
+                                        const at::Tensor& sample_weights) {
   const at::Tensor& values = network_.parameters().flat_values();
   const auto parts = static_cast<int>(options_.train.accumulate);
   assert(parts > 0 && images.size(0) % parts == 0 &&
@@ -181,9 +181,10 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
     // scaled up by the world size. (Why a mean: communicator.hpp.)
     const LossResult loss =
         loss_(logits, y, comm_.size(), std::max(labeled, 1.0),
-              weights.defined() ? weights.narrow(0, first, part_size)
-                                      .to(values.device(), values.scalar_type())
-                                : weights);
+              sample_weights.defined()
+                  ? sample_weights.narrow(0, first, part_size)
+                        .to(values.device(), values.scalar_type())
+                  : sample_weights);
     network_.backward(control_.scaled(loss.dlogits), part);
     loss_sum = part.first() ? loss.sum : loss_sum + loss.sum;
   }

@@ -55,7 +55,7 @@ struct Stream {
             {.seed = seed_of(run.config),
              .keep_order = keeps_order(run.config),
              .mixup = keeps_order(run.config) ? 0 : run.config.train.mixup,
-             .weights = weights_of(run, rows),
+             .draw_weights = draw_weights(run, rows),
              .batch = static_cast<uint64_t>(run.decisions.batch),
              .first_position = position,
              .rank = run.comm.rank(),
@@ -75,8 +75,8 @@ struct Stream {
   static bool keeps_order(const Config& config) {
     return !config.train.order_file.empty();
   }
-  static std::vector<double> weights_of(const TrainingContext& run,
-                                        const std::vector<uint32_t>& rows) {
+  static std::vector<double> draw_weights(const TrainingContext& run,
+                                          const std::vector<uint32_t>& rows) {
     if (keeps_order(run.config) ||
         run.config.train.sampling == SamplingKind::kUniform)
       return {};
@@ -147,7 +147,7 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   const auto result = [&] {
     try {
       return step_.run(tensors.images, tensors.labels, labeled, lr,
-                       tensors.weights);
+                       tensors.sample_weights);
     } catch (const c10::OutOfMemoryError& e) {
       throw DeviceError(out_of_memory_text(e, parts_.config.train,
                                            parts_.decisions.batch,

@@ -78,7 +78,7 @@ TEST_CASE("an epoch draws each image as often as its weight asks, within one") {
 TEST_CASE("what is drawn depends on seed and position, not on ranks") {
   const Manifest m = rare_and_common();
   StreamPart part{.seed = 5, .mixup = 0.4, .batch = 12};
-  part.weights = balanced_weights(m, all_rows(m));
+  part.draw_weights = balanced_weights(m, all_rows(m));
   const TrainSampler alone(all_rows(m), part);
   part.world_size = 3;
   part.first_position = 96;
@@ -152,7 +152,7 @@ TEST_CASE("the mixture's loss is that of both images with their weights") {
   Manifest m = draw_phantom_set(folder.path(), 12, 32);
   const auto rows = all_rows(m);
   for (size_t i = 0; i < m.size(); ++i)
-    m.weights.push_back(static_cast<float>(i % 4));  // some have none
+    m.sample_weights.push_back(static_cast<float>(i % 4));  // some have none
   Stores stores;
   const ImageSource source(
       ImageIndex::scan(m, rows, {(folder / "images").string()}, stores),
@@ -162,17 +162,18 @@ TEST_CASE("the mixture's loss is that of both images with their weights") {
   const TrainSampler sampler(rows, {.seed = 3, .mixup = 1, .batch = 24});
   Loader loader(m, reader, sampler, {.batch = 24, .workers = 0});
   const Batch& batch = loader.next();
-  REQUIRE(batch.weights.size() == 24);
+  REQUIRE(batch.sample_weights.size() == 24);
   const double up = 0.7, down = 1.9;  // losses of a positive and a negative
   const auto loss = [&](double label) {
     return label * up + (1 - label) * down;
   };
   for (size_t i = 0; i < 24; ++i) {
     const Sample sample = batch.samples[i];
-    const double v = sample.share * m.weights[sample.row],
-                 w = (1 - sample.share) * m.weights[sample.partner];
+    const double v = sample.share * m.sample_weights[sample.row],
+                 w = (1 - sample.share) * m.sample_weights[sample.partner];
     for (size_t k = 0; k < m.finding_count(); ++k)
-      CHECK(batch.weights[i] * loss(batch.labels[i * m.finding_count() + k]) ==
+      CHECK(batch.sample_weights[i] *
+                loss(batch.labels[i * m.finding_count() + k]) ==
             Approx(v * loss(m.label_row(sample.row)[k]) +
                    w * loss(m.label_row(sample.partner)[k]))
                 .margin(1e-6));

@@ -79,9 +79,9 @@ TEST_CASE("rows have the weights of a column, 1 where a table lacks it") {
   config.sample_weight = "trust";
   const Manifest m = read_manifest(config);
   CHECK(m.findings == Strings{"A"});
-  CHECK(m.weights == std::vector<float>{1, 0.5f, 2});
+  CHECK(m.sample_weights == std::vector<float>{1, 0.5f, 2});
   config.manifest.path = {b};
-  CHECK(read_manifest(config).weights.empty());
+  CHECK(read_manifest(config).sample_weights.empty());
   for (const std::string bad : {"", "-1", "nan", "inf", "1e99", "0.5x"}) {
     config.manifest.path = {
         folder.write("bad.csv", kStart + "A,trust\nx,p,,,,1," + bad + "\n")};
@@ -94,7 +94,7 @@ TEST_CASE("rows have the weights of a column, 1 where a table lacks it") {
       "Position,trust\ni.png,Mass,1,50,M,PA,0.25\n");
   config.manifest.format = {ManifestFormat::kNih};
   config.manifest.path = {nih};
-  CHECK(read_manifest(config).weights == std::vector<float>{0.25f});
+  CHECK(read_manifest(config).sample_weights == std::vector<float>{0.25f});
 }
 
 TEST_CASE("each table has the policy of its own format for blanks") {

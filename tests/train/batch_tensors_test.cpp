@@ -24,8 +24,8 @@ TEST_CASE("a batch's tensors have its shape and are its own memory") {
   CHECK(tensors.labels[1][0].item<float>() == 1);
   CHECK(tensors.images.data_ptr() == pixels.data());
   CHECK(tensors.labels.data_ptr() == batch.labels.data());
-  CHECK_FALSE(tensors.weights.defined());
-  batch.weights = {1, 0.5f};
-  CHECK(tensors_of(batch).weights.sizes() == at::IntArrayRef{2, 1});
-  CHECK(tensors_of(batch).weights[1].item<float>() == 0.5f);
+  CHECK_FALSE(tensors.sample_weights.defined());
+  batch.sample_weights = {1, 0.5f};
+  CHECK(tensors_of(batch).sample_weights.sizes() == at::IntArrayRef{2, 1});
+  CHECK(tensors_of(batch).sample_weights[1].item<float>() == 0.5f);
 }

@@ -27,11 +27,11 @@
 namespace chexnet {
 
 struct Batch {
-  int size = 0;                 // samples
-  std::span<uint8_t> images;    // [size, 1, S, S]
-  std::vector<float> labels;    // [size, K], NaN = not labeled
-  std::vector<float> weights;   // [size] of the loss; empty = all 1
-  std::vector<Sample> samples;  // [size]
+  int size = 0;                       // samples
+  std::span<uint8_t> images;          // [size, 1, S, S]
+  std::vector<float> labels;          // [size, K], NaN = not labeled
+  std::vector<float> sample_weights;  // [size] of the loss; empty = all 1
+  std::vector<Sample> samples;        // [size]
   std::vector<std::string>
       errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
   int damaged = 0;                  // of this batch

@@ -23,7 +23,7 @@ struct Manifest {
   // The same for scoring, where data.blank and data.uncertain make training's
   // differ; else empty.
   std::vector<float> scored;              // [N, K]
-  std::vector<float> weights;             // [N] of a row's loss; empty = all 1
+  std::vector<float> sample_weights;      // [N] of a row's loss; empty = all 1
   std::vector<float> ages;                // [N] years, NaN = unknown
   std::vector<std::string> sexes, views;  // [N], empty = unknown
   std::unordered_map<std::string, uint32_t> rows;  // name -> row

@@ -72,7 +72,8 @@ struct StreamPart {
   // Alpha of Beta(alpha, alpha), (0, 1], from which the share of mixup is drawn
   // (Zhang et al., ICLR 2018); 0 = off.
   double mixup = 0;
-  std::vector<double> weights = {};  // [rows] (balanced.hpp); empty = equal
+  std::vector<double> draw_weights =
+      {};              // [rows] (balanced.hpp); empty = equal
   uint64_t batch = 1;  // samples of all ranks; a multiple of world_size
   uint64_t first_position = 0;  // a multiple of batch
   int rank = 0, world_size = 1;
@@ -81,7 +82,8 @@ struct StreamPart {
 // The training stream of one rank.
 class TrainSampler final : public Sampler {
  public:
-  // `rows`, not empty, is permuted anew each epoch, or drawn from by weights.
+  // `rows`, not empty, is permuted anew each epoch, or drawn from by
+  // draw_weights.
   TrainSampler(std::vector<uint32_t> rows, const StreamPart& part);
   Sample at(uint64_t ticket) const override;
   uint32_t row_at(uint64_t position) const;
@@ -92,7 +94,7 @@ class TrainSampler final : public Sampler {
   std::vector<uint32_t> rows_;
   bool keep_order_;
   double mixup_;
-  std::vector<double> weights_;
+  std::vector<double> draw_weights_;
   uint64_t seed_, first_position_, batch_, rank_, world_size_, per_rank_;
   EpochOrders orders_;
 };

@@ -40,14 +40,15 @@ struct LossResult {
 double entry_loss(double logit, float label, double positive, double negative);
 
 // labels [N,K] in the logits' type, 0..1 (between them: uncertain, smoothed or
-// mixed), NaN = not labeled (no loss, no gradient). weights [N,1]: of each
-// image's loss (PyTorch's `weight`); undefined: 1. Neither changes `entries`.
+// mixed), NaN = not labeled (no loss, no gradient). sample_weights [N,1]: of
+// each image's loss (PyTorch's `weight`); undefined: 1. Neither changes
+// `entries`.
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);
   LossResult operator()(const at::Tensor& logits, const at::Tensor& labels,
                         double scale, double entries,
-                        const at::Tensor& weights = {}) const;
+                        const at::Tensor& sample_weights = {}) const;
 
  private:
   at::Tensor positive_, negative_;  // [1,K]

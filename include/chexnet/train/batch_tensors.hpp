@@ -8,9 +8,9 @@
 namespace chexnet {
 
 struct BatchTensors {
-  at::Tensor images;        // uint8 [n,1,S,S]
-  at::Tensor labels;        // float [n,K], NaN = not labeled
-  at::Tensor weights = {};  // float [n,1] of the loss; undefined = 1
+  at::Tensor images;               // uint8 [n,1,S,S]
+  at::Tensor labels;               // float [n,K], NaN = not labeled
+  at::Tensor sample_weights = {};  // float [n,1] of the loss; undefined = 1
 };
 
 // Views of the batch's own memory on the host: valid as long as the batch is,

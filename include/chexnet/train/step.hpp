@@ -34,16 +34,17 @@ class TrainStep {
   TrainStep(Network& network, Communicator& comm, Options options);
 
   // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), on host or
-  // device; `labeled` entries in the global batch of all ranks; weights [n,1]
-  // of the images' loss, or undefined. n is a multiple of train.accumulate.
-  // Where it throws nothing was applied and nothing stays set: the next step is
-  // as if this one had never begun.
+  // device; `labeled` entries in the global batch of all ranks; sample_weights
+  // [n,1] of the images' loss, or undefined. n is a multiple of
+  // train.accumulate. Where it throws nothing was applied and nothing stays
+  // set: the next step is as if this one had never begun.
   //
   // A CPU returns what became of this step. On a device it is launched, and
   // returned is what became of the step before; nothing after the first.
   std::optional<StepResult> run(const at::Tensor& images,
                                 const at::Tensor& labels, double labeled,
-                                double lr, const at::Tensor& weights = {});
+                                double lr,
+                                const at::Tensor& sample_weights = {});
   // What became of a step that was launched, in the order of steps; nothing
   // when all are known. Waits for the device.
   std::optional<StepResult> finish();

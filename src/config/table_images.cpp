@@ -221,11 +221,9 @@ std::vector<ConfigOption> fault_options() {
           MEMBER(data.corrupt_limit),
           .help =
               "data.corrupt skip: largest fraction of damaged images in an "
-              "epoch "
-              "(counted from its start, or from the resume), in a split that "
-              "is "
-              "scored, and in a pack; more of them, or a step of nothing else, "
-              "end the run. One image is always allowed, unless this is 0",
+              "epoch (from its start or the resume), a scored split or a pack. "
+              "More, or a step of nothing else, end the run. One image is "
+              "always allowed, unless this is 0",
           .limits = {{0, 1}},
           .may_change_on_resume = true,
       },

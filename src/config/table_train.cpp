@@ -177,22 +177,19 @@ std::vector<ConfigOption> step_options() {
       },
       {
           MEMBER(train.precision),
-          .help =
-              "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
-              "older ones, fp32 on CPU. fp32 multiplies in fp32 everywhere; "
-              "tf32 "
-              "lets GPUs from sm_80 round the factors to 10 bits, as PyTorch "
-              "does for convolutions unless told otherwise. bf16 needs sm_80 "
-              "on a GPU",
+          .help = "auto: bf16 on GPUs from sm_80, fp16 with loss scaling on "
+                  "older ones, fp32 on CPU. tf32 lets GPUs from sm_80 round "
+                  "factors "
+                  "to 10 bits, PyTorch's default for convolutions; fp32 never "
+                  "does. bf16 needs sm_80 on a GPU",
       },
       {
           MEMBER(train.deterministic),
           .help =
-              "on GPUs, true takes only kernels that always add up in one "
-              "order: a run that is repeated or resumed on the same kind of "
-              "GPU is equal bit for bit. false measures in the first steps "
-              "which kernels are fastest, and takes them. On CPUs results "
-              "are always repeatable",
+              "on GPUs: true takes only kernels that add up in one order, so "
+              "that a repeated or resumed run is equal bit for bit on the same "
+              "kind of GPU; false takes the fastest. On CPUs results are "
+              "always repeatable",
           .may_change_on_resume = true,
       },
       {
@@ -218,16 +215,10 @@ std::vector<ConfigOption> objective_options() {
           MEMBER(train.loss_weights),
           .help =
               "none (as for CheXNet's 14 findings); pos_weight: positives x "
-              "negatives/positives of the training split; balanced: "
-              "|N|/(|P|+|N|) "
-              "for positives and |P|/(|P|+|N|) for negatives, as the CheXNet "
-              "paper weighs its single pneumonia output. With weights, a "
-              "finding "
-              "without positives (or without negatives) in the training split "
-              "has "
-              "no loss there. Weighted losses shift scores away from "
-              "prevalence: "
-              "AUROC keeps its meaning, probabilities do not",
+              "negatives/positives of the training split; balanced: positives "
+              "x |N|/(|P|+|N|) and negatives x |P|/(|P|+|N|), as the CheXNet "
+              "paper weighs pneumonia. Weights move probabilities away from "
+              "prevalence",
       },
       {
           MEMBER(train.sampling),
@@ -277,9 +268,9 @@ std::vector<ConfigOption> objective_options() {
           MEMBER(train.verify_every),
           .help = "compare the weights of all ranks, bit for bit, after every "
                   "so many steps and before each checkpoint: a rank whose "
-                  "memory, processor or GPU has changed a bit is named, and "
-                  "the run goes back to its last checkpoint (exit code 5); 0 "
-                  "= never",
+                  "memory, processor or GPU changed a bit is named, and the "
+                  "run goes back to its last checkpoint (exit code 5); 0 = "
+                  "never",
           .limits = {{0, 1e9}},
           .may_change_on_resume = true,
       },

@@ -24,7 +24,7 @@ while IFS= read -r line; do
   case $line in
     '### '*) walk=${line#\#\#\# } walks=$((walks + 1)) steps=0; continue ;;
   esac
-  [[ $line =~ ^[0-9]+\. ]] || continue
+  [[ $line =~ ^\ *[0-9]+[.\)] ]] || continue  # also one that Markdown would number otherwise
   steps=$((steps + 1))
   [ $steps -le 10 ] || fault "\"$walk\" has more than ten steps"
   if ! [[ $line =~ ^[0-9]+\.\ \`([A-Za-z_0-9:~]+)\`\ \(\`([a-z0-9_./]+)\`\) ]]; then

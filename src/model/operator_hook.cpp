@@ -24,7 +24,7 @@ std::unique_ptr<at::ObserverContext> call_began(
 void call_ended(const at::RecordFunction& call, at::ObserverContext*) {
   const bool ours = --depth == 0;
   const auto& outputs = call.outputs();
-  current->ended(call, {outputs.data(), outputs.size()}, ours);
+  current->ended(call, OperatorValues(outputs.data(), outputs.size()), ours);
 }
 
 }  // namespace

@@ -246,7 +246,8 @@ int predict(const Options& options, Invocation& invocation) {
     return static_cast<int>(ExitCode::kRequeue);
   }
   if (rows) say_end(rows->finish(seconds));
-  if (results && !results->write({config.model.arch, sha256_file(file)}))
+  if (results &&
+      !results->write({choice_name(config.model.arch), sha256_file(file)}))
     return static_cast<int>(ExitCode::kRequeue);
   return static_cast<int>(scored > 0 ? ExitCode::kDone : ExitCode::kData);
 }

@@ -23,7 +23,7 @@ void check_run(const Config& config) {
   if (config.data.crop < smallest)
     throw ConfigError(
         "[config] data.crop: " + std::to_string(config.data.crop) +
-        " pixels are too few for " + config.model.arch +
+        " pixels are too few for " + choice_name(config.model.arch) +
         ", whose pools leave nothing of them. Hint: at least " +
         std::to_string(smallest));
 }

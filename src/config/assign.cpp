@@ -99,8 +99,8 @@ class Assignment {
 
   void operator()(const NamedValue& named) const {
     const std::string text = resolved(scalar());
-    // Names are checked by now, so this is the one type with a grammar.
-    if (!named.set(text)) unknown(text, NetworkChoice::known());
+    // Choices are checked by now: this type has a grammar of its own.
+    if (!named.set(text)) unknown(text, named.known);
   }
 
   void operator()(const NamedList& named) const {

@@ -18,11 +18,16 @@ bool takes_device(NetworkKind kind) {
 
 }  // namespace
 
-// A folder that is called "off" or "auto" can be named as "./off".
-StageChoice StageChoice::parse(const std::string& text) {
-  if (text == "off") return {Kind::kOff, ""};
-  if (text == "auto") return {Kind::kAuto, ""};
-  return {Kind::kFolder, text};
+// A bare word is no folder: it may be a misspelled "auto".
+std::optional<StageChoice> StageChoice::parse(const std::string& text) {
+  if (text == "off") return StageChoice{Kind::kOff, ""};
+  if (text == "auto") return StageChoice{Kind::kAuto, ""};
+  if (text.find('/') == std::string::npos) return std::nullopt;
+  return StageChoice{Kind::kFolder, text};
+}
+
+const char* StageChoice::known() {
+  return "off, auto or a folder, as in /local/scratch or ./staged";
 }
 
 std::string StageChoice::text() const {

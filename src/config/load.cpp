@@ -45,9 +45,13 @@ void set_all(Config& config, const std::vector<std::string>& assignments,
     const std::string key = assignment.substr(0, equals);
     const std::string place = "--set " + key;
     // The text after '=' is YAML too, so lists work: --set data.images=[a,b].
-    auto values =
-        read_strict_yaml(place, "value: " + assignment.substr(equals + 1));
-    YamlValue value = values["value"];
+    auto values = read_strict_yaml(
+        place, "\"" + key + "\": " + assignment.substr(equals + 1));
+    // A table gives keys behind this one, a second line another key.
+    if (values.size() != 1 || !values.contains(key))
+      config_error(place, "not a value or a list",
+                   "write one key each, as in --set train.lr=1e-3");
+    YamlValue value = values[key];
     value.place = place;
     assign_all(config, {{key, value}}, variables);
   }

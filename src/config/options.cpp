@@ -60,6 +60,20 @@ FieldRef scratch_field(const ConfigOption& option) {
   return option.field(scratch);
 }
 
+// A member of a type with parse(), text() and known().
+template <class Parsed>
+FieldRef parsed_field(Parsed& member) {
+  return NamedValue{.names = {},
+                    .get = [&member] { return member.text(); },
+                    .set =
+                        [&member](const std::string& text) {
+                          const auto found = Parsed::parse(text);
+                          if (found) member = *found;
+                          return found.has_value();
+                        },
+                    .known = Parsed::known()};
+}
+
 }  // namespace
 
 std::vector<ConfigOption> joined(
@@ -70,24 +84,9 @@ std::vector<ConfigOption> joined(
   return all;
 }
 
-FieldRef field_ref(StageChoice& member) {
-  return NamedValue{{},
-                    [&member] { return member.text(); },
-                    [&member](const std::string& text) {
-                      member = StageChoice::parse(text);
-                      return true;
-                    }};
-}
+FieldRef field_ref(StageChoice& member) { return parsed_field(member); }
 
-FieldRef field_ref(NetworkChoice& member) {
-  return NamedValue{{},
-                    [&member] { return member.text(); },
-                    [&member](const std::string& text) {
-                      const auto found = NetworkChoice::parse(text);
-                      if (found) member = *found;
-                      return found.has_value();
-                    }};
-}
+FieldRef field_ref(NetworkChoice& member) { return parsed_field(member); }
 
 const std::vector<ConfigOption>& config_options() {
   static const std::vector<ConfigOption> kTable = all_tables();

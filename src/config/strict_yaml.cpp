@@ -81,6 +81,9 @@ void flatten(const std::string& file, const YAML::Node& node,
     if (!seen.insert(key).second || into.contains(key))
       fail(place, "key '" + key + "' appears twice", "remove one");
     if (entry.second.IsMap()) {
+      if (entry.second.size() == 0)
+        fail(place, "'" + key + "' is an empty table",
+             "give it a value or remove it");
       flatten(file, entry.second, key + ".", into);
       continue;
     }

@@ -9,8 +9,6 @@ std::vector<ConfigOption> model_options() {
       {
           MEMBER(model.arch),
           .help = "network",
-          .choices = {"densenet121", "densenet169", "densenet201", "resnet50",
-                      "resnet101"},
       },
       {
           MEMBER(model.weights),
@@ -207,8 +205,7 @@ std::vector<ConfigOption> step_options() {
   };
 }
 
-// What is asked of the network, and what follows when a step fails or an epoch
-// stops helping.
+// What is asked of the network, and of which images.
 std::vector<ConfigOption> objective_options() {
   return {
       {
@@ -260,6 +257,19 @@ std::vector<ConfigOption> objective_options() {
           .limits = {{0, 0.9}},
       },
       {
+          MEMBER(train.order_file),
+          .help = "train on exactly these images in this order, one name per "
+                  "line, over and over, without augmentation (for parity "
+                  "checks)",
+          .is_path = true,
+      },
+  };
+}
+
+// What follows when a step fails, ranks differ or an epoch stops helping.
+std::vector<ConfigOption> failure_options() {
+  return {
+      {
           MEMBER(train.nan_policy),
           .help = "what follows from a gradient that is not finite: fail (exit "
                   "code 6) or skip (the step is left out; 10 in a row fail)",
@@ -281,13 +291,6 @@ std::vector<ConfigOption> objective_options() {
           .limits = {{0, 1e6}},
           .may_change_on_resume = true,
       },
-      {
-          MEMBER(train.order_file),
-          .help = "train on exactly these images in this order, one name per "
-                  "line, over and over, without augmentation (for parity "
-                  "checks)",
-          .is_path = true,
-      },
   };
 }
 
@@ -296,7 +299,8 @@ std::vector<ConfigOption> objective_options() {
 // The order of the topics is the order of docs/config.md.
 std::vector<ConfigOption> train_table() {
   return joined({model_options(), length_options(), optimizer_options(),
-                 update_options(), step_options(), objective_options()});
+                 update_options(), step_options(), objective_options(),
+                 failure_options()});
 }
 
 }  // namespace chexnet

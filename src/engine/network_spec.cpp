@@ -1,30 +1,50 @@
 #include "chexnet/engine/network_spec.hpp"
 
-#include <vector>
+#include <cassert>
+#include <variant>
 
 #include "chexnet/core/error.hpp"
 
 namespace chexnet {
 
-NetworkSpec network_spec(const std::string& arch) {
+namespace {
+
+using Family = std::variant<DenseNetSpec, ResNetSpec>;
+
+NetworkSpec row(Architecture arch, Family family) {
   // torchvision zeroes the bias of a DenseNet's classifier and leaves that of a
   // ResNet's as it was drawn.
-  static const HeadSpec dense_head = {"classifier", HeadSpec::Bias::kZero};
-  static const HeadSpec res_head = {"fc", HeadSpec::Bias::kUniform};
-  static const std::vector<NetworkSpec> table = {
-      {"densenet121", DenseNetSpec{32, {6, 12, 24, 16}}, dense_head},
-      {"densenet169", DenseNetSpec{32, {6, 12, 32, 32}}, dense_head},
-      {"densenet201", DenseNetSpec{32, {6, 12, 48, 32}}, dense_head},
-      {"resnet50", ResNetSpec{{3, 4, 6, 3}}, res_head},
-      {"resnet101", ResNetSpec{{3, 4, 23, 3}}, res_head},
-  };
-  std::vector<std::string> known;
-  for (const auto& spec : table) {
-    if (spec.arch == arch) return spec;
-    known.push_back(spec.arch);
+  const bool dense = std::holds_alternative<DenseNetSpec>(family);
+  const HeadSpec head = dense ? HeadSpec{"classifier", HeadSpec::Bias::kZero}
+                              : HeadSpec{"fc", HeadSpec::Bias::kUniform};
+  return {choice_name(arch), family, head};
+}
+
+}  // namespace
+
+NetworkSpec network_spec(Architecture arch) {
+  using enum Architecture;
+  switch (arch) {
+    case kDenseNet121:
+      return row(arch, DenseNetSpec{32, {6, 12, 24, 16}});
+    case kDenseNet169:
+      return row(arch, DenseNetSpec{32, {6, 12, 32, 32}});
+    case kDenseNet201:
+      return row(arch, DenseNetSpec{32, {6, 12, 48, 32}});
+    case kResNet50:
+      return row(arch, ResNetSpec{{3, 4, 6, 3}});
+    case kResNet101:
+      return row(arch, ResNetSpec{{3, 4, 23, 3}});
   }
+  assert(false && "a network without a row");
+  return {};
+}
+
+NetworkSpec network_spec(const std::string& arch) {
+  const auto known = find_choice<Architecture>(arch);
+  if (known) return network_spec(*known);
   throw ConfigError("[model] no network '" + arch + "'. Hint: nearest are " +
-                    nearest_names(arch, known));
+                    nearest_names(arch, choice_names<Architecture>()));
 }
 
 int smallest_input(const NetworkSpec& spec) {

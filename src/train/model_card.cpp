@@ -42,7 +42,7 @@ std::string model_description(const Config& config, const Dataset& dataset) {
     splits[split->name] = {{"images", split->rows.size()},
                            {"sha256", split->sha256}};
   const nlohmann::json json = {
-      {"arch", config.model.arch},
+      {"arch", choice_name(config.model.arch)},
       {"findings", dataset.manifest.findings},
       {"preprocessing", preprocessing_json(config.data)},
       {"config", config_yaml(without_places(config))},

@@ -165,8 +165,9 @@ void read_network(const std::filesystem::path& path, const Config& config,
         ", the config says " + asked +
         ". Hint: use the config of that run, or another checkpoint");
   };
-  if (json.value("arch", "") != config.model.arch)
-    differs("network", json.value("arch", "?"), config.model.arch);
+  const std::string arch = choice_name(config.model.arch);
+  if (json.value("arch", "") != arch)
+    differs("network", json.value("arch", "?"), arch);
   if (field(json, "findings") != as_stored(findings))
     differs("list of findings", json_text(field(json, "findings")),
             json_text(nlohmann::json(findings)));

@@ -101,7 +101,8 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
       {"input", std::to_string(data.crop) + " px of " +
                     std::to_string(data.resize) + " px, resize " +
                     choice_name(data.resize_kind)},
-      {"network", config.model.arch + ", weights " + weights},
+      {"network",
+       std::string(choice_name(config.model.arch)) + ", weights " + weights},
       {"precision", std::string(choice_name(run.network.options().precision)) +
                         (config.train.precision ? "" : " (auto)")},
       {"global batch", std::to_string(run.decisions.batch) + " images on " +
@@ -145,7 +146,7 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
                             patients_in(manifest, *split), split->sha256});
   if (manifest.knows_patients)
     facts.patients_in_two_splits = splits.leaked_patients;
-  facts.network = config.model.arch;
+  facts.network = choice_name(config.model.arch);
   facts.input_px = config.data.crop;
   facts.weighted_loss = config.train.loss_weights != LossWeighting::kNone ||
                         config.train.sampling != SamplingKind::kUniform;

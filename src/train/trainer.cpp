@@ -288,10 +288,10 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
     profiler.start_timeline(timeline_events(comm->size()));
   if (device.cuda != nullptr) {
     device.cuda->mark_ranges(profiler);
-    check_first_contact(
-        {config.model.arch, resolve_precision(config.train.precision, device),
-         config.launch.gradient_compression},
-        contact_of(device), *comm);
+    check_first_contact({choice_name(config.model.arch),
+                         resolve_precision(config.train.precision, device),
+                         config.launch.gradient_compression},
+                        contact_of(device), *comm);
   }
   const RecordedBy recorded(*comm, profiler);
 

@@ -1,10 +1,13 @@
 #include "chexnet/config/choices.hpp"
 
 #include <set>
+#include <string_view>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/config/options.hpp"
+#include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
+#include "support/fixtures.hpp"
 
 using namespace chexnet;
 
@@ -27,6 +30,68 @@ TEST_CASE("each choice of each key is read, and printed as it was written") {
     }
   }
   CHECK(choices > 50);
+}
+
+namespace {
+
+// The compiler writes a value of an enum as its name, and one that no
+// enumerator has as a cast of a number.
+template <auto kValue>
+constexpr bool has_enumerator() {
+  const std::string_view text = __PRETTY_FUNCTION__;
+  return text.substr(text.find("kValue = ") + 9).front() != '(';
+}
+
+// The names of a choice stand in the order of its values, so a value that has
+// no name is the one behind the last.
+template <class Choice>
+constexpr bool every_value_has_a_name() {
+  constexpr size_t kNames = names_of(Choice{}).size();
+  static_assert(has_enumerator<static_cast<Choice>(kNames - 1)>());
+  for (size_t i = 0; i < kNames; ++i)
+    if (static_cast<size_t>(names_of(Choice{})[i].value) != i) return false;
+  return !has_enumerator<static_cast<Choice>(kNames)>();
+}
+
+}  // namespace
+
+TEST_CASE("no value of a choice is without a name") {
+  STATIC_CHECK(every_value_has_a_name<Architecture>());
+  STATIC_CHECK(every_value_has_a_name<ManifestFormat>());
+  STATIC_CHECK(every_value_has_a_name<LabelPolicy>());
+  STATIC_CHECK(every_value_has_a_name<TrainingPolicy>());
+  STATIC_CHECK(every_value_has_a_name<PatientIdForm>());
+  STATIC_CHECK(every_value_has_a_name<ResizeKind>());
+  STATIC_CHECK(every_value_has_a_name<JpegScale>());
+  STATIC_CHECK(every_value_has_a_name<PipelineKind>());
+  STATIC_CHECK(every_value_has_a_name<OnDamage>());
+  STATIC_CHECK(every_value_has_a_name<SplitName>());
+  STATIC_CHECK(every_value_has_a_name<OptimizerKind>());
+  STATIC_CHECK(every_value_has_a_name<LrScaling>());
+  STATIC_CHECK(every_value_has_a_name<ScheduleKind>());
+  STATIC_CHECK(every_value_has_a_name<Precision>());
+  STATIC_CHECK(every_value_has_a_name<EngineKind>());
+  STATIC_CHECK(every_value_has_a_name<ConvolutionKind>());
+  STATIC_CHECK(every_value_has_a_name<SamplingKind>());
+  STATIC_CHECK(every_value_has_a_name<LossWeighting>());
+  STATIC_CHECK(every_value_has_a_name<OnNonFinite>());
+  STATIC_CHECK(every_value_has_a_name<EvalCrops>());
+  STATIC_CHECK(every_value_has_a_name<BestBy>());
+  STATIC_CHECK(every_value_has_a_name<DeviceKind>());
+  STATIC_CHECK(every_value_has_a_name<BindPolicy>());
+  STATIC_CHECK(every_value_has_a_name<GradientCompression>());
+}
+
+TEST_CASE("a folder of staged copies is told from a misspelled word") {
+  CHECK(load_config({}, {"data.stage=auto"}).data.stage.kind ==
+        StageChoice::Kind::kAuto);
+  CHECK(load_config({}, {"data.stage=./here"}).data.stage.folder == "./here");
+  for (const std::string word : {"Auto", "of", "none", "false", "", "here"}) {
+    INFO(word);
+    CHECK(error_of<ConfigError>([&] {
+            load_config({}, {"data.stage=" + word});
+          }).find("Hint: off, auto or a folder") != std::string::npos);
+  }
 }
 
 TEST_CASE("auto is the absence of a value") {

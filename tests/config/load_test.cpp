@@ -17,6 +17,23 @@ std::string refused(const std::string& yaml) {
 }
 }  // namespace
 
+TEST_CASE("a --set gives one value or list to one key") {
+  for (const std::string given :
+       {"data.filter={view: PA}", "data.test_list={a: b}",
+        "eval.splits={test: 1}", "train.lr=1\nzzz: 3"}) {
+    INFO(given);
+    CHECK(error_of<ConfigError>([&] {
+            load_config({}, {given});
+          }).find("not a value or a list") != std::string::npos);
+  }
+  CHECK(error_of<ConfigError>([] {
+          load_config({}, {"data.filter={}"});
+        }).find("'data.filter' is an empty table") != std::string::npos);
+  CHECK(refused("train:\n  optimizer: {}\n")
+            .starts_with("[config] exp.yaml:2: 'train.optimizer' is an empty "
+                         "table"));
+}
+
 TEST_CASE(
     "a config that is wrong is refused with file, line and the nearest names") {
   struct Case {
@@ -272,7 +289,7 @@ TEST_CASE(
   const Config c = load_config(
       {std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"},
       {});
-  CHECK(c.model.arch == "densenet121");
+  CHECK(c.model.arch == Architecture::kDenseNet121);
   CHECK(c.train.loss_weights == LossWeighting::kNone);
   CHECK(c.checkpoint.best == BestBy::kLoss);
   CHECK((c.train.optimizer == OptimizerKind::kAdam && c.train.beta1 == 0.9 &&

@@ -69,7 +69,7 @@ TEST_CASE(
     Stores stores;
     const ImageSource source(
         staged(index_of(path, stores),
-               {StageChoice::parse(node.path().string())}, stores, *comm),
+               {*StageChoice::parse(node.path().string())}, stores, *comm),
         stores);
     copies[turn] = source.index().containers()[0].path;
     CHECK(gray_of(source, 0) == (turn == 0 ? 10 : 20));
@@ -85,14 +85,14 @@ TEST_CASE("a pack that is written again while a run starts is noticed") {
   Stores stores;
   const ImageIndex index = index_of(path, stores);
   const auto comm = solo_communicator();
-  staged(index, {StageChoice::parse(node.path().string())}, stores, *comm);
+  staged(index, {*StageChoice::parse(node.path().string())}, stores, *comm);
   write_pack(path, {20, 10});
   Stores fresh;
   CHECK(error_of<DataError>([&] {
           ImageSource(index, fresh);
         }).find("written again") != std::string::npos);
   CHECK(error_of<DataError>([&] {
-          staged(index, {StageChoice::parse(node.path().string())}, fresh,
+          staged(index, {*StageChoice::parse(node.path().string())}, fresh,
                  *comm);
         }).find("written again") != std::string::npos);
 }
@@ -158,7 +158,7 @@ TEST_CASE("staging trusts no place that others made") {
   const auto comm = solo_communicator();
   const auto refused = [&](const ScratchFolder& node) {
     return error_of<DataError>([&] {
-      staged(index, {StageChoice::parse(node.path().string())}, stores, *comm);
+      staged(index, {*StageChoice::parse(node.path().string())}, stores, *comm);
     });
   };
   {
@@ -194,7 +194,7 @@ TEST_CASE("two jobs of a user on one node wait for each other") {
         const auto comm = solo_communicator();
         const ImageSource source(
             staged(index_of(path, stores),
-                   {StageChoice::parse(node.path().string())}, stores, *comm),
+                   {*StageChoice::parse(node.path().string())}, stores, *comm),
             stores);
         right += gray_of(source, 4999) == 7 ? 1 : 0;
       });
@@ -210,7 +210,7 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   std::array<std::string, 3> copies;
   ThreadWorld(3).run([&](Communicator& comm) {
     copies[static_cast<size_t>(comm.rank())] =
-        staged(index, {StageChoice::parse(folder.path().string())}, c.stores,
+        staged(index, {*StageChoice::parse(folder.path().string())}, c.stores,
                comm)
             .containers()[0]
             .path;
@@ -224,20 +224,21 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   CHECK(bytes == wanted);
   const auto first_written = fs::last_write_time(copy);
   const auto comm = solo_communicator();
-  staged(index, {StageChoice::parse(folder.path().string())}, c.stores, *comm);
+  staged(index, {*StageChoice::parse(folder.path().string())}, c.stores, *comm);
   CHECK(fs::last_write_time(copy) == first_written);
   {
     std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(5000);
     file.put('!');
   }
-  staged(index, {StageChoice::parse(folder.path().string())}, c.stores, *comm);
+  staged(index, {*StageChoice::parse(folder.path().string())}, c.stores, *comm);
   read_bytes(copy, bytes);
   CHECK(bytes == wanted);
-  CHECK(staged(index, {StageChoice::parse("off")}, c.stores, *comm) == index);
-  CHECK(staged(index, {StageChoice::parse("auto")}, c.stores, *comm) ==
+  CHECK(staged(index, {*StageChoice::parse("off")}, c.stores, *comm) == index);
+  CHECK(staged(index, {*StageChoice::parse("auto")}, c.stores, *comm) ==
         index);  // it lies on a local disk already
   CHECK(error_of<DataError>([&] {
-          staged(index, {StageChoice::parse("/proc/nowhere")}, c.stores, *comm);
+          staged(index, {*StageChoice::parse("/proc/nowhere")}, c.stores,
+                 *comm);
         }).find("/proc/nowhere") != std::string::npos);
 }

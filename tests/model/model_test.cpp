@@ -40,11 +40,15 @@ TEST_CASE("every network of the table has torchvision's number of parameters") {
     const char* arch;
     int64_t at_1000, features;
   };
-  for (const auto& c : std::vector<Case>{{"densenet121", 7978856, 1024},
-                                         {"densenet169", 14149480, 1664},
-                                         {"densenet201", 20013928, 1920},
-                                         {"resnet50", 25557032, 2048},
-                                         {"resnet101", 44549160, 2048}}) {
+  const std::vector<Case> cases = {{"densenet121", 7978856, 1024},
+                                   {"densenet169", 14149480, 1664},
+                                   {"densenet201", 20013928, 1920},
+                                   {"resnet50", 25557032, 2048},
+                                   {"resnet101", 44549160, 2048}};
+  std::vector<std::string> tested;
+  for (const auto& c : cases) tested.emplace_back(c.arch);
+  CHECK(tested == choice_names<Architecture>());
+  for (const auto& c : cases) {
     Network network(network_spec(c.arch), 14, {});
     INFO(c.arch);
     CHECK(network.parameters().count() ==

@@ -125,7 +125,7 @@ TEST_CASE(
     "differences") {
   Place place;
   place.run_to(7);
-  place.config.model.arch = "resnet50";
+  place.config.model.arch = Architecture::kResNet50;
   const auto text = error_of<ConfigError>([&] { place.open(Resume::kYes); });
   CHECK(has(text, "model.arch"));
   CHECK(has(text, "resnet50"));

@@ -113,7 +113,7 @@ TEST_CASE(
   CHECK(refusal({}, {"A", "C"}).find("its list of findings is") !=
         std::string::npos);
   Config config;
-  config.model.arch = "resnet50";
+  config.model.arch = Architecture::kResNet50;
   CHECK(refusal(config, kTwoFindings).find("its network is densenet121") !=
         std::string::npos);
   config = {};

@@ -96,6 +96,24 @@ constexpr auto names_of(SplitName) {
       {{kTrain, "train"}, {kVal, "val"}, {kTest, "test"}});
 }
 
+// Of torchvision; what each is made of: engine/network_spec.hpp.
+enum class Architecture {
+  kDenseNet121,
+  kDenseNet169,
+  kDenseNet201,
+  kResNet50,
+  kResNet101
+};
+constexpr auto names_of(Architecture) {
+  using enum Architecture;
+  return std::to_array<NamedChoice<Architecture>>(
+      {{kDenseNet121, "densenet121"},
+       {kDenseNet169, "densenet169"},
+       {kDenseNet201, "densenet201"},
+       {kResNet50, "resnet50"},
+       {kResNet101, "resnet101"}});
+}
+
 enum class OptimizerKind { kAdam, kAdamW, kSgd };
 constexpr auto names_of(OptimizerKind) {
   using enum OptimizerKind;
@@ -261,8 +279,9 @@ struct StageChoice {
   Kind kind = Kind::kOff;
   std::string folder;  // of kFolder
 
-  static StageChoice parse(
-      const std::string& text);  // "off", "auto" or a folder
+  // "off", "auto", or a folder whose path has a '/'; nothing for other text.
+  static std::optional<StageChoice> parse(const std::string& text);
+  static const char* known();  // the forms above, for a hint
   std::string text() const;
 };
 

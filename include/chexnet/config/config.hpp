@@ -90,7 +90,7 @@ struct DataConfig {
 };
 
 struct ModelConfig {
-  std::string arch = "densenet121";
+  Architecture arch = Architecture::kDenseNet121;
   std::string weights;  // a file; or "none"
   bool starts_random() const { return weights == "none"; }
   bool sync_batchnorm = false;

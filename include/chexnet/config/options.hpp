@@ -21,6 +21,7 @@ struct NamedValue {
   Strings names;
   std::function<std::string()> get;
   std::function<bool(const std::string&)> set;
+  const char* known = "";  // without names: the forms that `set` accepts
 };
 // The same for a list.
 struct NamedList {

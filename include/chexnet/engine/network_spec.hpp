@@ -7,6 +7,8 @@
 #include <string>
 #include <variant>
 
+#include "chexnet/config/choices.hpp"
+
 namespace chexnet {
 
 // Huang et al., CVPR 2017.
@@ -34,12 +36,14 @@ struct HeadSpec {
 };
 
 struct NetworkSpec {
-  std::string arch;
+  std::string arch;  // torchvision's name
   std::variant<DenseNetSpec, ResNetSpec> family;
   HeadSpec head;
 };
 
-NetworkSpec network_spec(const std::string& arch);  // ConfigError when unknown
+NetworkSpec network_spec(Architecture arch);
+// By torchvision's name. ConfigError when it is not known.
+NetworkSpec network_spec(const std::string& arch);
 
 // Side of the smallest square that leaves a pixel for the last layer.
 int smallest_input(const NetworkSpec& spec);

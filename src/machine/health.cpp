@@ -223,6 +223,7 @@ CheckResult check_pace(const std::vector<double>& seconds) {
   if (seconds.size() < 2) return skip(name, "one rank");
   std::vector<double> sorted = seconds;
   std::ranges::sort(sorted);
+  // The lower one, so that of two ranks the slower is compared with the other.
   const double median = sorted[(sorted.size() - 1) / 2];
   const auto slowest = std::ranges::max_element(seconds);
   const double ratio = *slowest / median;

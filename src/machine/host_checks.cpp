@@ -108,8 +108,13 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
     for (auto& result : check_gpu(gpu)) found.push_back(std::move(result));
   found.push_back(check_visible_gpus(gpus.size(), options.visible_gpus, ranks));
 
-  const Machine machine = read_machine(gpus);
-  found.push_back({Level::kPass, "machine", machine_text(machine), ""});
+  Machine machine;
+  try {
+    machine = read_machine(gpus);
+    found.push_back({Level::kPass, "machine", machine_text(machine), ""});
+  } catch (const Error& error) {
+    found.push_back({Level::kFail, "machine", error.what(), ""});
+  }
 
   const bool pins = options.pins_memory || !machine.hcas.empty();
   found.push_back(check_locked_memory(limit_of(RLIMIT_MEMLOCK), pins));

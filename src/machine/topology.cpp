@@ -33,9 +33,8 @@ Topology load_topology() {
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
   if (hwloc_topology_load(raw) != 0)
     throw DeviceError(
-        "[launch] hwloc cannot read this machine's topology. Hint: is "
-        "HWLOC_XMLFILE set to a file "
-        "that is not there?");
+        "[machine] hwloc cannot read this machine's topology. Hint: is "
+        "/sys mounted? Unset HWLOC_XMLFILE and HWLOC_SYNTHETIC");
   return topology;
 }
 
@@ -47,7 +46,7 @@ int ancestor_index(hwloc_topology_t topology, hwloc_obj_t object,
 }
 
 int numa_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpus) {
-  // The smallest node that holds the CPUs; memory nodes hang off the tree in
+  // The first node that holds the CPUs; memory nodes hang off the tree in
   // hwloc 2.
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE,

@@ -4,7 +4,6 @@
 // else.
 #include "chexnet/machine/usage_monitor.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <condition_variable>
 #include <fstream>
@@ -70,42 +69,51 @@ std::function<UsageSample()> sampler_of_host(const std::string& gpu_uuid) {
   };
 }
 
+void UsageSums::Mean::add(double value) {
+  if (value < 0) return;
+  sum_ += value;
+  ++count_;
+}
+
+double UsageSums::Mean::value() const {
+  return count_ > 0 ? sum_ / count_ : -1;
+}
+
 void UsageSums::add(const UsageSample& sample) {
   ++samples_;
-  host_ += sample.host_cpu_percent;
+  host_.add(sample.host_cpu_percent);
   xids_.insert(xids_.end(), sample.xids.begin(), sample.xids.end());
   if (sample.gpu) add_gpu(*sample.gpu);
 }
 
 void UsageSums::add_gpu(const GpuState& gpu) {
-  ++gpu_samples_;
-  gpu_ += std::max(0.0, gpu.utilization_percent);
-  memory_ += gpu.memory_used_bytes;
-  power_ += gpu.power_w;
-  clock_ += gpu.sm_clock_mhz;
-  temperature_ += gpu.temperature_c;
-  if (gpu.utilization_percent > kBusyPercent) ++busy_;
-  if (gpu.utilization_percent > kFullPercent) ++full_;
-  if (throttle_text(gpu.throttle_reasons).empty()) return;
-  ++throttled_;
-  reasons_ = gpu.throttle_reasons;
+  gpu_.add(gpu.utilization_percent);
+  memory_.add(gpu.memory_used_bytes);
+  power_.add(gpu.power_w);
+  clock_.add(gpu.sm_clock_mhz);
+  temperature_.add(gpu.temperature_c);
+  if (gpu.utilization_percent >= 0) {
+    busy_.add(gpu.utilization_percent > kBusyPercent ? 1 : 0);
+    full_.add(gpu.utilization_percent > kFullPercent ? 1 : 0);
+  }
+  const bool throttled = !throttle_text(gpu.throttle_reasons).empty();
+  throttled_.add(throttled ? 1 : 0);
+  if (throttled) reasons_ = gpu.throttle_reasons;
 }
 
 Usage UsageSums::usage() const {
   Usage usage;
   usage.samples = samples_;
   usage.xids = xids_;
-  if (samples_ > 0) usage.host_cpu_percent = host_ / samples_;
-  if (gpu_samples_ == 0) return usage;
-  const double n = gpu_samples_;
-  usage.gpu_percent = gpu_ / n;
-  usage.gpu_memory_bytes = memory_ / n;
-  usage.gpu_power_w = power_ / n;
-  usage.gpu_clock_mhz = clock_ / n;
-  usage.gpu_temperature_c = temperature_ / n;
-  usage.gpu_busy_fraction = busy_ / n;
-  usage.gpu_full_fraction = full_ / n;
-  usage.throttled_fraction = throttled_ / n;
+  usage.host_cpu_percent = host_.value();
+  usage.gpu_percent = gpu_.value();
+  usage.gpu_memory_bytes = memory_.value();
+  usage.gpu_power_w = power_.value();
+  usage.gpu_clock_mhz = clock_.value();
+  usage.gpu_temperature_c = temperature_.value();
+  usage.gpu_busy_fraction = busy_.value();
+  usage.gpu_full_fraction = full_.value();
+  usage.throttled_fraction = throttled_.value();
   usage.throttle_reasons = throttle_text(reasons_);
   return usage;
 }

@@ -70,14 +70,28 @@ TEST_CASE("busy, full and throttled are fractions of the samples") {
   const Usage usage = sums.usage();
   CHECK(usage.samples == 4);
   CHECK(usage.gpu_percent ==
-        Approx((5 + 11 + 91) / 4.0));  // unknown counts as idle
-  CHECK(usage.gpu_busy_fraction == 0.5);
-  CHECK(usage.gpu_full_fraction == 0.25);
+        Approx((5 + 11 + 91) / 3.0));  // an unknown one is left out
+  CHECK(usage.gpu_busy_fraction == Approx(2 / 3.0));
+  CHECK(usage.gpu_full_fraction == Approx(1 / 3.0));
   CHECK(usage.throttled_fraction == 0.25);
   CHECK(usage.throttle_reasons == "hardware thermal");
   CHECK(usage.gpu_memory_bytes == 4e9);
   CHECK(usage.gpu_power_w == 200);
   CHECK(usage.xids.size() == 2);
+}
+
+TEST_CASE("a figure that the driver does not give is not known") {
+  UsageSums sums;
+  UsageSample sample;
+  sample.gpu = GpuState{};
+  sums.add(sample);
+  CHECK(sums.usage().gpu_percent == -1);
+  CHECK(sums.usage().gpu_power_w == -1);
+  CHECK(sums.usage().gpu_busy_fraction == -1);
+  CHECK(utilization_summary(sums.usage(), 0, 0).empty());
+  sample.gpu->power_w = 300;
+  sums.add(sample);
+  CHECK(sums.usage().gpu_power_w == 300);
 }
 
 TEST_CASE("the monitor gives each sample once to take(), and all to whole()") {

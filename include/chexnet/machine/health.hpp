@@ -16,7 +16,7 @@ const char* level_name(Level level);  // "PASS", …
 
 struct CheckResult {
   Level level = Level::kPass;
-  std::string name, text, advice;  // advice: empty for kPass and kSkip
+  std::string name, text, advice;  // advice: empty for kPass
 };
 
 // `variant`: cuda13 or cuda12; `driver`: "580.65.06", empty without one.
@@ -24,7 +24,7 @@ CheckResult check_driver(const std::string& variant, const std::string& driver);
 // Two versions of a library that must agree.
 CheckResult check_versions(const std::string& library, const std::string& built,
                            const std::string& found);
-// One finding for each trouble of a GPU, or one PASS. Its processes are those
+// One result for each trouble of a GPU, or one PASS. Its processes are those
 // of others (keep_strangers).
 std::vector<CheckResult> check_gpu(const GpuState& gpu);
 // Whether this build can compute on the GPUs: what is against it, and how many

@@ -10,15 +10,15 @@
 namespace chexnet {
 
 struct HostCheckOptions {
-  std::string folder;  // where runs will be stored; a file of 64 MiB is
-                       // written, read and removed
+  std::string folder = {};  // where runs will be stored; a file of 64 MiB is
+                            // written, read and removed
   int ranks_here = 1;
   int visible_gpus = 0;  // that the driver shows to this process
-  GpuBuild build;
-  GpuProblem gpu_problem;              // what is against computing on them
-  GpuProblem problem_elsewhere;        // where there are none: on other hosts
-  bool pins_memory = false;            // ranks compute on GPUs
-  std::vector<unsigned> pids_on_gpus;  // of the ranks here, if they do
+  GpuBuild build = {};
+  GpuProblem gpu_problem = {};        // what is against computing on them
+  GpuProblem problem_elsewhere = {};  // where there are none: on other hosts
+  bool pins_memory = false;           // ranks compute on GPUs
+  std::vector<unsigned> pids_on_gpus = {};  // of the ranks here, if they do
 };
 
 // Throws nothing: what cannot be measured is a result that fails or is left

@@ -17,17 +17,18 @@
 
 namespace chexnet {
 
-// Means over the samples since the last look; -1 = not known.
+// Means over the samples since the last look, of each figure over those that
+// have it; -1 = none has.
 struct Usage {
   int samples = 0;
   double host_cpu_percent = -1;  // of all cores of the host, everybody's work
   double gpu_percent = -1, gpu_memory_bytes = -1, gpu_power_w = -1,
          gpu_clock_mhz = -1, gpu_temperature_c = -1;
-  double gpu_busy_fraction = -1;  // of samples with any utilization over 10 %
-  double gpu_full_fraction = -1;  // of samples over 90 %
-  double throttled_fraction = -1;
-  std::string throttle_reasons;   // of the last throttled sample
-  std::vector<std::string> xids;  // new ones
+  double gpu_busy_fraction = -1;   // of samples with a utilization over 10 %
+  double gpu_full_fraction = -1;   // of samples over 90 %
+  double throttled_fraction = -1;  // of samples with a GPU
+  std::string throttle_reasons;    // of the last throttled sample
+  std::vector<std::string> xids;   // new ones
 };
 
 // One look at the host and at a rank's GPU.
@@ -44,11 +45,18 @@ class UsageSums {
   Usage usage() const;
 
  private:
+  class Mean {
+   public:
+    void add(double value);  // below 0: not known, left out
+    double value() const;    // -1 without any
+   private:
+    double sum_ = 0;
+    int count_ = 0;
+  };
   void add_gpu(const GpuState& gpu);
-  int samples_ = 0, gpu_samples_ = 0;
-  double host_ = 0, gpu_ = 0, memory_ = 0, power_ = 0, clock_ = 0,
-         temperature_ = 0;
-  int busy_ = 0, full_ = 0, throttled_ = 0;
+  int samples_ = 0;
+  Mean host_, gpu_, memory_, power_, clock_, temperature_;
+  Mean busy_, full_, throttled_;  // of 0 and 1
   uint64_t reasons_ = 0;
   std::vector<std::string> xids_;
 };

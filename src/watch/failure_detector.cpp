@@ -156,7 +156,9 @@ std::string failure_text(const Failure& failure,
         names += (names.empty() ? "" : ", ") + host;
       return "Host " + names + " (rank " + list_text(failure.ranks) +
              ") has not been heard for " + fixed(r.host_silent_s, 1) +
-             " s: it is down or its network is cut; it was last seen " + "in " +
+             " s: it is down, its network is cut or all its ranks are stopped; "
+             "it "
+             "was last seen in " +
              doing;
     }
     case FailureCause::kStopped:

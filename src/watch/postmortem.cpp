@@ -17,11 +17,8 @@ std::filesystem::path file_of(const std::filesystem::path& run_folder) {
 std::optional<PostMortemNote> note_of(const nlohmann::json& json) {
   if (!json.contains("sentence")) return std::nullopt;
   PostMortemNote note;
-  note.cause = json.value("cause", "");
   note.sentence = json.value("sentence", "");
   note.exit_code = json.value("exit_code", 0);
-  for (const auto& view : json.value("all_ranks", nlohmann::json::array()))
-    note.step = std::max(note.step, view.value("step", int64_t{0}));
   return note;
 }
 

@@ -62,6 +62,9 @@ TEST_CASE("what is no report leaves all as it was") {
       CHECK_FALSE(read_report(line, views));
     }
   }
+  std::string below = good;
+  below.replace(below.find("\"phase\":"), 9, "\"phase\":-");
+  CHECK_FALSE(read_report(below, views));
   for (size_t length = 0; length < good.size(); ++length)
     CHECK_FALSE(read_report(good.substr(0, length), views));
   CHECK(views[1].step == 7);

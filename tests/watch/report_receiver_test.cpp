@@ -158,6 +158,23 @@ TEST_CASE(
   CHECK(bed.receiver.connections() == 1);
 }
 
+TEST_CASE("who reports over ever new connections keeps the last of them") {
+  Bed bed;
+  std::vector<std::unique_ptr<Stranger>> hosts;
+  for (size_t i = 0; i < 3 * ReportReceiver::kMostOfAddress; ++i) {
+    hosts.push_back(std::make_unique<Stranger>(bed.endpoint()));
+    hosts.back()->say(kTokens.report + "\n" + report_line({bed.views[1]}) +
+                      "\n");
+    const int before = bed.reports;
+    for (int look = 0; look < 400 && bed.reports == before; ++look) {
+      bed.look(now_s());
+      usleep(5000);
+    }
+    REQUIRE(bed.reports > before);
+  }
+  CHECK(bed.receiver.connections() == ReportReceiver::kMostOfAddress);
+}
+
 TEST_CASE("a look at one host's flood ends") {
   Bed bed;
   const Stranger flood(bed.endpoint());

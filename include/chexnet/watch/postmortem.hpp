@@ -14,7 +14,7 @@ namespace chexnet {
 
 struct PostMortem {
   std::string time;        // UTC
-  std::string cause;       // of cause_name, or "launcher"
+  std::string cause;       // of cause_name, "launcher" or "start"
   std::vector<int> ranks;  // those that failed
   int exit_code = 0;
   std::string what;              // failure_text
@@ -33,9 +33,8 @@ void write_postmortem(const std::filesystem::path& run_folder,
 void put_postmortem_aside(const std::filesystem::path& run_folder);
 
 struct PostMortemNote {
-  std::string cause, sentence;
+  std::string sentence;
   int exit_code = 0;
-  int64_t step = 0;  // of the first rank that failed
 };
 // Nothing when there is none.
 std::optional<PostMortemNote> read_postmortem(

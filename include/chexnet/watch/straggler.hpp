@@ -1,4 +1,4 @@
-// A rank that is slower than the others for long enough, and why. Pure. In
+// A rank that is slower than the others for long enough, and why. In
 // data-parallel training everybody waits for the slowest, so what counts is a
 // rank's own time per step: all but waiting for others.
 #pragma once

@@ -22,7 +22,7 @@ CLI::Option* add_model_option(CLI::App& command, std::string& model);
 
 // What the user of a model says otherwise: as load_config_text().
 struct ModelOverrides {
-  Strings set;  // key=value
+  Strings set = {};  // key=value
   Strings* variables = nullptr;
   ConfigOverride last = nullptr;
 };

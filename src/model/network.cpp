@@ -1,7 +1,7 @@
-// A Network owns the parameters and leaves computing to a backend. Which one,
+// A Network owns the parameters and leaves computing to a back end. Which one,
 // is asked for each size of images: entries stand in order of preference, each
 // may refuse in words that description() repeats, and the last refuses nothing.
-// A backend is made when it is first chosen, and kept.
+// A back end is made when it is first chosen, and kept.
 #include "chexnet/model/network.hpp"
 
 #include <ATen/ATen.h>

@@ -77,21 +77,16 @@ at::Tensor made_up_labels(int64_t findings) {
   return labels;
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() &&
-         text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 void set_parameters(Parameters& p) {
   p.initialize(kSeed);
   for (const auto& parameter : p.list()) {
     at::Tensor values = p.flat_values().narrow(0, parameter.begin,
                                                parameter.end - parameter.begin);
     const bool branch = parameter.name.find("bn3.") != std::string::npos;
-    if (branch && ends_with(parameter.name, ".weight"))
+    if (branch && parameter.name.ends_with(".weight"))
       values.fill_(kBranchScale);
     const bool shifts = !parameter.is_head && !parameter.is_weight &&
-                        ends_with(parameter.name, ".bias");
+                        parameter.name.ends_with(".bias");
     if (!shifts || branch) continue;
     values.fill_(kFromCorner);
     values.slice(0, kEvery - 1, values.numel(), kEvery).fill_(-kFromCorner);

@@ -154,9 +154,8 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
   std::optional<BucketsInFlight> buckets;
   MicroBatch part{0, parts};
   // A gradient's way: the back end writes it into the flat buffer and tells
-  // MicroBatch::written, which calls on_ready (the only call on this way whose
-  // target is found at run time), which calls BucketedReducer::written_to,
-  // which starts every bucket that is complete.
+  // MicroBatch::written, which calls on_ready (a std::function), which calls
+  // BucketedReducer::written_to, which starts every bucket that is complete.
   if (options_.communicate)
     part.on_ready = [this](int64_t end) {
       reducer_.written_to(static_cast<size_t>(end));

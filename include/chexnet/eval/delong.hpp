@@ -35,11 +35,11 @@ std::optional<AurocVariance> delong_by_patient(std::span<const double> scores,
                                                const PatientNumbers& patients);
 
 struct PairedTest {
-  double difference = 0;  // AUROC of a minus that of b
-  double variance = 0;    // of the difference
-  Interval interval;      // 95 %, normal
+  double difference = 0;   // AUROC of a minus that of b
+  double variance = 0;     // of the difference
+  Interval interval = {};  // 95 %, normal
   // Two-sided, of "the two are equal". Empty where the variance is 0.
-  std::optional<double> p;
+  std::optional<double> p = {};
 };
 
 // Two models' scores of the same images. Empty as above, for either of the two.

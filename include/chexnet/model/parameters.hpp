@@ -27,7 +27,7 @@ struct Parameter {
   std::string name;            // torchvision's, e.g. "features.conv0.weight"
   std::vector<int64_t> shape;  // row-major
   Init init = Init::kZero;
-  int64_t fan_in = 1;  // for kUniformFanIn of a bias
+  int64_t fan_in = 1;  // inputs of one output, for kUniformFanIn
   bool is_weight =
       false;  // convolution or linear weight: decays, and has a 16-bit copy
   bool is_head = false;        // of the classifier head

@@ -22,6 +22,7 @@ while IFS= read -r line; do
   esac
   [ $in_walks = yes ] || continue
   case $line in
+    '### '*) [ $walks = 0 ] || [ $steps != 0 ] || fault "\"$walk\" has no steps" ;;&
     '### '*) walk=${line#\#\#\# } walks=$((walks + 1)) steps=0; continue ;;
   esac
   [[ $line =~ ^\ *[0-9]+[.\)] ]] || continue  # also one that Markdown would number otherwise
@@ -39,5 +40,6 @@ while IFS= read -r line; do
     fault "$walk: $place does not define $name"
   fi
 done <"$page"
+[ $steps != 0 ] || fault "\"$walk\" has no steps"
 [ $walks = 4 ] || fault "$walks walks found, not four"
 exit $bad

@@ -8,7 +8,7 @@ names=$(find "$@" -name '*.hpp' -o -name '*.cpp' | sort | xargs awk '
   FNR == 1 { depth = 0; anonymous = 0 }
   /^namespace .*[{]$/ { depth++; scope[depth] = $2 == "{" ? "" : $2; if ($2 == "{") anonymous++; next }
   /^}  \/\/ namespace/ { if (scope[depth] == "") anonymous--; depth--; next }
-  { gsub(/\[\[[a-z_:]+\]\] /, "") }  # attributes stand before the name
+  { gsub(/\[\[[a-z_:]+\]\] |alignas\([^)]*\) /, ""); sub(/^template <[^>]*> /, "") }  # what stands before the name
   anonymous == 0 && depth > 0 && /^using [A-Za-z_0-9]+ =/ { print_name($2); next }
   anonymous == 0 && depth > 0 && /^(struct|class|union|enum|enum class) [A-Za-z_]/ && (/[{]/ || !/;$/) {
     name = $2 == "class" ? $3 : $2

@@ -3,11 +3,11 @@
 source tests/lib.sh
 cc -O1 -shared -fPIC tests/support/count_calls.c -o "$scratch/count.so" -ldl || { echo "FAILED: the counter does not build"; exit 1; }
 count() {  # count MODEL STEPS: allocations of a run
-  COUNT_CALLS=$scratch/calls LD_PRELOAD=$scratch/count.so "$program" bench step --model "$1" --batch 4 --size 64 --threads 2 --steps "$2" --json >/dev/null 2>&1
+  COUNT_CALLS=$scratch/calls LD_PRELOAD=$scratch/count.so "$program" bench step --model "$1" --batch 2 --size 32 --threads 2 --steps "$2" --json >/dev/null 2>&1
   cut -d' ' -f2 "$scratch/calls"
 }
 for model in densenet121 densenet169 resnet50 resnet101; do
-  per_step=$((($(count $model 24) - $(count $model 4)) / 20))
+  per_step=$((($(count $model 6) - $(count $model 2)) / 4))
   echo "$model: $per_step allocations a step (loss, optimizer, timing)"
   case $model in
     densenet121 | resnet50) fewer=$per_step ;;

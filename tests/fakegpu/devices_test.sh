@@ -15,7 +15,7 @@ unset CUDA_VISIBLE_DEVICES
 
 # A GPU that this user has not trained on yet is compared with the CPU engine first, and not again.
 export XDG_CACHE_HOME=$scratch/cache
-first() { mpi 1 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/first-$1" 2>"$scratch/err.txt"; }
+first() { mpi 1 train "$small" "${fake[@]}" --set train.precision=auto --set train.max_steps=1 --out "$scratch/first-$1" 2>"$scratch/err.txt"; }
 first 1
 check "the first run makes the self-test" grep -q '\[self-test\] passed: ' "$scratch/err.txt"
 first 2

@@ -40,12 +40,9 @@ for name in sys.argv[1:]:
     assert sum(left > launches / 2 for launches, _, _, left in batches[:-1]) >= 5, "the host read logits first"
 PY
 }
-for ranks in 1 2; do
-  for precision in fp32 fp16; do
-    name=$precision-$ranks
-    FAKE_GPU_STEP_LOG=$scratch/$name mpi $ranks train "$small" "${quick[@]}" --set train.precision=$precision --out "$scratch/run-$name" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-    check "$name: no step waits for the GPU" steady "$scratch/$name".*
-  done
+for run in 1-fp32 2-fp16; do
+  FAKE_GPU_STEP_LOG=$scratch/$run mpi ${run%-*} train "$small" "${quick[@]}" --set train.precision=${run#*-} --out "$scratch/run-$run" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+  check "$run: no step waits for the GPU" steady "$scratch/$run".*
 done
 # A batch has far fewer launches than a step and the host reads its images, too: on a busy machine the host would be the slower one.
 FAKE_CUDA_DELAY_US=400 FAKE_GPU_STEP_LOG=$scratch/evaluation mpi 2 train "$small" "${quick[@]}" --set train.max_steps=1 --set eval.splits=[test] --set eval.batch=4 --out "$scratch/run" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }

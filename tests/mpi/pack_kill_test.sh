@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# kill -9 of pack at random moments, 50 times, pixels and records, one rank and two: the next start goes on, nothing under
-# a final name is ever incomplete, and the result is that of an undisturbed run.
+# kill -9 of pack at random moments, CHEXNET_PACK_KILLS times (default 12), pixels and records, one rank and two: the next start goes
+# on, nothing under a final name is ever incomplete, and the result is that of an undisturbed run.
 set -u
 source tests/lib.sh
 "$program" phantom "$scratch/set" --images 240 --size 512 >/dev/null 2>&1
 data_config "$scratch/set" 144 128 >"$scratch/cfg.yaml"
 pack() { "$program" pack "$scratch/cfg.yaml" "$@" 2>/dev/null; }
 pack --out "$scratch/good.pack"; pack --out "$scratch/good" --format tfrecord --per-shard 12
-kills=0 half=0
+wanted=${CHEXNET_PACK_KILLS:-12} kills=0 half=0
 declare -A whole_ms  # [arguments]
 exec 3>&2 2>/dev/null  # the shell reports each killed job
 disturbed() {  # disturbed OUT ARGUMENTS...: killed at random moments until it ends by itself
@@ -20,7 +20,7 @@ disturbed() {  # disturbed OUT ARGUMENTS...: killed at random moments until it e
   while [ $rc != 0 ] && [ $tries -lt 20 ]; do
     tries=$((tries + 1))
     setsid "$program" pack "$scratch/cfg.yaml" --out "$out" "$@" 2>"$scratch/err" & local pid=$!
-    if [ $kills -lt 50 ] && [ $tries -le 4 ]; then
+    if [ $kills -lt $wanted ] && [ $tries -le 4 ]; then
       sleep "$(awk -v t="${whole_ms[$*]}" -v r=$RANDOM 'BEGIN { print t / 1000 * (0.3 + 0.7 * r / 32768) }')"
       if kill -9 -- -$pid 2>/dev/null; then kills=$((kills + 1)); fi
       pkill -9 -f "$scratch/cfg.yaml" 2>/dev/null
@@ -34,7 +34,7 @@ disturbed() {  # disturbed OUT ARGUMENTS...: killed at random moments until it e
   [ $rc = 0 ]
 }
 round=0
-while [ $kills -lt 50 ] && [ $round -lt 60 ]; do
+while [ $kills -lt $wanted ] && [ $round -lt 60 ]; do
   round=$((round + 1)); ranks=$((1 + round % 2))
   rm -rf "$scratch/out" "$scratch/out.pack" "$scratch/.out.pack.partial"
   disturbed "$scratch/out.pack" --threads 1 --ranks $ranks || check "pixels, round $round" false
@@ -43,6 +43,6 @@ while [ $kills -lt 50 ] && [ $round -lt 60 ]; do
   diff -r -x '*.index' "$scratch/out" "$scratch/good" >/dev/null || check "records are the same, round $round" false
 done
 echo "$kills kills in $round rounds"
-check "50 kills" [ $kills -ge 50 ]
+check "$wanted kills" [ $kills -ge $wanted ]
 check "no half file" [ $half = 0 ]
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The same global batch on 1, 2 and 4 ranks: synchronized BatchNorm in fp64 gives the same run, evaluation the same bits.
 source tests/lib.sh
-sync=(--set model.sync_batchnorm=true --set train.precision=fp64 --set train.max_steps=20 --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)  # 32 px would leave BatchNorm 8 values a channel: chaotic
+sync=(--set model.sync_batchnorm=true --set train.precision=fp64 --set train.max_steps=10 --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)  # 32 px would leave BatchNorm 8 values a channel: chaotic
 for n in 1 2 4; do
   mpi "$n" train "$small" "${sync[@]}" --out "$scratch/sync-$n" 2>"$scratch/log-$n" || { cat "$scratch/log-$n"; exit 1; }
 done
@@ -20,13 +20,11 @@ check "figures and intervals equal on 1 and 2 ranks" cmp "$scratch/e1.json" "$sc
 check "figures and intervals equal on 1 and 4 ranks" cmp "$scratch/e1.json" "$scratch/e4.json"
 check "calibration, subgroups and all other figures equal on 1 and 2 ranks" cmp "$scratch/f1.csv" "$scratch/f2.csv"
 check "and on 4" cmp "$scratch/f1.csv" "$scratch/f4.csv"
-for n in 1 2 4; do
+for n in 1 4; do
   mpi "$n" evaluate "$scratch/run" --set eval.threads=1 --set eval.crops=10 --set data.workers="$n" --out "$scratch/crops$n.csv" --resamples 500 --figures "$scratch/crops$n.f.csv" >/dev/null 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 done
-for n in 2 4; do
-  check "scores over ten crops bitwise equal on 1 and $n ranks" cmp "$scratch/crops1.csv" "$scratch/crops$n.csv"
-  check "and their figures" cmp "$scratch/crops1.f.csv" "$scratch/crops$n.f.csv"
-done
+check "scores over ten crops bitwise equal on 1 and 4 ranks" cmp "$scratch/crops1.csv" "$scratch/crops4.csv"
+check "and their figures" cmp "$scratch/crops1.f.csv" "$scratch/crops4.f.csv"
 check "the run's own predictions are the same" cmp "$scratch/p1.csv" "$scratch/run/predictions_test.csv"
 "$program" evaluate --predictions "$scratch/p1.csv" --manifest "$phantom/Data_Entry_2017.csv" --json >"$scratch/table.json"
 check "scores of the written table are those of the checkpoint" python3 - "$scratch/e1.json" "$scratch/table.json" <<'PY'

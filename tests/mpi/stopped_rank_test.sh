@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A rank that stops at a random step is named, the ranks start again by themselves, and the run ends with the
-# weights of an undisturbed one. CHEXNET_STOPS times (default 3), and within CHEXNET_NAMED_WITHIN seconds
+# weights of an undisturbed one. CHEXNET_STOPS times (default 1), and within CHEXNET_NAMED_WITHIN seconds
 # of the stop (T = 5 s).
 source tests/lib.sh
-stops=${CHEXNET_STOPS:-3} T=5
-quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=$T --set train.max_steps=60 --ranks 2)
+stops=${CHEXNET_STOPS:-1} T=5
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=$T --set train.max_steps=30 --ranks 2)
 "$program" train "$small" "${quick[@]}" --out "$scratch/whole" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 cat >"$scratch/stop.py" <<'PY'
 # Waits for a step, stops a rank of the run, and tells when.
@@ -33,7 +33,7 @@ print(now, victim)
 PY
 no_process() { ! pgrep -f -- "--out $1" >/dev/null; }
 for i in $(seq "$stops"); do
-  run=$scratch/run-$i step=$((RANDOM % 50 + 2)) rank=$((RANDOM % 2))
+  run=$scratch/run-$i step=$((RANDOM % 22 + 2)) rank=$((RANDOM % 2))
   "$program" train "$small" "${quick[@]}" --set launch.restarts=1 --out "$run" >"$run.log" 2>&1 & job=$!
   stopped=$(python3 "$scratch/stop.py" "$run" "$step" "$rank")
   wait $job; rc=$?

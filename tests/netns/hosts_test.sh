@@ -53,7 +53,7 @@ check "it stops itself before the walltime with 75 (exit $rc)" [ $rc = 75 ]
 check "and is submitted again with its counter" grep -q -- "-l select=2:ncpus=2:mpiprocs=2:ompthreads=1 .*-v CHEXNET_SUBMISSION=1,.* limit-run/job.pbs" qsub.log
 
 # Failures. T = 5 s; a post-mortem comes, and nothing may run on.
-endless=("${quick[@]}" --set train.batch=12 "${agent[@]}" --set train.max_steps=1000000 --set checkpoint.every_steps=10 --set launch.timeout_s=5 --hostfile three)
+endless=("${quick[@]}" --set train.batch=12 "${agent[@]}" --set train.max_steps=1000000 --set checkpoint.every_steps=4 --set launch.timeout_s=5 --hostfile three)
 wait_for_step() { await_step "$1" "$2" 900 "$1.log"; }
 daemons() { local host; for host in "$NETNS_DIR"/node*.pid; do pgrep -a --ns "$(cat "$host")" --nslist net -x orted; done 2>/dev/null; }
 no_process() {  # on these hosts, whatever others do on this machine
@@ -75,7 +75,7 @@ PY
 fail_one() {  # RUN TEXT COMMAND...: starts a run, does COMMAND, checks the end
   local run=$1 text=$2 began; shift 2
   on node1 "$program" train "$small" "${endless[@]}" --out "$run" >"$run.log" 2>&1 & local job=$!
-  wait_for_step "$run" 20
+  wait_for_step "$run" 6
   began=$(date +%s%N); "$@"
   wait $job; local rc=$?
   check "$run: exit 5 or 7 (exit $rc)" [ $rc = 5 -o $rc = 7 ]

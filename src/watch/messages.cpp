@@ -31,16 +31,18 @@ Phase phase_of(int number) {
 }
 
 // `known`: the rank as it was. Throws for what is missing or of another type.
-RankView view_of(const json& said, RankView known) {
-  known.pid = whole_number<int>(said.at("pid"));
-  known.phase = phase_of(whole_number<int>(said.at("phase")));
-  known.ended = known.phase == Phase::kEnded;
-  known.gone = said.at("gone");
-  known.heartbeat_age_s = said.at("heartbeat_s");
-  known.phase_age_s = said.at("phase_s");
-  known.sequence = whole_number<uint64_t>(said.at("sequence"));
-  known.step = whole_number<int64_t>(said.at("step"));
-  return known;
+RankView view_of(const json& said, const RankView& known) {
+  RankView view = known;
+  view.pid = whole_number<int>(said.at("pid"));
+  view.phase = phase_of(whole_number<int>(said.at("phase")));
+  view.ended = view.phase == Phase::kEnded;
+  view.gone = said.at("gone");
+  view.heartbeat_age_s = said.at("heartbeat_s");
+  view.phase_age_s = said.at("phase_s");
+  view.sequence = whole_number<uint64_t>(said.at("sequence"));
+  view.step = whole_number<int64_t>(said.at("step"));
+  // Its last word: what comes later is older, from a connection given up.
+  return known.ended ? known : view;
 }
 
 }  // namespace

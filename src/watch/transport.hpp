@@ -6,7 +6,8 @@
 //                    <--answer--               "go on", or the exit code with
 //                                              which to end
 //
-// Nothing blocks, and any line may be lost: the next report replaces it.
+// Nothing blocks, and any line may be lost: the next report replaces it. After
+// a reconnect an older line may come behind a newer one.
 #pragma once
 
 #include <cstddef>

@@ -70,6 +70,19 @@ TEST_CASE("what is no report leaves all as it was") {
   CHECK(views[1].step == 7);
 }
 
+TEST_CASE("a rank that ended stays so when an older report comes behind") {
+  std::vector<RankView> views(1);
+  RankView said = views[0];
+  said.step = 40;
+  const std::string older = report_line({said});
+  said.phase = Phase::kEnded;
+  said.step = 41;
+  REQUIRE(read_report(report_line({said}), views));
+  REQUIRE(read_report(older, views) == std::vector<int>{0});
+  CHECK(views[0].ended);
+  CHECK(views[0].step == 41);
+}
+
 TEST_CASE("a report of 500 ranks of a host fits a line") {
   std::vector<RankView> ranks(500);
   for (auto& view : ranks) {

@@ -8,6 +8,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "finding_names.hpp"
 #include "labels.hpp"
@@ -133,6 +134,19 @@ void append(Manifest& m, const Manifest& more) {
   m.knows_patients = m.knows_patients && more.knows_patients;
 }
 
+// A model file with such names is refused when it is read: that must not come
+// to light behind the training.
+void refuse_unreadable(const std::vector<std::string>& findings,
+                       const std::string& path) {
+  for (const auto& name : findings)
+    if (name.empty() || printable(name) != name)
+      throw DataError("[manifest] " + path + ": the finding '" +
+                      printable(name) + "' has " +
+                      (name.empty() ? "no name" : "control characters") +
+                      ". Hint: rename the column, or leave it out by "
+                      "data.findings; a line end counts as one");
+}
+
 // Which findings a part of the tables is silent about.
 void say_what_is_missing(const std::vector<Manifest>& tables,
                          const std::vector<std::string>& findings) {
@@ -203,6 +217,7 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
     path += (i > 0 ? ", " : "") + tables[i].path;
   }
   const auto findings = chosen_findings(config.findings, known, path);
+  refuse_unreadable(findings, path);
   if (tables.size() > 1) say_what_is_missing(tables, findings);
   Manifest all;
   for (size_t i = 0; i < tables.size(); ++i) {

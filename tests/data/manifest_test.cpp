@@ -142,6 +142,21 @@ Manifest images_by_threes(int images) {
 
 }  // namespace
 
+TEST_CASE("a finding whose name no model file can hold is refused at once") {
+  const ScratchFolder folder;
+  const auto refused = [&](const std::string& header) {
+    DataConfig config;
+    config.manifest = {{ManifestFormat::kCsv},
+                       {folder.write("t.csv", header + "\na.png,1,0\n")},
+                       {},
+                       {"image", "", {}, "", "", ""}};
+    return error_of<DataError>([&] { read_manifest(config); });
+  };
+  CHECK(refused("image,Mass,\"two\nlines\"")
+            .find("'two\\x0alines' has control") != std::string::npos);
+  CHECK(refused("image,Mass,").find("'' has no name") != std::string::npos);
+}
+
 TEST_CASE("what lists name for validation or test is not trained on") {
   const Manifest m = images_by_threes(12);
   const ScratchFolder folder;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <regex>
+#include <string_view>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
@@ -166,12 +167,17 @@ void write_index(const StoredFile& file, const std::string& text) {
 }  // namespace
 
 ContainerKind container_kind(const std::string& path) {
-  static const std::regex shard(R"(.*-\d{5}-of-\d{5})");
+  // Of the end alone: a folder's name may hold a line end, which no "."
+  // matches.
+  static const std::regex shard(R"(-\d{5}-of-\d{5})");
+  constexpr size_t kShardEnd = std::string_view("-00000-of-00001").size();
   const auto ends = [&](const char* suffix) { return path.ends_with(suffix); };
   if (ends(".tar")) return ContainerKind::kTar;
   if (ends(".tar.gz") || ends(".tgz")) return ContainerKind::kTarGz;
   if (ends(".pack")) return ContainerKind::kPack;
-  if (ends(".tfrecord") || ends(".tfrecords") || std::regex_match(path, shard))
+  if (ends(".tfrecord") || ends(".tfrecords") ||
+      std::regex_match(
+          path.substr(path.size() - std::min(path.size(), kShardEnd)), shard))
     return ContainerKind::kTfrecord;
   return ContainerKind::kFile;
 }

@@ -40,6 +40,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 
 TEST_CASE("a container is known by its name") {
   const std::vector<std::pair<const char*, ContainerKind>> names = {
+      {"two\nlines/train-00000-of-00001", ContainerKind::kTfrecord},
       {"x/train-00003-of-00338", ContainerKind::kTfrecord},
       {"x/a.tfrecord", ContainerKind::kTfrecord},
       {"x/a.tfrecords", ContainerKind::kTfrecord},

@@ -25,20 +25,31 @@ def target(name):
     return None
 
 
+def read_pins(path):
+    """[(name==version, SHA-256)], or the end: a pin without a hash would let anything in."""
+    pins = []
+    for line in open(path):
+        line = line.split("#")[0].strip()
+        found = re.match(r"(\S+) --hash=sha256:([0-9a-f]{64})$", line)
+        if line and not found:
+            sys.exit(f"setup: {path}: {line}: no SHA-256. Hint: NAME==VERSION --hash=sha256:DIGEST")
+        if found:
+            pins.append(found.groups())
+    return pins
+
+
 def main():
     pins, wheels, place = sys.argv[1:4]
+    wanted = read_pins(pins)
     by_hash = {}
     for name in sorted(os.listdir(wheels)):
         if name.endswith(".whl"):
             with open(os.path.join(wheels, name), "rb") as f:
                 by_hash[hashlib.file_digest(f, "sha256").hexdigest()] = name
-    for line in open(pins):
-        line = line.split("#")[0].strip()
-        if not line:
-            continue
-        pin, digest = re.match(r"(\S+) --hash=sha256:([0-9a-f]{64})$", line).groups()
+    for pin, digest in wanted:  # all of them, before a byte of one is unpacked
         if digest not in by_hash:
             sys.exit(f"setup: no wheel in {wheels} is {pin} (sha256 {digest}). Hint: scripts/setup --download FOLDER makes that folder")
+    for _, digest in wanted:
         with zipfile.ZipFile(os.path.join(wheels, by_hash[digest])) as wheel:
             for member in wheel.infolist():
                 to = target(member.filename)

@@ -21,6 +21,47 @@ if [ ! -e /dev/nvidiactl ]; then
   check "nor where it is there" eval 'setup && ! grep -qF "$hint" "$scratch/setup.txt"'
 fi
 
+# What is downloaded is what the pins say, byte by byte. Wheels of a few bytes, from a folder in place of the network.
+tree=$scratch/pinned
+mkdir -p "$tree/third_party/pins" "$tree/scripts" "$scratch/index"
+cp scripts/setup "$tree/scripts/"; cp third_party/unpack_wheels.py "$tree/third_party/"
+cat >"$scratch/wheels.py" <<'PY'
+import hashlib, sys, zipfile
+index, pins = sys.argv[1:]
+with open(pins, 'w') as out:
+    for name, member in (('torch', 'torch/lib/libtorch_cpu.so'), ('nvidia_cuda_runtime', 'nvidia/cu13/include/cuda.h')):
+        path = f'{index}/{name}-1.0-py3-none-any.whl'
+        with zipfile.ZipFile(path, 'w') as wheel:
+            wheel.writestr(member, 'as it was pinned')
+            wheel.writestr(f'{name}-1.0.dist-info/METADATA', f'Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n')
+            wheel.writestr(f'{name}-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+            wheel.writestr(f'{name}-1.0.dist-info/RECORD', '')
+        digest = hashlib.sha256(open(path, 'rb').read()).hexdigest()
+        out.write(f'{name.replace("_", "-")}==1.0 --hash=sha256:{digest}\n')
+PY
+pins=$tree/third_party/pins/cuda13-build.txt
+echo '# none' >"$tree/third_party/pins/cuda13-gpu.txt"  # --download takes these, too
+python3 "$scratch/wheels.py" "$scratch/index" "$pins"
+pinned() {  # pinned CACHE ARGUMENTS...
+  CHEXNET_CACHE=$scratch/$1 PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/index PIP_CONFIG_FILE=/dev/null \
+    "$tree/scripts/setup" --no-apt --no-gpu "${@:2}" >"$scratch/setup.txt" 2>&1
+}
+nothing_in() { [ -z "$(find "$scratch/$1" -name '*.so' -o -name '*.h' -o -name '.complete*' 2>/dev/null)" ]; }
+check "pinned wheels are taken from a folder" pinned folder --from "$scratch/index"
+check "and downloaded" pinned network
+check "to the same files" diff -r "$scratch/folder" "$scratch/network"
+check "the library is there" [ "$(cat "$scratch"/network/cuda13-*/lib/libtorch_cpu.so)" = "as it was pinned" ]
+sed -i 's/as it was pinned/as it was Pinned/' "$scratch/index/nvidia_cuda_runtime-1.0-py3-none-any.whl"
+check "a wheel with another byte is refused from a folder" eval '! pinned bad-folder --from "$scratch/index" && nothing_in bad-folder'
+check "and the pin is named" grep -q 'is nvidia-cuda-runtime==1.0 (sha256 ' "$scratch/setup.txt"
+check "it is refused when it is downloaded" eval '! pinned bad-network && nothing_in bad-network'
+check "by its hash" grep -q 'DO NOT MATCH THE HASHES' "$scratch/setup.txt"
+check "also for another machine" eval '! pinned bad --download "$scratch/carried" && grep -q "DO NOT MATCH THE HASHES" "$scratch/setup.txt"'
+sed -i 's/ --hash=sha256:[0-9a-f]*$//' "$pins"
+check "a pin without a hash is refused from a folder" eval '! pinned no-hash --from "$scratch/index" && nothing_in no-hash'
+check "and says so" grep -q 'torch==1.0: no SHA-256' "$scratch/setup.txt"
+check "and when it is downloaded" eval '! pinned no-hash && nothing_in no-hash'
+
 lib=$(readlink -f "$CHEXNET_BUILD/torch") include=$(readlink -f "$CHEXNET_BUILD/torch")/../include
 configure() {  # configure TORCH
   cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$1" >"$scratch/configure.txt" 2>&1 || tail -n 20 "$scratch/configure.txt"

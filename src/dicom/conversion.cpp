@@ -188,7 +188,7 @@ class Conversion {
     write_atomically(out_ / "images.csv", table);
   }
 
-  void report(const fs::path& map) const {
+  void report(const fs::path& map, bool filtered) const {
     size_t passed = 0;
     std::string reasons;
     for (const auto& [name, count] : skipped_) {
@@ -209,7 +209,8 @@ class Conversion {
     const Json summary = {{"images", rows_.size()},
                           {"skipped", skipped_},
                           {"damaged", damaged_.size()},
-                          {"out", options_.out}};
+                          {"out", options_.out},
+                          {"system_calls_filtered", filtered}};
     std::cout << json_text(summary) << std::endl;
   }
 
@@ -275,6 +276,7 @@ int convert(const ConversionOptions& options) {
                           : "";
   if (options.hides_ids()) order_by_key(input.files, key);
 
+  const bool filtered = workers_are_filtered();
   Conversion conversion(options, key);
   conversion.note_unreadable(input);
   Progress progress(true);
@@ -289,7 +291,7 @@ int convert(const ConversionOptions& options) {
   if (!options.outcomes_file.empty())
     conversion.write_outcomes(options.outcomes_file);
   conversion.write_set();
-  conversion.report(paths.map);
+  conversion.report(paths.map, filtered);
   return conversion.images() > 0 ? 0 : static_cast<int>(ExitCode::kData);
 }
 

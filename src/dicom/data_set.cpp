@@ -193,13 +193,7 @@ Source read_source(const std::string& path) {
   return source;
 }
 
-void write_data_set(const gdcm::DataSet& set,
-                    const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
-    throw CheckpointError("[dicom] " + path.string() +
-                          ": is there already. Hint: does another predict "
-                          "write to this folder? Name a new one");
+std::string file_of(const gdcm::DataSet& set) {
   gdcm::Writer writer;
   writer.GetFile().SetDataSet(set);
   writer.GetFile().GetHeader().SetDataSetTransferSyntax(
@@ -207,9 +201,9 @@ void write_data_set(const gdcm::DataSet& set,
   std::ostringstream bytes;
   writer.SetStream(bytes);
   if (!writer.Write())
-    throw CheckpointError("[dicom] " + path.string() +
-                          ": cannot be formed. Hint: please report it");
-  write_atomically(path, bytes.str());
+    throw CheckpointError(
+        "[dicom] a file of results cannot be formed. Hint: please report it");
+  return bytes.str();
 }
 
 }  // namespace chexnet

@@ -53,9 +53,7 @@ struct Source {
 };
 Source read_source(const std::string& path);
 
-// Explicit VR little endian. CheckpointError, also for a file that is there;
-// nothing half-written stays.
-void write_data_set(const gdcm::DataSet& set,
-                    const std::filesystem::path& path);
+// The bytes of a file, explicit VR little endian. CheckpointError.
+std::string file_of(const gdcm::DataSet& set);
 
 }  // namespace chexnet

@@ -1,8 +1,14 @@
 // chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before
 // training.
 #include <gdcmTrace.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
@@ -10,10 +16,30 @@
 #include "conversion.hpp"
 #include "results.hpp"
 
+namespace {
+
+// Keys of an object store are of no use here, and GDCM reads files of others:
+// overwritten where the kernel put them, so that neither workers nor
+// /proc/PID/environ have them.
+void forget_store_keys() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t name = text.find('=');
+    if (!text.starts_with("AWS_") || name == std::string_view::npos) continue;
+    names.emplace_back(text.substr(0, name));
+    explicit_bzero(*entry + name + 1, text.size() - name - 1);
+  }
+  for (const auto& name : names) ::unsetenv(name.c_str());
+}
+
+}  // namespace
+
 // Where even an error cannot be told, the process may as well be aborted.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using namespace chexnet;
+  forget_store_keys();
   CLI::App app{
       "Converts DICOM chest radiographs to 8-bit gray PNG with a table for "
       "data.manifest.format csv. For research use, not a medical device."};

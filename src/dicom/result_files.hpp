@@ -41,11 +41,12 @@ gdcm::DataSet begin_file(const Source& source, const FileKind& kind,
                          const std::string& instance, int number,
                          const std::string& version);
 
-// `image` and `capture` are of the request (src/app/dicom_results.cpp), `model`
-// too; `number` counts files of a series.
-void write_report(const Source& source, const Json& image, const Json& model,
-                  const Uids& uids, int number);
-void write_capture(const Source& source, const Json& capture,
-                   const std::string& version, const Uids& uids, int number);
+// The bytes of a file. `image` and `capture` are of the request
+// (src/app/dicom_results.cpp), `model` too; `number` counts files of a series.
+std::string report_file(const Source& source, const Json& image,
+                        const Json& model, const Uids& uids, int number);
+std::string capture_file(const Source& source, const Json& capture,
+                         const std::string& version, const Uids& uids,
+                         int number);
 
 }  // namespace chexnet

@@ -1,7 +1,12 @@
 #include "results.hpp"
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -11,6 +16,7 @@
 #include "worker.hpp"
 
 namespace chexnet {
+namespace fs = std::filesystem;
 namespace {
 
 // Of a child's answer: the first character.
@@ -32,45 +38,88 @@ struct Written {
   int reports = 0, captures = 0, failed = 0;
 };
 
-// In a process of its own, which GDCM may end.
-void write_image(const Json& asked, const Json& image, const Uids& uids,
-                 Written& written) {
-  const int first = written.captures;
-  const ChildMessage answer = in_child(kLimits, [&]() -> std::string {
+// The files of one image, in the order of files_of(). In a process of its own,
+// which GDCM may end; it cannot write, so they come as its answer.
+ChildMessage results_of(const Json& asked, const Json& image, const Uids& uids,
+                        const Written& written) {
+  return in_child(kLimits, [&]() -> std::string {
+    std::string answer(1, kGood);
     try {
       const Source source = read_scored(image);
+      const Json& model = asked.at("model");
       if (image.at("sr").is_string())
-        write_report(source, image, asked.at("model"), uids,
-                     written.reports + 1);
-      int number = first;
+        put(answer,
+            report_file(source, image, model, uids, written.reports + 1));
+      int number = written.captures;
       for (const auto& capture : image.at("captures"))
-        write_capture(source, capture, asked.at("model").at("version"), uids,
-                      ++number);
-      return {kGood};
+        put(answer,
+            capture_file(source, capture, model.at("version"), uids, ++number));
     } catch (const DataError& e) {
       return kOfThisFile + std::string(e.what());
     } catch (const Error& e) {
       return kOfAll + std::string(e.what());
     }
+    return answer;
   });
+}
+
+std::vector<std::string> files_of(const Json& image) {
+  std::vector<std::string> paths;
+  if (image.at("sr").is_string()) paths.push_back(path_of(image.at("sr")));
+  for (const auto& capture : image.at("captures"))
+    paths.push_back(path_of(capture.at("sc")));
+  return paths;
+}
+
+// Nothing half-written stays.
+void write_new(const fs::path& path, const std::string& bytes) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(path, error)))
+    throw CheckpointError("[dicom] " + path.string() +
+                          ": is there already. Hint: does another predict "
+                          "write to this folder? Name a new one");
+  write_atomically(path, bytes);
+}
+
+// As the worker sent them. None where it died before the end of its answer.
+std::optional<std::vector<std::string>> files_in(const std::string& answer,
+                                                 size_t count) {
+  std::vector<std::string> files;
+  size_t at = 1;
+  try {
+    while (files.size() < count) files.push_back(take(answer, at));
+  } catch (const std::out_of_range&) {
+    return std::nullopt;
+  }
+  return files;
+}
+
+void write_image(const Json& asked, const Json& image, const Uids& uids,
+                 Written& written) {
+  const ChildMessage answer = results_of(asked, image, uids, written);
   const char kind = answer.text.empty() ? kOfThisFile : answer.text[0];
-  if (kind == kGood) {
+  if (kind == kOfAll) throw CheckpointError(answer.text.substr(1));
+  const std::vector<std::string> paths = files_of(image);
+  std::optional<std::vector<std::string>> files;
+  if (kind == kGood) files = files_in(answer.text, paths.size());
+  if (files) {
+    for (size_t i = 0; i < paths.size(); ++i) write_new(paths[i], (*files)[i]);
     written.reports += image.at("sr").is_string() ? 1 : 0;
     written.captures += static_cast<int>(image.at("captures").size());
     return;
   }
-  if (kind == kOfAll) throw CheckpointError(answer.text.substr(1));
   ++written.failed;
-  log_warning(answer.text.empty()
-                  ? "[dicom] " + path_of(image.at("file")) + ": " +
-                        answer.death(kLimits) + ". Hint: is it damaged?"
-                  : answer.text.substr(1));
+  const bool said = kind == kOfThisFile && !answer.text.empty();
+  log_warning(said ? answer.text.substr(1)
+                   : "[dicom] " + path_of(image.at("file")) + ": " +
+                         answer.death(kLimits) + ". Hint: is it damaged?");
 }
 
 }  // namespace
 
 void write_results(const std::string& request) {
   Written written;
+  workers_are_filtered();  // a warning where not
   try {
     const Json asked = Json::parse(read_text(request));
     const Uids uids{asked.at("request")};

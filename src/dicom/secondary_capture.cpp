@@ -50,8 +50,9 @@ Picture read_picture(const std::string& path) {
 
 }  // namespace
 
-void write_capture(const Source& source, const Json& capture,
-                   const std::string& version, const Uids& uids, int number) {
+std::string capture_file(const Source& source, const Json& capture,
+                         const std::string& version, const Uids& uids,
+                         int number) {
   const Picture picture = read_picture(path_of(capture.at("picture")));
   const std::string path = path_of(capture.at("sc"));
   DataSet set = begin_file(
@@ -79,7 +80,7 @@ void write_capture(const Source& source, const Json& capture,
   put_short(set, 0x0028, 0x0102, 7);
   put_short(set, 0x0028, 0x0103, 0);
   put_bytes(set, 0x7fe0, 0x0010, VR::OB, picture.rgb);
-  write_data_set(set, path);
+  return file_of(set);
 }
 
 }  // namespace chexnet

@@ -87,8 +87,8 @@ DataSet evidence(const Source& source) {
 
 }  // namespace
 
-void write_report(const Source& source, const Json& image, const Json& model,
-                  const Uids& uids, int number) {
+std::string report_file(const Source& source, const Json& image,
+                        const Json& model, const Uids& uids, int number) {
   const std::string version = model.at("version"), path = path_of(image["sr"]);
   DataSet set = begin_file(
       source, {kEnhancedSr, "SR", uids.series("reports", source), 9101},
@@ -118,7 +118,7 @@ void write_report(const Source& source, const Json& image, const Json& model,
   for (const auto& finding : image.at("findings"))
     content.push_back(finding_item(source, finding, ++k));
   put_items(set, 0x0040, 0xa730, content);
-  write_data_set(set, path);
+  return file_of(set);
 }
 
 }  // namespace chexnet

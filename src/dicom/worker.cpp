@@ -15,6 +15,8 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/system_call_filter.hpp"
 #include "chexnet/image/encode.hpp"
 
 namespace chexnet {
@@ -31,24 +33,6 @@ constexpr int64_t kOtherBytes = int64_t{1} << 30;
 
 // What a worker sends: its result and then texts, each behind its length.
 enum class Result : uint8_t { kConverted, kFailed };
-
-void put(std::string& message, std::string_view text) {
-  const uint64_t size = text.size();
-  message.append(reinterpret_cast<const char*>(&size), sizeof size);
-  message.append(text);
-}
-
-// The text at `at`, which moves behind it. Throws std::out_of_range when the
-// message was cut off.
-std::string take(const std::string& message, size_t& at) {
-  uint64_t size = 0;
-  if (message.size() - at < sizeof size) throw std::out_of_range("length");
-  std::memcpy(&size, &message[at], sizeof size);
-  at += sizeof size;
-  if (size > message.size() - at) throw std::out_of_range("text");
-  at += size;
-  return message.substr(at - size, size);
-}
 
 std::vector<std::string Radiograph::*> texts_of_radiograph() {
   return {&Radiograph::patient, &Radiograph::study, &Radiograph::instance,
@@ -76,6 +60,9 @@ std::string message_of(const std::string& path, int64_t max_pixels) {
   return message;
 }
 
+// Whether work() could set its filter; of the worker alone.
+bool filter_holds = false;
+
 [[noreturn]] void work(int out, const WorkerLimits& limits,
                        const std::function<std::string()>& make) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -90,8 +77,8 @@ std::string message_of(const std::string& path, int64_t max_pixels) {
   const auto cpu_s = static_cast<rlim_t>(limits.seconds);
   const rlimit cpu{cpu_s, cpu_s};
   ::setrlimit(RLIMIT_CPU, &cpu);
-  const int nowhere = ::open("/dev/null", O_WRONLY);
-  ::dup2(nowhere, STDERR_FILENO);  // assertions and warnings of GDCM
+  // The standard streams, too, lead nowhere: GDCM's warnings and assertions.
+  filter_holds = allow_reading_only(out);
   std::string message;
   try {
     message = make();
@@ -126,6 +113,33 @@ std::string read_until(int from, double deadline) {
 
 }  // namespace
 
+void put(std::string& message, std::string_view text) {
+  const uint64_t size = text.size();
+  message.append(reinterpret_cast<const char*>(&size), sizeof size);
+  message.append(text);
+}
+
+std::string take(const std::string& message, size_t& at) {
+  uint64_t size = 0;
+  if (message.size() - at < sizeof size) throw std::out_of_range("length");
+  std::memcpy(&size, &message[at], sizeof size);
+  at += sizeof size;
+  if (size > message.size() - at) throw std::out_of_range("text");
+  at += size;
+  return message.substr(at - size, size);
+}
+
+bool workers_are_filtered() {
+  const ChildMessage answer =
+      in_child({}, [] { return std::string(filter_holds ? "yes" : "no"); });
+  if (answer.text == "yes") return true;
+  log_warning(
+      "[dicom] this kernel, or the container's rules, refuse a filter of "
+      "system calls (seccomp): what reads the files runs without one. Hint: "
+      "files of strangers are safer elsewhere");
+  return false;
+}
+
 std::string ChildMessage::death(const WorkerLimits& limits) const {
   if (late) return "takes longer than " + std::to_string(limits.seconds) + " s";
   return std::string("its reader died: ") +
@@ -139,9 +153,15 @@ ChildMessage in_child(const WorkerLimits& limits,
     throw OutageError(std::string("[dicom] no pipe: ") + std::strerror(errno) +
                       ". Hint: raise ulimit -n");
   const double deadline = now_s() + limits.seconds;
+  // Before the fork: no core file from the child's first moment on.
+  rlimit core{};
+  ::getrlimit(RLIMIT_CORE, &core);
+  const rlimit none{0, core.rlim_max};
+  ::setrlimit(RLIMIT_CORE, &none);
   const pid_t child = ::fork();
   if (child == 0) work(ends[1], limits, make);
   const int error = errno;
+  ::setrlimit(RLIMIT_CORE, &core);
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);

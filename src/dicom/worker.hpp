@@ -1,12 +1,14 @@
 // A file is read in a process of its own: GDCM ends the process on many a
 // damaged file (failed assertions, endless tables), and nobody wants to lose a
-// night's conversion to one of them.
+// night's conversion to one of them. Nor may a file that takes over its reader
+// get further than that process: it can read, and answer, but not write.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "radiograph.hpp"
@@ -25,7 +27,8 @@ struct Converted {
 };
 
 // What `make` returns, in a process of its own and within the limits; nothing
-// of it where the process died or took too long. For a process of one thread.
+// of it where the process died or took too long. `make` can open files to read
+// them and nothing more. For a process of one thread.
 // OutageError: no further process.
 struct ChildMessage {
   std::string text;
@@ -36,6 +39,16 @@ struct ChildMessage {
 };
 ChildMessage in_child(const WorkerLimits& limits,
                       const std::function<std::string()>& make);
+
+// Of a message with several texts: each behind its length. take() moves `at`
+// behind the text; std::out_of_range when the message was cut off.
+void put(std::string& message, std::string_view text);
+std::string take(const std::string& message, size_t& at);
+
+// Whether this kernel lets workers give up all but reading
+// (core/system_call_filter.hpp); a warning where not. Starts a process to find
+// out.
+bool workers_are_filtered();
 
 // DataError as read_radiograph(), and for a file at which the worker died, or
 // needed more memory or time than the limits give. For a process of one thread.

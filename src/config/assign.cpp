@@ -153,6 +153,11 @@ class Assignment {
     const Strings& choices = option_.choices;
     if (!choices.empty() && std::ranges::find(choices, item) == choices.end())
       unknown(item, "one of " + nearest_names(item, choices, choices.size()));
+    if (option_.key == "data.s3.endpoint") {
+      const std::string problem = endpoint_problem(item);
+      if (!problem.empty())
+        throw ConfigError("[config] " + value_.place + ": " + problem);
+    }
     if (!option_.is_path) return item;
     try {
       std::string path = expanded_path(item);

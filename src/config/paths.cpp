@@ -49,4 +49,14 @@ std::string object_store_problem(const std::string& path) {
          "everything that is written must be in a file system";
 }
 
+std::string endpoint_problem(const std::string& url) {
+  if (url.find('@') != std::string::npos)
+    return "data.s3.endpoint holds a user name or a password, and a config "
+           "ends up in each run folder. Hint: https://host:port, and the keys "
+           "in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+  if (url.empty() || url.starts_with("http://") || url.starts_with("https://"))
+    return {};
+  return "data.s3.endpoint " + url + " is no URL. Hint: https://host:port";
+}
+
 }  // namespace chexnet

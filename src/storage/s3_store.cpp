@@ -20,6 +20,7 @@
 #include <random>
 #include <thread>
 
+#include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "instance_metadata.hpp"
@@ -95,11 +96,8 @@ class S3Store final : public Store {
           options_.endpoint.empty() && url != nullptr)
         options_.endpoint = url;
     while (options_.endpoint.ends_with('/')) options_.endpoint.pop_back();
-    if (!options_.endpoint.empty() &&
-        !options_.endpoint.starts_with("http://") &&
-        !options_.endpoint.starts_with("https://"))
-      throw ConfigError("[s3] data.s3.endpoint " + options_.endpoint +
-                        " is no URL. Hint: https://host:port");
+    const std::string problem = endpoint_problem(options_.endpoint);
+    if (!problem.empty()) throw ConfigError("[s3] " + problem);
   }
 
   void read(const std::string& path, uint64_t offset, uint64_t count,

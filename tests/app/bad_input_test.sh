@@ -67,6 +67,7 @@ refused 3 "endless.tar: the archive stops without its end mark" "${T[@]}" --set 
 mkdir "$scratch/twice"; cp "$phantom/images/$victim" "$scratch/twice"
 refused 3 "is in two places" "${T[@]}" --set data.images=["$scratch/twice","$phantom/images"]
 refused 2 "names no bucket" "${T[@]}" --set data.images=[s3://]
+refused 2 "holds a user name or a password" "${T[@]}" --set data.images=[s3://bucket/x] --set data.s3.endpoint=https://a:b@host
 refused 2 "is no URL" "${T[@]}" --set data.images=[s3://bucket/x] --set data.s3.endpoint=nonsense
 check "a pack trains" "$program" train "$small" --out "$scratch/from-pack" --set data.images=["$scratch/set.pack"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
 for pipeline in old new; do

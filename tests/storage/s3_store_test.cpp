@@ -336,6 +336,18 @@ TEST_CASE(
   CHECK_THROWS_AS(script.store(kKeys, options), ConfigError);
 }
 
+TEST_CASE("a password in an endpoint is refused and not repeated") {
+  Script script;
+  S3Options options;
+  options.endpoint = "https://somebody:canary@minio:9000";
+  try {
+    script.store(kKeys, options);
+    FAIL("it was accepted");
+  } catch (const ConfigError& e) {
+    CHECK(std::string(e.what()).find("canary") == std::string::npos);
+  }
+}
+
 TEST_CASE("Amazon's buckets are hosts of their region") {
   Script script;
   script.answers = {whole("abcd")};

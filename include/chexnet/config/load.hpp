@@ -44,6 +44,10 @@ Config without_places(Config config);
 // object store.
 std::string object_store_problem(const std::string& path);
 
+// Empty, or why this is no URL of an object store. A text with an @ is not
+// repeated: "https://user:password@host" would end up in logs.
+std::string endpoint_problem(const std::string& url);
+
 // One line per option that differs and may not differ in a resumed run; empty =
 // may be resumed.
 std::vector<std::string> resume_conflicts(const Config& before,

@@ -3,8 +3,9 @@
 SigV4 checks. With --faults SHARE it answers that share of requests wrongly: 500, 503, a connection reset,
 a body cut short, a stall. While the file of --down-while exists, all answers are 503.
 usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F] [--region R] [--down-while F]
+                    [--key ID SECRET]
 The folder's sub-folders are the buckets; listings of buckets "loop" (two tokens
-in turn), "empty" (pages without a key) and "huge" (one page) never end. Keys: AKTEST / secret."""
+in turn), "empty" (pages without a key) and "huge" (one page) never end. Keys: AKTEST / secret, and that of --key."""
 import argparse, hashlib, hmac, os, random, socket, struct, threading, time, urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
@@ -184,7 +185,10 @@ parser.add_argument('--seed', type=int, default=1)
 parser.add_argument('--log')
 parser.add_argument('--region', default='')
 parser.add_argument('--down-while')
+parser.add_argument('--key', nargs=2, metavar=('ID', 'SECRET'))
 args = parser.parse_args()
+if args.key:
+    SECRET[args.key[0]] = args.key[1]
 rng = random.Random(args.seed)
 server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
 server.daemon_threads = True

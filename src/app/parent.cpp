@@ -66,7 +66,7 @@ PostMortemNote launcher_note(const std::string& started, int exit_code,
       log_warning(e.what());
     }
   }
-  return {report.cause, report.sentence(), report.exit_code, 0};
+  return {report.sentence(), report.exit_code};
 }
 
 // mpirun waits for minutes, or without end, for a host that no packet reaches.

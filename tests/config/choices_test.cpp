@@ -55,32 +55,31 @@ constexpr bool every_value_has_a_name() {
 
 }  // namespace
 
-TEST_CASE("no value of a choice is without a name") {
-  STATIC_CHECK(every_value_has_a_name<Architecture>());
-  STATIC_CHECK(every_value_has_a_name<ManifestFormat>());
-  STATIC_CHECK(every_value_has_a_name<LabelPolicy>());
-  STATIC_CHECK(every_value_has_a_name<TrainingPolicy>());
-  STATIC_CHECK(every_value_has_a_name<PatientIdForm>());
-  STATIC_CHECK(every_value_has_a_name<ResizeKind>());
-  STATIC_CHECK(every_value_has_a_name<JpegScale>());
-  STATIC_CHECK(every_value_has_a_name<PipelineKind>());
-  STATIC_CHECK(every_value_has_a_name<OnDamage>());
-  STATIC_CHECK(every_value_has_a_name<SplitName>());
-  STATIC_CHECK(every_value_has_a_name<OptimizerKind>());
-  STATIC_CHECK(every_value_has_a_name<LrScaling>());
-  STATIC_CHECK(every_value_has_a_name<ScheduleKind>());
-  STATIC_CHECK(every_value_has_a_name<Precision>());
-  STATIC_CHECK(every_value_has_a_name<EngineKind>());
-  STATIC_CHECK(every_value_has_a_name<ConvolutionKind>());
-  STATIC_CHECK(every_value_has_a_name<SamplingKind>());
-  STATIC_CHECK(every_value_has_a_name<LossWeighting>());
-  STATIC_CHECK(every_value_has_a_name<OnNonFinite>());
-  STATIC_CHECK(every_value_has_a_name<EvalCrops>());
-  STATIC_CHECK(every_value_has_a_name<BestBy>());
-  STATIC_CHECK(every_value_has_a_name<DeviceKind>());
-  STATIC_CHECK(every_value_has_a_name<BindPolicy>());
-  STATIC_CHECK(every_value_has_a_name<GradientCompression>());
-}
+// No value of a choice is without a name.
+static_assert(every_value_has_a_name<Architecture>());
+static_assert(every_value_has_a_name<ManifestFormat>());
+static_assert(every_value_has_a_name<LabelPolicy>());
+static_assert(every_value_has_a_name<TrainingPolicy>());
+static_assert(every_value_has_a_name<PatientIdForm>());
+static_assert(every_value_has_a_name<ResizeKind>());
+static_assert(every_value_has_a_name<JpegScale>());
+static_assert(every_value_has_a_name<PipelineKind>());
+static_assert(every_value_has_a_name<OnDamage>());
+static_assert(every_value_has_a_name<SplitName>());
+static_assert(every_value_has_a_name<OptimizerKind>());
+static_assert(every_value_has_a_name<LrScaling>());
+static_assert(every_value_has_a_name<ScheduleKind>());
+static_assert(every_value_has_a_name<Precision>());
+static_assert(every_value_has_a_name<EngineKind>());
+static_assert(every_value_has_a_name<ConvolutionKind>());
+static_assert(every_value_has_a_name<SamplingKind>());
+static_assert(every_value_has_a_name<LossWeighting>());
+static_assert(every_value_has_a_name<OnNonFinite>());
+static_assert(every_value_has_a_name<EvalCrops>());
+static_assert(every_value_has_a_name<BestBy>());
+static_assert(every_value_has_a_name<DeviceKind>());
+static_assert(every_value_has_a_name<BindPolicy>());
+static_assert(every_value_has_a_name<GradientCompression>());
 
 TEST_CASE("a folder of staged copies is told from a misspelled word") {
   CHECK(load_config({}, {"data.stage=auto"}).data.stage.kind ==
@@ -133,9 +132,9 @@ TEST_CASE("a network is a kind and a device, and prints as it was written") {
 
 TEST_CASE("a stage is off, automatic or a folder") {
   using Kind = StageChoice::Kind;
-  CHECK(StageChoice::parse("off").kind == Kind::kOff);
-  CHECK(StageChoice::parse("auto").kind == Kind::kAuto);
-  const StageChoice folder = StageChoice::parse("./off");
+  CHECK(StageChoice::parse("off")->kind == Kind::kOff);
+  CHECK(StageChoice::parse("auto")->kind == Kind::kAuto);
+  const StageChoice folder = *StageChoice::parse("./off");
   CHECK((folder.kind == Kind::kFolder && folder.folder == "./off" &&
          folder.text() == "./off"));
 

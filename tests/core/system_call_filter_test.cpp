@@ -37,10 +37,11 @@ int end_of(const std::function<int(int out)>& act) {
     ::setrlimit(RLIMIT_CORE, &none);
     ::_exit(allow_reading_only(ends[1]) ? act(ends[1]) : kNoFilter);
   }
-  ::close(ends[0]);
   ::close(ends[1]);
   int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+  const pid_t ended = ::waitpid(child, &status, 0);
+  ::close(ends[0]);  // without a reader the child's write would end it
+  REQUIRE(ended == child);
   return status;
 }
 

@@ -45,8 +45,12 @@ int end_of(const std::function<int(int out)>& act) {
   return status;
 }
 
-// A machine whose containers refuse filters has nothing to be tested.
+// A machine whose containers refuse filters has nothing to be tested, and the
+// sanitizers ask for calls that are not on the list.
 bool can_filter() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;
+#endif
   const int status = end_of([](int) { return 0; });
   if (!WIFEXITED(status) || WEXITSTATUS(status) != kNoFilter) {
     CHECK(status == 0);

@@ -1,5 +1,6 @@
 #include "chexnet/launch/hosts.hpp"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +21,13 @@ constexpr int kMostSlots = 1 << 20;
 
 std::string without_domain(const std::string& name) {
   return name.substr(0, name.find('.'));
+}
+
+// Without brackets, as Open MPI reads it; of a link (`fe80::1%eth0`), too.
+bool is_ipv6(const std::string& name) {
+  in6_addr address{};
+  return inet_pton(AF_INET6, name.substr(0, name.find('%')).c_str(),
+                   &address) == 1;
 }
 
 // Only an own address can be bound.
@@ -79,7 +87,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
         throw bad("'" + text + "' is no number of slots");
       return *value;
     };
-    if (const auto colon = name.find(':'); colon != std::string::npos) {
+    if (const auto colon = name.find(':');
+        colon != std::string::npos && !is_ipv6(name)) {
       slots = count(name.substr(colon + 1));
       name.resize(colon);
     }

@@ -22,6 +22,12 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
         "node1=2 node2=3 ");
   CHECK(hosts_of("node1:4\nnode2\n") == "node1=4 node2=1 ");
   CHECK(hosts_of("n2\nn2\nn1\nn2\n") == "n2=3 n1=1 ");
+  // An IPv6 address ends in no number of slots.
+  CHECK(hosts_of("fd00::2 slots=2\n::1\nfe80::1%eth0\nfd00::2\n") ==
+        "fd00::2=3 ::1=1 fe80::1%eth0=1 ");
+  CHECK(error_of<ConfigError>([&] {
+          hosts_of("n1:2:3\n");
+        }).find("'2:3' is no number of slots") != std::string::npos);
   CHECK(error_of<ConfigError>([&] {
           hosts_of("n1\nn2 slot=2\n");
         }).find("hosts:2: 'slot=2'") != std::string::npos);
@@ -45,6 +51,7 @@ TEST_CASE("a host knows its own names") {
   CHECK(is_this_host("localhost"));
   CHECK(is_this_host("127.0.0.1"));
   CHECK(is_this_host("127.0.0.9"));
+  CHECK_FALSE(is_this_host("2001:db8::7"));
   CHECK(is_this_host(host_name()));
   CHECK(is_this_host(host_name() + ".some.domain"));
   CHECK_FALSE(is_this_host("192.0.2.7"));

@@ -26,7 +26,7 @@ void run(Bytes bytes) {
 
 std::vector<std::string> seeds() {
   return {"node1 slots=4 max_slots=8\nnode2:2 # two\n\n", "a\na\nb\n",
-          "10.0.0.1:16\nnode3 max-slots=2 slots=2\n"};
+          "10.0.0.1:16\nfd00::2 slots=2\nnode3 max-slots=2 slots=2\n"};
 }
 
 const Registered kTarget{{"host_file", run, nullptr, seeds}};

@@ -50,10 +50,23 @@ TABLE
 
 cache=$(command -v ccache || true)  # most headers are as they were; it goes by the names of sources, so they stay the same
 work=build/headers; mkdir -p "$work"
+# What ATen's tensor brings is read once for all the headers that reach it by their own includes.
+tensor='#include <ATen/core/Tensor.h>' reach=() before=-1
+while [ ${#include[@]} -gt 0 ] && [ ${#reach[@]} -gt $before ]; do
+  before=${#reach[@]}
+  wanted=("$tensor"); for header in "${reach[@]}"; do wanted+=("#include \"${header#include/}\""); done
+  mapfile -t reach < <(printf '%s\n' "${wanted[@]}" | grep -lFf - "${headers[@]}")
+done
+if [ ${#include[@]} -gt 0 ]; then
+  [ ${#reach[@]} -gt 5 ] || { echo "only ${#reach[@]} headers found that have tensors: other include than $tensor?"; exit 1; }
+  echo "$tensor" >"$work/tensor.hpp"
+  "${CXX:-g++}" -std=c++20 "${include[@]}" -x c++-header "$work/tensor.hpp" -o "$work/tensor.hpp.gch"
+fi
 compile() {  # HEADER: as the only include of a source
-  local name=${1//\//-}
+  local name=${1//\//-} first=()
+  [[ " ${reach[*]} " != *" $1 "* ]] || first=(-include "$work/tensor.hpp")
   printf '#include "%s"\n' "${1#include/}" >"$work/$name.cpp"
-  $cache "${CXX:-g++}" -std=c++20 -Iinclude "${include[@]}" -c "$work/$name.cpp" -o "$work/$name.o" 2>"$work/$name.txt" ||
+  $cache "${CXX:-g++}" -std=c++20 -Iinclude "${include[@]}" "${first[@]}" -c "$work/$name.cpp" -o "$work/$name.o" 2>"$work/$name.txt" ||
     { grep -E 'error' "$work/$name.txt" | head; return 1; }
 }
 jobs_failed=0

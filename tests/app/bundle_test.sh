@@ -4,6 +4,8 @@
 source tests/lib.sh
 torch=$(cat third_party/.torch-cuda13)
 check "the bundle is below 60 MB" scripts/bundle "$scratch/bundle.tar.gz"
+(umask 077; scripts/bundle "$scratch/again.tar.gz" >/dev/null)
+check "packed again, by someone else, it has the same bytes" cmp "$scratch/bundle.tar.gz" "$scratch/again.tar.gz"
 tar -C "$scratch" -xzf "$scratch/bundle.tar.gz"
 bundle=("$scratch/chexnet-train/run" --torch "$torch")
 check "nothing of LibTorch is in it" bash -c "! ls '$scratch/chexnet-train/lib' | grep -E '^lib(torch|c10)'"

@@ -13,8 +13,9 @@ struct HostSlots {
 };
 // Open MPI's form ("node1 slots=2 max_slots=4"), MPICH's ("node1:2"), and PBS's
 // node file (a line for each rank); # begins a comment. A host named again gets
-// the slots added. IPv6 addresses stand without brackets, and take slots in Open
-// MPI's form alone. In order of first mention. ConfigError with file and line.
+// the slots added. IPv6 addresses stand without brackets, and take slots in
+// Open MPI's form alone. In order of first mention. ConfigError with file and
+// line.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path);
 
 // Whether `name` in a host file means this machine: its own name (with or

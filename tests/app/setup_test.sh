@@ -64,7 +64,9 @@ check "and when it is downloaded" eval '! pinned no-hash && nothing_in no-hash'
 
 lib=$(readlink -f "$CHEXNET_BUILD/torch") include=$(readlink -f "$CHEXNET_BUILD/torch")/../include
 configure() {  # configure TORCH
-  cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$1" >"$scratch/configure.txt" 2>&1 || tail -n 20 "$scratch/configure.txt"
+  cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$1" >"$scratch/configure.txt" 2>&1; local rc=$?
+  [ $rc = 0 ] || tail -n 20 "$scratch/configure.txt"
+  check "a build with ${1#"$scratch/"} is configured" [ $rc = 0 ]
 }
 says() { check "$1" grep -qE -- "$1" "$scratch/configure.txt"; }
 
@@ -75,7 +77,6 @@ ln -s "$include"/{ATen,c10,torch} "$site/torch/include/"
 ln -s "$lib"/lib{torch,c10}*.so "$site/torch/lib/"
 configure "$site/torch"
 says "GPUs: none, libchexnet_cuda.so is not built: .* lacks CUDA's or NCCL's headers or libraries"
-says "Generating done"
 check "no CUDA side is built" bash -c '! grep -q libchexnet_cuda "$1/build/build.ninja" "$1/build/Makefile" 2>/dev/null' - "$scratch"
 
 ln -s "$include"/*.h "$include"/*.hpp "$include"/crt "$site/nvidia/cu13/include/" 2>/dev/null
@@ -84,5 +85,4 @@ ln -s "$lib"/libcudart.so.1* "$site/nvidia/cu13/lib/"
 ln -s "$lib/libnccl.so.2" "$site/nvidia/nccl/lib/"
 configure "$site/torch"
 says "GPUs: sm_[0-9]+ .*, CUDA 1[23]"
-says "Generating done"
 finish

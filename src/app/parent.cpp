@@ -29,6 +29,7 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/restart_policy.hpp"
+#include "chexnet/report/openmetrics.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "chexnet/watch/start_deadline.hpp"
 
@@ -193,6 +194,7 @@ int run_ranks(SelfLaunch launch, const ParentTask& task, double timeout_s) {
     auto note = read_postmortem(task.run_folder);
     if (!note && !RestartPolicy::is_explained(code))
       note = launcher_note(launch.alone ? "the process" : "mpirun", code, task);
+    if (note) renew_prometheus_file(task.run_folder);
     const int reported = note ? note->exit_code : code;
     const std::string checkpoint = last_checkpoint(task.run_folder);
     const bool again = !stop_before && policy.again(code, checkpoint);

@@ -34,6 +34,14 @@ std::vector<ConfigOption> run_table() {
           .limits = {{1, kNoMaximum}},
           .may_change_on_resume = true,
       },
+      {
+          MEMBER(run.prometheus),
+          .help =
+              "folder that Prometheus' node exporter reads: the run keeps a "
+              "file of its figures there; empty = none",
+          .is_path = true,
+          .may_change_on_resume = true,
+      },
   };
 }
 

@@ -112,6 +112,11 @@ void MetricsLog::write(const std::string& event, int64_t step,
         ": cannot be written: " + std::strerror(errno) +
         ". Hint: the earlier checkpoints are untouched; see that there is "
         "space and quota, and resume");
+  if (prometheus_) prometheus_->take(nlohmann::json::parse(json_text(line)));
+}
+
+void MetricsLog::show_in(std::unique_ptr<PrometheusFile> file) {
+  prometheus_ = std::move(file);
 }
 
 void MetricsLog::sync() const { sync_file(path_); }
@@ -134,6 +139,8 @@ void write_error_event(const std::filesystem::path& folder, int exit_code,
                       {"step", step},
                       {"exit_code", exit_code},
                       {"sentence", sentence}});
+  lines.close();
+  renew_prometheus_file(folder);
 }
 
 }  // namespace chexnet

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +19,7 @@
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metric_lines.hpp"
 #include "chexnet/watch/postmortem.hpp"
+#include "run_events.hpp"
 
 namespace chexnet {
 namespace {
@@ -42,85 +42,14 @@ namespace fs = std::filesystem;
 // A run that logs nothing for so long is not simply busy.
 constexpr double kSilent = 600;
 
-double age_of(const fs::path& path) {
+std::optional<double> written_at(const fs::path& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return -1;
-  return std::max(0.0,
-                  system_time_s() - static_cast<double>(info.st_mtim.tv_sec));
+  if (stat(path.c_str(), &info) != 0) return std::nullopt;
+  return static_cast<double>(info.st_mtim.tv_sec);
 }
 
-void read_ranks(RunSummary& run, const json& own) {
-  std::vector<std::pair<double, int>> times;
-  for (const auto& [name, ms] : own.items()) {
-    int rank = 0;
-    const auto parsed =
-        std::from_chars(name.data(), name.data() + name.size(), rank);
-    if (parsed.ec == std::errc() && ms.is_number())
-      times.emplace_back(ms.get<double>(), rank);
-  }
-  if (times.size() < 2) return;
-  std::ranges::sort(times);
-  run.slowest_rank = times.back().second;
-  run.slowest_ratio =
-      times.back().first / std::max(1e-9, times[(times.size() - 1) / 2].first);
-}
-
-void read_event(RunSummary& run, const json& event, double batch) {
-  const std::string kind = event.value("event", "");
-  const auto number = [&](const char* key, double other) {
-    return event.contains(key) && event[key].is_number()
-               ? event[key].get<double>()
-               : other;
-  };
-  const auto figure = [&](const char* key) -> std::optional<double> {
-    if (!event.contains(key) || !event[key].is_number()) return std::nullopt;
-    return event[key].get<double>();
-  };
-  if (kind == "start" || kind == "restart") {
-    run.total_steps = event.value("total_steps", run.total_steps);
-    run.ranks = event.value("ranks", run.ranks);
-    run.host = event.value("host", "");
-    run.job = event.value("job", "");
-    run.restarts += kind == "restart" ? 1 : 0;
-    run.state = "running";
-    run.error.clear();
-    run.exit_code = 0;
-  } else if (kind == "train") {
-    run.step = event.value("step", run.step);
-    run.epoch = event.value("epoch", run.epoch);
-    run.loss = number("loss", std::nan(""));
-    run.images_per_s = number("images_per_s", 0);
-    const double seconds =
-        batch * number("steps", 1) / std::max(1e-9, run.images_per_s);
-    run.data_wait_fraction =
-        std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
-    run.job_seconds_left.reset();
-    if (event.contains("job_seconds_left"))
-      run.job_seconds_left = number("job_seconds_left", 0);
-  } else if (kind == "val") {
-    const bool best = event.value("best", "") == "yes";
-    if (best || run.best_step < 0) run.val_auroc = figure("mean_auroc");
-    if (best) run.best_step = event.value("step", run.best_step);
-  } else if (kind == "system" || kind == "ranks") {
-    read_ranks(run, event.value("own_ms_per_step", json::object()));
-  } else if (kind == "straggler") {
-    run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
-                             " on " + event.value("host", "") + ": " +
-                             event.value("cause", ""));
-  } else if (kind == "final") {
-    if (const auto auroc = figure("mean_auroc"))
-      run.final_auroc[event.value("split", "")] = *auroc;
-  } else if (kind == "error") {
-    // A later start that was refused takes nothing from a run that is complete.
-    if (run.state == "finished") return;
-    run.state = "failed";
-    run.error = event.value("sentence", "");
-    run.exit_code = event.value("exit_code", 0);
-  } else if (kind == "stop") {
-    run.state = "stopped";
-  } else if (kind == "end") {
-    run.state = "finished";
-  }
+double age_s(double written_s) {
+  return std::max(0.0, system_time_s() - written_s);
 }
 
 // Throws, and does not say "no run", where `path` cannot be looked at.
@@ -139,7 +68,8 @@ std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
   const auto locked = run_is_locked(folder);
   if (locked == true) return "running";
   if (locked == false && run.host == host_name()) return "died";
-  return run.written_age_s > kSilent ? "silent" : "running";
+  return run.written_s && age_s(*run.written_s) > kSilent ? "silent"
+                                                          : "running";
 }
 
 std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
@@ -153,6 +83,13 @@ void check_holds_run(const fs::path& folder) {
       ": holds no run (no config.yaml). Hint: name a folder like runs/NAME");
 }
 
+void find_checkpoint(RunSummary& run) {
+  const fs::path folder = run.folder;
+  run.checkpoint = last_checkpoint(folder);
+  run.checkpoint_s =
+      written_at(folder / "checkpoints" / run.checkpoint / "state.json");
+}
+
 RunSummary summarize_run(const fs::path& folder) {
   check_holds_run(folder);
   const fs::path config_file = folder / "config.yaml";
@@ -163,22 +100,18 @@ RunSummary summarize_run(const fs::path& folder) {
     run.name = fs::absolute(folder).parent_path().filename().string();
   run.state = "not started";
   const Config config = load_config({config_file}, {});
-  const auto batch = static_cast<double>(config.train.batch.value_or(0));
+  run.batch = config.train.batch.value_or(0);
   for (const auto& option : config_options())
     run.config[option.key] = option_text(option, config);
 
   const fs::path metrics = folder / "metrics.jsonl";
   if (fs::exists(metrics)) {
-    for_each_event(read_text(metrics),
-                   [&](const json& event, const std::string&) {
-                     read_event(run, event, batch);
-                   });
-    run.written_age_s = age_of(metrics);
+    for_each_event(
+        read_text(metrics),
+        [&](const json& event, const std::string&) { add_event(run, event); });
+    run.written_s = written_at(metrics);
   }
-  run.checkpoint = last_checkpoint(folder);
-  if (!run.checkpoint.empty())
-    run.checkpoint_age_s =
-        age_of(folder / "checkpoints" / run.checkpoint / "state.json");
+  find_checkpoint(run);
   if (run.state == "running") {
     if (const auto note = read_postmortem(folder)) {
       run.state = "aborted";
@@ -188,9 +121,7 @@ RunSummary summarize_run(const fs::path& folder) {
       run.state = state_of_silence(run, folder);
     }
   }
-  if (run.images_per_s > 0 && run.total_steps > run.step)
-    run.seconds_to_go = static_cast<double>(run.total_steps - run.step) *
-                        batch / run.images_per_s;
+  estimate_time_left(run);
   return run;
 }
 
@@ -244,13 +175,14 @@ std::string summary_text(const RunSummary& run) {
                  : " at the best step, " + std::to_string(run.best_step)));
   for (const auto& [split, auroc] : run.final_auroc)
     rows.emplace_back("final AUROC, " + split, fixed(auroc, 4));
-  rows.emplace_back(
-      "checkpoint",
-      run.checkpoint.empty()
-          ? "none"
-          : run.checkpoint + ", " + readable_s(run.checkpoint_age_s) + " ago");
-  if (run.written_age_s >= 0)
-    rows.emplace_back("last written", readable_s(run.written_age_s) + " ago");
+  rows.emplace_back("checkpoint",
+                    run.checkpoint_s
+                        ? run.checkpoint + ", " +
+                              readable_s(age_s(*run.checkpoint_s)) + " ago"
+                        : "none");
+  if (run.written_s)
+    rows.emplace_back("last written",
+                      readable_s(age_s(*run.written_s)) + " ago");
   rows.emplace_back(
       "started on",
       run.host + (run.job.empty() ? "" : ", job " + run.job) +
@@ -274,6 +206,10 @@ std::string summary_json(const RunSummary& run) {
     if (!value || !std::isfinite(static_cast<double>(*value))) return nullptr;
     return *value;
   };
+  const auto age = [](const std::optional<double>& written_s) -> Json {
+    if (!written_s) return nullptr;
+    return age_s(*written_s);
+  };
   const Json json = {{"folder", run.folder},
                      {"state", run.state},
                      {"step", run.step},
@@ -292,8 +228,8 @@ std::string summary_json(const RunSummary& run) {
                      {"seconds_to_go", optional(run.seconds_to_go)},
                      {"job_seconds_left", optional(run.job_seconds_left)},
                      {"checkpoint", run.checkpoint},
-                     {"checkpoint_age_s", run.checkpoint_age_s},
-                     {"written_age_s", run.written_age_s},
+                     {"checkpoint_age_s", age(run.checkpoint_s)},
+                     {"written_age_s", age(run.written_s)},
                      {"host", run.host},
                      {"job", run.job},
                      {"stragglers", run.stragglers},

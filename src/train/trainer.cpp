@@ -182,11 +182,16 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   warn_of_recipe(run.config, run.decisions, run.comm.size());
   const std::filesystem::path list = run.folder.path() / "split.csv";
   const PatientIds ids = ids_for(run.config, list);  // a bad key leaves no run
+  std::unique_ptr<PrometheusFile> prometheus;
+  if (!run.config.run.prometheus.empty())
+    prometheus = std::make_unique<PrometheusFile>(run.config.run.prometheus,
+                                                  run.folder.path());
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_atomically(list,
                    splits_csv(run.dataset.manifest, run.dataset.splits, ids));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});
+  metrics->show_in(std::move(prometheus));
   metrics->tensorboard().text("run/settings", state.step,
                               markdown_table(settings));
   metrics->write(run.folder.checkpoint() ? "restart" : "start", state.step,

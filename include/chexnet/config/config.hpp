@@ -26,6 +26,7 @@ struct RunConfig {
   int64_t seed = 1;
   bool world_readable = false;  // files readable by everybody
   int64_t log_every = 10;       // steps between train lines
+  std::string prometheus;       // folder of the node exporter; empty = none
 };
 
 struct ColumnsConfig {

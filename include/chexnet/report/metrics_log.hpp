@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/tensorboard.hpp"
 
 namespace chexnet {
@@ -40,6 +42,8 @@ class MetricsLog {
   // On the disk, before a checkpoint says that what they tell of is done: a
   // resume does not write them again. CheckpointError.
   void sync() const;
+  // Each event is shown there from now on.
+  void show_in(std::unique_ptr<PrometheusFile> file);
   // For what is no scalar: text, histograms, images.
   TensorBoardLog& tensorboard() { return tensorboard_; }
 
@@ -47,6 +51,7 @@ class MetricsLog {
   std::ofstream lines_;
   TensorBoardLog tensorboard_;
   std::filesystem::path path_;
+  std::unique_ptr<PrometheusFile> prometheus_;  // null: none is wanted
 };
 
 // Appends an `error` event to the metrics of a run that ended by an error. Does

@@ -17,6 +17,7 @@ struct RunSummary {
   // down), "aborted" (by the watchdog), "died" (no process holds its lock),
   // "silent", "not started"
   std::string state;
+  int64_t batch = 0;  // of all ranks; 0: not settled yet
   int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
   double images_per_s = 0;        // over the last train line
   double data_wait_fraction = 0;  // of it
@@ -30,7 +31,7 @@ struct RunSummary {
   double slowest_ratio =
       1;  // its own time per step against the median of the ranks
   std::string host, job, checkpoint;
-  double checkpoint_age_s = -1, written_age_s = -1;  // -1: none
+  std::optional<double> checkpoint_s, written_s;  // Unix time; none: not there
   std::optional<double> seconds_to_go, job_seconds_left;
   std::string last_words;                     // of a post-mortem
   std::string error;                          // the sentence it failed with
@@ -43,6 +44,8 @@ struct RunSummary {
 void check_holds_run(const std::filesystem::path& folder);
 // CheckpointError when `folder` holds no run or may not be read.
 RunSummary summarize_run(const std::filesystem::path& folder);
+// Looks for run.checkpoint in run.folder again.
+void find_checkpoint(RunSummary& run);
 // The runs at or directly below `folder`, in order of name.
 std::vector<std::filesystem::path> find_runs(
     const std::filesystem::path& folder);

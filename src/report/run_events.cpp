@@ -1,0 +1,96 @@
+#include "run_events.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace chexnet {
+namespace {
+
+using nlohmann::json;
+
+void read_ranks(RunSummary& run, const json& own) {
+  std::vector<std::pair<double, int>> times;
+  for (const auto& [name, ms] : own.items()) {
+    int rank = 0;
+    const auto parsed =
+        std::from_chars(name.data(), name.data() + name.size(), rank);
+    if (parsed.ec == std::errc() && ms.is_number())
+      times.emplace_back(ms.get<double>(), rank);
+  }
+  if (times.size() < 2) return;
+  std::ranges::sort(times);
+  run.slowest_rank = times.back().second;
+  run.slowest_ratio =
+      times.back().first / std::max(1e-9, times[(times.size() - 1) / 2].first);
+}
+
+}  // namespace
+
+void add_event(RunSummary& run, const json& event) {
+  const std::string kind = event.value("event", "");
+  const auto number = [&](const char* key, double other) {
+    return event.contains(key) && event[key].is_number()
+               ? event[key].get<double>()
+               : other;
+  };
+  const auto figure = [&](const char* key) -> std::optional<double> {
+    if (!event.contains(key) || !event[key].is_number()) return std::nullopt;
+    return event[key].get<double>();
+  };
+  if (kind == "start" || kind == "restart") {
+    run.total_steps = event.value("total_steps", run.total_steps);
+    run.ranks = event.value("ranks", run.ranks);
+    run.host = event.value("host", "");
+    run.job = event.value("job", "");
+    run.restarts += kind == "restart" ? 1 : 0;
+    run.state = "running";
+    run.error.clear();
+    run.exit_code = 0;
+  } else if (kind == "train") {
+    run.step = event.value("step", run.step);
+    run.epoch = event.value("epoch", run.epoch);
+    run.loss = number("loss", std::nan(""));
+    run.images_per_s = number("images_per_s", 0);
+    const double seconds = static_cast<double>(run.batch) * number("steps", 1) /
+                           std::max(1e-9, run.images_per_s);
+    run.data_wait_fraction =
+        std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
+    run.job_seconds_left.reset();
+    if (event.contains("job_seconds_left"))
+      run.job_seconds_left = number("job_seconds_left", 0);
+  } else if (kind == "val") {
+    const bool best = event.value("best", "") == "yes";
+    if (best || run.best_step < 0) run.val_auroc = figure("mean_auroc");
+    if (best) run.best_step = event.value("step", run.best_step);
+  } else if (kind == "system" || kind == "ranks") {
+    read_ranks(run, event.value("own_ms_per_step", json::object()));
+  } else if (kind == "straggler") {
+    run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
+                             " on " + event.value("host", "") + ": " +
+                             event.value("cause", ""));
+  } else if (kind == "final") {
+    if (const auto auroc = figure("mean_auroc"))
+      run.final_auroc[event.value("split", "")] = *auroc;
+  } else if (kind == "error") {
+    // A later start that was refused takes nothing from a run that is complete.
+    if (run.state == "finished") return;
+    run.state = "failed";
+    run.error = event.value("sentence", "");
+    run.exit_code = event.value("exit_code", 0);
+  } else if (kind == "stop") {
+    run.state = "stopped";
+  } else if (kind == "end") {
+    run.state = "finished";
+  }
+}
+
+void estimate_time_left(RunSummary& run) {
+  run.seconds_to_go.reset();
+  if (run.images_per_s <= 0 || run.total_steps <= run.step) return;
+  run.seconds_to_go = static_cast<double>(run.total_steps - run.step) *
+                      static_cast<double>(run.batch) / run.images_per_s;
+}
+
+}  // namespace chexnet

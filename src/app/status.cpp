@@ -2,12 +2,14 @@
 // reads files and asks nobody, so it works while the ranks run, hang or are
 // gone.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/report/followed_run.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
 #include "metrics_server.hpp"
@@ -24,29 +26,27 @@ struct Options {
 std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
   std::vector<RunSummary> runs;
   for (const auto& folder : folders)
-    for (const auto& path : find_runs(folder))
+    for (const auto& path : find_runs(folder, log_warning))
       runs.push_back(summarize_run(path));
   return runs;
 }
 
-// A folder that is gone now may be back for the next question.
-std::string page_of(const std::vector<std::string>& folders) {
-  std::vector<RunSummary> runs;
-  for (const auto& folder : folders) {
-    try {
-      for (auto& run : summaries({folder})) runs.push_back(std::move(run));
-    } catch (const Error& e) {
-      log_warning(e.what());
-    }
-  }
-  return openmetrics_text(runs);
+// Runs may begin after us, but a folder that is not there is a mistyped one.
+int serve(const Options& options) {
+  std::error_code error;
+  for (const auto& folder : options.folders)
+    if (!std::filesystem::is_directory(folder, error))
+      throw CheckpointError("[status] " + folder +
+                            ": is no folder. Hint: runs are in runs/NAME");
+  FollowedRuns runs(options.folders);
+  runs.now();  // the first look reads every line, and Prometheus waits for 10 s
+  return serve_metrics(options.listen,
+                       [&] { return openmetrics_text(runs.now()); });
 }
 
 int run(const Options& options) {
+  if (!options.listen.empty()) return serve(options);
   const auto runs = summaries(options.folders);
-  if (!options.listen.empty())
-    return serve_metrics(options.listen,
-                         [&] { return page_of(options.folders); });
   if (options.openmetrics) {
     std::cout << openmetrics_text(runs) << std::flush;
   } else if (options.json) {
@@ -73,14 +73,21 @@ void add_status(CLI::App& app, Invocation& invocation) {
       ->add_option("folders", options->folders,
                    "run folders, or folders of runs")
       ->required();
-  command->add_flag("--json", options->json,
-                    "a JSON array on stdout (docs/json.md)");
-  command->add_flag("--openmetrics", options->openmetrics,
-                    "gauges for Prometheus on stdout (docs/monitoring.md)");
-  command->add_option(
-      "--listen", options->listen,
-      "answer http://ADDRESS:PORT/metrics with these gauges, until a signal "
-      "asks to stop; PORT alone is of 127.0.0.1, port 0 any free one");
+  auto* json = command->add_flag("--json", options->json,
+                                 "a JSON array on stdout (docs/json.md)");
+  auto* openmetrics =
+      command
+          ->add_flag("--openmetrics", options->openmetrics,
+                     "gauges for Prometheus on stdout (docs/monitoring.md)")
+          ->excludes(json);
+  command
+      ->add_option("--listen", options->listen,
+                   "answer GET http://ADDRESS:PORT/metrics with these gauges "
+                   "until Ctrl-C; PORT alone is one of 127.0.0.1, 0 any that "
+                   "is free")
+      ->excludes(json)
+      ->excludes(openmetrics)
+      ->type_name("ADDRESS:PORT");
   command->callback([&invocation, options] {
     invocation.run = [options] { return run(*options); };
   });

@@ -6,41 +6,18 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/config/load.hpp"
-#include "chexnet/config/options.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
-#include "chexnet/core/log.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/launch/environment.hpp"
-#include "chexnet/launch/run_lock.hpp"
-#include "chexnet/report/metric_lines.hpp"
 #include "chexnet/watch/postmortem.hpp"
-#include "run_events.hpp"
 
 namespace chexnet {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
-
-// The state of a run follows from the last event that says one, and only for a
-// run that seems to be running from what other processes see:
-//
-//   start, restart -> running, stop -> stopped, error -> failed,
-//   end -> finished
-//   running with a post-mortem                 -> aborted
-//   running, its lock free on this host        -> died
-//   running, silent for ten minutes on another
-//     host, where the lock may not reach       -> silent
-//
-// A run goes through these several times, once for each start.
-
-// A run that logs nothing for so long is not simply busy.
-constexpr double kSilent = 600;
 
 std::optional<double> written_at(const fs::path& path) {
   struct stat info {};
@@ -63,15 +40,6 @@ bool is_there(const fs::path& path) {
   return there;
 }
 
-// What a run that wrote neither an end nor an error is doing.
-std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
-  const auto locked = run_is_locked(folder);
-  if (locked == true) return "running";
-  if (locked == false && run.host == host_name()) return "died";
-  return run.written_s && age_s(*run.written_s) > kSilent ? "silent"
-                                                          : "running";
-}
-
 std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
 }  // namespace
@@ -86,46 +54,15 @@ void check_holds_run(const fs::path& folder) {
 void find_checkpoint(RunSummary& run) {
   const fs::path folder = run.folder;
   run.checkpoint = last_checkpoint(folder);
+  run.checkpoint_s.reset();
+  if (run.checkpoint.empty()) return;
   run.checkpoint_s =
       written_at(folder / "checkpoints" / run.checkpoint / "state.json");
 }
 
-RunSummary summarize_run(const fs::path& folder) {
-  check_holds_run(folder);
-  const fs::path config_file = folder / "config.yaml";
-  RunSummary run;
-  run.folder = folder.string();
-  run.name = fs::absolute(folder).lexically_normal().filename().string();
-  if (run.name.empty())
-    run.name = fs::absolute(folder).parent_path().filename().string();
-  run.state = "not started";
-  const Config config = load_config({config_file}, {});
-  run.batch = config.train.batch.value_or(0);
-  for (const auto& option : config_options())
-    run.config[option.key] = option_text(option, config);
-
-  const fs::path metrics = folder / "metrics.jsonl";
-  if (fs::exists(metrics)) {
-    for_each_event(
-        read_text(metrics),
-        [&](const json& event, const std::string&) { add_event(run, event); });
-    run.written_s = written_at(metrics);
-  }
-  find_checkpoint(run);
-  if (run.state == "running") {
-    if (const auto note = read_postmortem(folder)) {
-      run.state = "aborted";
-      run.last_words = note->sentence;
-      run.exit_code = note->exit_code;
-    } else {
-      run.state = state_of_silence(run, folder);
-    }
-  }
-  estimate_time_left(run);
-  return run;
-}
-
-std::vector<fs::path> find_runs(const fs::path& folder) {
+std::vector<fs::path> find_runs(
+    const fs::path& folder,
+    const std::function<void(const std::string&)>& warn) {
   if (is_there(folder / "config.yaml")) return {folder};
   std::vector<fs::path> runs;
   std::error_code error;
@@ -134,8 +71,7 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
     if (fs::exists(entry.path() / "config.yaml", hidden))
       runs.push_back(entry.path());
     if (hidden)
-      log_warning("[status] " + entry.path().string() + ": " +
-                  hidden.message());
+      warn("[status] " + entry.path().string() + ": " + hidden.message());
   }
   if (error == std::errc::permission_denied) is_there(folder / ".");
   std::ranges::sort(runs);

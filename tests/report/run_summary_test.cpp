@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/run_comparison.hpp"
@@ -148,7 +149,8 @@ TEST_CASE("a folder that cannot be looked at is an error of its own") {
   std::filesystem::create_symlink("loop",
                                   folder / "loop");  // ELOOP, for root too
   for (const std::string& error :
-       {error_of<CheckpointError>([&] { find_runs(folder / "loop"); }),
+       {error_of<CheckpointError>(
+            [&] { find_runs(folder / "loop", log_warning); }),
         error_of<CheckpointError>([&] { summarize_run(folder / "loop"); })})
     CHECK(
         error.find("Too many levels of symbolic links. Hint: ask the owner") !=
@@ -235,11 +237,11 @@ TEST_CASE("runs are found directly below a folder, in order of name") {
   const ScratchFolder folder;
   for (const char* name : {"b", "a", "deep/c"}) make_run(folder, name, {}, "");
   folder.write("note/readme", "");
-  const auto runs = find_runs(folder.path());
+  const auto runs = find_runs(folder.path(), log_warning);
   CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
-  CHECK(find_runs(folder / "a") ==
+  CHECK(find_runs(folder / "a", log_warning) ==
         std::vector<std::filesystem::path>{folder / "a"});
   CHECK(error_of<CheckpointError>([&] {
-          find_runs(folder / "note");
+          find_runs(folder / "note", log_warning);
         }).find("neither a run nor a folder of runs") != std::string::npos);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -46,9 +47,11 @@ void check_holds_run(const std::filesystem::path& folder);
 RunSummary summarize_run(const std::filesystem::path& folder);
 // Looks for run.checkpoint in run.folder again.
 void find_checkpoint(RunSummary& run);
-// The runs at or directly below `folder`, in order of name.
+// The runs at or directly below `folder`, in order of name. `warn` is told of
+// folders that may not be looked into. CheckpointError where there is no run.
 std::vector<std::filesystem::path> find_runs(
-    const std::filesystem::path& folder);
+    const std::filesystem::path& folder,
+    const std::function<void(const std::string&)>& warn);
 
 std::string summary_text(const RunSummary& run);
 std::string summary_json(const RunSummary& run);

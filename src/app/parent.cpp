@@ -29,7 +29,7 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/restart_policy.hpp"
-#include "chexnet/report/openmetrics.hpp"
+#include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "chexnet/watch/start_deadline.hpp"
 

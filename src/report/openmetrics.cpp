@@ -1,22 +1,12 @@
 #include "chexnet/report/openmetrics.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cctype>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "chexnet/config/load.hpp"
-#include "chexnet/core/checksum.hpp"
-#include "chexnet/core/clock.hpp"
-#include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
-#include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "run_events.hpp"
 
 namespace chexnet {
 namespace {
@@ -47,8 +37,10 @@ std::string value_text(double value) {
 
 std::string identity(const RunSummary& run) {
   return "run=" + label_value(run.name) +
-         ",folder=" + label_value(fs::absolute(run.folder).string());
+         ",folder=" + label_value(folder_label(run.folder));
 }
+
+using Runs = std::map<std::string, const RunSummary*>;  // by identity()
 
 // One gauge of all runs.
 class Family {
@@ -58,10 +50,8 @@ class Family {
     text_ = "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ +
             " gauge\n";
   }
-  void add(const RunSummary& run, double value,
-           const std::string& further_labels = "") {
-    text_ += name_ + "{" + identity(run) + further_labels + "} " +
-             value_text(value) + "\n";
+  void add(const std::string& labels, double value) {
+    text_ += name_ + "{" + labels + "} " + value_text(value) + "\n";
   }
   const std::string& text() const { return text_; }
 
@@ -78,6 +68,11 @@ std::optional<double> of_count(int64_t count) {
   return static_cast<double>(count);
 }
 
+std::optional<double> while_running(const RunSummary& run,
+                                    const std::optional<double>& value) {
+  return run.state == "running" ? value : std::nullopt;
+}
+
 constexpr Gauge kGauges[] = {
     {"step", "Steps done.",
      [](const RunSummary& run) { return of_count(run.step); }},
@@ -89,16 +84,16 @@ constexpr Gauge kGauges[] = {
      [](const RunSummary& run) { return of_count(run.ranks); }},
     {"resumes", "Starts after the first.",
      [](const RunSummary& run) { return of_count(run.restarts); }},
-    {"images_per_second", "Images a second of all ranks, lately.",
+    {"images_per_second", "Images per second of all ranks, lately.",
      [](const RunSummary& run) { return std::optional(run.images_per_s); }},
-    {"data_wait_ratio", "Share of that time that was waiting for data.",
+    {"data_wait_ratio", "Share of the time that was waiting for data, lately.",
      [](const RunSummary& run) {
        return std::optional(run.data_wait_fraction);
      }},
     {"loss", "Mean training loss, lately.",
      [](const RunSummary& run) { return run.loss; }},
     {"slowest_rank_ratio",
-     "Own time a step of the slowest rank against the median of the ranks.",
+     "Own time per step of the slowest rank against the median of the ranks.",
      [](const RunSummary& run) -> std::optional<double> {
        if (!run.slowest_rank) return std::nullopt;
        return run.slowest_ratio;
@@ -115,137 +110,76 @@ constexpr Gauge kGauges[] = {
        if (run.best_step < 0) return std::nullopt;
        return of_count(run.best_step);
      }},
-    {"written_timestamp_seconds", "When the run last wrote an event.",
+    {"written_timestamp_seconds",
+     "When the run last wrote an event, as Unix time.",
      [](const RunSummary& run) { return run.written_s; }},
-    {"checkpoint_timestamp_seconds", "When its last checkpoint was written.",
+    {"checkpoint_timestamp_seconds",
+     "When the last checkpoint was written, as Unix time.",
      [](const RunSummary& run) { return run.checkpoint_s; }},
-    {"remaining_seconds", "Estimate until the last step.",
-     [](const RunSummary& run) { return run.seconds_to_go; }},
-    {"job_remaining_seconds", "Until the batch system ends the job.",
-     [](const RunSummary& run) { return run.job_seconds_left; }},
-    {"exit_code", "Of the error it ended by; 0 without one.",
+    {"remaining_seconds",
+     "Seconds until the last step (estimated), while it runs.",
+     [](const RunSummary& run) {
+       return while_running(run, run.seconds_to_go);
+     }},
+    {"job_remaining_seconds",
+     "Seconds until the batch system ends the job, while it runs.",
+     [](const RunSummary& run) {
+       return while_running(run, run.job_seconds_left);
+     }},
+    {"exit_code",
+     "Exit code of the error that the run ended by, 0 without one.",
      [](const RunSummary& run) { return of_count(run.exit_code); }}};
 
 constexpr std::string_view kStates[] = {"running", "finished",   "stopped",
                                         "failed",  "aborted",    "died",
                                         "silent",  "not started"};
 
-std::string state_text(const std::vector<RunSummary>& runs) {
+std::string state_text(const Runs& runs) {
   Family family("state", "1 for the state that the run is in, else 0.");
-  for (const auto& run : runs)
+  for (const auto& [labels, run] : runs)
     for (const auto state : kStates)
-      family.add(run, run.state == state ? 1 : 0,
-                 ",state=" + label_value(std::string(state)));
+      family.add(labels + ",state=" + label_value(std::string(state)),
+                 run->state == state ? 1 : 0);
   return family.text();
 }
 
-std::string final_text(const std::vector<RunSummary>& runs) {
+std::string final_text(const Runs& runs) {
   Family family("final_auroc", "Mean AUROC of the final evaluation.");
-  for (const auto& run : runs)
-    for (const auto& [split, auroc] : run.final_auroc)
-      family.add(run, auroc, ",split=" + label_value(split));
+  for (const auto& [labels, run] : runs)
+    for (const auto& [split, auroc] : run->final_auroc)
+      family.add(labels + ",split=" + label_value(split), auroc);
   return family.text();
 }
 
-std::string info_text(const std::vector<RunSummary>& runs) {
+// Prometheus puts a label `job` of its own on what it reads.
+std::string info_text(const Runs& runs) {
   Family family("run_info", "Always 1; where the run was last started.");
-  for (const auto& run : runs)
-    family.add(
-        run, 1,
-        ",host=" + label_value(run.host) + ",job=" + label_value(run.job));
+  for (const auto& [labels, run] : runs)
+    family.add(labels + ",host=" + label_value(run->host) +
+                   ",batch_job=" + label_value(run->job),
+               1);
   return family.text();
-}
-
-// Two runs may have one name, and their files one folder.
-std::string file_name(const fs::path& run_folder) {
-  const fs::path whole = fs::absolute(run_folder).lexically_normal();
-  std::string name = whole.filename().string();
-  if (name.empty()) name = whole.parent_path().filename().string();
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '.';
-  };
-  constexpr size_t kLongest = 100, kDigits = 8;
-  name.resize(std::min(name.size(), kLongest));
-  std::ranges::replace_if(
-      name, [&](char c) { return !is_plain(static_cast<unsigned char>(c)); },
-      '_');
-  return "chexnet_train_" + name + "_" +
-         sha256_hex(whole.string()).substr(0, kDigits) + ".prom";
-}
-
-// Whoever runs the node exporter is another user.
-void write_page(const fs::path& path, const RunSummary& run) {
-  constexpr unsigned kReadByAll = 0644;
-  OutputFile file(path, kReadByAll);
-  file.write(openmetrics_text({run}));
-  file.commit();
 }
 
 }  // namespace
 
-std::string openmetrics_text(const std::vector<RunSummary>& runs) {
+std::string folder_label(const fs::path& run_folder) {
+  std::string path = fs::absolute(run_folder).lexically_normal().string();
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::string openmetrics_text(const std::vector<RunSummary>& list) {
+  Runs runs;
+  for (const auto& run : list) runs.emplace(identity(run), &run);
   std::string text = info_text(runs) + state_text(runs);
   for (const auto& gauge : kGauges) {
     Family family(gauge.name, gauge.help);
-    for (const auto& run : runs)
-      if (const auto value = gauge.value(run)) family.add(run, *value);
+    for (const auto& [labels, run] : runs)
+      if (const auto value = gauge.value(*run)) family.add(labels, *value);
     text += family.text();
   }
   return text + final_text(runs) + "# EOF\n";
-}
-
-PrometheusFile::PrometheusFile(const fs::path& folder, fs::path run_folder)
-    : path_(folder / file_name(run_folder)),
-      run_folder_(std::move(run_folder)) {
-  std::error_code error;
-  if (fs::is_directory(folder, error) && access(folder.c_str(), W_OK) == 0)
-    return;
-  throw ConfigError(
-      "[report] run.prometheus = " + folder.string() +
-      ": no folder that this user may write in. Hint: make it on the host of "
-      "rank 0, and name it to the node exporter "
-      "(--collector.textfile.directory)");
-}
-
-void PrometheusFile::take(const nlohmann::json& event) {
-  if (!run_) {
-    run_ = summarize_run(run_folder_);  // the event is in its file
-  } else {
-    add_event(*run_, event);
-    estimate_time_left(*run_);
-    run_->written_s = std::floor(system_time_s());
-  }
-  const std::string kind = event.value("event", "");
-  if (kind == "checkpoint") find_checkpoint(*run_);
-  constexpr double kEvery_s = 5;  // often enough for who looks every 15 s
-  const bool comes_often = kind == "train" || kind == "system";
-  if (comes_often && now_s() - written_s_ < kEvery_s) return;
-  write();
-}
-
-void PrometheusFile::write() {
-  written_s_ = now_s();
-  try {
-    write_page(path_, *run_);
-  } catch (const CheckpointError& e) {
-    if (!warned_)
-      log_warning(std::string(e.what()) +
-                  ". The run goes on without it (run.prometheus)");
-    warned_ = true;
-  }
-}
-
-void renew_prometheus_file(const fs::path& run_folder) {
-  try {
-    std::error_code error;
-    if (!fs::exists(run_folder / "config.yaml", error)) return;
-    const fs::path folder =
-        load_config({run_folder / "config.yaml"}, {}).run.prometheus;
-    if (folder.empty()) return;
-    write_page(folder / file_name(run_folder), summarize_run(run_folder));
-  } catch (const Error& e) {
-    log_warning(std::string(e.what()) + " (run.prometheus)");
-  }
 }
 
 }  // namespace chexnet

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "chexnet/report/openmetrics.hpp"
+#include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/report/tensorboard.hpp"
 
 namespace chexnet {

@@ -48,7 +48,8 @@ at::Tensor noise_images(int64_t n, int64_t size) {
 
 }  // namespace
 
-TEST_CASE("the engine's gradients in fp64 are those of ATen's operators") {
+TEST_CASE("the engine's gradients in fp64 are those of ATen's operators",
+          "[arithmetic]") {
   struct Case {
     const char* arch;
     int64_t batch, size;
@@ -89,7 +90,8 @@ TEST_CASE("the engine's gradients in fp64 are those of ATen's operators") {
 
 TEST_CASE(
     "the engine's rounding errors are no larger than those of PyTorch's "
-    "operators") {
+    "operators",
+    "[arithmetic]") {
   const at::Tensor images = noise_images(8, 64), labels = parity_labels(0, 8);
   for (const char* arch : {"densenet121", "resnet50"}) {
     const auto outcome = [&](Precision precision, bool own_engine) {
@@ -116,7 +118,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the engine's results do not depend on the number of threads") {
+TEST_CASE("the engine's results do not depend on the number of threads",
+          "[arithmetic]") {
   const int before = at::get_num_threads();
   for (const auto& [arch, precision] :
        std::vector<std::pair<const char*, Precision>>{
@@ -142,7 +145,8 @@ TEST_CASE("the engine's results do not depend on the number of threads") {
 
 TEST_CASE(
     "inference by the engine gives ATen's logits, whatever the batch and the "
-    "place in it") {
+    "place in it",
+    "[arithmetic]") {
   const at::Tensor images = noise_images(6, 64);
   for (const char* arch : {"densenet121", "resnet50"}) {
     std::vector<at::Tensor> logits;
@@ -163,7 +167,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("weights that are promised to stay are used as they are now") {
+TEST_CASE("weights that are promised to stay are used as they are now",
+          "[arithmetic]") {
   const at::Tensor images = noise_images(4, 64);
   const auto with = [&](Network& network, const at::Tensor& batch) {
     return network.forward(batch, Mode::kInference).clone();

@@ -76,7 +76,8 @@ TEST_CASE("backward finishes the flat gradient buffer from front to back") {
 
 TEST_CASE(
     "two ranks with synchronized BatchNorm equal one rank with the whole "
-    "batch") {
+    "batch",
+    "[arithmetic]") {
   const at::Tensor images = parity_images(3, 8), labels = parity_labels(3, 8);
   for (const char* arch : {"densenet121", "resnet50"}) {
     Network whole(network_spec(arch), 14, {.precision = Precision::kFp64});

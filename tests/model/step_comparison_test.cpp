@@ -39,7 +39,8 @@ std::vector<LayerDifference> compared(const std::string& arch,
 
 }  // namespace
 
-TEST_CASE("ATen's operators agree with the engine's step within rounding") {
+TEST_CASE("ATen's operators agree with the engine's step within rounding",
+          "[arithmetic]") {
   for (const auto& [arch, precision] :
        {std::pair{"densenet121", Precision::kFp32},
         {"densenet121", Precision::kTf32},

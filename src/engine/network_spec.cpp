@@ -47,9 +47,17 @@ NetworkSpec network_spec(const std::string& arch) {
                     nearest_names(arch, choice_names<Architecture>()));
 }
 
+// A ResNet halves rounding up, as do the two layers of a DenseNet's stem; the
+// pools of its three transitions round down.
+int last_map_side(const NetworkSpec& spec, int side) {
+  assert(side > 0);
+  const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);
+  for (int halved = 0; halved < 5; ++halved)
+    side = halved < 2 || !pools ? (side + 1) / 2 : side / 2;
+  return side;
+}
+
 int smallest_input(const NetworkSpec& spec) {
-  // A ResNet halves rounding up, as do the two layers of a DenseNet's stem; the
-  // pools of its three transitions round down.
   if (std::holds_alternative<ResNetSpec>(spec.family)) return 1;
   constexpr int kAfterStem = 2 * 2 * 2;
   return 4 * kAfterStem - 3;

@@ -15,13 +15,6 @@ namespace {
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
 constexpr int64_t kFewForBatchNorm = 8;
 
-// Over how many images a BatchNorm takes its mean and variance.
-int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
-  assert(batch > 0 && ranks > 0);
-  const int64_t micro_batch = batch / config.train.accumulate;
-  return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
-}
-
 void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
   const int64_t images = images_per_batchnorm(config, batch, ranks);
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
@@ -43,6 +36,12 @@ void warn_of_chosen_batch(const std::string& batch) {
 }
 
 }  // namespace
+
+int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
+  assert(batch > 0 && ranks > 0);
+  const int64_t micro_batch = batch / config.train.accumulate;
+  return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
+}
 
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
   if (config.model.freeze_backbone)

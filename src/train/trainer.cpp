@@ -18,6 +18,7 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
@@ -227,11 +228,28 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   return outcome;
 }
 
+// One value has a variance of 0, and running variances of 0 make every
+// evaluation overflow. PyTorch refuses to train on it, too.
+void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
+  if (config.model.freeze_backbone) return;
+  const int side = last_map_side(network_spec(config.model.arch),
+                                 static_cast<int>(config.data.crop));
+  if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;
+  throw ConfigError(
+      "[train] data.crop = " + std::to_string(config.data.crop) +
+      " leaves one pixel of an image, and each BatchNorm sees one image: it "
+      "has one value per channel, and no variance. Hint: a larger data.crop, "
+      "train.batch = " +
+      std::to_string(2 * ranks * config.train.accumulate) +
+      " or more, or model.sync_batchnorm=true on several ranks");
+}
+
 // The run on data that were read: from its network to its report.
 TrainOutcome train_on(const RunContext& run, RunFolder& folder,
                       Profiler& profiler, TrainState state) {
   const Config& config = run.config;
   const RunDecisions decisions = decide(run, folder);
+  check_batchnorm_values(config, decisions.batch, run.comm.size());
   state.config = config_yaml(with_decisions(config, decisions));
   TrainOutcome outcome;
   outcome.step = state.step;

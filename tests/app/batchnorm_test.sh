@@ -16,6 +16,10 @@ check "the settings say 2 images" sees "2 images of its rank"
 check "a warning below 8" warned 2
 check "a weighted report says that scores are no probabilities" grep -q "weights balanced: scores are shifted away from prevalence" "$scratch/micro/report.html"
 
+refused 2 "it has one value per channel, and no variance. Hint: a larger data.crop, train.batch = 16 or more" \
+  train "$small" --out "$scratch/one" --set train.accumulate=8
+check "which leaves no run" test ! -e "$scratch/one"
+
 check "a frozen backbone" run frozen --set train.accumulate=4 --set model.freeze_backbone=true
 check "it normalizes by running statistics" sees "running statistics"
 check "without a warning" eval '! warned 2'

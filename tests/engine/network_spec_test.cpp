@@ -7,18 +7,25 @@
 using namespace chexnet;
 
 TEST_CASE("the smallest input leaves one pixel after all halvings") {
-  const auto last_map = [](int side) {
-    side = (side + 1) / 2;                           // 7x7 convolution, padded
-    side = (side + 1) / 2;                           // 3x3 pool, padded
-    for (int pool = 0; pool < 3; ++pool) side /= 2;  // 2x2, not padded
-    return side;
-  };
   for (const char* arch : {"densenet121", "densenet169", "densenet201"}) {
-    const int smallest = smallest_input(network_spec(arch));
-    CHECK(last_map(smallest) == 1);
-    CHECK(last_map(smallest - 1) == 0);
+    const NetworkSpec spec = network_spec(arch);
+    const int smallest = smallest_input(spec);
+    CHECK(last_map_side(spec, smallest) == 1);
+    CHECK(last_map_side(spec, smallest - 1) == 0);
   }
   CHECK(smallest_input(network_spec("resnet50")) == 1);
+}
+
+TEST_CASE("padded layers halve a map rounding up, a DenseNet's pools down") {
+  struct Case {
+    int input, densenet, resnet;
+  };
+  for (const auto& c : {Case{29, 1, 1}, Case{32, 1, 1}, Case{33, 1, 2},
+                        Case{60, 1, 2}, Case{61, 2, 2}, Case{64, 2, 2},
+                        Case{224, 7, 7}, Case{225, 7, 8}, Case{256, 8, 8}}) {
+    CHECK(last_map_side(network_spec("densenet121"), c.input) == c.densenet);
+    CHECK(last_map_side(network_spec("resnet50"), c.input) == c.resnet);
+  }
 }
 
 TEST_CASE("every network that a config may name is in the table of networks") {

@@ -45,6 +45,8 @@ NetworkSpec network_spec(Architecture arch);
 // By torchvision's name. ConfigError when it is not known.
 NetworkSpec network_spec(const std::string& arch);
 
+// Side of the last map of an input of `side` x `side` pixels.
+int last_map_side(const NetworkSpec& spec, int side);
 // Side of the smallest square that leaves a pixel for the last layer.
 int smallest_input(const NetworkSpec& spec);
 

@@ -11,6 +11,7 @@
 namespace chexnet {
 
 // Over how many images a BatchNorm takes its mean and variance in training.
+int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks);
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks);
 std::string loss_text(const TrainConfig& config);
 

@@ -53,11 +53,6 @@ class Painter {
     return marked(u, v, brightness);
   }
 
-  double on_film(double brightness, double grain) const {
-    const double exposed = std::clamp(brightness * plan_.exposure, 0.0, 1.0);
-    return std::pow(exposed, plan_.gamma) + plan_.grain * grain;
-  }
-
  private:
   // Shoulders above, chest wall beside.
   double body(double x, double v) const {
@@ -65,15 +60,6 @@ class Painter {
         0.8 + 0.14 * smoothstep(-0.5, 0.08, -v) -
         0.55 * smoothstep(a_.shoulder, 0.03, -v + 2 * a_.shoulder);
     return 0.03 + 0.5 * smoothstep(0, 0.02, half_body - std::abs(x));
-  }
-
-  // Where the lung ends below. Diaphragm: a dome, flat in emphysema, higher on
-  // the picture's left (the liver).
-  double diaphragm(int side, double lx) const {
-    const bool flat = plan_.has(kEmphysema);
-    return a_.lung_bottom - (side < 0 ? 0.05 : 0) +
-           (flat ? 0.05 : 0.32) * square(lx + 0.05) / 0.3 +
-           (flat ? 0 : 0.22 * std::max(0.0, lx) * std::max(0.0, lx) / 0.06);
   }
 
   void add_lung(int side, double u, double v, double x, double& brightness,
@@ -84,13 +70,10 @@ class Painter {
     p.v = v;
     p.lx = side * x - a_.lung_u;
     p.height = (v - a_.lung_top) / (a_.lung_bottom - a_.lung_top);
-    p.width =
-        a_.lung_width *
-        std::sqrt(std::clamp(
-            1.15 - square(std::max(0.0, 0.62 - p.height) / 0.62), 0.0, 1.15));
+    p.width = half_width(a_, p.height);
     const double lung = smoothstep(0, 0.012, p.width - std::abs(p.lx)) *
                         smoothstep(0, 0.02, v - a_.lung_top) *
-                        smoothstep(0, 0.015, diaphragm(side, p.lx) - v);
+                        smoothstep(0, 0.015, diaphragm(plan_, side, p.lx) - v);
     if (lung < 1e-3) return;
 
     const double air = plan_.has(kEmphysema) ? 0.42 : 0.32;
@@ -115,17 +98,14 @@ class Painter {
   void add_pleura(const LungPoint& p, double& markings, double& opacity) const {
     if (plan_.has(kPneumothorax) && p.side == plan_.collapse_side) {
       // The pleural line, with no markings outside of it.
-      const double edge =
-          p.width * plan_.collapse - 0.1 * std::max(0.0, p.height - 0.6);
+      const double edge = pleural_line(plan_, p.height);
       const double outside = smoothstep(edge, 0.006, p.lx);
       markings *= 1 - outside;
       opacity -= 0.17 * outside;
       opacity += 0.3 * bump(square((p.lx - edge) / 0.013));
     }
     if (plan_.has(kEffusion) && p.side == plan_.effusion_side) {
-      const double meniscus = plan_.effusion_level - 0.25 *
-                                                         square(p.lx / 0.28) *
-                                                         (p.lx > 0 ? 1.0 : 0.4);
+      const double meniscus = fluid_level(plan_, p.lx);
       opacity += 0.42 * smoothstep(meniscus, 0.02, p.v);
     }
   }
@@ -226,7 +206,28 @@ class Painter {
   const Anatomy& a_;
 };
 
+double on_film(const PhantomPlan& plan, double brightness, double grain) {
+  const double exposed = std::clamp(brightness * plan.exposure, 0.0, 1.0);
+  return std::pow(exposed, plan.gamma) + plan.grain * grain;
+}
+
 }  // namespace
+
+std::vector<double> brightness_of(const PhantomPlan& plan, const Noise& noise,
+                                  int size) {
+  assert(size > 0);
+  const Painter painter(plan, noise);
+  std::vector<double> brightness;
+  brightness.reserve(static_cast<size_t>(size) * static_cast<size_t>(size));
+  for (int row = 0; row < size; ++row) {
+    const double v = 2 * (row + 0.5) / size - 1;
+    for (int col = 0; col < size; ++col) {
+      const double u = 2 * (col + 0.5) / size - 1;
+      brightness.push_back(painter.brightness(u, v));
+    }
+  }
+  return brightness;
+}
 
 PhantomImage draw_phantom(uint64_t seed, uint32_t patient, uint32_t follow_up,
                           int size) {
@@ -246,17 +247,12 @@ PhantomImage draw_phantom(uint64_t seed, uint32_t patient, uint32_t follow_up,
   image.findings = plan.findings;
   image.boxes = boxes_of(plan, size);
 
-  const Painter painter(plan, noise);
-  image.pixels.reserve(static_cast<size_t>(size) * static_cast<size_t>(size));
-  for (int row = 0; row < size; ++row) {
-    const double v = 2 * (row + 0.5) / size - 1;
-    for (int col = 0; col < size; ++col) {
-      const double u = 2 * (col + 0.5) / size - 1;
-      const double gray =
-          painter.on_film(painter.brightness(u, v), random.normal());
-      const long value = std::clamp(std::lround(255 * gray), 0L, 255L);
-      image.pixels.push_back(static_cast<uint8_t>(value));
-    }
+  const std::vector<double> brightness = brightness_of(plan, noise, size);
+  image.pixels.reserve(brightness.size());
+  for (const double value : brightness) {
+    const double gray = on_film(plan, value, random.normal());
+    const long level = std::clamp(std::lround(255 * gray), 0L, 255L);
+    image.pixels.push_back(static_cast<uint8_t>(level));
   }
   return image;
 }

@@ -109,6 +109,15 @@ class Boxes {
     add(finding, std::min(inner, outer), v0, std::max(inner, outer), v1);
   }
 
+  // Of a lung from `lx` outwards.
+  void add_outer(PhantomFinding finding, int side, double lx, double v0,
+                 double v1) {
+    const Anatomy& a = plan_.anatomy;
+    const double inner = a.spine_u + side * (a.lung_u + lx);
+    const double outer = a.spine_u + side * (a.lung_u + half_width(a, 1));
+    add(finding, std::min(inner, outer), v0, std::max(inner, outer), v1);
+  }
+
   std::vector<PhantomBox> boxes;
 
  private:
@@ -119,6 +128,28 @@ class Boxes {
 };
 
 }  // namespace
+
+double half_width(const Anatomy& a, double height) {
+  return a.lung_width *
+         std::sqrt(std::clamp(
+             1.15 - square(std::max(0.0, 0.62 - height) / 0.62), 0.0, 1.15));
+}
+
+double diaphragm(const PhantomPlan& plan, int side, double lx) {
+  const bool flat = plan.has(kEmphysema);
+  return plan.anatomy.lung_bottom - (side < 0 ? 0.05 : 0) +
+         (flat ? 0.05 : 0.32) * square(lx + 0.05) / 0.3 +
+         (flat ? 0 : 0.22 * std::max(0.0, lx) * std::max(0.0, lx) / 0.06);
+}
+
+double pleural_line(const PhantomPlan& plan, double height) {
+  return half_width(plan.anatomy, height) * plan.collapse -
+         0.1 * std::max(0.0, height - 0.6);
+}
+
+double fluid_level(const PhantomPlan& plan, double lx) {
+  return plan.effusion_level - 0.25 * square(lx / 0.28) * (lx > 0 ? 1.0 : 0.4);
+}
 
 Noise::Noise(Random& random) {
   for (auto& value : lattice_) value = random.uniform();
@@ -163,13 +194,18 @@ std::vector<PhantomBox> boxes_of(const PhantomPlan& plan, int size) {
              plan.band_v + 0.1);
   b.add(kCardiomegaly, heart_u - a.heart_width, a.heart_v - 0.3,
         heart_u + a.heart_width, a.heart_v + 0.3);
-  b.add_lung(kEffusion, plan.effusion_side, plan.effusion_level - 0.2,
-             a.lung_bottom + 0.1);
+  // Fluid climbs at the outer wall and fills the corner below.
+  const double wall = half_width(a, 1);
+  b.add_outer(kEffusion, plan.effusion_side, -a.lung_width,
+              fluid_level(plan, wall),
+              diaphragm(plan, plan.effusion_side, wall));
   b.add_spot(kInfiltration, plan.infiltration, 1.2);
   b.add_spot(kMass, plan.mass, 1.05);
   b.add_spot(kNodule, plan.nodule, 1.1);
   b.add_spot(kPneumonia, plan.pneumonia, 1.1);
-  b.add_lung(kPneumothorax, plan.collapse_side, a.lung_top, a.lung_bottom);
+  // The air outside of the pleural line, which is furthest in at the apex.
+  b.add_outer(kPneumothorax, plan.collapse_side, pleural_line(plan, 0),
+              a.lung_top, diaphragm(plan, plan.collapse_side, wall));
   b.add_spot(kConsolidation, plan.consolidation, 1.05);
   return std::move(b.boxes);
 }

@@ -79,6 +79,15 @@ struct PhantomPlan {
   bool has(PhantomFinding finding) const { return findings[finding]; }
 };
 
+// Borders within a lung, which boxes and drawing share. lx: 0 in the middle of
+// the lung, > 0 outwards; height: 0 apex, 1 base.
+double half_width(const Anatomy& a, double height);  // of the lung
+// v at which the lung ends below: a dome, flat in emphysema, higher on the
+// picture's left (the liver).
+double diaphragm(const PhantomPlan& plan, int side, double lx);
+double pleural_line(const PhantomPlan& plan, double height);  // lx
+double fluid_level(const PhantomPlan& plan, double lx);       // v
+
 // `person`: what stays the same between a patient's pictures; `picture`: what
 // does not. The noise of the tissue is drawn in the middle, as its place in the
 // sequence is part of the format.
@@ -90,5 +99,10 @@ PlannedPhantom draw_plan(Random& person, Random& picture);
 
 // Boxes of the findings that have a place, in pixels of a picture of `size`.
 std::vector<PhantomBox> boxes_of(const PhantomPlan& plan, int size);
+
+// What is painted before it comes on film, [size, size], without grain; 1 is
+// white.
+std::vector<double> brightness_of(const PhantomPlan& plan, const Noise& noise,
+                                  int size);
 
 }  // namespace chexnet

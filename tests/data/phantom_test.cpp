@@ -1,0 +1,76 @@
+#include "chexnet/data/phantom.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "chexnet/data/manifest.hpp"
+#include "data/phantom_plan.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+constexpr int kSide = 96;
+constexpr int kPersons = 150;
+
+PlannedPhantom planned(uint32_t patient) {
+  Random person(1, Purpose::kPhantom, patient);
+  Random picture(2, Purpose::kPhantom, patient);
+  return draw_plan(person, picture);
+}
+
+// The same person and picture without the finding.
+PhantomPlan without(PhantomPlan plan, size_t finding) {
+  plan.findings[finding] = false;
+  if (finding == kCardiomegaly) plan.anatomy.heart_width /= 1.5;
+  return plan;
+}
+
+// What a finding changes in a picture.
+struct Change {
+  double all = 0, in_box = 0;
+};
+
+Change change_of(const PlannedPhantom& phantom, const PhantomBox& box) {
+  const auto& [plan, noise] = phantom;
+  const auto with = brightness_of(plan, noise, kSide);
+  const auto plain = brightness_of(without(plan, box.finding), noise, kSide);
+  Change change;
+  for (int row = 0; row < kSide; ++row)
+    for (int col = 0; col < kSide; ++col) {
+      const auto at = static_cast<size_t>(row * kSide + col);
+      const double by = std::abs(with[at] - plain[at]), x = col + 0.5,
+                   y = row + 0.5;
+      change.all += by;
+      if (box.x <= x && x <= box.x + box.width && box.y <= y &&
+          y <= box.y + box.height)
+        change.in_box += by;
+    }
+  return change;
+}
+
+}  // namespace
+
+TEST_CASE("a phantom's box holds what is drawn of its finding") {
+  std::array<double, kPhantomFindings> share{};
+  std::array<int, kPhantomFindings> boxes{};
+  for (uint32_t patient = 1; patient <= kPersons; ++patient) {
+    const PlannedPhantom phantom = planned(patient);
+    for (const PhantomBox& box : boxes_of(phantom.plan, kSide)) {
+      const Change change = change_of(phantom, box);
+      REQUIRE(change.all > 0);
+      share[box.finding] += change.in_box / change.all;
+      ++boxes[box.finding];
+    }
+  }
+  int with_boxes = 0;
+  for (size_t k = 0; k < kPhantomFindings; ++k) {
+    if (boxes[k] == 0) continue;
+    ++with_boxes;
+    INFO(nih_findings()[k] << ", " << boxes[k] << " boxes");
+    CHECK(boxes[k] >= 10);
+    CHECK(share[k] / boxes[k] > 0.9);
+  }
+  CHECK(with_boxes == 9);
+}

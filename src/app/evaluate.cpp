@@ -164,10 +164,13 @@ int evaluate_model(const Options& options, Invocation& invocation) {
       loss_weights(LossWeighting::kNone, manifest, set.split);
   const RunContext context{config, comm, device, set.dataset, network, weights};
   const auto prediction = predict_split(context, set.split, stop_requested);
+  const DecisionRules* rules = nullptr;  // rank 0
+  if (prediction && comm.rank() == 0 && !others.choose_on)
+    rules = rules_for(set, overlap, config, card);
   std::optional<Localization> localization;
   if (prediction && boxes)
-    localization =
-        localize(context, set.split, *boxes, options.boxes, stop_requested);
+    localization = localize(context, set.split, *boxes, options.boxes,
+                            {prediction->predictions, rules}, stop_requested);
   if (!prediction || (boxes && !localization)) {
     if (comm.rank() == 0) log_info("stopped on request; nothing was written");
     return static_cast<int>(ExitCode::kRequeue);
@@ -181,8 +184,6 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                        set.split.sha256};
     result.scores.loss = prediction->loss;
     result.localization = std::move(localization);
-    const DecisionRules* rules =
-        others.choose_on ? nullptr : rules_for(set, overlap, config, card);
     print_scores(
         std::move(result),
         {prediction->predictions, set.scored, others, rules, &manifest, groups},

@@ -78,16 +78,19 @@ std::optional<std::vector<FindingBox>> read_listed_boxes(
 std::optional<Localization> localize(const RunContext& run, const Split& split,
                                      const std::vector<FindingBox>& boxes,
                                      const BoxOptions& options,
+                                     const CalledPositive& called,
                                      const std::function<bool()>& stop) {
   const Manifest& manifest = run.dataset.manifest;
   BoxedCases asked = boxed_cases(boxes, manifest, split.rows);
   refuse_empty(asked, options, split);
-  const auto scores =
-      score_boxes(run, asked.cases, options.side, options.kind, stop);
+  auto scores = score_boxes(run, asked.cases, options.side, options.kind, stop);
   if (!scores) return std::nullopt;
   if (run.comm.rank() != 0) return Localization{};
+  if (called.rules != nullptr)
+    mark_called(*scores, asked, manifest, called.predictions, *called.rules);
   Localization found = localization_of(std::move(asked), *scores, manifest,
                                        {.threads = run.device.cores});
+  found.knows_called = called.rules != nullptr;
   say_what_has_no_score(found, options);
   return found;
 }

@@ -9,7 +9,9 @@
 
 #include "chexnet/data/boxes.hpp"
 #include "chexnet/data/split.hpp"
+#include "chexnet/eval/decision_rules.hpp"
 #include "chexnet/eval/localization.hpp"
+#include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/heat_maps.hpp"
 #include "chexnet/train/run_context.hpp"
 
@@ -28,12 +30,19 @@ void add_box_options(CLI::App& command, BoxOptions& options,
 std::optional<std::vector<FindingBox>> read_listed_boxes(
     const BoxOptions& options);
 
+// Which images the network calls positive; rank 0.
+struct CalledPositive {
+  const Predictions& predictions;  // of the split
+  const DecisionRules* rules;      // null: not known
+};
+
 // Collective; complete on rank 0, which also logs what has no score. Nothing
 // where any rank was asked to stop. DataError where the list has no box of the
 // split and of the network's findings.
 std::optional<Localization> localize(const RunContext& run, const Split& split,
                                      const std::vector<FindingBox>& boxes,
                                      const BoxOptions& options,
+                                     const CalledPositive& called,
                                      const std::function<bool()>& stop);
 
 }  // namespace chexnet

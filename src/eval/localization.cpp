@@ -33,7 +33,7 @@ bool reaches_out(const FindingBox& drawn, PictureSize picture) {
 
 // Of one finding: what the figures are means of.
 struct Columns {
-  CaseValues pointing;
+  CaseValues pointing, pointing_of_called;
   std::array<CaseValues, kIouThresholds.size()> iou_at;
   double iou = 0, boxes = 0;
 
@@ -43,6 +43,7 @@ struct Columns {
       column.cases.push_back(image);
     };
     put(pointing, score.pointed);
+    if (score.called) put(pointing_of_called, score.pointed);
     for (size_t t = 0; t < iou_at.size(); ++t)
       put(iou_at[t], score.iou >= kIouThresholds[t]);
     iou += score.iou;
@@ -56,19 +57,57 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// The mean over findings of one figure; `of(k)` is finding k's.
-template <class Of>
-Estimate mean_over(size_t findings, const Of& of,
-                   std::span<const std::vector<double>> replicates,
-                   size_t figure, size_t figures) {
-  double sum = 0;
-  std::vector<std::span<const double>> columns;
-  for (size_t k = 0; k < findings; ++k) {
-    sum += *of(k).value;
-    columns.emplace_back(replicates[k * figures + figure]);
+// What is known of one figure of all findings: their columns, and the
+// estimates that the means and replicates of these give.
+class FigureOfFindings {
+ public:
+  // `column` and `estimate` outlive this; a finding without a case has none.
+  void add(const CaseValues& column, Estimate& estimate) {
+    if (column.values.empty()) return;
+    columns_.push_back(column);
+    estimates_.push_back(&estimate);
   }
-  return {sum / static_cast<double>(findings),
-          percentile_interval(mean_of(columns))};
+
+  // Fills the findings' estimates; returns that of their mean.
+  Estimate estimate(const PatientNumbers& patients,
+                    const BootstrapOptions& options) const {
+    if (columns_.empty()) return {};
+    const auto replicates = bootstrap_means(columns_, patients, options);
+    double sum = 0;
+    std::vector<std::span<const double>> drawn;
+    for (size_t k = 0; k < columns_.size(); ++k) {
+      const double value = mean(columns_[k].values);
+      *estimates_[k] = {value, percentile_interval(replicates[k])};
+      drawn.emplace_back(replicates[k]);
+      sum += value;
+    }
+    return {sum / static_cast<double>(columns_.size()),
+            percentile_interval(mean_of(drawn))};
+  }
+
+ private:
+  std::vector<CaseValues> columns_;
+  std::vector<Estimate*> estimates_;
+};
+
+// Estimates of all figures. Each figure draws the same resamples.
+void estimate_figures(const std::map<size_t, Columns>& by_finding,
+                      const PatientNumbers& patients,
+                      const BootstrapOptions& options, Localization& into) {
+  FigureOfFindings pointing, of_called;
+  std::array<FigureOfFindings, kIouThresholds.size()> iou_at;
+  auto f = into.findings.begin();
+  for (const auto& [k, own] : by_finding) {
+    pointing.add(own.pointing, f->pointing);
+    of_called.add(own.pointing_of_called, f->pointing_of_called);
+    for (size_t t = 0; t < iou_at.size(); ++t)
+      iou_at[t].add(own.iou_at[t], f->iou_at[t]);
+    ++f;
+  }
+  into.mean_pointing = pointing.estimate(patients, options);
+  into.mean_pointing_of_called = of_called.estimate(patients, options);
+  for (size_t t = 0; t < iou_at.size(); ++t)
+    into.mean_iou_at[t] = iou_at[t].estimate(patients, options);
 }
 
 }  // namespace
@@ -144,6 +183,27 @@ MapScore score_map(const HeatMap& map, std::span<const FindingBox> drawn,
   return score;
 }
 
+// Findings may stand in another order in `predictions` than in the manifest.
+void mark_called(std::span<MapScore> scores, const BoxedCases& asked,
+                 const Manifest& manifest, const Predictions& predictions,
+                 const DecisionRules& rules) {
+  assert(scores.size() == asked.cases.size());
+  std::unordered_map<std::string, size_t> image_of;
+  for (size_t i = 0; i < predictions.images.size(); ++i)
+    image_of.emplace(predictions.images[i], i);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const BoxedCase& asked_case = asked.cases[i];
+    const std::string& name = manifest.findings[asked_case.finding];
+    const auto image = image_of.find(manifest.images[asked_case.row]);
+    const auto k = find_finding(predictions.findings, name);
+    const FindingRules* own = rules.find(name);
+    if (image == image_of.end() || !k || own == nullptr) continue;
+    const size_t at = image->second * predictions.findings.size() + *k;
+    const auto threshold = own->threshold("youden");
+    scores[i].called = threshold && predictions.probabilities[at] >= *threshold;
+  }
+}
+
 Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
                              const Manifest& manifest,
                              const BootstrapOptions& options) {
@@ -173,37 +233,15 @@ Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
       number_patients(manifest.knows_patients ? patients : names);
   if (manifest.knows_patients) result.patients = numbers.count;
 
-  std::vector<CaseValues> columns;
-  for (const auto& [k, own] : by_finding) {
-    columns.push_back(own.pointing);
-    columns.insert(columns.end(), own.iou_at.begin(), own.iou_at.end());
-  }
-  const auto replicates = bootstrap_means(columns, numbers, options);
-  const size_t figures = 1 + kIouThresholds.size();
-  const auto estimate = [&](size_t column) {
-    return Estimate{mean(columns[column].values),
-                    percentile_interval(replicates[column])};
-  };
-  size_t column = 0;
   for (const auto& [k, own] : by_finding) {
     FindingLocalization& f = result.findings.emplace_back();
     f.finding = manifest.findings[k];
     f.cases = own.pointing.values.size();
+    f.called = own.pointing_of_called.values.size();
     f.mean_iou = own.iou / static_cast<double>(f.cases);
     f.boxes_per_map = own.boxes / static_cast<double>(f.cases);
-    f.pointing = estimate(column++);
-    for (Estimate& e : f.iou_at) e = estimate(column++);
   }
-  if (!result.findings.empty()) {
-    const size_t count = result.findings.size();
-    result.mean_pointing = mean_over(
-        count, [&](auto k) { return result.findings[k].pointing; }, replicates,
-        0, figures);
-    for (size_t t = 0; t < kIouThresholds.size(); ++t)
-      result.mean_iou_at[t] = mean_over(
-          count, [&](auto k) { return result.findings[k].iou_at[t]; },
-          replicates, 1 + t, figures);
-  }
+  estimate_figures(by_finding, numbers, options, result);
   result.asked = std::move(asked);
   return result;
 }

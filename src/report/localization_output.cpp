@@ -18,6 +18,12 @@ void add_ious(const IouEstimates& estimates, std::vector<std::string>& line) {
     line.push_back(figure_text(e.value, kDigits));
 }
 
+void add_called(size_t cases, const Estimate& pointing,
+                std::vector<std::string>& line) {
+  line.push_back(std::to_string(cases));
+  line.push_back(figure_text(pointing.value, kDigits));
+}
+
 Json json_of(const Estimate& e) {
   return {{"value", json_of(e.value)}, {"interval", json_of(e.interval)}};
 }
@@ -36,16 +42,21 @@ Json json_of(const IouEstimates& estimates) {
 std::string localization_text(const Localization& localization) {
   std::vector<std::vector<std::string>> lines = {
       {"  finding", "images", "pointing", "95 %"}};
+  const bool called = localization.knows_called;
+  if (called) lines[0].insert(lines[0].end(), {"called", "pointing"});
   for (const double t : kIouThresholds)
     lines[0].push_back("IoU " + fixed(t, 1));
   lines[0].insert(lines[0].end(), {"mean IoU", "boxes of a map"});
   bool few = false;
+  size_t all_called = 0;
   for (const auto& f : localization.findings) {
     few = few || f.few_cases();
     lines.push_back({"  " + f.finding + (f.few_cases() ? " *" : ""),
                      std::to_string(f.cases),
                      figure_text(f.pointing.value, kDigits),
                      interval_text(f.pointing.interval, " - ", kDigits)});
+    if (called) add_called(f.called, f.pointing_of_called, lines.back());
+    all_called += f.called;
     add_ious(f.iou_at, lines.back());
     lines.back().push_back(fixed(f.mean_iou, 2));
     lines.back().push_back(fixed(f.boxes_per_map, 1));
@@ -54,6 +65,8 @@ std::string localization_text(const Localization& localization) {
       {"  mean", std::to_string(localization.cases),
        figure_text(localization.mean_pointing.value, kDigits),
        interval_text(localization.mean_pointing.interval, " - ", kDigits)});
+  if (called)
+    add_called(all_called, localization.mean_pointing_of_called, lines.back());
   add_ious(localization.mean_iou_at, lines.back());
   lines.back().insert(lines.back().end(), {"-", "-"});
 
@@ -61,6 +74,10 @@ std::string localization_text(const Localization& localization) {
       "\n\nHeat maps against boxes: share of images with the map's highest "
       "point in a box, and with an IoU of at least T\n" +
       columns(lines);
+  if (called)
+    text +=
+        "  called: of these images, positive by Youden's threshold, and the "
+        "share of them with the point in a box\n";
   if (few) text += "  * rough: fewer than ten images\n";
   if (localization.damaged > 0)
     text += "  left out: " + std::to_string(localization.damaged) +
@@ -85,14 +102,24 @@ Json localization_json(const Localization& localization) {
   json["cut_boxes"] = localization.cut_boxes;
   json["other_images"] = localization.asked.other_images;
   json["unknown_findings"] = localization.asked.unknown_findings;
-  for (const auto& f : localization.findings)
+  const bool called = localization.knows_called;
+  for (const auto& f : localization.findings) {
     json["findings"][f.finding] = {{"cases", f.cases},
                                    {"few_cases", f.few_cases()},
                                    {"pointing", json_of(f.pointing)},
                                    {"iou_at", json_of(f.iou_at)},
                                    {"mean_iou", f.mean_iou},
                                    {"boxes_per_map", f.boxes_per_map}};
+    if (called)
+      json["findings"][f.finding]["called"] = {
+          {"cases", f.called},
+          {"few_cases", f.few_called()},
+          {"pointing", json_of(f.pointing_of_called)}};
+  }
   json["mean_pointing"] = json_of(localization.mean_pointing);
+  if (called)
+    json["mean_pointing_of_called"] =
+        json_of(localization.mean_pointing_of_called);
   json["mean_iou_at"] = json_of(localization.mean_iou_at);
   return json;
 }

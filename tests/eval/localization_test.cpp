@@ -174,3 +174,45 @@ TEST_CASE("figures are shares of the cases of each finding, and their mean") {
   CHECK(mass.pointing.interval->interval.low <= 0.6);
   CHECK(mass.pointing.interval->interval.high >= 0.6);
 }
+
+TEST_CASE("the pointing game is also told of the cases called positive") {
+  const Manifest manifest = manifest_of(4);
+  std::vector<FindingBox> boxes = {drawn("i0", "Infiltrate", 0, 0, 5)};
+  for (int i = 0; i < 4; ++i)
+    boxes.push_back(drawn("i" + std::to_string(i), "Mass", 0, 0, 5));
+  const std::array<uint32_t, 4> rows = {0, 1, 2, 3};
+  BoxedCases asked = boxed_cases(boxes, manifest, rows);
+  REQUIRE(asked.cases.size() == 5);
+  // Mass and Infiltrate of i0, Mass of i1, i2, i3.
+  std::vector<MapScore> scores = {scored(true, 0), scored(true, 0),
+                                  scored(false, 0), scored(true, 0),
+                                  scored(true, 0)};
+  // Images and findings in another order than the manifest's; i3 is damaged.
+  Predictions predictions;
+  predictions.findings = {"Infiltration", "Mass"};
+  predictions.images = {"i3", "i2", "i1", "i0"};
+  predictions.probabilities = {NAN, NAN, 0.9, 0.2, 0.9, 0.7, 0.4, 0.3};
+  DecisionRules rules;
+  for (const auto& [finding, threshold] :
+       {std::pair{"Mass", 0.3}, std::pair{"Infiltration", 0.5}}) {
+    FindingRules& own = rules.findings.emplace_back();
+    own.finding = finding;
+    own.points = {{"sensitivity 0.9", 0.0}, {"youden", threshold}};
+  }
+  mark_called(scores, asked, manifest, predictions, rules);
+  std::vector<bool> called;
+  for (const auto& score : scores) called.push_back(score.called);
+  CHECK(called == std::vector<bool>{true, false, true, false, false});
+
+  const Localization found =
+      localization_of(std::move(asked), scores, manifest, {.resamples = 200});
+  const FindingLocalization &mass = found.findings[0],
+                            &infiltration = found.findings[1];
+  CHECK((mass.called == 2 && mass.few_called()));
+  CHECK(mass.pointing_of_called.value == Approx(0.5));
+  CHECK(mass.pointing.value == Approx(0.75));
+  CHECK(infiltration.called == 0);
+  CHECK_FALSE(infiltration.pointing_of_called.value);
+  // Over the findings that have such a case.
+  CHECK(found.mean_pointing_of_called.value == Approx(0.5));
+}

@@ -12,6 +12,10 @@
 //   pixel). The case's IoU is the largest of one of these with one of the
 //   case's boxes; it counts where this is at least T, T = 0.1 ... 0.7. Many
 //   boxes of a map make a hit likelier, so their number is a figure too.
+//
+// Every case counts. Where the network did not find the finding, its map has
+// nothing to explain, so the pointing game is also told of the cases that the
+// network calls positive.
 #pragma once
 
 #include <array>
@@ -23,7 +27,9 @@
 
 #include "chexnet/data/boxes.hpp"
 #include "chexnet/data/manifest.hpp"
+#include "chexnet/eval/decision_rules.hpp"
 #include "chexnet/eval/figures.hpp"
+#include "chexnet/eval/predictions.hpp"
 #include "chexnet/image/heat_map.hpp"
 
 namespace chexnet {
@@ -62,7 +68,8 @@ struct MapScore {
   int cut_boxes = 0;  // that reached out of the picture by more than a pixel
   bool pointed = false;
   double iou = 0;
-  int map_boxes = 0;  // that were put around regions of the map
+  int map_boxes = 0;    // that were put around regions of the map
+  bool called = false;  // positive, by mark_called
 };
 // Boxes are cut at the picture's edge. `input`: side of the network's input.
 MapScore score_map(const HeatMap& map, std::span<const FindingBox> boxes,
@@ -70,19 +77,29 @@ MapScore score_map(const HeatMap& map, std::span<const FindingBox> boxes,
 // The boxes around the map's regions.
 std::vector<Box> boxes_of_map(const HeatMap& map, int input);
 
+// Sets `called` of each score: whether the case's probability is at least
+// Youden's threshold of its finding.
+void mark_called(std::span<MapScore> scores, const BoxedCases& asked,
+                 const Manifest& manifest, const Predictions& predictions,
+                 const DecisionRules& rules);
+
 struct FindingLocalization {
   std::string finding;
-  size_t cases = 0;
-  Estimate pointing;
+  size_t cases = 0, called = 0;
+  Estimate pointing, pointing_of_called;
   std::array<Estimate, kIouThresholds.size()> iou_at{};  // share of cases
   double mean_iou = 0, boxes_per_map = 0;
   bool few_cases() const { return cases < kFewPositives; }
+  bool few_called() const { return called < kFewPositives; }
 };
 
 struct Localization {
   std::vector<FindingLocalization> findings;  // that have a case
-  Estimate mean_pointing;  // over these; a resample counts where all have one
+  // Over these; a resample counts where all have one. Of those called positive:
+  // over the findings with such a case.
+  Estimate mean_pointing, mean_pointing_of_called;
   std::array<Estimate, kIouThresholds.size()> mean_iou_at{};
+  bool knows_called = false;  // mark_called had thresholds
   size_t cases = 0, images = 0;
   // Cases that have no score, and boxes that were cut.
   size_t damaged = 0, outside = 0, cut_boxes = 0;

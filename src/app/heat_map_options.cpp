@@ -60,16 +60,19 @@ void make_folder(const fs::path& folder, Communicator& comm) {
 
 void add_heat_map_kind(CLI::App& command, HeatMapKind& kind) {
   const std::map<std::string, HeatMapMethod> names = {
-      {"cam", HeatMapMethod::kCam}, {"grad-cam", HeatMapMethod::kGradCam}};
+      {"cam", HeatMapMethod::kCam},
+      {"grad-cam", HeatMapMethod::kGradCam},
+      {"layer-cam", HeatMapMethod::kLayerCam}};
   command
       .add_option("--heatmap-method", kind.method,
-                  "cam (class activation map, the default) or grad-cam; for "
-                  "these networks the positive parts are the same up to scale")
+                  "cam (class activation map, the default), grad-cam (its "
+                  "positive parts up to scale) or layer-cam (finer, by "
+                  "gradients; points better at what is small)")
       ->transform(CLI::CheckedTransformer(names));
   command
       .add_option("--heatmap-shifts", kind.shifts,
                   "1, 2 or 4: so many times finer a map, from so many times so "
-                  "many shifted passes")
+                  "many shifted passes; not of layer-cam")
       ->capture_default_str()
       ->check(CLI::IsMember({1, 2, 4}));
 }

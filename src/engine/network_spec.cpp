@@ -63,14 +63,23 @@ int smallest_input(const NetworkSpec& spec) {
   return 4 * kAfterStem - 3;
 }
 
-MapGrid last_map_grid(const NetworkSpec& spec) {
+namespace {
+
+MapGrid grid_behind(const NetworkSpec& spec, int halvings) {
   MapGrid grid{0.5, 4};  // behind the stem
   const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);
-  for (int halved = 0; halved < 3; ++halved) {
+  for (int halved = 0; halved < halvings; ++halved) {
     if (pools) grid.first += grid.step / 2;
     grid.step *= 2;
   }
   return grid;
+}
+
+}  // namespace
+
+MapGrid last_map_grid(const NetworkSpec& spec) { return grid_behind(spec, 3); }
+MapGrid middle_map_grid(const NetworkSpec& spec) {
+  return grid_behind(spec, 1);
 }
 
 }  // namespace chexnet

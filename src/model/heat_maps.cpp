@@ -87,6 +87,7 @@ double HeatMaps::bias(size_t image, size_t finding) const {
 HeatMaps heat_maps(Network& network, const at::Tensor& images,
                    const HeatMapKind& kind) {
   assert(kind.shifts == 1 || kind.shifts == 2 || kind.shifts == 4);
+  assert(kind.method != HeatMapMethod::kLayerCam);
   HeatMaps maps;
   maps.grid = network.last_map_grid();
   maps.grid.step /= kind.shifts;

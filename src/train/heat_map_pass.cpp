@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
@@ -12,6 +15,7 @@
 #include "chexnet/data/loader.hpp"
 #include "chexnet/image/crop.hpp"
 #include "chexnet/image/decode.hpp"
+#include "chexnet/model/layer_cam.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/thread_scope.hpp"
 
@@ -37,21 +41,58 @@ Box in_picture(const Preprocessing& p, double left, double top, double right,
           (begin + bottom) / side};
 }
 
-HeatMap map_of(const HeatMaps& maps, size_t image, size_t finding,
+// Values of [height, width] on a grid of the network's input.
+HeatMap placed(std::vector<float> values, int width, int height, MapGrid grid,
                const Preprocessing& preprocessing) {
-  const float* first = maps.map(image, finding);
-  const double edge = maps.grid.first - maps.grid.step / 2;
-  return {
-      maps.width,
-      maps.height,
-      {first, first + maps.pixels()},
-      center_crop_place(preprocessing.resize, preprocessing.crop),
-      in_picture(preprocessing, edge, edge, edge + maps.grid.step * maps.width,
-                 edge + maps.grid.step * maps.height)};
+  const double edge = grid.first - grid.step / 2;
+  return {width, height, std::move(values),
+          center_crop_place(preprocessing.resize, preprocessing.crop),
+          in_picture(preprocessing, edge, edge, edge + grid.step * width,
+                     edge + grid.step * height)};
 }
 
-void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
-               const Preprocessing& preprocessing, Stored& stored,
+// Of one batch: logits, and maps of those findings that are asked for.
+struct BatchMaps {
+  std::vector<double> logits;  // [N,K]
+  size_t findings = 0;
+  std::function<HeatMap(size_t, size_t)> map;  // of image and finding
+  std::function<double(size_t, size_t)> bias;  // HeatMaps::bias
+};
+
+BatchMaps last_maps(Network& network, const at::Tensor& images,
+                    const HeatMapKind& kind, const Preprocessing& p) {
+  const auto maps =
+      std::make_shared<HeatMaps>(heat_maps(network, images, kind));
+  const auto map = [maps, &p](size_t image, size_t finding) {
+    const float* first = maps->map(image, finding);
+    return placed({first, first + maps->pixels()}, maps->width, maps->height,
+                  maps->grid, p);
+  };
+  return {maps->logits, maps->findings, map,
+          [maps](size_t image, size_t finding) {
+            return maps->bias(image, finding);
+          }};
+}
+
+BatchMaps middle_maps(Network& network, const at::Tensor& images,
+                      LayerCam& layer_cam, const Preprocessing& p) {
+  const at::Tensor logits = network.forward(images, Mode::kInference)
+                                .to(at::kCPU, at::kDouble)
+                                .contiguous();
+  const auto* first = logits.const_data_ptr<double>();
+  layer_cam.look_at(images);
+  const auto map = [&layer_cam, &p](size_t image, size_t finding) {
+    return placed(layer_cam.map(image, finding), layer_cam.width(),
+                  layer_cam.height(), layer_cam.grid(), p);
+  };
+  return {{first, first + logits.numel()},
+          static_cast<size_t>(logits.size(1)),
+          map,
+          [](size_t, size_t) { return 0.0; }};
+}
+
+void use_batch(const RunContext& run, const Batch& batch, const BatchMaps& maps,
+               Stored& stored,
                const std::function<void(const MappedImage&)>& use) {
   for (size_t i = 0; i < batch.samples.size(); ++i) {
     if (batch.samples[i].padding) continue;
@@ -63,7 +104,7 @@ void use_batch(const RunContext& run, const Batch& batch, const HeatMaps& maps,
     read_stored(run, row, stored);
     const std::span<const double> logits(maps.logits);
     use({row, logits.subspan(i * maps.findings, maps.findings),
-         [&](size_t k) { return map_of(maps, i, k, preprocessing); },
+         [&](size_t k) { return maps.map(i, k); },
          [&](size_t k) { return maps.bias(i, k); }, stored.picture});
   }
 }
@@ -113,6 +154,9 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
   Loader loader(run.dataset.manifest, reader, sampler,
                 loader_options(data, static_cast<int>(batch), reader.source(),
                                run.device.cores));
+  std::optional<LayerCam> layer_cam;
+  if (pass.kind.method == HeatMapMethod::kLayerCam)
+    layer_cam.emplace(run.network);
   Progress progress(run.comm.rank() == 0);
   Stored stored;
   const double start = now_s();
@@ -123,8 +167,11 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
     }
     const Batch& next = loader.next();
     const at::Tensor images = tensors_of(next).images.to(run.device.where);
-    use_batch(run, next, heat_maps(run.network, images, pass.kind),
-              preprocessing, stored, use);
+    use_batch(run, next,
+              layer_cam
+                  ? middle_maps(run.network, images, *layer_cam, preprocessing)
+                  : last_maps(run.network, images, pass.kind, preprocessing),
+              stored, use);
     const double done =
         static_cast<double>(b + 1) / static_cast<double>(batches);
     progress.show(pass.what + ": " +

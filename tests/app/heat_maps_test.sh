@@ -33,6 +33,9 @@ for r in rows:
 for line in [json.loads(l) for l in open('p.json')][:-1]:
     assert line.get('heat_maps', {}) == {r['finding']: r['file'] for r in rows if r['image'] == line['image']}, line
 PY
+check "by LayerCAM" predict set --heatmaps layer --heatmap-findings Mass --heatmap-method layer-cam --out p3.csv
+check "the probabilities are the same" cmp p.csv p3.csv
+check "one picture for each image" eval '[ $(ls layer/*_Mass.png | wc -l) = 4 ]'
 check "by threshold" predict set --heatmaps above --heatmap-threshold 0.45 --out p.csv
 python3 - <<'PY' && echo "ok: exactly the findings of at least the threshold" || fail "threshold"
 import csv
@@ -61,6 +64,14 @@ for f in found['findings'].values():
     shares = [f['iou_at'][t]['value'] for t in sorted(f['iou_at'])]
     assert len(shares) == 7 and shares == sorted(shares, reverse=True) and 0 <= f['pointing']['value'] <= 1
 PY
+evaluate --boxes "$phantom/BBox_List_2017.csv" --heatmap-method layer-cam --json >layer.json
+check "LayerCAM against boxes" [ $? = 0 ]
+check "other maps of the same cases" python3 -c "
+import json
+cam, layer = (json.load(open(f))['localization'] for f in ('boxes.json', 'layer.json'))
+assert cam['cases'] == layer['cases'] and cam != layer
+assert 'called' not in layer['findings']['Mass']  # the run has no validation
+"
 first=$(head -n 1 "$phantom/test_list.txt" | tr -d '\r')
 header="Image Index,Finding Label,Bbox [x,y,w,h],,,"
 printf '%s\n' "$header" "$first,Mass,0,0,64,64,,," "$first,Mass,500,500,9,9" "$first,Edema,500,500,9,9" "$first,Cyst,1,1,9,9" >odd.csv

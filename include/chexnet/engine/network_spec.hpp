@@ -59,5 +59,8 @@ struct MapGrid {
   double first = 0, step = 1;
 };
 MapGrid last_map_grid(const NetworkSpec& spec);
+// Of the last map whose pixel is 8 of the input's: the output of a DenseNet's
+// second block, or of a ResNet's second stage.
+MapGrid middle_map_grid(const NetworkSpec& spec);
 
 }  // namespace chexnet

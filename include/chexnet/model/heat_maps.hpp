@@ -11,7 +11,11 @@
 
 namespace chexnet {
 
-enum class HeatMapMethod { kCam, kGradCam };
+enum class HeatMapMethod {
+  kCam,
+  kGradCam,
+  kLayerCam,  // layer_cam.hpp; not by heat_maps()
+};
 // Of a map's values: those of a class activation map are shares of the logit.
 constexpr const char* unit_of(HeatMapMethod method) {
   return method == HeatMapMethod::kCam ? "logit" : "";
@@ -20,7 +24,7 @@ constexpr const char* unit_of(HeatMapMethod method) {
 struct HeatMapKind {
   HeatMapMethod method = HeatMapMethod::kCam;
   // Per side, 1, 2 or 4: from so many shifted copies of the input a map with so
-  // many times the pixels is put together.
+  // many times the pixels is put together. Of the last map's methods.
   int shifts = 1;
 };
 

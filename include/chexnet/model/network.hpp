@@ -54,6 +54,7 @@ class Network {
 
   Parameters& parameters() { return parameters_; }
   const Parameters& parameters() const { return parameters_; }
+  const NetworkSpec& spec() const { return spec_; }
   const NetworkOptions& options() const { return options_; }
 
   // images: uint8 [N,1,H,W], on any device. Returns logits [N,K] in the master

@@ -6,16 +6,10 @@
 
 #include "backbone.hpp"
 #include "math_mode.hpp"
+#include "normalization.hpp"
 
 namespace chexnet {
 namespace {
-
-std::unique_ptr<Backbone> make_backbone(const LayerContext& context,
-                                        const NetworkSpec& spec) {
-  if (const auto* dense = std::get_if<DenseNetSpec>(&spec.family))
-    return make_densenet(context, *dense);
-  return make_resnet(context, std::get<ResNetSpec>(spec.family));
-}
 
 class AtenBackend final : public Backend {
  public:
@@ -27,8 +21,7 @@ class AtenBackend final : public Backend {
                 activation_format(options_.precision)},
         backbone_(make_backbone(layers_, spec_)),
         classifier_(std::in_place, layers_, spec_.head.name),
-        mean_(per_channel(options_.mean)),
-        std_(per_channel(options_.std)) {
+        normalization_(options_) {
     set_math_mode(options_);
   }
 
@@ -67,7 +60,7 @@ class AtenBackend final : public Backend {
         normalize(images), ForwardPass{Mode::kInference, micro_batch});
     feature_shape_ = features.sizes().vec();
     return {classifier_->forward(features, Mode::kInference),
-            features.to(mean_.scalar_type())};
+            features.to(master_type(options_.precision))};
   }
 
   at::Tensor feature_gradient(const at::Tensor& dlogits) override {
@@ -104,26 +97,14 @@ class AtenBackend final : public Backend {
     }
   }
 
-  at::Tensor per_channel(const std::vector<double>& values) const {
-    return at::tensor(values, at::kDouble)
-        .to(options_.device, master_type(options_.precision))
-        .view({1, 3, 1, 1});
-  }
-
   at::Tensor on_device(const at::Tensor& images) const {
     const Profiler::Span span(options_.device.is_cpu() ? nullptr : profiler_,
                               Phase::kCopy);
     return images.to(options_.device);
   }
 
-  // [N,1,H,W] bytes to [N,3,H,W]: the gray picture three times, each with the
-  // mean and deviation of its channel.
   at::Tensor normalize(const at::Tensor& images) const {
-    const at::Tensor gray =
-        on_device(images).to(mean_.scalar_type()).div_(255.0);
-    return ((gray - mean_) / std_)
-        .to(compute_type(options_.precision))
-        .contiguous(layers_.memory_format);
+    return normalization_.apply(on_device(images));
   }
 
   const NetworkOptions& options_;
@@ -132,7 +113,7 @@ class AtenBackend final : public Backend {
   LayerContext layers_;
   std::unique_ptr<Backbone> backbone_;
   std::optional<Classifier> classifier_;
-  at::Tensor mean_, std_;               // [1,3,1,1]
+  PixelNormalization normalization_;
   std::vector<int64_t> feature_shape_;  // of the last forward_features
   Profiler* profiler_ = nullptr;
 };

@@ -14,10 +14,19 @@ namespace chexnet {
 class Backbone {
  public:
   virtual ~Backbone() = default;
-  virtual at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) = 0;
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
+    return from_middle(to_middle(x, pass), pass);
+  }
+  // The middle is the last map whose pixel is 8 of the input's.
+  virtual at::Tensor to_middle(const at::Tensor& x,
+                               const ForwardPass& pass) = 0;
+  virtual at::Tensor from_middle(const at::Tensor& middle,
+                                 const ForwardPass& pass) = 0;
   virtual void backward(const at::Tensor& dy, const MicroBatch& part) = 0;
 };
 
+std::unique_ptr<Backbone> make_backbone(const LayerContext& context,
+                                        const NetworkSpec& spec);
 std::unique_ptr<Backbone> make_densenet(const LayerContext& context,
                                         const DenseNetSpec& spec);
 std::unique_ptr<Backbone> make_resnet(const LayerContext& context,

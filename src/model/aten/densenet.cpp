@@ -114,14 +114,18 @@ class DenseNet final : public Backbone {
     }
   }
 
-  at::Tensor forward(const at::Tensor& images,
-                     const ForwardPass& pass) override {
+  at::Tensor to_middle(const at::Tensor& images,
+                       const ForwardPass& pass) override {
     at::Tensor x = pool0_.forward(
         norm0_.forward(conv0_.forward(images, pass), pass), pass);
-    for (size_t b = 0; b < 4; ++b) {
-      x = blocks_[b].forward(x, pass);
-      if (b < 3) x = transitions_[b].forward(x, pass);
-    }
+    x = transitions_[0].forward(blocks_[0].forward(x, pass), pass);
+    return blocks_[1].forward(x, pass);
+  }
+  at::Tensor from_middle(const at::Tensor& middle,
+                         const ForwardPass& pass) override {
+    at::Tensor x = middle;
+    for (size_t b = 2; b < 4; ++b)
+      x = blocks_[b].forward(transitions_[b - 1].forward(x, pass), pass);
     return norm5_.forward(x, pass);
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {

@@ -70,6 +70,7 @@ class ResNet final : public Backbone {
     size_t count = 0;
     for (const int blocks : spec.blocks) count += static_cast<size_t>(blocks);
     blocks_.reserve(count);
+    middle_ = static_cast<size_t>(spec.blocks[0] + spec.blocks[1]);
     for (int stage = 0; stage < 4; ++stage) {
       for (int b = 0; b < spec.blocks[static_cast<size_t>(stage)]; ++b) {
         const std::string name =
@@ -81,11 +82,18 @@ class ResNet final : public Backbone {
       }
     }
   }
-  at::Tensor forward(const at::Tensor& images,
-                     const ForwardPass& pass) override {
+  at::Tensor to_middle(const at::Tensor& images,
+                       const ForwardPass& pass) override {
     at::Tensor x =
         pool_.forward(bn1_.forward(conv1_.forward(images, pass), pass), pass);
-    for (auto& block : blocks_) x = block.forward(x, pass);
+    for (size_t b = 0; b < middle_; ++b) x = blocks_[b].forward(x, pass);
+    return x;
+  }
+  at::Tensor from_middle(const at::Tensor& middle,
+                         const ForwardPass& pass) override {
+    at::Tensor x = middle;
+    for (size_t b = middle_; b < blocks_.size(); ++b)
+      x = blocks_[b].forward(x, pass);
     return x;
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
@@ -100,6 +108,7 @@ class ResNet final : public Backbone {
   BatchNorm bn1_;
   MaxPool pool_;
   std::vector<Bottleneck> blocks_;
+  size_t middle_ = 0;  // blocks before it
 };
 
 }  // namespace

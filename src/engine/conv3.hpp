@@ -24,6 +24,11 @@ class Convolution3x3 {
                    int64_t pitch) const {
     return forward_(run, in, out, pitch);
   }
+  // For inference: of a map behind its BatchNorm and ReLU.
+  void forward_normalized(const Run<S>& run, const S* in, int64_t in_pitch,
+                          S* out, int64_t pitch, ImageRange images) const {
+    forward_.normalized(run, in, in_pitch, out, pitch, images);
+  }
   PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
                     const GradientEpilogue<S>& epilogue) const {
     return backward_(run, dy, epilogue);

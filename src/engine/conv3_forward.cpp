@@ -30,6 +30,7 @@ template <class S>
 int64_t Conv3Forward<S>::packed_elements() const {
   const int64_t weights =
       static_cast<int64_t>(shape_.in) * shape_.out / shape_.pair;
+  if (shape_.winograd4) return weights * kWinograd4Frequencies;
   return weights * (shape_.winograd ? 16 : 9);
 }
 
@@ -42,6 +43,14 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads,
   if (training) s.packed = allocator.take<A>(packed_elements());
   s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
             shape_.out};
+  if (shape_.winograd4) {
+    s.zeros = allocator.take<S>(shape_.in);
+    s.v = kWinograd4Frequencies * winograd4_step(shape_.in);
+    s.m = kWinograd4Frequencies * winograd4_step(shape_.out);
+    s.threads = allocator.take<A>(s.thread() * threads);
+    s.bytes = allocator.used();
+    return s;
+  }
   s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
             2 * Conv3Shape<S>::kSlack;
   s.v = shape_.winograd ? int64_t{16} * shape_.in * kWinogradTiles : 0;
@@ -73,6 +82,13 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
   pack_in_pieces(
       run.thread_pool, shape_.out, shape_.in,
       [&](int output, int first, int last) {
+        if (shape_.winograd4) {
+          pack_winograd4_block<A>(
+              {shape_.weight, step, 9}, output, first, last,
+              static_cast<int64_t>(shape_.in) * shape_.out,
+              packed + static_cast<int64_t>(output) * shape_.in);
+          return;
+        }
         if (shape_.winograd) {
           pack_winograd_block<A>(
               {shape_.weight, step, 9}, output, first, last, false,
@@ -89,29 +105,96 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
 }
 
 template <class S>
-PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
-                                     S* out, int64_t pitch) const {
-  assert(in.channels == shape_.in && pitch >= shape_.out);
-  const auto outputs = static_cast<double>(shape_.output.pixels()) * shape_.out;
-  const PassTimer timer(
-      run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
-      (static_cast<double>(shape_.input.pixels()) * shape_.in + outputs) *
-          sizeof(S));
-  Space space = space_in(run.workspace, run.thread_pool.size(), run.training);
-  if (!run.training) space.packed = run.template kept_at<A>(packed_);
-  if (run.pack) pack(run, space.packed);
-  if (shape_.winograd)
-    winograd(run, space, in, out, pitch);
-  else
-    direct(run, space, in, out, pitch);
-  return run.training ? space.sums : PartSums{};
+PassTimer Conv3Forward<S>::timer(const Run<S>& run, int images) const {
+  const auto values = [&](const MapShape& map, int channels) {
+    return static_cast<double>(map.height) * map.width * images * channels;
+  };
+  const double inputs = values(shape_.input, shape_.in),
+               outputs = values(shape_.output, shape_.out);
+  return {run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
+          (inputs + outputs) * sizeof(S)};
 }
 
 template <class S>
+PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
+                                     S* out, int64_t pitch) const {
+  assert(run.training && in.channels == shape_.in && pitch >= shape_.out);
+  const PassTimer timer = this->timer(run, shape_.input.images);
+  const Space space = space_in(run.workspace, run.thread_pool.size(), true);
+  pack(run, space.packed);
+  if (shape_.winograd)
+    winograd(run, space, in, out, pitch);
+  else
+    direct(run, space,
+           [&](int image, int in_group, int y, Panel<A> panel) {
+             fill_row(run, in, image, in_group, y, panel);
+           },
+           out, pitch, {0, shape_.input.images});
+  return space.sums;
+}
+
+template <class S>
+void Conv3Forward<S>::normalized(const Run<S>& run, const S* in,
+                                 int64_t in_pitch, S* out, int64_t pitch,
+                                 ImageRange images) const {
+  assert(!run.training && in_pitch >= shape_.in && pitch >= shape_.out);
+  const PassTimer timer = this->timer(run, images.count);
+  Space space = space_in(run.workspace, run.thread_pool.size(), false);
+  space.packed = run.template kept_at<A>(packed_);
+  if (run.pack) pack(run, space.packed);
+  if (shape_.winograd4)
+    return winograd4(run, space, in, in_pitch, out, pitch, images);
+  direct(
+      run, space,
+      [&](int image, int in_group, int y, Panel<A> panel) {
+        run.kernels.copy(
+            in, in_pitch, shape_.in,
+            (static_cast<int64_t>(image) * shape_.input.height + y) *
+                shape_.input.width,
+            shape_.input.width, panel, shape_.padded.at(in_group, y, 0));
+      },
+      out, pitch, images);
+}
+
+// Tiles are numbered through the images, in chunks that any thread may take: no
+// chunk knows of another.
+template <class S>
+void Conv3Forward<S>::winograd4(const Run<S>& run, const Space& space,
+                                const S* in, int64_t in_pitch, S* out,
+                                int64_t pitch, ImageRange images) const {
+  const int64_t in_image = int64_t{(shape_.input.width + 3) / 4} *
+                           ((shape_.input.height + 3) / 4),
+                before = images.first * in_image,
+                tiles = images.count * in_image;
+  // As many for each thread, so that none waits for another.
+  const int threads = run.thread_pool.size();
+  const int64_t rounds = (tiles + kWinograd4Tiles * threads - 1) /
+                         (int64_t{kWinograd4Tiles} * threads);
+  const int64_t chunks = rounds * threads;
+  const Cut cut{tiles, static_cast<int>(std::min<int64_t>(chunks, tiles))};
+  std::fill_n(space.zeros, shape_.in, S(0));
+  run.thread_pool.run(cut.parts, [&](int chunk, int thread) {
+    A* v = space.threads + thread * space.thread();
+    A* m = v + space.v;
+    const auto first = static_cast<int>(before + cut.begin(chunk)),
+               n = static_cast<int>(cut.end(chunk) - cut.begin(chunk));
+    run.kernels.winograd4_input(in, in_pitch, shape_.padded, space.zeros, first,
+                                n, shape_.in, v);
+    run.kernels.winograd4_multiply(v, n, shape_.in, space.packed, shape_.out,
+                                   m);
+    run.kernels.winograd4_output(m, shape_.padded, first, n, shape_.out, out,
+                                 pitch);
+  });
+}
+
+template <class S>
+template <class Fill>
 void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
-                             const FeatureMap<S>& in, S* out,
-                             int64_t pitch) const {
-  const Cut cut{shape_.groups, space.sums.parts};
+                             const Fill& fill_row, S* out, int64_t pitch,
+                             ImageRange images) const {
+  // In inference an image is a group (Conv3Shape).
+  const int groups = run.training ? shape_.groups : images.count;
+  const Cut cut{groups, std::min(groups, kForwardParts)};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{
         space.threads + thread * space.thread() + Conv3Shape<S>::kSlack,
@@ -119,15 +202,15 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
     shape_.clear_border(panel, shape_.padded, shape_.in / kBlock / shape_.pair);
-    for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part);
-         ++group)
+    for (auto group = images.first + static_cast<int>(cut.begin(part));
+         group < images.first + cut.end(part); ++group)
       for (int i = 0; i < shape_.group_images(group); ++i) {
         const int image = group * shape_.group + i;
         int filled = 0;
         for (int y = 0; y < shape_.output.height; ++y) {
           for (; filled < std::min(shape_.input.height, shape_.stride * y + 2);
                ++filled)
-            fill_row(run, in, image, i, filled, panel);
+            fill_row(image, i, filled, panel);
           const int64_t corner = shape_.padded.at(i, shape_.stride * y - 1, -1);
           S* to =
               out + (static_cast<int64_t>(image) * shape_.output.height + y) *

@@ -15,13 +15,17 @@ class Conv3Forward {
  public:
   using A = Accumulator<S>;
   Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape);
-  // As PointwiseConvolution's.
+  // For training. As PointwiseConvolution's.
   PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
                       int64_t pitch) const;
+  // For inference: what it reads is already behind BatchNorm and ReLU.
+  void normalized(const Run<S>& run, const S* in, int64_t in_pitch, S* out,
+                  int64_t pitch, ImageRange images) const;
 
  private:
   struct Space {
     A* packed = nullptr;
+    S* zeros = nullptr;
     PartSums sums;
     A* threads = nullptr;
     int64_t panel = 0, v = 0, m = 0;  // elements of a thread
@@ -31,8 +35,13 @@ class Conv3Forward {
   Space space_in(std::byte* region, int threads, bool training) const;
   void pack(const Run<S>& run, A* packed) const;
   int64_t packed_elements() const;
-  void direct(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
-              S* out, int64_t pitch) const;
+  PassTimer timer(const Run<S>& run, int images) const;
+  template <class Fill>
+  void direct(const Run<S>& run, const Space& space, const Fill& fill_row,
+              S* out, int64_t pitch, ImageRange images) const;
+  void winograd4(const Run<S>& run, const Space& space, const S* in,
+                 int64_t in_pitch, S* out, int64_t pitch,
+                 ImageRange images) const;
   void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
                 S* out, int64_t pitch) const;
   void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image,

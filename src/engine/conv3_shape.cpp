@@ -33,8 +33,12 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
       out(out_),
       pair(build.kernels.pair),
       stride(stride_),
-      winograd(build.winograd && build.kernels.winograd_input != nullptr &&
-               stride_ == 1 && in_ <= kMostWinogradChannels),
+      winograd(build.training && build.winograd &&
+               build.kernels.winograd_input != nullptr && stride_ == 1 &&
+               in_ <= kMostWinogradChannels),
+      winograd4(!build.training && build.winograd &&
+                build.kernels.winograd4_input != nullptr && stride_ == 1 &&
+                in_ <= kMostWinogradChannels),
       input(shape),
       output(stride_ == 1 ? shape : shape.halved()),
       padded{shape.height, shape.width},
@@ -43,7 +47,10 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
   assert(in % kOutputs == 0 && out % kOutputs == 0);
   assert(stride == 1 || stride == 2);
   // Small maps go several to a panel, so that a Winograd chunk is full.
-  group = std::clamp(kWinogradTiles / tiles, 1, std::max(1, shape.images / 8));
+  // Only training does that.
+  group = build.training ? std::clamp(kWinogradTiles / tiles, 1,
+                                      std::max(1, shape.images / 8))
+                         : 1;
   groups = (shape.images + group - 1) / group;
   const int64_t at = build.parameters.parameter(name + ".weight");
   weight = static_cast<const A*>(build.parameters.values) + at;

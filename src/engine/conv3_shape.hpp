@@ -28,7 +28,8 @@ struct Conv3Shape {
   void clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const;
 
   int in, out, pair, stride;
-  bool winograd;
+  bool winograd;   // F(2x2,3x3), for training
+  bool winograd4;  // F(4x4,3x3), for inference
   MapShape input, output;
   PaddedImage padded, padded_output;
   int tiles;          // Winograd tiles of an image

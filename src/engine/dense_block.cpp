@@ -56,6 +56,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
 
 template <class S>
 void DenseBlock<S>::forward(const Run<S>& run) const {
+  if (!run.training) return infer(run);
   S* x = features_.data(run);
   const int64_t pitch = features_.channels;
   const double count = features_.count(run);
@@ -65,13 +66,50 @@ void DenseBlock<S>::forward(const Run<S>& run) const {
     layer.norm1.prepare(run, features_.statistics, count);
     const PartSums narrow =
         layer.conv1.forward(run, layer.norm1.map(run, x, pitch), t, width_);
-    if (run.training) layer.statistics.set(run, narrow, 0, count);
+    layer.statistics.set(run, narrow, 0, count);
     layer.norm2.prepare(run, layer.statistics, count);
     const PartSums grown = layer.conv2.forward(
         run, layer.norm2.map(run, t, width_), x + channels, pitch);
-    if (run.training) features_.statistics.set(run, grown, channels, count);
+    features_.statistics.set(run, grown, channels, count);
     channels += growth_;
   }
+}
+
+// Without batch statistics a layer knows its norms before it begins. So the
+// second one is applied where the first convolution's sums leave the registers,
+// and a few images go through all layers while their maps stay in the caches.
+template <class S>
+void DenseBlock<S>::infer(const Run<S>& run) const {
+  S* x = features_.data(run);
+  const int64_t pitch = features_.channels;
+  for (const Layer& layer : layers_) {
+    layer.norm1.prepare(run, features_.statistics, 0);
+    layer.norm2.prepare(run, layer.statistics, 0);
+  }
+  Run<S> own = run;
+  const int images = features_.shape.images, at_once = images_at_once(run);
+  for (int first = 0; first < images; first += at_once, own.pack = false) {
+    const ImageRange range{first, std::min(at_once, images - first)};
+    int channels = in_;
+    for (const Layer& layer : layers_) {
+      S* t = run.template buffer<S>(layer.bottleneck);
+      layer.conv1.forward_normalized(own, layer.norm1.map(run, x, pitch), t,
+                                     width_, layer.norm2.scale(run),
+                                     layer.norm2.shift(run), range);
+      layer.conv2.forward_normalized(own, t, width_, x + channels, pitch,
+                                     range);
+      channels += growth_;
+    }
+  }
+}
+
+template <class S>
+int DenseBlock<S>::images_at_once(const Run<S>& run) const {
+  constexpr size_t kBytesOfThread = 4 << 20;
+  const MapShape image{1, features_.shape.height, features_.shape.width};
+  const size_t bytes = image.bytes<S>(features_.channels + width_);
+  return std::max(1, static_cast<int>(kBytesOfThread / bytes)) *
+         run.thread_pool.size();
 }
 
 template <class S>

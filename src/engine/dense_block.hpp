@@ -56,6 +56,8 @@ class DenseBlock {
     int bottleneck;  // plan buffer: conv1's output
     int d;           // plan buffer: its gradient, behind norm2
   };
+  void infer(const Run<S>& run) const;
+  int images_at_once(const Run<S>& run) const;
   void backward(const Run<S>& run, const Layer& layer, int first_new) const;
 
   int in_, growth_, width_;  // width: channels between the two convolutions

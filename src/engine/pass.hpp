@@ -34,6 +34,11 @@ struct MapShape {
   }
 };
 
+// Images of a batch that a pass of inference works on.
+struct ImageRange {
+  int first = 0, count = 0;
+};
+
 // Moments of the plan: forward counts up from 0, backward mirrors it, so the
 // backward of what runs at moment m runs at kTurn - m.
 inline constexpr int kTurn = 1 << 20;

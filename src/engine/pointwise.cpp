@@ -21,13 +21,17 @@ namespace chexnet {
 namespace {
 
 constexpr int kMostPixels = 112;  // of a tile
+constexpr int kMostOfInference = 56;
+// Few, because only from tile to tile of a part is the next one normalized
+// meanwhile; several, because threads are not equally fast.
+constexpr int kPartsOfThread = 4;
 
 // Pixels a tile: its panels and the weights stay in 1 MB of L2.
 template <class S>
-int tile_pixels(int pair, int64_t pixels) {
+int tile_pixels(int pair, int64_t pixels, bool training) {
   constexpr int kGroup = 14;  // of the multiply kernel
-  const int most =
-      kMostPixels * 2 / static_cast<int>(sizeof(Accumulator<S>)) * pair;
+  const int most = (training ? kMostPixels : kMostOfInference) * 2 /
+                   static_cast<int>(sizeof(Accumulator<S>)) * pair;
   const auto groups =
       static_cast<int>(pixels / (int64_t{kGroup} * kForwardParts));
   return std::clamp(groups * kGroup, 2 * kGroup, most);
@@ -51,7 +55,7 @@ template <class S>
 struct PointwiseConvolution<S>::ForwardSpace {
   A* packed = nullptr;
   PartSums sums;
-  A* panels = nullptr;  // [thread]
+  A* panels = nullptr;  // [thread][2]: of the tile, and of the next one
   int64_t panel = 0;
   size_t bytes = 0;
 };
@@ -80,7 +84,7 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
       reading_(reading) {
   assert(in % kOutputs == 0 && out % kOutputs == 0);
   assert(output_.pixels() > 0);
-  tile_ = tile_pixels<S>(pair_, output_.pixels());
+  tile_ = tile_pixels<S>(pair_, output_.pixels(), build.training);
   tiles_ = (output_.pixels() + tile_ - 1) / tile_;
   const int64_t at = build.parameters.parameter(name + ".weight");
   weight_ = static_cast<const A*>(build.parameters.values) + at;
@@ -104,7 +108,7 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads,
     s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
   s.sums = {allocator.take<double>(PartSums::size(parts, out_)), parts, out_};
   s.panel = static_cast<int64_t>(in_) * tile_ / pair_;
-  s.panels = allocator.take<A>(s.panel * threads);
+  s.panels = allocator.take<A>(2 * s.panel * threads);
   s.bytes = allocator.used();
   return s;
 }
@@ -164,15 +168,34 @@ double PointwiseConvolution<S>::bytes_per_pixel() const {
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
-                                          const FeatureMap<S>& in, S* out,
-                                          int64_t pitch) const {
+void PointwiseConvolution<S>::normalize(const Run<S>& run,
+                                        const FeatureMap<S>& in, int64_t first,
+                                        int n, Panel<A> panel) const {
+  int64_t read[kMostPixels];
+  read_pixels(first, n, read);
+  if (reading_ == Reading::kMean2x2)
+    run.kernels.normalize_pooled(in, read, n, input_.width, panel, 0);
+  else
+    run.kernels.normalize(in, read, n, panel, 0);
+}
+
+template <class S>
+PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
+                                           const FeatureMap<S>& in, S* out,
+                                           int64_t pitch, OutputStage<S> stage,
+                                           ImageRange images) const {
   assert(in.channels == in_ && pitch >= out_);
-  const auto pixels = static_cast<double>(output_.pixels());
+  assert(!run.training ||
+         (stage.scale == nullptr && images.count == input_.images));
+  const int64_t in_image = static_cast<int64_t>(output_.height) * output_.width,
+                begin = images.first * in_image,
+                pixels = images.count * in_image;
+  const auto work = static_cast<double>(pixels);
   const PassTimer timer(run.layer_times, PassKind::kPointwiseForward,
-                        2.0 * pixels * in_ * out_, pixels * bytes_per_pixel());
+                        2.0 * work * in_ * out_, work * bytes_per_pixel());
+  const int threads = run.thread_pool.size();
   const ForwardSpace space =
-      forward_space(run.workspace, run.thread_pool.size(), run.training);
+      forward_space(run.workspace, threads, run.training);
   A* packed = run.training ? space.packed : run.template kept_at<A>(packed_);
   if (run.pack)
     pack_in_pieces(
@@ -180,26 +203,33 @@ PartSums PointwiseConvolution<S>::forward(const Run<S>& run,
           pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
                         packed + static_cast<int64_t>(output) * in_ / pair_);
         });
-  const Cut cut{tiles_, space.sums.parts};
+  const int64_t tiles = (pixels + tile_ - 1) / tile_;
+  const Cut cut{tiles, run.training ? space.sums.parts
+                                    : static_cast<int>(std::min<int64_t>(
+                                          tiles, kPartsOfThread * threads))};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
-    const Panel<A> panel{space.panels + thread * space.panel, tile_};
-    int64_t read[kMostPixels];
+    A* panels = space.panels + 2 * thread * space.panel;
     if (run.training) space.sums.clear(part);
+    OutputStage<S> own = stage;
+    if (run.training) own.moments = space.sums.moments(part);
+    bool filled = false;
     for (int64_t t = cut.begin(part); t < cut.end(part); ++t) {
-      const int64_t first = t * tile_;
-      const int n =
-          static_cast<int>(std::min<int64_t>(tile_, output_.pixels() - first));
-      read_pixels(first, n, read);
-      if (reading_ == Reading::kMean2x2)
-        run.kernels.normalize_pooled(in, read, n, input_.width, panel, 0);
-      else
-        run.kernels.normalize(in, read, n, panel, 0);
-      NextRows next;
-      if (reading_ == Reading::kEach)
-        next = rows_after(in.x, in.pitch, first + n, in_);
-      run.kernels.multiply(
-          panel, n, in_, packed, out_, out + first * pitch, pitch,
-          run.training ? space.sums.moments(part) : Moments{}, next);
+      const auto pixels_of = [&](int64_t tile) {
+        return static_cast<int>(
+            std::min<int64_t>(tile_, pixels - tile * tile_));
+      };
+      const int64_t first = begin + t * tile_;
+      const Panel<A> panel{panels + t % 2 * space.panel, tile_};
+      if (!filled) normalize(run, in, first, pixels_of(t), panel);
+      filled = reading_ == Reading::kEach && t + 1 < cut.end(part);
+      NextTile<S> next;
+      if (filled)
+        next = {in,
+                first + tile_,
+                pixels_of(t + 1),
+                {panels + (t + 1) % 2 * space.panel, tile_}};
+      run.kernels.multiply(panel, pixels_of(t), in_, packed, out_,
+                           out + first * pitch, pitch, own, next);
     }
   });
   return run.training ? space.sums : PartSums{};

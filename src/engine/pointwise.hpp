@@ -26,7 +26,15 @@ class PointwiseConvolution {
   // out[pixel * pitch + o]; the sums of each output channel stay valid until
   // the next pass (null values unless training).
   PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
-                   int64_t pitch) const;
+                   int64_t pitch) const {
+    return multiply(run, in, out, pitch, {}, {0, input_.images});
+  }
+  // For inference: behind the BatchNorm (scale, shift) and ReLU that follow.
+  void forward_normalized(const Run<S>& run, const FeatureMap<S>& in, S* out,
+                          int64_t pitch, const A* scale, const A* shift,
+                          ImageRange images) const {
+    multiply(run, in, out, pitch, {{}, scale, shift}, images);
+  }
   // Consumes the gradient of the output, writes the weight's gradient, sends
   // the input's into the epilogue (whose sums this pass provides, combined;
   // valid until the next pass). Pixels that the reading leaves out are not
@@ -37,6 +45,11 @@ class PointwiseConvolution {
  private:
   struct ForwardSpace;
   struct BackwardSpace;
+  PartSums multiply(const Run<S>& run, const FeatureMap<S>& in, S* out,
+                    int64_t pitch, OutputStage<S> stage,
+                    ImageRange images) const;
+  void normalize(const Run<S>& run, const FeatureMap<S>& in, int64_t first,
+                 int n, Panel<A> panel) const;
   ForwardSpace forward_space(std::byte* region, int threads,
                              bool training) const;
   BackwardSpace backward_space(std::byte* region, int threads) const;

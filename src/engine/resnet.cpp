@@ -83,10 +83,21 @@ Bottleneck<S>::Bottleneck(Build<S>& build, const std::string& name, int in,
 template <class S>
 void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
   const FeatureMap<S> input = identity_.map(run, x, in_);
-  narrow_.finish(
-      run, conv1_.forward(run, input, narrow_.data(run), narrow_.channels));
-  strided_.finish(run, conv2_.forward(run, narrow_.map(run), strided_.data(run),
-                                      strided_.channels));
+  if (run.training) {
+    narrow_.finish(
+        run, conv1_.forward(run, input, narrow_.data(run), narrow_.channels));
+    strided_.finish(run, conv2_.forward(run, narrow_.map(run),
+                                        strided_.data(run), strided_.channels));
+  } else {
+    const ImageRange all{0, shape_.images};
+    narrow_.finish(run, {});
+    conv1_.forward_normalized(run, input, narrow_.data(run), narrow_.channels,
+                              narrow_.norm.scale(run), narrow_.norm.shift(run),
+                              all);
+    conv2_.forward_normalized(run, narrow_.data(run), narrow_.channels,
+                              strided_.data(run), strided_.channels, all);
+    strided_.finish(run, {});
+  }
   expanded_.finish(run,
                    conv3_.forward(run, strided_.map(run), expanded_.data(run),
                                   expanded_.channels));

@@ -143,38 +143,58 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
   pack(space.packed);
   const Cut cut{input_.images, space.sums.parts};
   const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width;
-  run.thread_pool.run(cut.parts, [&](int part, int thread) {
+  const auto convolve = [&](int64_t i, int y, const A* padded,
+                            Moments moments) {
+    run.kernels.stem_row(
+        padded + row_ * 2 * y, row_, conv_.width, space.packed, kChannels,
+        raw +
+            (i * in_image + static_cast<int64_t>(y) * conv_.width) * kChannels,
+        moments);
+  };
+  const auto pool = [&](int64_t i, int y, uint8_t* chosen, Moments moments) {
+    const int64_t first = (i * pooled_.height + y) * pooled_.width;
+    run.kernels.stem_pool_row(
+        norm_.map(run, raw + i * in_image * kChannels, kChannels), conv_.height,
+        conv_.width, y, out + first * pitch, pitch,
+        chosen == nullptr ? nullptr : chosen + first * kChannels, moments);
+  };
+  const auto padded_of = [&](int64_t i, int thread) {
     A* padded = space.threads + thread * space.thread();
-    if (run.training) space.sums.clear(part);
-    const Moments moments = run.training ? space.sums.moments(part) : Moments{};
+    pad(images + i * input_.height * input_.width, padded);
+    return padded;
+  };
+  if (!run.training) {
+    norm_.prepare(run, statistics_, 0);
+    run.thread_pool.run(input_.images, [&](int i, int thread) {
+      const A* padded = padded_of(i, thread);
+      int done = 0;  // rows; a pooled one reads 2 * y - 1 .. 2 * y + 1
+      for (int y = 0; y < pooled_.height; ++y) {
+        for (; done < std::min(conv_.height, 2 * y + 2); ++done)
+          convolve(i, done, padded, {});
+        pool(i, y, nullptr, {});
+      }
+    });
+    return {};
+  }
+  run.thread_pool.run(cut.parts, [&](int part, int thread) {
+    space.sums.clear(part);
     for (int64_t i = cut.begin(part); i < cut.end(part); ++i) {
-      pad(images + i * input_.height * input_.width, padded);
+      const A* padded = padded_of(i, thread);
       for (int y = 0; y < conv_.height; ++y)
-        run.kernels.stem_row(
-            padded + row_ * 2 * y, row_, conv_.width, space.packed, kChannels,
-            raw + (i * in_image + static_cast<int64_t>(y) * conv_.width) *
-                      kChannels,
-            moments);
+        convolve(i, y, padded, space.sums.moments(part));
     }
   });
   const double count = pixel_count(run, conv_);
-  if (run.training) statistics_.set(run, space.sums, 0, count);
+  statistics_.set(run, space.sums, 0, count);
   norm_.prepare(run, statistics_, count);
-  uint8_t* chosen =
-      run.training ? run.template buffer<uint8_t>(chosen_) : nullptr;
   run.thread_pool.run(cut.parts, [&](int part, int) {
-    if (run.training) space.sums.clear(part);
-    const Moments moments = run.training ? space.sums.moments(part) : Moments{};
+    space.sums.clear(part);
     for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
-      for (int y = 0; y < pooled_.height; ++y) {
-        const int64_t first = (i * pooled_.height + y) * pooled_.width;
-        run.kernels.stem_pool_row(
-            norm_.map(run, raw + i * in_image * kChannels, kChannels),
-            conv_.height, conv_.width, y, out + first * pitch, pitch,
-            chosen == nullptr ? nullptr : chosen + first * kChannels, moments);
-      }
+      for (int y = 0; y < pooled_.height; ++y)
+        pool(i, y, run.template buffer<uint8_t>(chosen_),
+             space.sums.moments(part));
   });
-  return run.training ? space.sums : PartSums{};
+  return space.sums;
 }
 
 template <class S>

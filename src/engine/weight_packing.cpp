@@ -81,6 +81,44 @@ void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
 }
 
 template <class A>
+void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
+                          int first, int last, int64_t frequency_step, A* to) {
+  // G for the points 0, +-a, +-b, infinity (kernels/winograd4.hpp): row p is
+  // (1, p, p^2) / N_p, where N_p is the product of p's distances to the other
+  // finite points.
+  constexpr double a = 0.70710678118654752440, b = 2 * a;
+  constexpr double near = -1.5, far = 6;  // 2 a2 (a2 - b2), 2 b2 (b2 - a2)
+  constexpr double kTransform[6][3] = {{1, 0, 0},
+                                       {1 / near, a / near, 0.5 / near},
+                                       {1 / near, -a / near, 0.5 / near},
+                                       {1 / far, b / far, 2 / far},
+                                       {1 / far, -b / far, 2 / far},
+                                       {0, 0, 1}};
+  // In double, rounded once.
+  Lanes<double> g[9], half[18];
+  for (int k = first; k < last; ++k) {
+    for (int o = 0; o < kOutputs; ++o) {
+      const A* w = from.values + (first_output + o) * from.output_step +
+                   k * from.input_step;
+      for (int tap = 0; tap < 9; ++tap) g[tap][o] = w[tap];
+    }
+    for (int i = 0; i < 18; ++i) {
+      const double* t = kTransform[i / 3];
+      const int x = i % 3;
+      for (int o = 0; o < kOutputs; ++o)
+        half[i][o] = t[0] * g[x][o] + t[1] * g[3 + x][o] + t[2] * g[6 + x][o];
+    }
+    for (int f = 0; f < kWinograd4Frequencies; ++f) {
+      const double* t = kTransform[f % 6];
+      const Lanes<double>* h = half + f / 6 * 3;
+      A* u = to + f * frequency_step + int64_t{k} * kOutputs;
+      for (int o = 0; o < kOutputs; ++o)
+        u[o] = static_cast<A>(t[0] * h[0][o] + t[1] * h[1][o] + t[2] * h[2][o]);
+    }
+  }
+}
+
+template <class A>
 void winograd_kernel_gradients(const A (&u)[16][16], A (&g)[9][16]) {
   constexpr A kHalf = A(0.5);
   // Gt times a column: a + (b + c) / 2, (b - c) / 2, (b + c) / 2 + d.
@@ -109,6 +147,11 @@ template void pack_winograd_block(const WeightMatrix<float>&, int, int, int,
                                   bool, int64_t, float*);
 template void pack_winograd_block(const WeightMatrix<double>&, int, int, int,
                                   bool, int64_t, double*);
+
+template void pack_winograd4_block(const WeightMatrix<float>&, int, int, int,
+                                   int64_t, float*);
+template void pack_winograd4_block(const WeightMatrix<double>&, int, int, int,
+                                   int64_t, double*);
 
 template void winograd_kernel_gradients(const float (&)[16][16],
                                         float (&)[9][16]);

@@ -29,6 +29,11 @@ void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
                          int first, int last, bool flipped,
                          int64_t frequency_step, A* to);
 
+// The form U = G g Gt of F(4x4,3x3) of the same for all 36 frequencies.
+template <class A>
+void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
+                          int first, int last, int64_t frequency_step, A* to);
+
 // Calls pack(first output, first input, last input) for pieces of a matrix, by
 // all threads.
 template <class Pack>

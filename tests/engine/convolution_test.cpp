@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "chexnet/comm/half.hpp"
 #include "chexnet/core/error.hpp"
 #include "engine/conv3.hpp"
 #include "engine/pointwise.hpp"
@@ -201,5 +202,129 @@ TEST_CASE(
           CHECK(worst(single.out, expected.out) < 1e-5);
           CHECK(worst(single.dw, expected.dw) < 1e-4);
         }
+  }
+}
+
+namespace {
+
+template <class S>
+S stored(double value) {
+  if constexpr (sizeof(S) == 2)
+    return {to_bf16(static_cast<float>(value))};
+  else
+    return static_cast<S>(value);
+}
+template <class S>
+double value_of(S value) {
+  if constexpr (sizeof(S) == 2)
+    return from_bf16(value.bits);
+  else
+    return value;
+}
+
+// Behind its own BatchNorm and ReLU, as scoring leaves a 1x1 convolution; a 3x3
+// one reads such a map.
+template <class S>
+std::vector<double> scored(const Problem& p, const std::vector<double>& x,
+                           const std::vector<double>& scale,
+                           const std::vector<double>& shift,
+                           std::vector<double>& w, int threads,
+                           const std::string& set,
+                           const std::vector<ImageRange>& ranges) {
+  using A = Accumulator<S>;
+  TestBed<S> bed({{"c.weight", p.in * p.out * p.kernel * p.kernel}}, {},
+                 threads, true, set);
+  bed.build->training = false;
+  w.assign(bed.values.begin(), bed.values.end());
+  const std::vector<A> own_scale(scale.begin(), scale.end()),
+      own_shift(shift.begin(), shift.end()),
+      next_scale(static_cast<size_t>(p.out), A(0.5)),
+      next_shift(static_cast<size_t>(p.out), A(0.25));
+  std::vector<S> map(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t c = i % static_cast<size_t>(p.in);
+    map[i] = stored<S>(
+        p.kernel == 1 ? x[i] : std::max(0.0, scale[c] * x[i] + shift[c]));
+  }
+  const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
+  std::vector<S> out(static_cast<size_t>(o.pixels() * p.out), stored<S>(-9));
+  const auto compute = [&](const auto& forward) {
+    Run<S> run = bed.run();
+    for (const ImageRange& range : ranges) {
+      forward(run, range);
+      run.pack = false;
+    }
+  };
+  if (p.kernel == 3) {
+    const Convolution3x3<S> c(*bed.build, "c", p.in, p.out, p.shape, p.stride);
+    compute([&](const Run<S>& run, ImageRange range) {
+      c.forward_normalized(run, map.data(), p.in, out.data(), p.out, range);
+    });
+  } else {
+    const PointwiseConvolution<S> c(
+        *bed.build, "c", p.in, p.out, p.shape,
+        p.stride == 1 ? Reading::kEach : Reading::kSecond);
+    const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(),
+                           own_shift.data()};
+    compute([&](const Run<S>& run, ImageRange range) {
+      c.forward_normalized(run, in, out.data(), p.out, next_scale.data(),
+                           next_shift.data(), range);
+    });
+  }
+  std::vector<double> values;
+  values.reserve(out.size());
+  for (const S v : out) values.push_back(value_of(v));
+  return values;
+}
+
+// All sizes of the last tile of a row and of a column, maps of less than one
+// tile, and several chunks.
+const std::vector<Problem> kScoredProblems = {
+    {1, 64, 32, 1, {3, 7, 5}},   {1, 32, 128, 1, {3, 20, 20}},
+    {1, 32, 64, 2, {2, 9, 8}},   {3, 32, 32, 1, {3, 1, 1}},
+    {3, 64, 32, 1, {4, 9, 7}},   {3, 32, 64, 1, {9, 2, 3}},
+    {3, 32, 32, 1, {2, 17, 30}}, {3, 32, 32, 1, {3, 24, 28}},
+    {3, 32, 32, 2, {2, 9, 10}},
+};
+
+template <class S>
+void check_scored(const Problem& p, const std::string& set, double most) {
+  const auto in = static_cast<size_t>(p.in);
+  const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
+  const auto x = noise(static_cast<size_t>(p.shape.pixels()) * in, 1),
+             scale = noise(in, 2), shift = noise(in, 3);
+  const std::vector<double> dy(static_cast<size_t>(o.pixels() * p.out));
+  std::vector<double> w;
+  const int images = p.shape.images, half = images / 2;
+  const auto found = scored<S>(p, x, scale, shift, w, 1, set, {{0, images}});
+  auto expected = by_definition(p, x, scale, shift, dy, w).out;
+  if (p.kernel == 1)
+    for (double& v : expected) v = std::max(0.0, 0.5 * v + 0.25);
+  INFO(set << " kernel " << p.kernel << " stride " << p.stride << " channels "
+           << p.in << " -> " << p.out << " map " << images << "x"
+           << p.shape.height << "x" << p.shape.width);
+  CHECK(worst(found, expected) < most);
+  for (const int threads : {2, 3})
+    CHECK(scored<S>(p, x, scale, shift, w, threads, set,
+                    {{0, half}, {half, images - half}}) == found);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "convolutions for scoring are what their definition says, whatever the "
+    "threads and the cut of the batch") {
+  for (const char* set : {"generic", "avx2", "avx512", ""}) {
+    try {
+      kernels<double>(set);
+    } catch (const ConfigError&) {
+      WARN("this processor has no " << set << ": not tested");
+      continue;
+    }
+    for (const Problem& p : kScoredProblems) {
+      check_scored<double>(p, set, 1e-12);
+      check_scored<float>(p, set, 5e-6);
+      check_scored<Bf16>(p, set, 2e-2);
+    }
   }
 }

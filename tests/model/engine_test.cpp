@@ -167,6 +167,82 @@ TEST_CASE(
   }
 }
 
+namespace {
+
+// Logits of scoring, with the running statistics of one training step.
+at::Tensor scores_of(Network& network, const at::Tensor& images) {
+  return network.forward(images, Mode::kInference).to(at::kDouble);
+}
+void give_statistics(Network& network, int64_t size) {
+  network.parameters().initialize(3);
+  run(network, noise_images(4, size), parity_labels(0, 4));
+  network.parameters().update_running(at::zeros({}));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "an image's scores depend neither on threads nor on the images beside it",
+    "[arithmetic]") {
+  const int before = at::get_num_threads();
+  // Of the larger maps one image a thread is computed at a time.
+  for (const int64_t size : {75, 224})
+    for (const char* arch : {"densenet121", "resnet50"})
+      for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
+        const at::Tensor images = noise_images(5, size);
+        at::Tensor first;
+        for (const int threads : {1, 2, 3}) {
+          at::set_num_threads(threads);
+          Network network(network_spec(arch), 14, {.precision = precision});
+          network.parameters().initialize(3);
+          const at::Tensor all = scores_of(network, images);
+          INFO(arch << " " << choice_name(precision) << " " << size << " px, "
+                    << threads << " threads");
+          if (threads == 1) first = all;
+          CHECK(at::equal(all, first));
+          CHECK(at::equal(scores_of(network, images.narrow(0, 3, 2)),
+                          first.narrow(0, 3, 2)));
+        }
+      }
+  at::set_num_threads(before);
+}
+
+TEST_CASE(
+    "probabilities in fp32 are within 1e-5 of those in fp64, with errors of "
+    "the size of ATen's",
+    "[arithmetic]") {
+  const at::Tensor images = noise_images(2, 224);
+  for (const char* arch : {"densenet121", "resnet50"}) {
+    Network exact(network_spec(arch), 14,
+                  {.precision = Precision::kFp64, .own_engine = false});
+    give_statistics(exact, 64);
+    const at::Tensor expected = scores_of(exact, images);
+    const auto error = [&](bool own_engine, Precision precision) {
+      Network network(network_spec(arch), 14,
+                      {.precision = precision, .own_engine = own_engine});
+      // The same parameters and statistics, rounded.
+      const Parameters &to = network.parameters(), &from = exact.parameters();
+      for (size_t i = 0; i < to.list().size(); ++i)
+        to.part(to.flat_values(), to.list()[i])
+            .copy_(from.part(from.flat_values(), from.list()[i]));
+      network.parameters().flat_running().copy_(
+          exact.parameters().flat_running());
+      const at::Tensor logits = scores_of(network, images);
+      const double probability =
+          (logits.sigmoid() - expected.sigmoid()).abs().max().item<double>();
+      return std::pair(relative(logits, expected), probability);
+    };
+    const auto ours = error(true, Precision::kFp32),
+               theirs = error(false, Precision::kFp32);
+    INFO(arch << ": logits, relative: ours " << ours.first << ", ATen's "
+              << theirs.first << "; probabilities: " << ours.second << ", "
+              << theirs.second);
+    CHECK(ours.second > 0);
+    CHECK(ours.second < 1e-5);
+    CHECK(ours.first < 10 * theirs.first);
+  }
+}
+
 TEST_CASE("weights that are promised to stay are used as they are now",
           "[arithmetic]") {
   const at::Tensor images = noise_images(4, 64);

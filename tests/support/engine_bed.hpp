@@ -59,7 +59,7 @@ class TestBed {
     LinearAllocator counter;
     const auto lay_out = [&](LinearAllocator& allocator) {
       Run<S> run{kernels<S>(instruction_set_), thread_pool_};
-      run.training = true;
+      run.training = build->training;
       run.kept = allocator.take<std::byte>(static_cast<int64_t>(build->kept));
       run.workspace =
           allocator.take<std::byte>(static_cast<int64_t>(build->workspace));

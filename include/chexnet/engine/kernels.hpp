@@ -27,8 +27,14 @@ namespace chexnet {
 inline constexpr int kBlock = 16;  // units of a panel's block
 inline constexpr int kOutputs =
     32;  // output channels the multiply kernel makes at once
-inline constexpr int kWinogradTiles =
-    28;  // 2x2 output tiles of one Winograd chunk
+inline constexpr int kWinogradTiles = 28;  // output tiles of one Winograd chunk
+inline constexpr int kWinograd4Tiles = 28;  // 4x4 output tiles of a chunk
+inline constexpr int kWinograd4Frequencies = 36;
+// Elements of V or M of F(4x4,3x3) a frequency. One block more than the values
+// need, else all 36 would lie in the same few sets of a cache.
+inline constexpr int64_t winograd4_step(int channels) {
+  return int64_t{channels} * kWinograd4Tiles + kBlock;
+}
 
 // relu(scale * x + shift): what a convolution reads.
 template <class S>
@@ -63,6 +69,19 @@ struct Moments {
   double *sum = nullptr, *square = nullptr;  // [N]; null: not wanted
   Moments from(int channel) const {
     return sum == nullptr ? *this : Moments{sum + channel, square + channel};
+  }
+};
+
+// What is done to a convolution's outputs on their way to memory: their sums
+// are taken, or, for inference, the BatchNorm and ReLU behind it are applied.
+template <class S>
+struct OutputStage {
+  Moments moments{};
+  const Accumulator<S>*scale = nullptr,
+        *shift = nullptr;  // [N]; null: stored as they are
+  OutputStage from(int channel) const {
+    if (scale == nullptr) return {moments.from(channel)};
+    return {moments.from(channel), scale + channel, shift + channel};
   }
 };
 
@@ -110,6 +129,17 @@ struct NextRows {
   int rows = 0;
 };
 
+// The tile that comes next, normalized into its own panel while this one is
+// multiplied: `rows` pixels of the map, one after the other, from `first`.
+// `rows` = 0: none.
+template <class S>
+struct NextTile {
+  FeatureMap<S> map;
+  int64_t first = 0;
+  int rows = 0;
+  Panel<Accumulator<S>> panel;
+};
+
 template <class S>
 struct Kernels {
   using A = Accumulator<S>;
@@ -125,6 +155,10 @@ struct Kernels {
   // the panel.
   void (*normalize)(const FeatureMap<S>& map, const int64_t* pixels, int n,
                     Panel<A> panel, int64_t at);
+  // As they are: `n` pixels from `first` of a map that needs neither BatchNorm
+  // nor ReLU.
+  void (*copy)(const S* map, int64_t pitch, int channels, int64_t first, int n,
+               Panel<A> panel, int64_t at);
   // The mean over 2x2 pixels, `pixels` being the upper left ones, `row` pixels
   // a row of the map.
   void (*normalize_pooled)(const FeatureMap<S>& map, const int64_t* pixels,
@@ -139,10 +173,11 @@ struct Kernels {
                        Panel<A> by_channels, Panel<A> by_pixels, int64_t at);
 
   // --- 1x1
-  // out[p][n] = sum over k of panel[p][k] * weights[n][k]
+  // out[p][n] = sum over k of panel[p][k] * weights[n][k]. The next tile has no
+  // more rows than this one.
   void (*multiply)(Panel<A> panel, int n, int channels, const A* weights,
-                   int outputs, S* out, int64_t out_pitch, Moments moments,
-                   NextRows next);
+                   int outputs, S* out, int64_t out_pitch,
+                   const OutputStage<S>& stage, const NextTile<S>& next);
   // dy = panel x weights for the epilogue's channels; `y` gets the normalized
   // map by pixels, its channels counted from the epilogue's first.
   void (*multiply_back)(Panel<A> panel, int n, int channels, const A* weights,
@@ -204,6 +239,17 @@ struct Kernels {
   void (*winograd_weight_gradient)(const A* q, int outputs, const A* v,
                                    int channels, int tiles, A* w, int64_t pitch,
                                    bool add);
+
+  // --- 3x3 by Winograd F(4x4,3x3), forward only, for fp32 and fp64. Tiles of
+  // 4x4 outputs are numbered alike. V[36] from a map that needs neither
+  // BatchNorm nor ReLU; `zeros` [channels] is what lies outside the image.
+  void (*winograd4_input)(const S* map, int64_t pitch, PaddedImage shape,
+                          const S* zeros, int first_tile, int tiles,
+                          int channels, A* v);
+  void (*winograd4_multiply)(const A* v, int tiles, int channels, const A* u,
+                             int outputs, A* m);
+  void (*winograd4_output)(const A* m, PaddedImage shape, int first_tile,
+                           int tiles, int outputs, S* out, int64_t out_pitch);
 
   // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
   // the image's first pixel.

@@ -6,16 +6,6 @@
 namespace chexnet {
 namespace {
 
-// Cuts a row into nearly equal groups of at most 14 pixels.
-template <class Group>
-CHEXNET_INLINE void each_row_group(int width, const Group& group) {
-  const int groups = (width + kGroup - 1) / kGroup;
-  for (int i = 0; i < groups; ++i) {
-    const int first = i * width / groups;
-    group(first, (i + 1) * width / groups - first);
-  }
-}
-
 template <class S, bool Pair>
 struct Conv3 {
   using A = Accumulator<S>;

@@ -38,6 +38,12 @@ struct ShiftedSums {
 template <class S, class A = Accumulator<S>>
 void store_group(const A* group, int rows, S* out, int64_t pitch,
                  Moments moments) {
+  if (moments.sum == nullptr) {
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < kOutputs; c += kLanes<A>)
+        store(out + r * pitch + c, load(group + r * kOutputs + c));
+    return;
+  }
   for (int c = 0; c < kOutputs; c += kLanes<A>) {
     ShiftedSums<A> sums(as_stored<S>(load(group + c)));
     for (int r = 0; r < rows; ++r) {
@@ -45,7 +51,20 @@ void store_group(const A* group, int rows, S* out, int64_t pitch,
       store(out + r * pitch + c, v);
       sums.add(v);
     }
-    if (moments.sum != nullptr) sums.add_to(moments, c);
+    sums.add_to(moments, c);
+  }
+}
+
+template <class S, class A = Accumulator<S>>
+void finish_group(const A* group, int rows, S* out, int64_t pitch,
+                  const OutputStage<S>& stage) {
+  if (stage.scale == nullptr)
+    return store_group<S>(group, rows, out, pitch, stage.moments);
+  for (int c = 0; c < kOutputs; c += kLanes<A>) {
+    const Vec<A> scale = load(stage.scale + c), shift = load(stage.shift + c);
+    for (int r = 0; r < rows; ++r)
+      store(out + r * pitch + c,
+            relu(load(group + r * kOutputs + c) * scale + shift));
   }
 }
 

@@ -26,14 +26,19 @@ CHEXNET_INLINE V multiply_add(V sum, V a, V b) {
   return a * b + sum;
 }
 
+// Work that is done between the steps of a sum: four times a block. The sums
+// leave load and store units idle most of the time.
+struct NoWork {
+  static constexpr bool kAny = false;
+  CHEXNET_INLINE void operator()(int /*block*/, int /*quarter*/) const {}
+};
+
 // out[r][32] = sum over blocks of 16 units; row r's units are at a +
 // offsets[block] + r * Step.
-template <class A, bool Pair, int Step, int Rows>
-__attribute__((noinline)) void multiply_tile(const A* __restrict a,
-                                             const int64_t* __restrict offsets,
-                                             int blocks,
-                                             const A* __restrict weights,
-                                             A* __restrict out) {
+template <class A, bool Pair, int Step, int Rows, class Work = NoWork>
+__attribute__((noinline)) void multiply_tile(
+    const A* __restrict a, const int64_t* __restrict offsets, int blocks,
+    const A* __restrict weights, A* __restrict out, const Work work = {}) {
   constexpr int L = kLanes<A>;
   for (int column = 0; column < kOutputs; column += kTileVectors * L) {
     Vec<A> sum[Rows][kTileVectors] = {};
@@ -44,6 +49,7 @@ __attribute__((noinline)) void multiply_tile(const A* __restrict a,
       const A* __restrict q = p + kHalfGroup * Step;
 #pragma GCC unroll 4
       for (int k = 0; k < kBlock; ++k) {
+        if (Work::kAny && k % 4 == 0 && column == 0) work(block, k / 4);
         const Vec<A> b0 = load(b), b1 = load(b + L);
         b += kOutputs;
 #pragma GCC unroll 14
@@ -65,7 +71,8 @@ __attribute__((noinline)) void multiply_tile(const A* __restrict a,
 }
 
 template <class A>
-using MultiplyTile = void (*)(const A*, const int64_t*, int, const A*, A*);
+using MultiplyTile = void (*)(const A*, const int64_t*, int, const A*, A*,
+                              NoWork);
 
 template <class A, bool Pair, int Step, int... Rows>
 MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
@@ -98,6 +105,16 @@ double fma_loop(int rounds) {
   return 2.0 * kSums * kLanes<A> * (Pair ? 2 : 1) * rounds;
 }
 
+// Cuts a row into nearly equal groups of at most 14 pixels.
+template <class Group>
+CHEXNET_INLINE void each_row_group(int width, const Group& group) {
+  const int groups = (width + kGroup - 1) / kGroup;
+  for (int i = 0; i < groups; ++i) {
+    const int first = i * width / groups;
+    group(first, (i + 1) * width / groups - first);
+  }
+}
+
 // Any `rows` <= 14.
 template <class A, bool Pair, int Step = kBlock>
 CHEXNET_INLINE void multiply_group(const A* a, const int64_t* offsets,
@@ -106,7 +123,23 @@ CHEXNET_INLINE void multiply_group(const A* a, const int64_t* offsets,
   for (int r = 0; r < rows; r += kTileRows)
     tile_of<A, Pair, Step>(std::min(kTileRows, rows - r),
                            std::make_integer_sequence<int, kTileRows>())(
-        a + r * Step, offsets, blocks, weights, out + r * kOutputs);
+        a + r * Step, offsets, blocks, weights, out + r * kOutputs, {});
+}
+
+// The same with work between the steps of the first rows.
+template <class A, bool Pair, class Work>
+CHEXNET_INLINE void multiply_group_and(const A* a, const int64_t* offsets,
+                                       int blocks, const A* weights, int rows,
+                                       A* out, const Work& work) {
+  if (rows < kTileRows) {
+    for (int block = 0; block < blocks; ++block)
+      for (int quarter = 0; quarter < 4; ++quarter) work(block, quarter);
+    return multiply_group<A, Pair>(a, offsets, blocks, weights, rows, out);
+  }
+  multiply_tile<A, Pair, kBlock, kTileRows, Work>(a, offsets, blocks, weights,
+                                                  out, work);
+  multiply_group<A, Pair>(a + kTileRows * kBlock, offsets, blocks, weights,
+                          rows - kTileRows, out + kTileRows * kOutputs);
 }
 
 // Offsets of a panel's blocks.

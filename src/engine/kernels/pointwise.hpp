@@ -22,6 +22,22 @@ struct Pointwise {
     }
   }
 
+  static void copy(const S* map, int64_t pitch, int channels, int64_t first,
+                   int n, Panel<A> panel, int64_t at) {
+    constexpr int kChannels = Pair ? 2 * kBlock : kBlock;
+    for (int p = 0; p < n; ++p) {
+      const S* x = map + (first + p) * pitch;
+      for (int b = 0; b < channels / kChannels; ++b) {
+        A* unit = panel.units + (b * panel.rows + at + p) * kBlock;
+        if constexpr (Pair || sizeof(S) == sizeof(A))
+          std::memcpy(unit, x + b * kChannels, kBlock * sizeof(A));
+        else
+          for (int c = 0; c < kBlock; c += L)
+            store(unit + c, load(x + b * kBlock + c));
+      }
+    }
+  }
+
   static void normalize_pooled(const FeatureMap<S>& map, const int64_t* pixels,
                                int n, int64_t row, Panel<A> panel, int64_t at) {
     for (int p = 0; p < n; ++p) {
@@ -74,22 +90,71 @@ struct Pointwise {
     }
   }
 
+  // Normalizes a few rows of the next tile, a block of channels at a time: row
+  // q, q + 4, ... in quarter q.
+  struct RowsOfNext {
+    static constexpr bool kAny = true;
+    const S* x;
+    int64_t pitch;
+    const A *scale, *shift;
+    A* units;  // of the first of these rows
+    int64_t block_step;
+    int rows;
+    int64_t ahead;  // from x to the rows that the next call normalizes
+    CHEXNET_INLINE void operator()(int block, int quarter) const {
+      constexpr int kChannels = Pair ? 2 * kBlock : kBlock;
+      const int first = block * kChannels;
+      __builtin_prefetch(x + ahead + quarter * pitch + first, 0, 2);
+      for (int r = quarter; r < rows; r += 4)
+        for (int c = 0; c < kChannels; c += L) {
+          const Panel<A> to{units + block * block_step, 0};
+          put_by_channels<S, Pair>(
+              to, r, c,
+              relu(load(x + r * pitch + first + c) * load(scale + first + c) +
+                   load(shift + first + c)));
+        }
+    }
+  };
+  // Its share of the rows of the group that begins at p, for outputs o ...
+  static CHEXNET_INLINE RowsOfNext rows_of_next(const NextTile<S>& next, int p,
+                                                int o, int outputs) {
+    const auto begin = [&](int group, int output) {
+      const int rows = std::clamp(next.rows - group, 0, kGroup);
+      return group + rows * output / outputs;
+    };
+    const int first = begin(p, o), last = begin(p, o + kOutputs);
+    int ahead = next.rows;  // of the tile after it
+    if (p + kGroup < next.rows)
+      ahead = begin(p + kGroup, o);
+    else if (o + kOutputs < outputs)
+      ahead = begin(0, o + kOutputs);
+    return {next.map.x + (next.first + first) * next.map.pitch,
+            next.map.pitch,
+            next.map.scale,
+            next.map.shift,
+            next.panel.units + first * kBlock,
+            next.panel.rows * kBlock,
+            last - first,
+            (ahead - first) * next.map.pitch};
+  }
+
   static void multiply(Panel<A> panel, int n, int channels, const A* weights,
-                       int outputs, S* out, int64_t pitch, Moments moments,
-                       NextRows next) {
+                       int outputs, S* out, int64_t pitch,
+                       const OutputStage<S>& stage, const NextTile<S>& next) {
     const int blocks = channels / kBlock / (Pair ? 2 : 1);
     const BlockOffsets offsets(blocks, panel.rows);
     alignas(64) A group[kGroup * kOutputs];
-    Prefetcher prefetcher(next,
-                          outputs / kOutputs * ((n + kGroup - 1) / kGroup));
     for (int o = 0; o < outputs; o += kOutputs)
       for (int p = 0; p < n; p += kGroup) {
         const int rows = std::min(kGroup, n - p);
-        prefetcher.portion();
-        multiply_group<A, Pair>(
-            panel.units + p * kBlock, offsets.values, blocks,
-            weights + static_cast<int64_t>(o) * blocks * kBlock, rows, group);
-        store_group(group, rows, out + p * pitch + o, pitch, moments.from(o));
+        const A* w = weights + static_cast<int64_t>(o) * blocks * kBlock;
+        const A* from = panel.units + p * kBlock;
+        if (next.rows > p)
+          multiply_group_and<A, Pair>(from, offsets.values, blocks, w, rows,
+                                      group, rows_of_next(next, p, o, outputs));
+        else
+          multiply_group<A, Pair>(from, offsets.values, blocks, w, rows, group);
+        finish_group(group, rows, out + p * pitch + o, pitch, stage.from(o));
       }
   }
 

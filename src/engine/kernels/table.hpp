@@ -6,6 +6,7 @@
 #include "sets.hpp"
 #include "stem.hpp"
 #include "winograd.hpp"
+#include "winograd4.hpp"
 
 namespace chexnet {
 namespace {
@@ -21,6 +22,7 @@ Kernels<S> make_kernels(const char* name) {
   k.pair = Pair ? 2 : 1;
   k.fma_loop = fma_loop<Accumulator<S>, Pair>;
   k.normalize = P::normalize;
+  k.copy = P::copy;
   k.normalize_pooled = P::normalize_pooled;
   k.gradient = P::gradient;
   k.gradient_row = P::gradient_row;
@@ -38,6 +40,11 @@ Kernels<S> make_kernels(const char* name) {
     k.winograd_output = W::output;
     k.winograd_output_back = W::output_back;
     k.winograd_weight_gradient = W::weight_gradient;
+  }
+  if constexpr (sizeof(S) != 2) {
+    k.winograd4_input = Winograd4<S>::input;
+    k.winograd4_multiply = Winograd4<S>::multiply;
+    k.winograd4_output = Winograd4<S>::output;
   }
   k.stem_row = F::conv_row;
   k.stem_pool_row = F::pool_row;

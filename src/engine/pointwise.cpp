@@ -30,11 +30,12 @@ constexpr int kPartsOfThread = 4;
 template <class S>
 int tile_pixels(int pair, int64_t pixels, bool training) {
   constexpr int kGroup = 14;  // of the multiply kernel
-  const int most = (training ? kMostPixels : kMostOfInference) * 2 /
-                   static_cast<int>(sizeof(Accumulator<S>)) * pair;
+  constexpr int kLeast = 2 * kGroup;
+  const int wanted = (training ? kMostPixels : kMostOfInference) * 2 /
+                     static_cast<int>(sizeof(Accumulator<S>)) * pair;
   const auto groups =
       static_cast<int>(pixels / (int64_t{kGroup} * kForwardParts));
-  return std::clamp(groups * kGroup, 2 * kGroup, most);
+  return std::clamp(groups * kGroup, kLeast, std::max(kLeast, wanted));
 }
 
 MapShape output_of(const MapShape& shape, Reading reading) {

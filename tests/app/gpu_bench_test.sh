@@ -14,7 +14,8 @@ assert [t['result'] for t in found['tests']] == ['skipped'], found['tests']
 assert [r['level'] for r in found['self_test']] == ['SKIP'], found['self_test']
 assert found['dropped'] == [], found['dropped']
 met = {m['mark']: m['met'] for m in found['marks']}
-assert met['self-test: no layer disagrees'] is None, met
+assert met['the self-test of doctor passes'] is None, met
+assert met['the program computes steps and trains'] is True, met
 if 'torch' in found['pytorch']:
     assert step['eager']['images_per_s'] > 0, step
     assert met['as fast as PyTorch eager or faster'] is not None, met
@@ -26,5 +27,28 @@ check "every stage has its part" python3 "$scratch/look.py" "$scratch/gpu.json"
 check "the table has a row of the step" grep -q "^densenet121      2   64 " "$scratch/table"
 scripts/bench/gpu --device cpu --budget-s 1 --out "$scratch/short.json" >"$scratch/table" 2>>"$scratch/log"
 check "without time all is dropped by name" grep -q "^dropped for want of time: ours: resnet50, batch 256, 512 px" "$scratch/table"
+
+cat >"$scratch/fails" <<'STUB'
+#!/bin/sh
+case $1 in
+  doctor) echo '{"checks": [{"level": "PASS", "name": "self-test", "text": "made up"}]}' ;;
+  --version) echo stub ;;
+  *) echo 'CUDA error: boom' >&2; exit 5 ;;
+esac
+STUB
+chmod +x "$scratch/fails"
+rc=0; CHEXNET_PROGRAM=$scratch/fails scripts/bench/gpu --device cpu --quick --no-tests --out "$scratch/failed.json" >"$scratch/table" 2>>"$scratch/log" || rc=$?
+check "a program that cannot compute is a failure ($rc)" test "$rc" = 1
+check "which the table names" grep -q "^MISSED  *the program computes steps and trains (2)" "$scratch/table"
+# What would share a GPU with all that is timed after it.
+python3 - <<'PYTHON'
+import importlib.machinery, importlib.util
+loader = importlib.machinery.SourceFileLoader('bench_gpu', 'scripts/bench/gpu')
+bench = importlib.util.module_from_spec(importlib.util.spec_from_loader('bench_gpu', loader))
+loader.exec_module(bench)
+assert bench.run(['bash', '-c', 'sleep 1234.5 & wait'], 1) == (-1, '', 'no end within 1 s')
+PYTHON
+check "a command without an end is given up" test $? = 0
+check "a process that a hung command started is gone" eval '! pgrep -fx "sleep 1234.5"'
 [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
 finish

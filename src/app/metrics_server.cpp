@@ -1,5 +1,6 @@
 #include "metrics_server.hpp"
 
+#include <dirent.h>
 #include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,7 +12,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,12 +79,18 @@ void limit(httplib::Server& server) {
 // keep a thread, and with it the end of the program, for ever.
 class Connections {
  public:
+  Connections() : open_files_(opendir("/proc/self/fd")) {
+    if (!open_files_)
+      throw DeviceError(std::string("[status] /proc/self/fd: ") +
+                        std::strerror(errno) +
+                        ". Hint: see that /proc is there, and `ulimit -n`");
+  }
   // Cuts those off that were there `age_s` ago already.
   void end_older_than(double age_s) {
     std::map<ino_t, double> seen;
-    for (const auto& entry :
-         std::filesystem::directory_iterator("/proc/self/fd")) {
-      const int fd = std::atoi(entry.path().filename().c_str());
+    rewinddir(open_files_.get());
+    while (const dirent* entry = readdir(open_files_.get())) {
+      const int fd = std::atoi(entry->d_name);
       struct stat info {};
       if (fd <= STDERR_FILENO || !is_tcp(fd) || fstat(fd, &info) != 0) continue;
       const auto known = since_.find(info.st_ino);
@@ -102,6 +108,11 @@ class Connections {
     return getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
            (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
   }
+  struct Close {
+    void operator()(DIR* folder) const { closedir(folder); }
+  };
+  // Open from the beginning: when it is needed most there may be no descriptor.
+  std::unique_ptr<DIR, Close> open_files_;
   std::map<ino_t, double> since_;  // by the inode of the socket
 };
 
@@ -146,15 +157,20 @@ void say_where(const Address& address, int port) {
 
 void listen_until_stopped(httplib::Server& server,
                           std::unique_ptr<ParentSignals> signals) {
+  Connections connections;
   std::atomic<bool> ended = false;
   std::jthread listener([&] {
     server.listen_after_bind();
     ended = true;
   });
+  // Whatever happens here, the thread ends, and what went wrong is told.
+  struct StopAtEnd {
+    httplib::Server& server;
+    ~StopAtEnd() { server.stop(); }
+  } const stop_at_end{server};
   // stop() is lost on one that is not running yet.
   constexpr auto kMoment = std::chrono::milliseconds(10);
   while (!server.is_running() && !ended) std::this_thread::sleep_for(kMoment);
-  Connections connections;
   constexpr double kLook_s = 1, kLongest_s = 15;
   while (!signals->stop_within(kLook_s)) {
     if (ended)

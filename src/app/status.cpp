@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/error.hpp"
@@ -20,7 +21,7 @@ namespace {
 struct Options {
   std::vector<std::string> folders;
   bool json = false, openmetrics = false;
-  std::string listen;
+  std::optional<std::string> listen;
 };
 
 std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
@@ -40,12 +41,12 @@ int serve(const Options& options) {
                             ": is no folder. Hint: runs are in runs/NAME");
   FollowedRuns runs(options.folders);
   runs.now();  // the first look reads every line, and Prometheus waits for 10 s
-  return serve_metrics(options.listen,
+  return serve_metrics(*options.listen,
                        [&] { return openmetrics_text(runs.now()); });
 }
 
 int run(const Options& options) {
-  if (!options.listen.empty()) return serve(options);
+  if (options.listen) return serve(options);
   const auto runs = summaries(options.folders);
   if (options.openmetrics) {
     std::cout << openmetrics_text(runs) << std::flush;

@@ -176,6 +176,29 @@ END
 started+=("$slow")
 await "clients that are slow" grep -q sent "$scratch/slow.log"
 check "keep nobody else waiting" page "http://127.0.0.1:$ours/metrics" >/dev/null
+refused 2 "is no address and port" status "$runs" --listen ''
+# More connections than the process may have files.
+(ulimit -n 48; exec "$program" status "$runs" --listen 0 >/dev/null 2>"$scratch/flood.log") & flooded=$!
+started+=("$flooded")
+await "a server with few descriptors" grep -q "metrics, until" "$scratch/flood.log"
+python3 - "$(sed -n 's|.*127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$scratch/flood.log")" >"$scratch/many.log" 2>&1 <<'END' & many=$!
+import socket, sys, time
+links = []
+for _ in range(100):
+    link = socket.socket()
+    link.settimeout(0.05)
+    link.connect_ex(("127.0.0.1", int(sys.argv[1])))
+    links.append(link)
+print("held", flush=True)
+time.sleep(60)
+END
+started+=("$many")
+await "clients that hold more than there are" grep -q held "$scratch/many.log"
+sleep 2  # it looks at its connections once a second
+kill -TERM "$flooded"
+await "a server without descriptors ends, too" bash -c "! kill -0 $flooded"
+wait "$flooded"; rc=$?
+check "with exit 0 ($rc)" test "$rc" = 0
 kill -INT "$server"
 await "Ctrl-C ends the server all the same" bash -c "! kill -0 $server"
 rc=0; wait "$server" || rc=$?

@@ -37,6 +37,17 @@ fs::path only_file(const fs::path& folder) {
 
 }  // namespace
 
+TEST_CASE("a file too large to be a result is not read, and proves nothing") {
+  const ScratchFolder folder;
+  const CacheIn cache(folder.path());
+  const RememberedCheck check("self-test", "GPU A");
+  check.remember("worst 1e-6");
+  REQUIRE(check.passed());
+  const fs::path file = only_file(user_cache_folder("self-test"));
+  fs::resize_file(file, fs::file_size(file) + (1 << 20));
+  CHECK_FALSE(check.passed());
+}
+
 TEST_CASE("a check that passed is known to others of its subject alone") {
   const ScratchFolder folder;
   const CacheIn cache(folder.path());

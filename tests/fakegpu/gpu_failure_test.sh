@@ -11,7 +11,7 @@ fails() {  # fails NAME CODE TEXT [VARIABLE=VALUE...]: a run of 4 ranks ends wit
   check "$name: no process is left" no_process "$scratch/$name"
   [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
 }
-fails kernel 7 "Rank 2 on .* the GPU has been computing step .* and does not finish, while others wait for its gradients" FAKE_GPU_FAULTY=2 FAKE_GPU_HANG_AT=30000
+fails kernel 7 "Rank 2 on .* the GPU has been computing step [0-9]+ for [0-9.]+ s and does not finish, while others wait for its gradients" FAKE_GPU_FAULTY=2 FAKE_GPU_HANG_AT=30000
 fails collective 7 "waited .* for gradients of other ranks.*the network between them does not pass data" FAKE_NCCL_FAULTS=rank=1,never_completes_at=12
 fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=12
 
@@ -19,10 +19,11 @@ fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=1
 refused 6 "is not finite" train "$small" "${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.precision=fp16 --set train.lr=1000 --set train.max_steps=11 --ranks 1 --out "$scratch/diverged"
 
 run=$scratch/lost
-mpi 4 train "$small" "${quick[@]}" --out "$run" >"$scratch/log" 2>&1 & job=$!
+"$program" train "$small" "${quick[@]}" --ranks 4 --out "$run" >"$scratch/log" 2>&1 & job=$!
 for _ in $(seq 1200); do grep -q '"step":3,' "$run/metrics.jsonl" 2>/dev/null && break; sleep 0.05; done
 pkill -9 -f -n -- "chexnet-train-fake train .*--out $run"
 wait $job; rc=$?
-check "a rank that is gone ends the run (exit $rc)" [ $rc -ne 0 ]
+check "a rank that is gone ends the run (exit $rc)" [ $rc = 5 ]
+check "and is named, as gone" grep -qE "Rank [0-3] on .* died" "$scratch/log"
 check "no process is left" no_process "$run"
 finish

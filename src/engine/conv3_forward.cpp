@@ -168,8 +168,8 @@ void Conv3Forward<S>::winograd4(const Run<S>& run, const Space& space,
                 tiles = images.count * in_image;
   // As many for each thread, so that none waits for another.
   const int threads = run.thread_pool.size();
-  const int64_t rounds = (tiles + kWinograd4Tiles * threads - 1) /
-                         (int64_t{kWinograd4Tiles} * threads);
+  const int64_t of_round = int64_t{kWinograd4Tiles} * threads;
+  const int64_t rounds = (tiles + of_round - 1) / of_round;
   const int64_t chunks = rounds * threads;
   const Cut cut{tiles, static_cast<int>(std::min<int64_t>(chunks, tiles))};
   std::fill_n(space.zeros, shape_.in, S(0));

@@ -205,9 +205,10 @@ PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
                         packed + static_cast<int64_t>(output) * in_ / pair_);
         });
   const int64_t tiles = (pixels + tile_ - 1) / tile_;
-  const Cut cut{tiles, run.training ? space.sums.parts
-                                    : static_cast<int>(std::min<int64_t>(
-                                          tiles, kPartsOfThread * threads))};
+  const Cut cut{tiles, run.training
+                           ? space.sums.parts
+                           : static_cast<int>(std::min<int64_t>(
+                                 tiles, int64_t{kPartsOfThread} * threads))};
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     A* panels = space.panels + 2 * thread * space.panel;
     if (run.training) space.sums.clear(part);

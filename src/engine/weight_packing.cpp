@@ -86,13 +86,14 @@ void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
   // G for the points 0, +-a, +-b, infinity (kernels/winograd4.hpp): row p is
   // (1, p, p^2) / N_p, where N_p is the product of p's distances to the other
   // finite points.
-  constexpr double a = 0.70710678118654752440, b = 2 * a;
-  constexpr double near = -1.5, far = 6;  // 2 a2 (a2 - b2), 2 b2 (b2 - a2)
+  constexpr double kA = 0.70710678118654752440, kB = 2 * kA;
+  // 2 a^2 (a^2 - b^2) and 2 b^2 (b^2 - a^2).
+  constexpr double kNear = -1.5, kFar = 6;
   constexpr double kTransform[6][3] = {{1, 0, 0},
-                                       {1 / near, a / near, 0.5 / near},
-                                       {1 / near, -a / near, 0.5 / near},
-                                       {1 / far, b / far, 2 / far},
-                                       {1 / far, -b / far, 2 / far},
+                                       {1 / kNear, kA / kNear, 0.5 / kNear},
+                                       {1 / kNear, -kA / kNear, 0.5 / kNear},
+                                       {1 / kFar, kB / kFar, 2 / kFar},
+                                       {1 / kFar, -kB / kFar, 2 / kFar},
                                        {0, 0, 1}};
   // In double, rounded once.
   Lanes<double> g[9], half[18];
@@ -110,7 +111,7 @@ void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
     }
     for (int f = 0; f < kWinograd4Frequencies; ++f) {
       const double* t = kTransform[f % 6];
-      const Lanes<double>* h = half + f / 6 * 3;
+      const Lanes<double>* h = half + int64_t{f / 6} * 3;
       A* u = to + f * frequency_step + int64_t{k} * kOutputs;
       for (int o = 0; o < kOutputs; ++o)
         u[o] = static_cast<A>(t[0] * h[0][o] + t[1] * h[1][o] + t[2] * h[2][o]);

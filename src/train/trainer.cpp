@@ -232,15 +232,15 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
 // evaluation overflow. PyTorch refuses to train on it, too.
 void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
   if (config.model.freeze_backbone) return;
-  const int side = last_map_side(network_spec(config.model.arch),
-                                 static_cast<int>(config.data.crop));
+  const int64_t side = last_map_side(network_spec(config.model.arch),
+                                     static_cast<int>(config.data.crop));
   if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;
   throw ConfigError(
       "[train] data.crop = " + std::to_string(config.data.crop) +
       " leaves one pixel of an image, and each BatchNorm sees one image: it "
       "has one value per channel, and no variance. Hint: a larger data.crop, "
       "train.batch = " +
-      std::to_string(2 * ranks * config.train.accumulate) +
+      std::to_string(int64_t{2} * ranks * config.train.accumulate) +
       " or more, or model.sync_batchnorm=true on several ranks");
 }
 

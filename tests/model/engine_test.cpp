@@ -228,7 +228,7 @@ TEST_CASE(
       network.parameters().flat_running().copy_(
           exact.parameters().flat_running());
       const at::Tensor logits = scores_of(network, images);
-      const double probability =
+      const auto probability =
           (logits.sigmoid() - expected.sigmoid()).abs().max().item<double>();
       return std::pair(relative(logits, expected), probability);
     };

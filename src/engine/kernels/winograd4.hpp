@@ -6,12 +6,12 @@
 // and a * b = 1 makes most factors 1: errors are 0.4 of those of the usual
 // points 1 and 2, and three times those of F(2x2,3x3).
 //
-//     Bt = |1  0       -(a2+b2)  0        1  0|   At = |1  1   1   1   1  0|
-//          |0 -a b2    -b2       a        1  0|        |0  a  -a   b  -b  0|
-//          |0  a b2    -b2      -a        1  0|        |0  a2  a2  b2  b2 0|
-//          |0 -b a2    -a2       b        1  0|        |0  a3 -a3  b3 -b3 1|
-//          |0  b a2    -a2      -b        1  0|
-//          |0  1        0       -(a2+b2)  0  1|
+//     Bt = |1  0       -(kA2+kB2)  0        1  0|   At = |1  1   1   1   1  0|
+//          |0 -a kB2    -kB2       a        1  0|        |0  a  -a   b  -b  0|
+//          |0  a kB2    -kB2      -a        1  0|        |0  kA2  kA2  kB2  kB2
+//          0| |0 -b kA2    -kA2       b        1  0|        |0  kA3 -kA3  kB3
+//          -kB3 1| |0  b kA2    -kA2      -b        1  0| |0  1        0
+//          -(kA2+kB2)  0  1|
 //
 // G is in weight_packing.cpp.
 #pragma once
@@ -27,8 +27,9 @@ struct Winograd4 {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
   static constexpr int kTiles = kWinograd4Tiles, kSide = 6;
-  static constexpr A a1 = A(0.70710678118654752440), b1 = 2 * a1, a2 = A(0.5),
-                     b2 = A(2), a3 = a1 / 2, b3 = 2 * b1, sum2 = A(2.5);
+  static constexpr A kA1 = A(0.70710678118654752440), kB1 = 2 * kA1,
+                     kA2 = A(0.5), kB2 = A(2), kA3 = kA1 / 2, kB3 = 2 * kB1,
+                     kSum2 = A(2.5);
 
   struct TileCorner {
     int image, y, x;  // of the tile's first output
@@ -41,17 +42,17 @@ struct Winograd4 {
   }
 
   // Bt over six values that are `step` apart.
-  static CHEXNET_INLINE void transform(Vec<A>* d, int step) {
+  static CHEXNET_INLINE void transform(Vec<A>* d, int64_t step) {
     Vec<A>&d0 = d[0], &d1 = d[step], &d2 = d[2 * step], &d3 = d[3 * step],
     &d4 = d[4 * step], &d5 = d[5 * step];
-    const Vec<A> first = d4 - d2 * sum2 + d0, last = d5 - d3 * sum2 + d1;
-    const Vec<A> even_a = d4 - d2 * b2, odd_a = d3 - d1 * b2;
-    const Vec<A> even_b = d4 - d2 * a2, odd_b = d3 - d1 * a2;
+    const Vec<A> first = d4 - d2 * kSum2 + d0, last = d5 - d3 * kSum2 + d1;
+    const Vec<A> even_a = d4 - d2 * kB2, odd_a = d3 - d1 * kB2;
+    const Vec<A> even_b = d4 - d2 * kA2, odd_b = d3 - d1 * kA2;
     d0 = first;
-    d1 = even_a + odd_a * a1;
-    d2 = even_a - odd_a * a1;
-    d3 = even_b + odd_b * b1;
-    d4 = even_b - odd_b * b1;
+    d1 = even_a + odd_a * kA1;
+    d2 = even_a - odd_a * kA1;
+    d3 = even_b + odd_b * kB1;
+    d4 = even_b - odd_b * kB1;
     d5 = last;
   }
 
@@ -113,9 +114,9 @@ struct Winograd4 {
     const Vec<A> sum_a = m[1] + m[2], sum_b = m[3] + m[4];
     const Vec<A> odd_a = m[1] - m[2], odd_b = m[3] - m[4];
     out[0] = m[0] + sum_a + sum_b;
-    out[1] = odd_a * a1 + odd_b * b1;
-    out[2] = sum_a * a2 + sum_b * b2;
-    out[3] = odd_a * a3 + odd_b * b3 + m[5];
+    out[1] = odd_a * kA1 + odd_b * kB1;
+    out[2] = sum_a * kA2 + sum_b * kB2;
+    out[3] = odd_a * kA3 + odd_b * kB3 + m[5];
   }
 
   static void output(const A* m, PaddedImage shape, int first, int tiles,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "backbone.hpp"
@@ -34,11 +35,14 @@ std::vector<double> gaussian(double sigma) {
 
 std::vector<float> smoothed(const std::vector<float>& values, int width,
                             int height, double sigma) {
-  assert(values.size() == static_cast<size_t>(width * height) && sigma > 0);
+  assert(std::ssize(values) == int64_t{width} * height && sigma > 0);
   const std::vector<double> weights = gaussian(sigma);
   const int reach = static_cast<int>(weights.size() / 2);
+  const auto weight = [&](int i) {
+    return weights[static_cast<size_t>(int64_t{i} + reach)];
+  };
   const auto at = [&](int y, int x) {
-    return static_cast<size_t>(y * width + x);
+    return static_cast<size_t>(int64_t{y} * width + x);
   };
   std::vector<double> across(values.size());
   std::vector<float> result(values.size());
@@ -46,14 +50,13 @@ std::vector<float> smoothed(const std::vector<float>& values, int width,
     for (int x = 0; x < width; ++x)
       for (int i = -reach; i <= reach; ++i)
         across[at(y, x)] +=
-            weights[static_cast<size_t>(i + reach)] *
+            weight(i) *
             static_cast<double>(values[at(y, std::clamp(x + i, 0, width - 1))]);
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {
       double sum = 0;
       for (int i = -reach; i <= reach; ++i)
-        sum += weights[static_cast<size_t>(i + reach)] *
-               across[at(std::clamp(y + i, 0, height - 1), x)];
+        sum += weight(i) * across[at(std::clamp(y + i, 0, height - 1), x)];
       result[at(y, x)] = static_cast<float>(sum);
     }
   return result;

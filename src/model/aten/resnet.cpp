@@ -70,7 +70,8 @@ class ResNet final : public Backbone {
     size_t count = 0;
     for (const int blocks : spec.blocks) count += static_cast<size_t>(blocks);
     blocks_.reserve(count);
-    middle_ = static_cast<size_t>(spec.blocks[0] + spec.blocks[1]);
+    middle_ = static_cast<size_t>(spec.blocks[0]) +
+              static_cast<size_t>(spec.blocks[1]);
     for (int stage = 0; stage < 4; ++stage) {
       for (int b = 0; b < spec.blocks[static_cast<size_t>(stage)]; ++b) {
         const std::string name =

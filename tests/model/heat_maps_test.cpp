@@ -51,7 +51,8 @@ double largest_difference(const std::vector<float>& a,
 
 }  // namespace
 
-TEST_CASE("the mean of a class activation map and the bias are the logit") {
+TEST_CASE("the mean of a class activation map and the bias are the logit",
+          "[arithmetic]") {
   for (const char* arch : {"densenet121", "resnet50"})
     for (const bool own_engine : {true, false}) {
       INFO(arch << (own_engine ? " engine" : " ATen"));
@@ -75,7 +76,8 @@ TEST_CASE("the mean of a class activation map and the bias are the logit") {
 
 TEST_CASE(
     "Grad-CAM of the last map is the class activation map's positive part, "
-    "divided by its pixels") {
+    "divided by its pixels",
+    "[arithmetic]") {
   for (const char* arch : {"densenet121", "resnet50"})
     for (const bool own_engine : {true, false}) {
       INFO(arch << (own_engine ? " engine" : " ATen"));
@@ -97,7 +99,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("the engine's heat maps are those of ATen's operators") {
+TEST_CASE("the engine's heat maps are those of ATen's operators",
+          "[arithmetic]") {
   for (const char* arch : {"densenet121", "resnet50"}) {
     INFO(arch);
     const at::Tensor images = noise_images(2, 75);

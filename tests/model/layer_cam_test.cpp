@@ -89,7 +89,8 @@ TEST_CASE("LayerCAM is what positive gradients make of the middle map") {
   CHECK(layer_cam.map(0, 3) != layer_cam.map(0, 2));
 }
 
-TEST_CASE("LayerCAM does not ask who computes the network, nor in what") {
+TEST_CASE("LayerCAM does not ask who computes the network, nor in what",
+          "[arithmetic]") {
   for (const char* arch : {"densenet121", "resnet50"}) {
     INFO(arch);
     const at::Tensor images = noise_images(1, 96);

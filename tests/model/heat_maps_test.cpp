@@ -7,31 +7,11 @@
 #include <cmath>
 
 #include "support/catch.hpp"
+#include "support/heat_map_bed.hpp"
 
 using namespace chexnet;
 
 namespace {
-
-constexpr int64_t kFindings = 5;
-
-at::Tensor noise_images(int64_t n, int64_t size) {
-  at::manual_seed(11);
-  return at::randint(0, 256, {n, 1, size, size}, at::kByte);
-}
-
-// A network whose classifier has a bias.
-struct Made {
-  Network network;
-  Made(const char* arch, NetworkOptions options)
-      : network(network_spec(arch), kFindings, std::move(options)) {
-    Parameters& parameters = network.parameters();
-    parameters.initialize(3);
-    for (const auto& p : parameters.list())
-      if (p.shape.size() == 1 && p.shape[0] == kFindings)
-        parameters.part(parameters.flat_values(), p).fill_(0.25);
-    parameters.refresh_compute_copies();
-  }
-};
 
 double mean_of_map(const HeatMaps& maps, size_t n, size_t k) {
   double sum = 0;

@@ -8,26 +8,11 @@
 #include "chexnet/model/heat_maps.hpp"
 #include "model/aten/backbone.hpp"
 #include "support/catch.hpp"
+#include "support/heat_map_bed.hpp"
 
 using namespace chexnet;
 
 namespace {
-
-constexpr int64_t kFindings = 5;
-
-at::Tensor noise_images(int64_t n, int64_t size) {
-  at::manual_seed(11);
-  return at::randint(0, 256, {n, 1, size, size}, at::kByte);
-}
-
-struct Made {
-  Network network;
-  Made(const char* arch, NetworkOptions options)
-      : network(network_spec(arch), kFindings, std::move(options)) {
-    network.parameters().initialize(3);
-    network.parameters().refresh_compute_copies();
-  }
-};
 
 // The logits that ATen's layers give to a middle map.
 at::Tensor logits_of(Network& network, const at::Tensor& middle) {

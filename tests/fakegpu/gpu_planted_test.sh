@@ -12,7 +12,11 @@ finds() {  # finds TEXT CODE RANKS MESSAGE VARIABLE=VALUE...
 }
 check "without a mistake nothing is found" mpi 2 train "$small" "${quick[@]}" --out "$scratch/good" 2>"$scratch/log"
 finds "a host read of device memory" 97 1 "the host touched device memory" FAKE_GPU_READ_AT=5000
-finds "a forgotten event" 98 2 "no event orders the two" FAKE_CUDA_FORGET_STREAM_WAITS=8
+# Of the second step's eleven waits for an event, one of each kind. (Its tenth repeats another: two buckets end with backward.)
+finds "a batch that is copied too early" 98 2 "a copy from pinned memory .*, and no event orders the two" FAKE_CUDA_FORGET_STREAM_WAIT=11
+finds "a batch that is read too early" 98 2 "reads what a copy from pinned memory .*, and no event orders the two" FAKE_CUDA_FORGET_STREAM_WAIT=12
+finds "a gradient that travels too early" 98 2 "ncclAllReduce .* reads what .*, and no event orders the two" FAKE_CUDA_FORGET_STREAM_WAIT=13
+finds "a mean that is read too early" 98 2 "reads what ncclAllReduce .* writes, and no event orders the two" FAKE_CUDA_FORGET_STREAM_WAIT=21
 # The host's first wait is for the first batch's copy, which takes longer than the launch of a step: a ring of two batches fills
 # the batch's memory anew at once.
 more=(--set data.prefetch=1 --set run.log_every=1000)

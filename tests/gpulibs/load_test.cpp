@@ -47,17 +47,26 @@ Names operators_of(Action action) {
   return names;
 }
 
+struct Case {
+  const char* arch;
+  Precision precision;
+  OptimizerKind optimizer;
+  bool sync_batchnorm;
+};
+
 // A step with each optimizer, an evaluation and a checkpoint's copy.
-Names operators_of_run(const char* arch, Precision precision,
-                       OptimizerKind optimizer) {
+Names operators_of_run(const Case& run) {
   return operators_of([&] {
     const auto solo = solo_communicator();
-    Network network(network_spec(arch), kParityFindings,
-                    {.precision = precision, .own_engine = false});
+    Network network(
+        network_spec(run.arch), kParityFindings,
+        {.precision = run.precision,
+         .sync_batchnorm = run.sync_batchnorm ? solo.get() : nullptr,
+         .own_engine = false});
     network.parameters().initialize(1);
     TrainStep::Options options;
     options.weights = equal_weights();
-    options.train.optimizer = optimizer;
+    options.train.optimizer = run.optimizer;
     options.train.clip_norm = 1e-3;
     options.train.accumulate = 2;
     TrainStep step(network, *solo, options);
@@ -90,12 +99,14 @@ TEST_CASE("the CUDA library opens on any machine, and LibTorch knows of it") {
 TEST_CASE("every operator of a step has a kernel for CUDA") {
   opened();
   Names names;
-  for (const auto& [arch, precision, optimizer] :
-       {std::tuple{"densenet121", Precision::kFp16, OptimizerKind::kAdam},
-        {"resnet50", Precision::kFp32, OptimizerKind::kSgd}})
-    names.merge(operators_of_run(arch, precision, optimizer));
+  for (const Case& run :
+       {Case{"densenet121", Precision::kFp16, OptimizerKind::kAdam, false},
+        Case{"densenet121", Precision::kBf16, OptimizerKind::kAdam, true},
+        Case{"resnet50", Precision::kFp32, OptimizerKind::kSgd, false}})
+    names.merge(operators_of_run(run));
   CHECK(names.size() > 40);
   CHECK(names.contains({"aten::convolution_backward", ""}));
+  CHECK(names.contains({"aten::batch_norm_update_stats", ""}));
   for (const char* name :
        {"cudnn_convolution", "cudnn_batch_norm", "cudnn_batch_norm_backward",
         "_batch_norm_with_update", "batch_norm_backward"})

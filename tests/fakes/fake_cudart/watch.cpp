@@ -96,9 +96,9 @@ void* kernel_view(const void* address) {
 }
 
 bool forgets_stream_wait() {
-  static const int64_t from = number_in("FAKE_CUDA_FORGET_STREAM_WAITS");
+  static const int64_t forgotten = number_in("FAKE_CUDA_FORGET_STREAM_WAIT");
   static std::atomic<int64_t> seen{0};
-  return seen++ >= from;
+  return seen++ == forgotten;
 }
 
 bool forgets_host_wait() {

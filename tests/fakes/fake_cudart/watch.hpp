@@ -51,9 +51,9 @@ T* for_kernel(T* address) {
 }
 
 // Planted faults, from the environment, counted from 0:
-// FAKE_CUDA_FORGET_STREAM_WAITS=n, streams forget their waits for events from
-// the n-th on; FAKE_CUDA_FORGET_HOST_WAIT=n, the host forgets its n-th wait for
-// an event or a copy.
+// FAKE_CUDA_FORGET_STREAM_WAIT=n, a stream forgets the n-th wait for an event;
+// FAKE_CUDA_FORGET_HOST_WAIT=n, the host forgets its n-th wait for an event or
+// a copy.
 bool forgets_stream_wait();
 bool forgets_host_wait();
 

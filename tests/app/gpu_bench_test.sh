@@ -9,6 +9,7 @@ found = json.load(open(sys.argv[1]))
 step, = found['steps']
 assert step['ours']['images_per_s'] > 0, step
 assert found['operators'][0]['rows'], found['operators']
+assert any('convolution' in row['layers'] for row in found['operators'][0]['rows']), found['operators']
 assert found['loader'][0]['images_per_s'] > 0, found['loader']
 assert [t['result'] for t in found['tests']] == ['skipped'], found['tests']
 assert [r['level'] for r in found['self_test']] == ['SKIP'], found['self_test']

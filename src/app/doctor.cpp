@@ -147,10 +147,19 @@ std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
 }
 
 // What keeps this host's GPUs from being used is a row, and the other rows are
-// found on CPUs. Collective.
+// found on CPUs. So is a host without a GPU, where GPUs are asked for or other
+// hosts have them. Collective.
 GpuProblem set_gpus_aside(LaunchConfig& config, Communicator& comm) {
   if (config.device == DeviceKind::kCpu) return {};
   GpuProblem problem = CudaLibrary::access().problem;
+  const bool has_none =
+      problem.empty() && CudaLibrary::access().library == nullptr;
+  const bool some_have =
+      any_rank(comm, CudaLibrary::access().library != nullptr);
+  if (has_none && (some_have || config.device == DeviceKind::kCuda))
+    problem = {"no NVIDIA GPU is on this host's bus, and no driver shows one",
+               "start on a host with GPUs (submit --gpus-per-node)" +
+                   std::string(kOrOnCpu)};
   if (any_rank(comm, !problem.empty())) config.device = DeviceKind::kCpu;
   return problem;
 }

@@ -6,17 +6,19 @@
 
 #include <cstdlib>
 
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-// Of the XDG Base Directory Specification; empty where no variable names one.
+// Of the XDG Base Directory Specification, which has relative paths ignored;
+// empty where no variable names a folder.
 fs::path own_folder(const char* variable, const char* below_home) {
   const char* folder = std::getenv(variable);
   const char* home = std::getenv("HOME");
-  if (folder != nullptr && *folder != '\0') return folder;
+  if (folder != nullptr && fs::path(folder).is_absolute()) return folder;
   if (home != nullptr && *home != '\0') return fs::path(home) / below_home;
   return {};
 }
@@ -33,10 +35,16 @@ fs::path user_cache_folder(const std::string& name) {
 
 fs::path make_user_cache_folder(const std::string& name) {
   fs::path folder = user_cache_folder(name);
-  if (own_cache().empty())
+  if (own_cache().empty()) {
     make_private_folder(folder);
-  else
-    fs::create_directories(folder);
+    return folder;
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw CheckpointError("[files] " + folder.string() + ": " +
+                          error.message() +
+                          ". Hint: XDG_CACHE_HOME may name another place");
   return folder;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
@@ -48,6 +49,8 @@ GpuProblem driver_error(const CudaDriver& driver) {
           std::string("nvidia-smi and dmesg tell why") + kOrOnCpu};
 }
 
+constexpr size_t kLongestQuote = 200;  // of a variable
+
 GpuProblem hidden_gpus(const GpuFacts& facts) {
   if (facts.on_bus == 0 && facts.of_job == 0) return {};
   GpuProblem problem;
@@ -64,7 +67,7 @@ GpuProblem hidden_gpus(const GpuFacts& facts) {
     problem.what +=
         ", but the driver shows none to this process, whose "
         "CUDA_VISIBLE_DEVICES is \"" +
-        *facts.visible_devices + "\"";
+        shortened(printable(*facts.visible_devices), kLongestQuote) + "\"";
     problem.remedy = "unset or mend CUDA_VISIBLE_DEVICES";
   } else {
     problem.what += ", but the driver shows none to this process";

@@ -11,15 +11,17 @@ over() {
   local set=("FAKE_DRIVER=$1"); shift
   while [ "$1" != -- ]; do set+=("$1"); shift; done
   shift
-  local word
+  local word rc=0
   for word in "${set[@]}"; do export "${word?}"; done
-  "$@"
+  "$@" || rc=$?
   for word in "${set[@]}"; do unset "${word%%=*}"; done
+  return $rc
 }
 over gpus=0 -- check "no GPU on this machine: computes on the CPU" quiet "$program" "${step[@]}" --json
 over gpus=0 HWLOC_XMLFILE="$c4140" -- refused 5 "this host has 4 NVIDIA GPUs, but the driver shows none" "${step[@]}"
 over gpus=0 HWLOC_XMLFILE="$c4140" CUDA_VISIBLE_DEVICES=9 -- refused 5 'whose CUDA_VISIBLE_DEVICES is "9"' "${step[@]}"
 over gpus=0 HWLOC_XMLFILE="$c4140" -- check "launch.device=cpu goes round hidden GPUs" quiet "$program" "${step[@]}" --device cpu --json
+over gpus=0 HWLOC_XMLFILE="$c4140" CUDA_VISIBLE_DEVICES=$'\e[31m' -- refused 5 'whose CUDA_VISIBLE_DEVICES is "\x1b[31m"' "${step[@]}"
 over gpus=0 SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=2 -- refused 5 "the batch job was given 2 GPUs on this host, but" "${step[@]}"
 over init=803 -- refused 5 "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH). Hint: restart this host" "${step[@]}"
 over "gpus=4 version=11040" -- refused 5 "the NVIDIA driver is too old: it serves CUDA 11.4" "${step[@]}"
@@ -43,6 +45,12 @@ rows "^WARN  GPU 1 .*clock is held down: hardware slowdown, hardware thermal"
 rows "^FAIL  GPU 2 .*3 uncorrected memory errors"
 rows "^WARN  GPU 3 .*process 4711 uses it"
 rows "^PASS  visible GPUs .*4 of 4"
+
+# Asked for a GPU where there is none, it has its rows all the same.
+rc=0; over gpus=0 -- "$program" doctor --device cuda --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt" || rc=$?
+check "doctor --device cuda without a GPU: exit code $rc" test $rc = 5
+rows "^FAIL  CUDA .*no NVIDIA GPU is on this host's bus"
+rows "^SKIP  self-test "
 
 # A set-up without the libraries that a GPU run loads: as this build, but LibTorch's folder holds the -build wheels' alone.
 mkdir -p "$scratch/login/torch"

@@ -123,6 +123,8 @@ bool Scoring::score() {
   Loader::Options options = loader_options(data, static_cast<int>(batch_),
                                            reader.source(), run_.device.cores);
   options.absent_is_damage = request_.absent_is_damage;
+  // A small split is scored before a loader has found out how many it needs.
+  if (!options.workers) options.workers = options.max_workers;
   Loader loader(run_.dataset.manifest, reader, sampler, options,
                 run_.device.batch_memory());
 

@@ -24,6 +24,8 @@ Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape)
                       shape.group * shape.padded.rows(), shape.padded, tap / 3,
                       tap % 3);
   build.need_workspace(space_in(nullptr, build.threads, build.training).bytes);
+  if (!build.training)
+    build.need_workspace_of_thread(space_in(nullptr, 1, false).bytes);
 }
 
 template <class S>
@@ -78,6 +80,7 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
 
 template <class S>
 void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
+  assert(!run.alone);
   const int64_t step = int64_t{9} * shape_.in;
   pack_in_pieces(
       run.thread_pool, shape_.out, shape_.in,
@@ -139,7 +142,7 @@ void Conv3Forward<S>::normalized(const Run<S>& run, const S* in,
                                  ImageRange images) const {
   assert(!run.training && in_pitch >= shape_.in && pitch >= shape_.out);
   const PassTimer timer = this->timer(run, images.count);
-  Space space = space_in(run.workspace, run.thread_pool.size(), false);
+  Space space = space_in(run.workspace, run.threads(), false);
   space.packed = run.template kept_at<A>(packed_);
   if (run.pack) pack(run, space.packed);
   if (shape_.winograd4)
@@ -167,13 +170,13 @@ void Conv3Forward<S>::winograd4(const Run<S>& run, const Space& space,
                 before = images.first * in_image,
                 tiles = images.count * in_image;
   // As many for each thread, so that none waits for another.
-  const int threads = run.thread_pool.size();
+  const int threads = run.threads();
   const int64_t of_round = int64_t{kWinograd4Tiles} * threads;
   const int64_t rounds = (tiles + of_round - 1) / of_round;
   const int64_t chunks = rounds * threads;
   const Cut cut{tiles, static_cast<int>(std::min<int64_t>(chunks, tiles))};
   std::fill_n(space.zeros, shape_.in, S(0));
-  run.thread_pool.run(cut.parts, [&](int chunk, int thread) {
+  run.for_each_task(cut.parts, [&](int chunk, int thread) {
     A* v = space.threads + thread * space.thread();
     A* m = v + space.v;
     const auto first = static_cast<int>(before + cut.begin(chunk)),
@@ -195,7 +198,7 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
   // In inference an image is a group (Conv3Shape).
   const int groups = run.training ? shape_.groups : images.count;
   const Cut cut{groups, std::min(groups, kForwardParts)};
-  run.thread_pool.run(cut.parts, [&](int part, int thread) {
+  run.for_each_task(cut.parts, [&](int part, int thread) {
     const Panel<A> panel{
         space.threads + thread * space.thread() + Conv3Shape<S>::kSlack,
         shape_.group * shape_.padded.rows()};

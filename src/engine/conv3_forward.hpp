@@ -18,6 +18,10 @@ class Conv3Forward {
   // For training. As PointwiseConvolution's.
   PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
                       int64_t pitch) const;
+  // As PointwiseConvolution's.
+  void pack(const Run<S>& run) const {
+    pack(run, run.template kept_at<A>(packed_));
+  }
   // For inference: what it reads is already behind BatchNorm and ReLU.
   void normalized(const Run<S>& run, const S* in, int64_t in_pitch, S* out,
                   int64_t pitch, ImageRange images) const;

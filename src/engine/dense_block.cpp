@@ -29,11 +29,16 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
       ones_(build.template keep<A>(width_)) {
   assert(layers > 0 && in % kOutputs == 0 && growth_ % kOutputs == 0);
   const int producer = build.moment;
+  const size_t bytes = shape.bytes<S>(width_);
+  // In inference threads are in different layers at a time, each with images of
+  // its own.
+  const int shared =
+      build.training ? -1
+                     : build.plan.add(bytes, producer + 1, producer + layers);
   for (int i = 0; i < layers; ++i) {
     ++build.moment;
     const std::string layer = name + ".denselayer" + std::to_string(i + 1);
     const int channels = in + i * growth_;
-    const size_t bytes = shape.bytes<S>(width_);
     layers_.push_back(
         {Norm<S>(build, layer + ".norm1", channels),
          PointwiseConvolution<S>(build, layer + ".conv1", channels, width_,
@@ -41,7 +46,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
          ChannelStatistics<S>(build, width_),
          Norm<S>(build, layer + ".norm2", width_),
          Convolution3x3<S>(build, layer + ".conv2", width_, growth_, shape, 1),
-         build.add_saved(bytes),
+         build.training ? build.add_saved(bytes) : shared,
          build.training
              ? build.plan.add(bytes, kTurn - build.moment, kTurn - build.moment)
              : -1});
@@ -77,39 +82,64 @@ void DenseBlock<S>::forward(const Run<S>& run) const {
 
 // Without batch statistics a layer knows its norms before it begins. So the
 // second one is applied where the first convolution's sums leave the registers,
-// and a few images go through all layers while their maps stay in the caches.
+// and a few images go through all layers while their maps stay in the caches:
+//
+//   images 0 1 2 | 3 4 5 | 6 7 8 | …   thread 0 takes 0 1 2 through all layers,
+//                                      thread 1 takes 3 4 5, who is done the
+//                                      next
+//
+// Nobody waits for another thread between two layers. Where threads would be
+// left without images, all of them share each layer instead.
 template <class S>
 void DenseBlock<S>::infer(const Run<S>& run) const {
-  S* x = features_.data(run);
-  const int64_t pitch = features_.channels;
+  Run<S> packed = run;
+  packed.pack = false;
   for (const Layer& layer : layers_) {
     layer.norm1.prepare(run, features_.statistics, 0);
     layer.norm2.prepare(run, layer.statistics, 0);
+    if (!run.pack) continue;
+    layer.conv1.pack(run);
+    layer.conv2.pack(run);
   }
-  Run<S> own = run;
-  const int images = features_.shape.images, at_once = images_at_once(run);
-  for (int first = 0; first < images; first += at_once, own.pack = false) {
-    const ImageRange range{first, std::min(at_once, images - first)};
-    int channels = in_;
-    for (const Layer& layer : layers_) {
-      S* t = run.template buffer<S>(layer.bottleneck);
-      layer.conv1.forward_normalized(own, layer.norm1.map(run, x, pitch), t,
-                                     width_, layer.norm2.scale(run),
-                                     layer.norm2.shift(run), range);
-      layer.conv2.forward_normalized(own, t, width_, x + channels, pitch,
-                                     range);
-      channels += growth_;
-    }
+  const int images = features_.shape.images, threads = run.thread_pool.size(),
+            rounds = (images + threads - 1) / threads;
+  constexpr double kMostIdle = 1.15;  // of the time without idle threads
+  if (rounds * threads > kMostIdle * images) return infer(packed, {0, images});
+  const int at_once = std::min(images_at_once(), rounds);
+  const int groups = (rounds + at_once - 1) / at_once * threads;
+  const Cut cut{images, std::min(groups, images)};
+  std::vector<LayerTimes> times(static_cast<size_t>(threads));
+  run.thread_pool.run(cut.parts, [&](int group, int thread) {
+    Run<S> own = packed.alone_on(thread);
+    if (run.layer_times != nullptr)
+      own.layer_times = &times[static_cast<size_t>(thread)];
+    const auto first = static_cast<int>(cut.begin(group));
+    infer(own, {first, static_cast<int>(cut.end(group)) - first});
+  });
+  if (run.layer_times != nullptr) run.layer_times->add_mean_of(times);
+}
+
+template <class S>
+void DenseBlock<S>::infer(const Run<S>& run, ImageRange images) const {
+  S* x = features_.data(run);
+  const int64_t pitch = features_.channels;
+  int channels = in_;
+  for (const Layer& layer : layers_) {
+    S* t = run.template buffer<S>(layer.bottleneck);
+    layer.conv1.forward_normalized(run, layer.norm1.map(run, x, pitch), t,
+                                   width_, layer.norm2.scale(run),
+                                   layer.norm2.shift(run), images);
+    layer.conv2.forward_normalized(run, t, width_, x + channels, pitch, images);
+    channels += growth_;
   }
 }
 
 template <class S>
-int DenseBlock<S>::images_at_once(const Run<S>& run) const {
+int DenseBlock<S>::images_at_once() const {
   constexpr size_t kBytesOfThread = 4 << 20;
   const MapShape image{1, features_.shape.height, features_.shape.width};
   const size_t bytes = image.bytes<S>(features_.channels + width_);
-  return std::max(1, static_cast<int>(kBytesOfThread / bytes)) *
-         run.thread_pool.size();
+  return std::max(1, static_cast<int>(kBytesOfThread / bytes));
 }
 
 template <class S>

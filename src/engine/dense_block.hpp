@@ -53,11 +53,12 @@ class DenseBlock {
     ChannelStatistics<S> statistics;  // of conv1's output
     Norm<S> norm2;
     Convolution3x3<S> conv2;
-    int bottleneck;  // plan buffer: conv1's output
+    int bottleneck;  // plan buffer: conv1's output, in inference of all layers
     int d;           // plan buffer: its gradient, behind norm2
   };
   void infer(const Run<S>& run) const;
-  int images_at_once(const Run<S>& run) const;
+  void infer(const Run<S>& run, ImageRange images) const;
+  int images_at_once() const;
   void backward(const Run<S>& run, const Layer& layer, int first_new) const;
 
   int in_, growth_, width_;  // width: channels between the two convolutions

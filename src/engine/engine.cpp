@@ -97,6 +97,7 @@ class NetworkEngine final : public Engine {
     run.kept = allocator.take<std::byte>(static_cast<int64_t>(build_.kept));
     run.workspace =
         allocator.take<std::byte>(static_cast<int64_t>(build_.workspace));
+    run.workspace_of_thread = build_.workspace_of_thread;
     run.arena =
         allocator.take<std::byte>(static_cast<int64_t>(build_.plan.bytes()));
     run.plan = &build_.plan;

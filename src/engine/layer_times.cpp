@@ -93,6 +93,18 @@ Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
   return ceilings;
 }
 
+void LayerTimes::add_mean_of(std::span<const LayerTimes> threads) {
+  for (const LayerTimes& thread : threads)
+    for (size_t kind = 0; kind < entries.size(); ++kind) {
+      const Entry& from = thread.entries[kind];
+      Entry& to = entries[kind];
+      to.seconds += from.seconds / static_cast<double>(threads.size());
+      to.flops += from.flops;
+      to.bytes += from.bytes;
+      to.passes += from.passes;
+    }
+}
+
 PassTimer::PassTimer(LayerTimes* layer_times, PassKind kind, double flops,
                      double bytes)
     : entry_(layer_times == nullptr ? nullptr : &layer_times->of(kind)) {

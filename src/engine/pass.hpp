@@ -43,6 +43,11 @@ struct ImageRange {
 // backward of what runs at moment m runs at kTurn - m.
 inline constexpr int kTurn = 1 << 20;
 
+inline size_t rounded_up(size_t bytes) {
+  return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
+         MemoryPlan::kAlignment;
+}
+
 // Everything a layer needs to describe itself.
 template <class S>
 struct Build {
@@ -56,15 +61,19 @@ struct Build {
   int moment = 0;  // of the layer that is being described
   size_t workspace =
       0;  // largest any pass asks for: memory that lives within one pass
-  size_t kept = 0;  // bytes that live as long as the network
+  size_t workspace_of_thread = 0;  // the same of a pass of one thread alone
+  size_t kept = 0;                 // bytes that live as long as the network
 
   void need_workspace(size_t bytes) { workspace = std::max(workspace, bytes); }
+  void need_workspace_of_thread(size_t bytes) {
+    workspace_of_thread = std::max(workspace_of_thread, rounded_up(bytes));
+    need_workspace(workspace_of_thread * static_cast<size_t>(threads));
+  }
   // An offset into the kept memory, for Run::kept_at.
   template <class T>
   size_t keep(int64_t count) {
-    const size_t at = kept, bytes = static_cast<size_t>(count) * sizeof(T);
-    kept += (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
-            MemoryPlan::kAlignment;
+    const size_t at = kept;
+    kept += rounded_up(static_cast<size_t>(count) * sizeof(T));
     return at;
   }
   // Packed weights of a forward pass. For training they are made anew in the
@@ -93,9 +102,28 @@ struct Run {
   std::byte* arena = nullptr;
   const MemoryPlan* plan = nullptr;
   std::byte* workspace = nullptr;
+  size_t workspace_of_thread = 0;
+  bool alone = false;  // the calling thread computes all tasks of a pass
   std::byte* kept = nullptr;
   LayerTimes* layer_times = nullptr;  // may be null
   Profiler* profiler = nullptr;       // may be null
+
+  // Of a thread that takes some images through several layers by itself, while
+  // other threads take others.
+  Run alone_on(int thread) const {
+    Run own = *this;
+    own.alone = true;
+    own.workspace += static_cast<size_t>(thread) * workspace_of_thread;
+    return own;
+  }
+  // Threads of a pass, each with its part of the workspace.
+  int threads() const { return alone ? 1 : thread_pool.size(); }
+  // work(task, thread), as ThreadPool::run.
+  template <class Work>
+  void for_each_task(int tasks, const Work& work) const {
+    if (!alone) return thread_pool.run(tasks, work);
+    for (int task = 0; task < tasks; ++task) work(task, 0);
+  }
 
   template <class T>
   T* buffer(int id) const {

@@ -96,6 +96,8 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
       forward_space(nullptr, build.threads, build.training).bytes);
   if (build.training)
     build.need_workspace(backward_space(nullptr, build.threads).bytes);
+  else
+    build.need_workspace_of_thread(forward_space(nullptr, 1, false).bytes);
 }
 
 template <class S>
@@ -181,6 +183,16 @@ void PointwiseConvolution<S>::normalize(const Run<S>& run,
 }
 
 template <class S>
+void PointwiseConvolution<S>::pack(const Run<S>& run, A* packed) const {
+  assert(!run.alone);
+  pack_in_pieces(
+      run.thread_pool, out_, in_, [&](int output, int first, int last) {
+        pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
+                      packed + static_cast<int64_t>(output) * in_ / pair_);
+      });
+}
+
+template <class S>
 PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
                                            const FeatureMap<S>& in, S* out,
                                            int64_t pitch, OutputStage<S> stage,
@@ -194,22 +206,17 @@ PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
   const auto work = static_cast<double>(pixels);
   const PassTimer timer(run.layer_times, PassKind::kPointwiseForward,
                         2.0 * work * in_ * out_, work * bytes_per_pixel());
-  const int threads = run.thread_pool.size();
+  const int threads = run.threads();
   const ForwardSpace space =
       forward_space(run.workspace, threads, run.training);
   A* packed = run.training ? space.packed : run.template kept_at<A>(packed_);
-  if (run.pack)
-    pack_in_pieces(
-        run.thread_pool, out_, in_, [&](int output, int first, int last) {
-          pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
-                        packed + static_cast<int64_t>(output) * in_ / pair_);
-        });
+  if (run.pack) pack(run, packed);
   const int64_t tiles = (pixels + tile_ - 1) / tile_;
   const Cut cut{tiles, run.training
                            ? space.sums.parts
                            : static_cast<int>(std::min<int64_t>(
                                  tiles, int64_t{kPartsOfThread} * threads))};
-  run.thread_pool.run(cut.parts, [&](int part, int thread) {
+  run.for_each_task(cut.parts, [&](int part, int thread) {
     A* panels = space.panels + 2 * thread * space.panel;
     if (run.training) space.sums.clear(part);
     OutputStage<S> own = stage;

@@ -29,6 +29,11 @@ class PointwiseConvolution {
                    int64_t pitch) const {
     return multiply(run, in, out, pitch, {}, {0, input_.images});
   }
+  // For inference: brings the weights into the form that forward reads, ahead
+  // of a forward whose run does not.
+  void pack(const Run<S>& run) const {
+    pack(run, run.template kept_at<A>(packed_));
+  }
   // For inference: behind the BatchNorm (scale, shift) and ReLU that follow.
   void forward_normalized(const Run<S>& run, const FeatureMap<S>& in, S* out,
                           int64_t pitch, const A* scale, const A* shift,
@@ -48,6 +53,7 @@ class PointwiseConvolution {
   PartSums multiply(const Run<S>& run, const FeatureMap<S>& in, S* out,
                     int64_t pitch, OutputStage<S> stage,
                     ImageRange images) const;
+  void pack(const Run<S>& run, A* packed) const;
   void normalize(const Run<S>& run, const FeatureMap<S>& in, int64_t first,
                  int n, Panel<A> panel) const;
   ForwardSpace forward_space(std::byte* region, int threads,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "chexnet/core/thread_pool.hpp"
 #include "chexnet/engine/storage.hpp"
@@ -34,6 +35,9 @@ struct LayerTimes {
   const Entry& of(PassKind kind) const {
     return entries[static_cast<size_t>(kind)];
   }
+  // What threads did side by side, each with times of its own: their work
+  // together, and the mean of their times.
+  void add_mean_of(std::span<const LayerTimes> threads);
 };
 
 // What this machine's cores can do together: multiply-adds in registers

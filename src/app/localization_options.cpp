@@ -44,9 +44,22 @@ void say_what_has_no_score(const Localization& found,
     log_warning("[boxes] " + std::to_string(found.cut_boxes) + " of " +
                 std::to_string(box_count(asked)) +
                 " boxes reach out of their pictures and were cut; " +
-                std::to_string(found.outside) +
-                " findings have none inside and are not scored. Hint: "
+                counted(static_cast<int64_t>(found.outside), "case") +
+                " of an image and a finding have none inside and are not "
+                "scored. Hint: "
                 "--boxes-side 1024 for NIH's list on resized pictures");
+}
+
+// Figures of what is left of them would look like results.
+void refuse_other_scale(const Localization& found, const BoxOptions& options) {
+  if (found.cut_boxes == 0 || found.cut_boxes < box_count(found.asked)) return;
+  throw DataError("[boxes] " + options.list +
+                  ": all of its boxes on these images (" +
+                  std::to_string(found.cut_boxes) +
+                  ") reach out of their pictures, so they were drawn on "
+                  "pictures of another "
+                  "size. Hint: --boxes-side, which is 1024 for NIH's "
+                  "list on resized pictures");
 }
 
 }  // namespace
@@ -91,6 +104,7 @@ std::optional<Localization> localize(const RunContext& run, const Split& split,
   Localization found = localization_of(std::move(asked), *scores, manifest,
                                        {.threads = run.device.cores});
   found.knows_called = called.rules != nullptr;
+  refuse_other_scale(found, options);
   say_what_has_no_score(found, options);
   return found;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/findings.hpp"
@@ -79,6 +80,19 @@ std::vector<std::string> heads_of(const std::vector<Compared>& runs,
   return heads;
 }
 
+// Of paths, and of lists of them, the last parts: the page is passed on.
+std::string value_without_folders(const std::string& key, std::string value) {
+  const ConfigOption* option = find_option(key);
+  if (option == nullptr || !option->is_path) return value;
+  for (size_t end = value.rfind('/'); end != std::string::npos;
+       end = value.rfind('/')) {
+    const size_t before = value.find_last_of("[ \",", end);
+    const size_t begin = before == std::string::npos ? 0 : before + 1;
+    value.erase(begin, end + 1 - begin);
+  }
+  return value;
+}
+
 std::string settings_that_differ(const std::vector<Compared>& runs) {
   static const std::set<std::string> kOwn = {"run.dir", "run.name"};
   HtmlTable table("Config keys whose values differ", heads_of(runs, "key"));
@@ -91,7 +105,9 @@ std::string settings_that_differ(const std::vector<Compared>& runs) {
     const bool differs =
         std::ranges::any_of(cells.begin() + 1, cells.end(),
                             [&](const auto& cell) { return cell != value; });
-    if (differs && !kOwn.contains(key)) table.add(cells);
+    if (!differs || kOwn.contains(key)) continue;
+    for (auto& cell : cells) cell = value_without_folders(key, cell);
+    table.add(cells);
   }
   return table.empty() ? html_paragraph("None.") : table.html();
 }

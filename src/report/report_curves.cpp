@@ -95,11 +95,16 @@ std::string operating_section(const Json& evaluation) {
        "#specificity", "#PPV", "#NPV", "#F1"});
   for (const auto& point : member(evaluation, "operating_points")) {
     const auto threshold = number(point, "threshold");
-    if (!threshold) continue;
+    const std::string finding =
+        shown(text(point, "finding")) +
+        (is_true(point, "few_positives") ? " (rough)" : "");
+    if (!threshold) {
+      table.add({finding, text(point, "rule"), "none found", "-", "-", "-", "-",
+                 "-", "-"});
+      continue;
+    }
     const Json& counts = member(point, "confusion");
-    table.add({shown(text(point, "finding")) +
-                   (is_true(point, "few_positives") ? " (rough)" : ""),
-               text(point, "rule"), fixed(*threshold, 4),
+    table.add({finding, text(point, "rule"), fixed(*threshold, 4),
                count_text(counts, "true_positives") + " / " +
                    count_text(counts, "false_positives") + " / " +
                    count_text(counts, "true_negatives") + " / " +
@@ -114,7 +119,8 @@ std::string operating_section(const Json& evaluation) {
              "threshold; results.json and the model file have all its digits. "
              "PPV and NPV hold for the prevalence of these images alone: where "
              "a finding is rarer, the PPV is lower. Rough: fewer than ten "
-             "positives, here or where the threshold was chosen.") +
+             "positives, here or where the threshold was chosen. None found: "
+             "no threshold keeps the rule and finds a positive.") +
          table.html();
 }
 

@@ -80,4 +80,8 @@ int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images) {
   return step * batch / static_cast<int64_t>(images);
 }
 
+int64_t epoch_of(int64_t step, int64_t batch, uint64_t images) {
+  return 1 + epochs_complete(step - 1, batch, images);
+}
+
 }  // namespace chexnet

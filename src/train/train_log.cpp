@@ -7,6 +7,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/run/schedule.hpp"
 
 namespace chexnet {
 
@@ -16,10 +17,12 @@ TrainLog::TrainLog(Communicator& comm, MetricsLog* metrics, int64_t batch)
       batch_(static_cast<double>(batch)),
       progress_(comm.rank() == 0) {}
 
-void TrainLog::begin(int64_t step, int64_t total_steps) {
+void TrainLog::begin(int64_t step, int64_t total_steps,
+                     uint64_t images_of_epoch) {
   start_s_ = interval_.start_s = now_s();
   start_step_ = step;
   total_steps_ = total_steps;
+  images_ = images_of_epoch;
 }
 
 void TrainLog::add(const StepResult& result) {
@@ -82,10 +85,13 @@ std::string TrainLog::progress_text(const TrainState& state, double loss,
                                     double rate, double wait_fraction) const {
   const double left = static_cast<double>(total_steps_ - state.step) * batch_ /
                       std::max(rate, 1e-9);
-  return "epoch " + std::to_string(state.epoch + 1) + "  step " +
-         std::to_string(state.step) + "/" + std::to_string(total_steps_) +
-         "  loss " + fixed(loss, 4) + "  " + fixed(rate, 1) +
-         " images/s  waiting for data " + fixed(100 * wait_fraction, 0) + " %" +
+  return "epoch " +
+         std::to_string(
+             epoch_of(state.step, static_cast<int64_t>(batch_), images_)) +
+         "  step " + std::to_string(state.step) + "/" +
+         std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " +
+         fixed(rate, 1) + " images/s  waiting for data " +
+         fixed(100 * wait_fraction, 0) + " %" +
          (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") +
          readable_s(left) + " left";
 }

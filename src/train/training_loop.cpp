@@ -120,7 +120,7 @@ ExitCode TrainingLoop::run() {
                   static_cast<uint64_t>(parts_.decisions.batch));
   Stream stream(parts_, rows, state_.position);
 
-  log_.begin(state_.step, total_steps_);
+  log_.begin(state_.step, total_steps_, images_);
   double lr = 0;
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);

@@ -84,6 +84,8 @@ assert found['findings']['Mass']['pointing']['value'] == 1 and found['cases'] ==
 assert (found['outside'], found['cut_boxes'], found['unknown_findings']) == (1, 2, ['Cyst']), found
 PY
 check "a warning says so" grep -q -- "--boxes-side 1024" log
+printf '%s\n' "$header" "$first,Mass,40,40,500,500" "$first,Edema,500,500,9,9" >larger.csv
+refused 3 "all of its boxes on these images (2) reach out of their pictures" evaluate "$run" --boxes larger.csv
 printf '%s\n' "$header" "nowhere.png,Mass,0,0,64,64" >none.csv
 refused 3 "no box is on an image of the test split" evaluate "$run" --boxes none.csv
 printf 'Image Index,Finding Labels\n' >wrong.csv

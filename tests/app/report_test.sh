@@ -4,7 +4,8 @@
 source tests/lib.sh
 train_run() { "$program" train "$small" --set eval.splits=[val,test] --set train.max_steps=14 "$@" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }; }
 train_run --out "$scratch/one"
-train_run --out "$scratch/two" --set run.seed=2 --set train.lr=0.0003
+ln -s "$phantom/images" "$scratch/pictures"
+train_run --out "$scratch/two" --set run.seed=2 --set train.lr=0.0003 --set data.images=["$scratch/pictures"]
 
 cat >"$scratch/page.py" <<'PY'
 # Well-formed, self-contained, small; text on its ground has a contrast of 4.5 in both themes, marks of 3 (WCAG 2, relative luminance).
@@ -69,6 +70,7 @@ check "but its figures are" grep -q "95 % intervals by 10000 resamples" "$scratc
 check "two runs side by side" "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html"
 check "that page is whole" page "$scratch/both.html"
 check "it has what differs" grep -q "train.lr" "$scratch/both.html"
+check "and of paths their ends alone" eval 'grep -q "\[pictures\]" "$scratch/both.html" && ! grep -qF "$scratch" "$scratch/both.html"'
 check "and the difference image by image" grep -q "two minus one" "$scratch/both.html"
 refused 2 "one run cannot be compared" report --compare "$scratch/one"
 refused 2 "one, or --compare" report "$scratch/one" "$scratch/two"

@@ -100,6 +100,10 @@ TEST_CASE("steps and epochs are counted in images") {
   CHECK(epochs_complete(26, 32, 836) == 0);
   CHECK(epochs_complete(27, 32, 836) == 1);
   CHECK(epochs_complete(392, 32, 836) == 15);
+  // 10 images in steps of 5: the second step completes the first epoch.
+  CHECK(epoch_of(1, 5, 10) == 1);
+  CHECK(epoch_of(2, 5, 10) == 1);
+  CHECK(epoch_of(3, 5, 10) == 2);
 }
 
 TEST_CASE("the mean of the weights begins so that its share is left") {

@@ -53,7 +53,7 @@ TEST_CASE(
   {
     MetricsLog metrics(folder.path(), {});
     TrainLog log(*source.solo, &metrics, 2);
-    log.begin(0, 10);
+    log.begin(0, 10, 10);
     log.add(step_with(6, 0.5, 3));
     StepResult last = step_with(4, 0.75, 2);
     last.applied = false;
@@ -89,7 +89,7 @@ TEST_CASE(
   const auto rates = rank_results(2, [&](Communicator& comm) {
     Source source;
     TrainLog log(comm, comm.rank() == 0 ? &metrics : nullptr, 4);
-    log.begin(0, 10);
+    log.begin(0, 10, 10);
     StepResult result = step_with(comm.rank() == 0 ? 2 : 10, 1, 4);
     result.allreduce_wait_s = comm.rank() == 0 ? 0.1 : 0.3;
     log.add(result);
@@ -112,7 +112,7 @@ TEST_CASE(
   {
     MetricsLog metrics(folder.path(), {});
     TrainLog log(*source.solo, &metrics, 2);
-    log.begin(0, 10);
+    log.begin(0, 10, 10);
     log.add(step_with(0, 0, 0));
     log.write(source.loader, {}, 1e-3, std::nullopt);
   }

@@ -35,5 +35,7 @@ int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images);
 int64_t swa_begin(const TrainConfig& config, int64_t total_steps);
 // Epochs that are complete after `step` steps.
 int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images);
+// The epoch, counted from 1, in which the step-th step began.
+int64_t epoch_of(int64_t step, int64_t batch, uint64_t images);
 
 }  // namespace chexnet

@@ -19,7 +19,7 @@ class TrainLog {
  public:
   // `metrics` is null but on rank 0. `batch`: images of all ranks.
   TrainLog(Communicator& comm, MetricsLog* metrics, int64_t batch);
-  void begin(int64_t step, int64_t total_steps);
+  void begin(int64_t step, int64_t total_steps, uint64_t images_of_epoch);
   // Of each step.
   void add(const StepResult& result);
   // Whether there were any since the last line.
@@ -51,6 +51,7 @@ class TrainLog {
   Interval interval_;
   uint64_t stalls_ = 0;  // so far, of the rank that had most in each interval
   int64_t start_step_ = 0, total_steps_ = 0;
+  uint64_t images_ = 0;  // of an epoch
   double start_s_ = 0, images_per_s_ = 0;
 };
 

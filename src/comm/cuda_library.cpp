@@ -3,15 +3,28 @@
 // runtime has the last word.
 #include "chexnet/comm/cuda_library.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "chexnet/launch/plugin.hpp"
 
 namespace chexnet {
 namespace {
 
+// A bundle has no set-up, and what was installed has it where it was built.
 std::string missing_libraries_hint() {
+  const auto& build = CudaLibrary::build();
+  if (std::getenv("CHEXNET_TORCH") != nullptr)  // a bundle's `run` sets it
+    return "what a GPU run loads comes with a Python's torch for CUDA " +
+           std::to_string(build.cuda_major) +
+           ": run --torch …/site-packages/torch" + kOrOnCpu;
+  const auto sources =
+      std::filesystem::path(program_folder()) / "../../scripts/setup";
   return "a set-up on a machine without a GPU leaves out what a GPU run loads: "
          "scripts/setup --gpu --cuda " +
-         CudaLibrary::build().variant + kOrOnCpu;
+         build.variant +
+         (std::filesystem::exists(sources) ? "" : " where it was built") +
+         kOrOnCpu;
 }
 
 // The library, or why it cannot be opened. It asks the driver for nothing yet.
@@ -21,11 +34,10 @@ GpuAccess load_library() {
     return {reinterpret_cast<CudaLibrary* (*)()>(
                 plugin.symbol("chexnet_cuda_library"))(),
             {}};
+  } catch (const MissingLibraryError& e) {
+    return {nullptr, {e.happened, missing_libraries_hint()}};
   } catch (const PluginError& e) {
-    return {nullptr,
-            {e.happened, Plugin::exists(CudaLibrary::file_name())
-                             ? missing_libraries_hint()
-                             : e.hint}};
+    return {nullptr, {e.happened, e.hint + kOrOnCpu}};
   }
 }
 

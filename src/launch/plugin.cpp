@@ -1,8 +1,12 @@
 #include "chexnet/launch/plugin.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace chexnet {
 namespace {
@@ -18,14 +22,47 @@ std::string find_plugin(const std::string& file_name) {
   return {};
 }
 
+uint64_t end_of(uint64_t offset, uint64_t length) {
+  return length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+}
+
+// Where the last of what the headers name ends; 0: no ELF file of this machine
+// (the loader has a sentence for that).
+uint64_t end_by_headers(std::ifstream& file) {
+  Elf64_Ehdr header{};
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64)
+    return 0;
+  uint64_t end =
+      end_of(header.e_shoff, uint64_t{header.e_shnum} * header.e_shentsize);
+  for (uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    const uint64_t at = end_of(header.e_phoff, i * header.e_phentsize);
+    if (!file.seekg(static_cast<std::streamoff>(at)) ||
+        !file.read(reinterpret_cast<char*>(&segment), sizeof segment))
+      return std::max(end, end_of(at, sizeof segment));
+    end = std::max(end, end_of(segment.p_offset, segment.p_filesz));
+  }
+  return end;
+}
+
 }  // namespace
+
+std::string cut_off_problem(const std::string& path) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(path, none);
+  std::ifstream file(path, std::ios::binary);
+  if (none || !file) return {};  // the loader says why
+  const uint64_t end = end_by_headers(file);
+  const uint64_t smallest = std::max<uint64_t>(end, sizeof(Elf64_Ehdr));
+  if (bytes >= smallest) return {};
+  return "is damaged: its headers speak of " + std::to_string(smallest) +
+         " bytes, the file has " + std::to_string(bytes);
+}
 
 std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
-}
-
-bool Plugin::exists(const std::string& file_name) {
-  return !find_plugin(file_name).empty();
 }
 
 Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
@@ -33,13 +70,17 @@ Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
     throw PluginError(
         file_name + ": not found beside the program in " + program_folder(),
         "build it, or keep the files of the bundle together");
+  if (const auto problem = cut_off_problem(path_); !problem.empty())
+    throw PluginError(path_ + ": " + problem,
+                      "it was not copied whole, or the disk is full: build or "
+                      "unpack it again");
   // Global symbols: Open MPI's own plugins look for libmpi's.
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
-    throw PluginError(path_ + ": cannot be opened: " + (reason ? reason : "?"),
-                      "the library it names is not installed here, or of "
-                      "another version");
+    throw MissingLibraryError(
+        path_ + ": cannot be opened: " + (reason ? reason : "?"),
+        "the library it names is not installed here, or of another version");
   }
 }
 

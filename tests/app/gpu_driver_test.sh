@@ -64,6 +64,8 @@ over "gpus=4" -- refused 5 "a set-up on a machine without a GPU leaves out what 
 over gpus=0 -- "$program" doctor --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt"
 rows "^SKIP  CUDA .*no GPU here, and none could be used elsewhere: "
 rows "-> a set-up on a machine without a GPU leaves out what a GPU run loads"
+truncate -s 100000 "$scratch/login/libchexnet_cuda.so"
+over "gpus=4" -- refused 5 "libchexnet_cuda.so: is damaged: its headers speak of" "${step[@]}"
 rm "$scratch/login/libchexnet_cuda.so"
 over "gpus=4" -- refused 5 "libchexnet_cuda.so: not found beside the program" "${step[@]}"
 finish

@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/launch/plugin.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -13,13 +12,6 @@ TEST_CASE("a command that hangs is ended") {
   const auto result = output_of({"sh", "-c", "echo begun; exec sleep 60"}, 2);
   CHECK(result.exit_code == 128 + 9);
   CHECK(result.output == "begun\n");
-}
-
-TEST_CASE("an absent plug-in is named") {
-  CHECK_FALSE(Plugin::exists("libno_such_thing.so"));
-  CHECK(error_of<DeviceError>([] {
-          Plugin("libno_such_thing.so");
-        }).find("libno_such_thing.so") != std::string::npos);
 }
 
 TEST_CASE("a command whose end the kernel hides is an error, not a success") {

@@ -17,18 +17,25 @@ struct PluginError : DeviceError {
         hint(what_to_do) {}
   std::string happened, hint;
 };
+// The file is whole, but not what it needs from the machine.
+struct MissingLibraryError : PluginError {
+  using PluginError::PluginError;
+};
 
 class Plugin {
  public:
   // PluginError when it cannot be opened; the text carries the loader's reason.
   explicit Plugin(const std::string& file_name);
   void* symbol(const char* name) const;  // PluginError when absent
-  static bool exists(const std::string& file_name);
 
  private:
   std::string path_;
   void* handle_;  // never closed: MPI and CUDA do not survive it
 };
+
+// What is wrong with the length of a shared library, or empty: where its ELF
+// headers lead past the end of the file, opening it may end in SIGBUS.
+std::string cut_off_problem(const std::string& path);
 
 // The folder of the running program.
 std::string program_folder();

@@ -165,6 +165,8 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   const RunContext context{config, comm, device, set.dataset, network, weights};
   const auto prediction = predict_split(context, set.split, stop_requested);
   const DecisionRules* rules = nullptr;  // rank 0
+  if (comm.rank() == 0 && others.choose_on)
+    warn_of_another_models_table(options.scoring.choose_on, file);
   if (prediction && comm.rank() == 0 && !others.choose_on)
     rules = rules_for(set, overlap, config, card);
   std::optional<Localization> localization;
@@ -231,7 +233,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   add_box_options(*command, options->boxes, predictions);
   add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options, command] {
-    require_heat_maps(*command, {"--boxes"});
+    require_heat_maps(*command, options->boxes.kind, {"--boxes"});
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
@@ -47,12 +52,32 @@ std::string file_name(size_t row, const std::string& image, size_t k,
          "_" + name_part(finding) + ".png";
 }
 
-void make_folder(const fs::path& folder, Communicator& comm) {
+// In the folder until all pictures and their list are there. Who makes it has
+// the folder: of two at once one is refused.
+constexpr const char* kUnfinished = "unfinished";
+
+void claim_folder(const fs::path& folder) {
+  const auto refuse = [&](const std::string& what, const std::string& remedy) {
+    throw CheckpointError("[heat maps] " + folder.string() + ": " + what +
+                          ". Hint: " + remedy);
+  };
   std::error_code error;
-  if (comm.rank() == 0) fs::create_directories(folder, error);
-  if (error)
-    throw CheckpointError("[heat maps] " + folder.string() + ": " +
-                          error.message() + ". Hint: choose a writable folder");
+  fs::create_directories(folder, error);
+  if (error) refuse(error.message(), "choose a writable folder");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> mark(
+      std::fopen((folder / kUnfinished).c_str(), "wx"), std::fclose);
+  if (mark == nullptr && errno == EEXIST)
+    refuse("another command writes to it, or one was ended in it",
+           "name a new folder");
+  if (mark == nullptr)
+    refuse(std::strerror(errno), "choose a writable folder with room");
+  if (std::distance(fs::directory_iterator(folder), {}) == 1) return;
+  fs::remove(folder / kUnfinished, error);  // another one has ended meanwhile
+  refuse("is not an empty folder", "name a new folder");
+}
+
+void make_folder(const fs::path& folder, Communicator& comm) {
+  if (comm.rank() == 0) claim_folder(folder);
   comm.barrier();
 }
 
@@ -77,12 +102,14 @@ void add_heat_map_kind(CLI::App& command, HeatMapKind& kind) {
       ->check(CLI::IsMember({1, 2, 4}));
 }
 
-void require_heat_maps(const CLI::App& command,
+void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
                        const std::vector<std::string>& wanted_by) {
   const auto given = [&](const std::string& name) {
     const CLI::Option* option = command.get_option_no_throw(name);
     return option != nullptr && option->count() > 0;
   };
+  if (kind.method == HeatMapMethod::kLayerCam && given("--heatmap-shifts"))
+    throw CLI::ValidationError("--heatmap-shifts", "not of layer-cam");
   if (std::ranges::any_of(wanted_by, given)) return;
   for (const char* name : {"--heatmap-findings", "--heatmap-threshold",
                            "--heatmap-method", "--heatmap-shifts"})
@@ -104,6 +131,10 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
                   "(default: those that the model's own thresholds call "
                   "positive; without any, 0.5)")
       ->check(CLI::Range(0.0, 1.0))
+      ->check([](const std::string& text) -> std::string {
+        // A range lets nan pass.
+        return lowered(text).find("nan") == std::string::npos ? "" : "a number";
+      })
       ->excludes(findings);
   add_heat_map_kind(command, options.kind);
 }
@@ -152,12 +183,16 @@ HeatMapFiles HeatMapFolder::choose(size_t row, const std::string& image,
 
 void HeatMapFolder::write_list() const {
   std::string text = "file,image,finding,probability\n";
+  const fs::path folder = options_.folder;
   for (const auto& [_, row] : rows_)
-    for (const auto& picture : row.pictures)
+    for (const auto& picture : row.pictures) {
+      if (!fs::exists(folder / picture.file)) continue;  // its image has gone
       text += picture.file + "," + csv_field(row.image) + "," +
               csv_field(findings_[picture.finding]) + "," +
               csv_number(picture.probability) + "\n";
-  write_atomically(fs::path(options_.folder) / "heatmaps.csv", text);
+    }
+  write_atomically(folder / "heatmaps.csv", text);
+  fs::remove(folder / kUnfinished);
 }
 
 std::string HeatMapFolder::text() const {
@@ -182,7 +217,8 @@ bool HeatMapFolder::write(const RunContext& run,
            .nothing = "nowhere above " + number_text(threshold(k))});
     }
   };
-  if (!for_each_map(run, rows, {options_.kind, "heat maps"}, use, stop)) {
+  const HeatMapPass pass{options_.kind, "heat maps", true};
+  if (!for_each_map(run, rows, pass, use, stop)) {
     if (run.comm.rank() == 0)
       log_warning("[heat maps] " + options_.folder +
                   ": stopped; some pictures are missing, and so is "

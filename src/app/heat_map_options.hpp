@@ -23,8 +23,9 @@ struct HeatMapOptions {
 };
 // --heatmap-method and --heatmap-shifts.
 void add_heat_map_kind(CLI::App& command, HeatMapKind& kind);
-// Refuses an option of heat maps without one of those that want some.
-void require_heat_maps(const CLI::App& command,
+// Refuses an option of heat maps without one of those that want some, and one
+// that the method has no use for.
+void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
                        const std::vector<std::string>& wanted_by);
 void add_heat_map_options(CLI::App& command, HeatMapOptions& options);
 

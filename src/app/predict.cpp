@@ -288,7 +288,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                     "one JSON object per image on stdout, and one of all "
                     "(docs/json.md)");
   command->callback([&invocation, options, command] {
-    require_heat_maps(*command, {"--heatmaps", "--dicom-sc"});
+    require_heat_maps(*command, options->heat_maps.kind,
+                      {"--heatmaps", "--dicom-sc"});
     if (options->inputs.empty() && options->lists.empty())
       throw CLI::RequiredError("an input or --list");
     invocation.run = [&invocation, options] {

@@ -1,5 +1,7 @@
 // report: the page of a run again, from its records: after `train` wrote it, in
 // the form that may be passed on, or of several runs side by side.
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -29,6 +31,15 @@ fs::path page_of(const Options& options) {
          (options.no_images ? "report-shared.html" : "report.html");
 }
 
+// A page is as private as the most private of its runs.
+void keep_private(const std::vector<std::string>& runs) {
+  constexpr auto kOthers = fs::perms::others_all;
+  std::error_code error;
+  for (const auto& run : runs)
+    if ((fs::status(run, error).permissions() & kOthers) == fs::perms::none)
+      umask(umask(0) | static_cast<mode_t>(kOthers));
+}
+
 int run(const Options& options) {
   if (!options.compare && options.runs.size() > 1)
     throw ConfigError("[report] " + std::to_string(options.runs.size()) +
@@ -37,6 +48,7 @@ int run(const Options& options) {
     if (!fs::is_directory(run)) check_holds_run(run);
   const fs::path folder = options.runs.front(), page = page_of(options);
   check_own_output(page.string(), "<!doctype html>");
+  keep_private(options.runs);
   if (options.compare)
     write_atomically(
         page, comparison_html({options.runs.begin(), options.runs.end()}));

@@ -1,5 +1,6 @@
 #include "scored_data_check.hpp"
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 
@@ -8,12 +9,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// RUN/split.csv of RUN/checkpoints/step-…/model.safetensors; empty elsewhere.
-fs::path split_csv_of(const fs::path& model) {
+// RUN of RUN/checkpoints/step-…/model.safetensors; empty elsewhere.
+fs::path run_of(const fs::path& model) {
   const fs::path checkpoints = model.parent_path().parent_path();
-  if (checkpoints.filename() != "checkpoints") return {};
-  const fs::path csv = checkpoints.parent_path() / "split.csv";
-  return fs::exists(csv) ? csv : fs::path();
+  return checkpoints.filename() == "checkpoints" ? checkpoints.parent_path()
+                                                 : fs::path();
+}
+
+fs::path split_csv_of(const fs::path& model) {
+  const fs::path csv = run_of(model) / "split.csv";
+  return !run_of(model).empty() && fs::exists(csv) ? csv : fs::path();
 }
 
 void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
@@ -60,9 +65,9 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
     overlap =
         training_overlap(split_csv, config.privacy, scored.set.dataset.manifest,
                          scored.set.split.rows);
-  else if (scored.split.empty())
+  else if (scored.split != "train")
     log_info(
-        "whether the model was trained on patients of these tables cannot be "
+        "whether the model was trained on patients of these images cannot be "
         "told: it lies outside of its run, or the run has no split.csv");
   if (!split_csv.empty() && !overlap.knows_patients &&
       scored.set.dataset.manifest.knows_patients)
@@ -70,7 +75,11 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
                 " calls patients by pseudonyms of a key that is not at hand: "
                 "only images, not patients, were looked for among those "
                 "trained on. Hint: privacy.key names its file");
-  if (scored.split != "train")
+  if (scored.split == "train")
+    log_warning(
+        "[evaluate] these are the images that the model was trained on: "
+        "figures of them are too good");
+  else
     check_overlap(overlap, scored, config.data.allow_patient_leak);
   if (scored.split.empty()) return overlap;  // tables are others on purpose
   check_known_split(scored, card, !split_csv.empty());
@@ -80,6 +89,23 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
                 " is not the file that the model was trained with: labels may "
                 "differ (NIH released two versions)");
   return overlap;
+}
+
+void warn_of_another_models_table(const std::string& table,
+                                  const fs::path& model) {
+  const fs::path run = run_of(model);
+  std::error_code error;
+  if (!run.empty())
+    for (const char* split : {"val", "test", "train"}) {
+      const fs::path own = run / ("predictions_" + std::string(split) + ".csv");
+      if (fs::exists(own, error) &&
+          sha256_file(own.string()) == sha256_file(table))
+        return;
+    }
+  log_warning("[thresholds] " + table +
+              " is none of the tables that the model's run wrote: are its "
+              "scores of this very model? Thresholds and calibration of "
+              "another one do not fit");
 }
 
 const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops) {

@@ -26,6 +26,12 @@ TrainingOverlap check_scored_data(const ScoredData& data, const Config& config,
                                   const ModelCard& card,
                                   const std::filesystem::path& model);
 
+// A warning where thresholds come from a table that is none of the run's own:
+// those that fit another model's scores are wrong for this one's, and a table
+// does not tell whose it is.
+void warn_of_another_models_table(const std::string& table,
+                                  const std::filesystem::path& model);
+
 // The model's own; null, and a line says why, where they were chosen on the
 // very images of `set`, on some of them, or of scores over other crops.
 const DecisionRules* rules_for(const TestSet& set,

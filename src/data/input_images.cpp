@@ -19,6 +19,8 @@
 namespace chexnet {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -41,6 +43,29 @@ std::string image_name(const FoundImage& image, const Container& container) {
   std::string_view part = image.name;
   while (part.starts_with("./")) part.remove_prefix(2);
   return container.path + "/" + std::string(part);
+}
+
+// Below a folder of the file system what is named like an image and can be
+// none: each with the reason. A walk for images passes them by.
+std::vector<std::pair<std::string, std::string>> no_files_below(
+    const std::string& folder) {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator
+           entry(folder, fs::directory_options::skip_permission_denied, error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    std::error_code of_entry;
+    if (entry->is_regular_file(of_entry) || entry->is_directory(of_entry) ||
+        is_named_like_no_image(entry->path().native()))
+      continue;
+    found.emplace_back(entry->path().string(),
+                       entry->exists(of_entry)
+                           ? "is a pipe or a device"
+                           : "is a link that leads nowhere");
+  }
+  std::ranges::sort(found);
+  return found;
 }
 
 // An object store's place may be an object or the prefix of some.
@@ -82,6 +107,10 @@ class Search {
     std::vector<Container> containers;
     auto found = find_images(run_, stores_, containers, tick_);
     const std::set<std::string> named(run_.begin(), run_.end());
+    for (const auto& place : run_)
+      for (const auto& [name, reason] : no_files_below(place))
+        result_.images.push_back(
+            {name, "[images] " + printable(name) + ": " + reason});
     const auto first = static_cast<uint32_t>(result_.containers.size());
     for (FoundImage& image : found) {
       const Container& container = containers[image.location.container];

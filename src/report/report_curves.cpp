@@ -144,7 +144,10 @@ std::string curves_section(const std::filesystem::path& folder,
                            const Json& evaluation, const std::string& split) {
   const auto table = folder / ("predictions_" + split + ".csv");
   std::error_code error;
-  if (evaluation.is_null() || !std::filesystem::exists(table, error)) return "";
+  if (evaluation.is_null()) return "";
+  if (!std::filesystem::exists(table, error))
+    return html_paragraph(table.filename().string() +
+                          " is not in the run folder, so no curves are drawn.");
   const ScoredColumns scored =
       scored_columns(read_predictions(table.string(), nullptr), {});
   if (!belongs_to(scored, evaluation))

@@ -81,7 +81,7 @@ std::string points_text(const SplitScores& result) {
     const Confusion& c = p.confusion;
     few = few || p.few_positives();
     lines.push_back({"  " + p.finding + (p.few_positives() ? " *" : ""), p.rule,
-                     p.threshold ? fixed(*p.threshold, 6) : "-",
+                     p.threshold ? number_text(*p.threshold) : "-",
                      share_text(c.sensitivity()), share_text(c.specificity()),
                      share_text(c.ppv()), share_text(c.npv()),
                      figure_text(c.f1(), 2)});

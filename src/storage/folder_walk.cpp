@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 
 namespace chexnet {
@@ -37,6 +38,10 @@ class Walk {
     if (::stat(path.c_str(), &info) != 0)
       throw_unreadable("images", path, errno);
     if (S_ISREG(info.st_mode)) return {stored_file(path, info)};
+    if (!S_ISDIR(info.st_mode))  // a pipe would block its reader forever
+      throw AbsentError("[images] " + path +
+                        ": is a pipe or a device. Hint: name an image file, or "
+                        "a folder of them");
     enter(path, info);
     return std::move(files_);
   }
@@ -82,8 +87,7 @@ class Walk {
     const bool hidden = path[path.rfind('/') + 1] == '.';
     if (S_ISDIR(info.st_mode))
       enter(path, info);
-    else if (!hidden &&
-             S_ISREG(info.st_mode))  // a pipe would block its reader forever
+    else if (!hidden && S_ISREG(info.st_mode))
       files_.push_back(stored_file(path, info));
   }
 

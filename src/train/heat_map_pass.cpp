@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
@@ -31,6 +32,19 @@ struct Stored {
 void read_stored(const RunContext& run, uint32_t row, Stored& into) {
   run.dataset.images->fetch(row, into.fetched);
   decode_fetched(into.fetched, {run.config.data.max_pixels, 0}, into.picture);
+}
+
+// The same; false, and logged, where the image has gone since it was scored.
+bool found_stored(const RunContext& run, uint32_t row, bool absent_is_damage,
+                  Stored& into) {
+  try {
+    read_stored(run, row, into);
+  } catch (const AbsentError& e) {
+    if (!absent_is_damage) throw;
+    log_warning(e.what());
+    return false;
+  }
+  return true;
 }
 
 // From pixels of the network's input to shares of the picture.
@@ -92,7 +106,7 @@ BatchMaps middle_maps(Network& network, const at::Tensor& images,
 }
 
 void use_batch(const RunContext& run, const Batch& batch, const BatchMaps& maps,
-               Stored& stored,
+               bool absent_is_damage, Stored& stored,
                const std::function<void(const MappedImage&)>& use) {
   for (size_t i = 0; i < batch.samples.size(); ++i) {
     if (batch.samples[i].padding) continue;
@@ -101,7 +115,7 @@ void use_batch(const RunContext& run, const Batch& batch, const BatchMaps& maps,
       continue;
     }
     const uint32_t row = batch.samples[i].row;
-    read_stored(run, row, stored);
+    if (!found_stored(run, row, absent_is_damage, stored)) continue;
     const std::span<const double> logits(maps.logits);
     use({row, logits.subspan(i * maps.findings, maps.findings),
          [&](size_t k) { return maps.map(i, k); },
@@ -151,9 +165,10 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
   const ImageReader reader(*run.dataset.images, preprocessing,
                            Augmentation::none(), 0);
   const EvalSampler sampler(rows, run.comm.rank(), run.comm.size());
-  Loader loader(run.dataset.manifest, reader, sampler,
-                loader_options(data, static_cast<int>(batch), reader.source(),
-                               run.device.cores));
+  Loader::Options options = loader_options(data, static_cast<int>(batch),
+                                           reader.source(), run.device.cores);
+  options.absent_is_damage = pass.absent_is_damage;
+  Loader loader(run.dataset.manifest, reader, sampler, options);
   std::optional<LayerCam> layer_cam;
   if (pass.kind.method == HeatMapMethod::kLayerCam)
     layer_cam.emplace(run.network);
@@ -171,7 +186,7 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
               layer_cam
                   ? middle_maps(run.network, images, *layer_cam, preprocessing)
                   : last_maps(run.network, images, pass.kind, preprocessing),
-              stored, use);
+              pass.absent_is_damage, stored, use);
     const double done =
         static_cast<double>(b + 1) / static_cast<double>(batches);
     progress.show(pass.what + ": " +

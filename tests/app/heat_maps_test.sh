@@ -44,6 +44,14 @@ above = {(r['image'], c[5:]) for r in csv.DictReader(open('p.csv')) for c, v in 
 assert {(r['image'], r['finding']) for r in csv.DictReader(open('above/heatmaps.csv'))} == above
 PY
 refused 4 "is not an empty folder" predict "$run" set --heatmaps maps
+refused 2 "not of layer-cam" predict "$run" set --heatmaps new --heatmap-findings Mass --heatmap-method layer-cam --heatmap-shifts 4
+refused 2 "a number" predict "$run" set --heatmaps new --heatmap-threshold nan
+# Of two that begin at once one has the folder; what was ended leaves its mark.
+"$program" predict "$run" set --heatmaps both --heatmap-findings Mass >one.txt 2>one.log & other=$!
+rc=0 rc2=0; "$program" predict "$run" set --heatmaps both --heatmap-findings Mass,edema >two.txt 2>two.log || rc=$?
+wait $other || rc2=$?
+check "two into one new folder: one ends with 0 ($rc, $rc2)" eval '[ $((rc + rc2)) = 4 ] && [ $((rc * rc2)) = 0 ]'
+check "whose pictures are all there is" eval '[ "$(ls both | wc -l)" = "$(wc -l <both/heatmaps.csv)" ]'
 refused 2 "does not know 'Cyst'" predict "$run" set --heatmaps new --heatmap-findings Cyst
 
 # Boxes.

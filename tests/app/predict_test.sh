@@ -16,6 +16,13 @@ find set -name '*.png' | sort >list.txt
 predict() { "$program" predict "$run" "$@" 2>"$scratch/log"; }
 
 # Where images are.
+mkdir kinds && cp "set/a/$(ls set/a | head -n 1)" kinds/good.png && mkfifo kinds/pipe.png && ln -s /dev/zero kinds/zero.png && ln -s nowhere kinds/gone.png
+predict kinds --out kinds.csv
+check "what can be no image is a row, too" [ $? = 0 ]
+for row in "kinds/gone.png.*is a link that leads nowhere" "kinds/pipe.png.*is a pipe or a device" "kinds/zero.png.*is a pipe or a device"; do
+  check "$row" grep -q "^$row" kinds.csv
+done
+refused 8 "kinds/pipe.png: is a pipe or a device" predict "$run" kinds/pipe.png --out no.csv
 check "a folder, in the order of its paths" predict set --out folder.csv
 same() {  # same TEXT CSV [PREFIX]: rows of evaluate.csv, bit for bit; names are list.txt's behind PREFIX
   python3 - "$2" "${3-}" <<'PY' && echo "ok: $1" || fail "$1"

@@ -67,6 +67,10 @@ check "no place, host or table is in it" hidden "$scratch/one/report-shared.html
 check "it is whole too" page "$scratch/one/report-shared.html"
 check "but its figures are" grep -q "95 % intervals by 10000 resamples" "$scratch/one/report-shared.html"
 
+cp -r "$scratch/one" "$scratch/less" && rm "$scratch/less/predictions_test.csv" && chmod 750 "$scratch/less"
+check "a run without its table of predictions has a page" "$program" report "$scratch/less"
+check "which says what it lacks" grep -q "predictions_test.csv is not in the run folder, so no curves are drawn" "$scratch/less/report.html"
+check "and is as private as its run" [ "$(stat -c %a "$scratch/less/report.html")" = 640 ]
 check "two runs side by side" "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html"
 check "that page is whole" page "$scratch/both.html"
 check "it has what differs" grep -q "train.lr" "$scratch/both.html"

@@ -28,7 +28,8 @@ struct MappedImage {
 
 struct HeatMapPass {
   HeatMapKind kind;
-  std::string what;  // for the progress line: "heat maps"
+  std::string what;               // for the progress line: "heat maps"
+  bool absent_is_damage = false;  // what is gone by now is left out, too
 };
 
 struct MapAbove {
@@ -45,10 +46,10 @@ void write_overlay(const std::filesystem::path& path, const MappedImage& image,
 
 // Collective. Calls `use` for each of `rows` once, on the rank that computed
 // it, in the order of rows of that rank; not for a damaged image, which is
-// logged. Preprocessing and batch are those of an evaluation, so logits and,
-// with the engine, maps have the bits that any other number of ranks gives
-// them. `stop` is asked on every rank before each batch; false where any rank
-// says yes.
+// logged, nor for one that `pass` takes for damaged. Preprocessing and batch
+// are those of an evaluation, so logits and, with the engine, maps have the
+// bits that any other number of ranks gives them. `stop` is asked on every rank
+// before each batch; false where any rank says yes.
 bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const HeatMapPass& pass,
                   const std::function<void(const MappedImage&)>& use,

@@ -48,8 +48,9 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
                        const Invocation& invocation) {
   SelfLaunch launch;
   launch.hostfile = config.hostfile.empty() ? job.nodefile : config.hostfile;
-  const auto hosts = launch.hostfile.empty() ? std::vector<HostSlots>{}
-                                             : read_hostfile(launch.hostfile);
+  if (launch.hostfile.empty()) launch.job_hosts = job.hosts;
+  const auto hosts =
+      launch.hostfile.empty() ? job.hosts : read_hostfile(launch.hostfile);
   RankRequest request;
   request.ranks = static_cast<int>(config.ranks);
   request.ranks_per_host = static_cast<int>(config.ranks_per_node);
@@ -68,10 +69,14 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
   // Where all ranks are ours mpirun needs no host file, and may bind them.
   const bool here = launch.layout.hosts == 1 &&
                     (hosts.empty() || is_this_host(hosts.front().name));
-  if (here) launch.hostfile.clear();
+  if (here) {
+    launch.hostfile.clear();
+    launch.job_hosts.clear();
+  }
   launch.first_here = launch.layout.hosts > 1 &&
                       (hosts.empty() || is_this_host(hosts.front().name));
-  launch.alone = launch.layout.ranks == 1 && launch.hostfile.empty();
+  launch.alone = launch.layout.ranks == 1 && launch.hostfile.empty() &&
+                 launch.job_hosts.empty();
   launch.oversubscribe = (slots > 0 && launch.layout.ranks > slots) ||
                          (here && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
@@ -93,7 +98,8 @@ std::vector<CheckResult> start_checks(const NetworkChoice& network,
   const bool asks_ucx =
       network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
   NetworkFacts facts = read_network_facts(asks_ucx ? &mpirun : nullptr);
-  const bool here = launch.layout.hosts == 1 && launch.hostfile.empty();
+  const bool here = launch.layout.hosts == 1 && launch.hostfile.empty() &&
+                    launch.job_hosts.empty();
   if (!here) facts.adapters.reset();
   constexpr bool kNeeded = true;
   return {temporary_folder_check(process_environment()),
@@ -161,7 +167,8 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   // Tells ranks who started them, and when first.
   setenv(kParentVariable, fixed(system_time_s() - process_age_s(), 3).c_str(),
          0);
-  const SelfLaunch ranks = self_launch(config, batch_job(env), invocation);
+  const SelfLaunch ranks =
+      self_launch(config, asked_batch_job(env, ask_command), invocation);
   if (task.dry_run) {
     std::cout
         << (ranks.alone

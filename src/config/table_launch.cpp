@@ -12,8 +12,8 @@ std::vector<ConfigOption> rank_options() {
           .help =
               "ranks to start when no launcher did; 0 = "
               "launch.ranks_per_node on each host; where that is 0 too, one "
-              "per GPU, and without GPUs as many as the batch job (Slurm, "
-              "PBS) has tasks or the host file slots, else 1; --ranks sets "
+              "per GPU, and without GPUs as many as the batch job has "
+              "tasks or the host file slots, else 1; --ranks sets "
               "it",
           .limits = {{0, 1e6}},
           .may_change_on_resume = true,
@@ -29,7 +29,7 @@ std::vector<ConfigOption> rank_options() {
       {
           MEMBER(launch.hostfile),
           .help = "hosts to start ranks on, as Open MPI or PBS writes them; "
-                  "empty = those of the batch job ($PBS_NODEFILE, Slurm), else "
+                  "empty = those of the batch job, else "
                   "this host; --hostfile sets it",
           .is_path = true,
           .may_change_on_resume = true,
@@ -91,8 +91,9 @@ std::vector<ConfigOption> time_options() {
       },
       {
           MEMBER(launch.time_limit),
-          .help = "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted "
-                  "from the program's start; empty = what Slurm or PBS says",
+          .help =
+              "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted "
+              "from the program's start; empty = what the batch system says",
           .may_change_on_resume = true,
       },
       {

@@ -1,15 +1,26 @@
+// Which batch job this is, by what its system puts into the environment:
+//
+//   Slurm        SLURM_JOB_ID, SLURM_NTASKS, …
+//   PBS          PBS_JOBID, PBS_NODEFILE
+//   LSF          LSB_JOBID, LSB_JOBINDEX; hosts in LSB_DJOB_HOSTFILE (a line
+//                for each slot), LSB_MCPU_HOSTS ("host 4 host 4") or LSB_HOSTS
+//                (IBM Spectrum LSF 10.1, environment variables set for job
+//                execution)
+//   Grid Engine  JOB_ID, SGE_TASK_ID, NSLOTS; hosts in PE_HOSTFILE ("host
+//                slots queue processors", sge_pe(5))
+//   Flux         FLUX_URI, FLUX_ENCLOSING_ID, FLUX_JOB_ID
+//                (flux-environment(7)); hosts by `flux hostlist`
 #include "chexnet/launch/batch_system.hpp"
-
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/child_process.hpp"
-#include "chexnet/launch/hosts.hpp"
 
 namespace chexnet {
 namespace {
@@ -25,107 +36,169 @@ int number(const Environment& env, const char* name) {
   return digit == std::string::npos ? 0 : std::atoi(value.c_str() + digit);
 }
 
-// The value of "    key = value" in qstat's long listing.
-std::string listed(const std::string& listing, const std::string& key) {
-  const auto at = listing.find(key + " = ");
-  if (at == std::string::npos) return "";
-  const auto begin = at + key.size() + 3;
-  return listing.substr(begin, listing.find('\n', begin) - begin);
+bool exists(const std::string& path) {
+  std::error_code error;
+  return !path.empty() && std::filesystem::exists(path, error);
 }
 
-}  // namespace
+void add_slots(const std::string& name, int slots,
+               std::vector<HostSlots>& hosts) {
+  constexpr int kMost = 1 << 20;  // as in a host file
+  const auto known = std::ranges::find(hosts, name, &HostSlots::name);
+  if (known == hosts.end())
+    hosts.push_back({name, std::min(slots, kMost)});
+  else
+    known->slots = std::min(known->slots + std::min(slots, kMost), kMost);
+}
 
-BatchJob batch_job(const Environment& env) {
+// Of words that alternate: a host, its slots. Empty where they do not.
+std::vector<HostSlots> counted_hosts(const std::string& words) {
+  std::vector<HostSlots> hosts;
+  std::istringstream stream(words);
+  for (std::string name, count; stream >> name;) {
+    const auto slots =
+        stream >> count ? parsed_number<int>(count) : std::nullopt;
+    if (!slots || *slots < 1) return {};
+    add_slots(name, *slots, hosts);
+  }
+  return hosts;
+}
+
+std::vector<HostSlots> repeated_hosts(const std::string& words) {
+  std::vector<HostSlots> hosts;
+  std::istringstream stream(words);
+  for (std::string name; stream >> name;) add_slots(name, 1, hosts);
+  return hosts;
+}
+
+std::vector<HostSlots> parallel_environment(const std::string& path) {
+  std::ifstream file(path);
+  std::string pairs;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name, slots;
+    if (words >> name >> slots) pairs.append(name + " " + slots + "\n");
+  }
+  return counted_hosts(pairs);
+}
+
+void count_hosts(BatchJob& job) {
+  if (job.hosts.empty()) return;
+  job.nodes = static_cast<int>(job.hosts.size());
+  job.tasks = 0;
+  for (const auto& host : job.hosts) job.tasks += host.slots;
+}
+
+BatchJob slurm_job(const Environment& env) {
   BatchJob job;
-  if (env("SLURM_JOB_ID") != nullptr) {
-    job.kind = BatchJob::Kind::kSlurm;
-    job.id = text(env, "SLURM_JOB_ID");
-    if (env("SLURM_ARRAY_JOB_ID") != nullptr &&
-        env("SLURM_ARRAY_TASK_ID") != nullptr)
-      job.id = text(env, "SLURM_ARRAY_JOB_ID") + "_" +
-               text(env, "SLURM_ARRAY_TASK_ID");
-    job.nodes = std::max(1, number(env, "SLURM_JOB_NUM_NODES"));
-    job.tasks = number(env, "SLURM_NTASKS");
-    job.host_cpus = number(env, "SLURM_CPUS_ON_NODE");
-    job.host_gpus = number(env, "SLURM_GPUS_ON_NODE");
-    job.restarts = number(env, "SLURM_RESTART_COUNT");
-  } else if (env("PBS_JOBID") != nullptr) {
-    job.kind = BatchJob::Kind::kPbs;
-    job.id = text(env, "PBS_JOBID");
-    job.nodefile = text(env, "PBS_NODEFILE");
-    job.host_cpus = number(env, "NCPUS");
-    job.restarts = number(env, "CHEXNET_SUBMISSION");
-    // PBS keeps the file on the job's first host; the others know of it by name
-    // only.
-    std::error_code error;
-    if (std::filesystem::exists(job.nodefile, error)) {
-      const auto hosts = read_hostfile(job.nodefile);
-      job.nodes = std::max<int>(1, static_cast<int>(hosts.size()));
-      for (const auto& host : hosts) job.tasks += host.slots;
-    }
+  job.kind = BatchJob::Kind::kSlurm;
+  job.id = text(env, "SLURM_JOB_ID");
+  if (env("SLURM_ARRAY_JOB_ID") != nullptr &&
+      env("SLURM_ARRAY_TASK_ID") != nullptr)
+    job.id = text(env, "SLURM_ARRAY_JOB_ID") + "_" +
+             text(env, "SLURM_ARRAY_TASK_ID");
+  job.nodes = std::max(1, number(env, "SLURM_JOB_NUM_NODES"));
+  job.tasks = number(env, "SLURM_NTASKS");
+  job.host_cpus = number(env, "SLURM_CPUS_ON_NODE");
+  job.host_gpus = number(env, "SLURM_GPUS_ON_NODE");
+  job.restarts = number(env, "SLURM_RESTART_COUNT");
+  return job;
+}
+
+BatchJob pbs_job(const Environment& env) {
+  BatchJob job;
+  job.kind = BatchJob::Kind::kPbs;
+  job.id = text(env, "PBS_JOBID");
+  job.nodefile = job.start_file = text(env, "PBS_NODEFILE");
+  job.host_cpus = number(env, "NCPUS");
+  job.restarts = number(env, "CHEXNET_SUBMISSION");
+  // PBS keeps the file on the job's first host; the others know of it by name
+  // only.
+  if (exists(job.nodefile)) {
+    const auto hosts = read_hostfile(job.nodefile);
+    job.nodes = std::max<int>(1, static_cast<int>(hosts.size()));
+    for (const auto& host : hosts) job.tasks += host.slots;
   }
   return job;
 }
 
-std::optional<double> duration_s(const std::string& text) {
-  double days = 0, seconds = 0;
-  size_t at = 0;
-  const auto dash = text.find('-');
-  if (text.empty() ||
-      text.find_first_not_of("0123456789:-") != std::string::npos)
-    return std::nullopt;
-  if (dash != std::string::npos) {
-    days = std::atof(text.substr(0, dash).c_str());
-    at = dash + 1;
-  }
-  int parts = 0;
-  for (size_t end = 0; at <= text.size(); at = end + 1, ++parts) {
-    end = std::min(text.find(':', at), text.size());
-    if (end == at) return std::nullopt;
-    seconds = 60 * seconds + std::atof(text.substr(at, end - at).c_str());
-  }
-  if (parts > 3) return std::nullopt;
-  // Behind days come hours, minutes, seconds, of which the last may be missing.
-  for (; dash != std::string::npos && parts < 3; ++parts) seconds *= 60;
-  return 86400 * days + seconds;
+BatchJob lsf_job(const Environment& env) {
+  BatchJob job;
+  job.kind = BatchJob::Kind::kLsf;
+  job.id = text(env, "LSB_JOBID");
+  if (const int index = number(env, "LSB_JOBINDEX"); index > 0)
+    job.id += "[" + std::to_string(index) + "]";
+  if (const std::string file = text(env, "LSB_DJOB_HOSTFILE"); exists(file))
+    job.hosts = read_hostfile(file);
+  if (job.hosts.empty()) job.hosts = counted_hosts(text(env, "LSB_MCPU_HOSTS"));
+  if (job.hosts.empty()) job.hosts = repeated_hosts(text(env, "LSB_HOSTS"));
+  count_hosts(job);
+  return job;
 }
 
-std::optional<double> job_seconds_left(const BatchJob& job,
-                                       const Environment& env, const Ask& ask,
-                                       double job_age_s) {
-  if (job.kind == BatchJob::Kind::kSlurm) {
-    std::string left = ask({"squeue", "-h", "-j", job.id, "-o", "%L"});
-    std::erase_if(left, [](char c) { return c <= ' '; });
-    return duration_s(left);
-  }
-  if (job.kind != BatchJob::Kind::kPbs) return std::nullopt;
-  const std::string listing = ask({"qstat", "-f", job.id});
-  const auto limit = duration_s(listed(listing, "Resource_List.walltime"));
-  const auto used = duration_s(listed(listing, "resources_used.walltime"));
-  // The used time is refreshed every few minutes; the job's age is never
-  // behind.
-  if (limit) return *limit - std::max(used.value_or(0), job_age_s);
-  const auto torque = duration_s(text(env, "PBS_WALLTIME"));
-  return torque ? std::optional(*torque - job_age_s) : std::nullopt;
+BatchJob grid_engine_job(const Environment& env) {
+  BatchJob job;
+  job.kind = BatchJob::Kind::kGridEngine;
+  job.id = text(env, "JOB_ID");
+  job.restarts = number(env, "RESTARTED");  // 1 after any number of starts
+  // The job's own folder is made when it begins; a file in it stays untouched.
+  job.start_file = text(env, "PE_HOSTFILE");
+  job.hosts = parallel_environment(job.start_file);
+  if (job.hosts.empty() && env("SGE_JOB_SPOOL_DIR") != nullptr)
+    job.start_file = text(env, "SGE_JOB_SPOOL_DIR") + "/environment";
+  job.tasks = number(env, "NSLOTS");
+  count_hosts(job);
+  return job;
 }
 
-std::optional<double> job_seconds_left(const BatchJob& job) {
+// A batch script is the first program of an instance of Flux, and knows it by
+// its address. `flux proxy` sets this too, on hosts that are not the job's.
+BatchJob flux_job(const Environment& env) {
+  BatchJob job;
+  job.kind = BatchJob::Kind::kFlux;
+  job.id = text(env, env("FLUX_ENCLOSING_ID") != nullptr ? "FLUX_ENCLOSING_ID"
+                                                         : "FLUX_JOB_ID");
+  job.nodes = std::max(1, number(env, "FLUX_JOB_NNODES"));
+  job.tasks = number(env, "FLUX_JOB_SIZE");
+  job.restarts = number(env, "CHEXNET_SUBMISSION");
+  return job;
+}
+
+}  // namespace
+
+// Flux first: an instance within a job of another system leaves that system's
+// variables as they are, but for Slurm's.
+BatchJob batch_job(const Environment& env) {
+  if (env("FLUX_URI") != nullptr && env("FLUX_PROXY_REMOTE") == nullptr)
+    return flux_job(env);
+  if (env("SLURM_JOB_ID") != nullptr) return slurm_job(env);
+  if (env("PBS_JOBID") != nullptr) return pbs_job(env);
+  if (env("LSB_JOBID") != nullptr) return lsf_job(env);
+  if (env("JOB_ID") != nullptr && env("SGE_TASK_ID") != nullptr)
+    return grid_engine_job(env);
+  return {};
+}
+
+BatchJob asked_batch_job(const Environment& env, const Ask& ask) {
+  BatchJob job = batch_job(env);
+  if (job.kind != BatchJob::Kind::kFlux) return job;
+  std::istringstream names(ask({"flux", "hostlist", "--expand", "local"}));
+  // A test's instance has several brokers on one host.
+  for (std::string name; names >> name;)
+    if (std::ranges::find(job.hosts, name, &HostSlots::name) == job.hosts.end())
+      job.hosts.push_back({name, 0});
+  if (!job.hosts.empty()) job.nodes = static_cast<int>(job.hosts.size());
+  return job;
+}
+
+std::string ask_command(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 5;
-  struct stat file {};
-  double age = 0;
-  if (!job.nodefile.empty() && stat(job.nodefile.c_str(), &file) == 0)
-    age = std::difftime(std::time(nullptr), file.st_mtime);
-  return job_seconds_left(
-      job, process_environment(),
-      [](const std::vector<std::string>& command) {
-        try {
-          const auto result = output_of(command, kTimeout_s);
-          return result.exit_code == 0 ? result.output : "";
-        } catch (const DeviceError&) {
-          return std::string();
-        }
-      },
-      age);
+  try {
+    const auto result = output_of(command, kTimeout_s);
+    return result.exit_code == 0 ? result.output : "";
+  } catch (const DeviceError&) {
+    return "";
+  }
 }
 
 }  // namespace chexnet

@@ -60,6 +60,20 @@ bool is_this_host(const std::string& name) {
   return own;
 }
 
+std::string host_list(const std::vector<HostSlots>& hosts, int ranks,
+                      int ranks_per_host) {
+  const auto count = static_cast<int>(hosts.size());
+  const int most =
+      ranks_per_host > 0 ? ranks_per_host : (ranks + count - 1) / count;
+  std::string list;
+  for (const auto& host : hosts) {
+    const bool counted = host.slots > 0 && ranks_per_host == 0;
+    const int slots = counted ? host.slots : std::max(host.slots, most);
+    list += (list.empty() ? "" : ",") + host.name + ":" + std::to_string(slots);
+  }
+  return list;
+}
+
 // Three forms in one: `node1 slots=4` of Open MPI, `node1:4` of MPICH, and
 // PBS's, which repeats a host once for each slot.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {

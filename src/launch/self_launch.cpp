@@ -1,7 +1,7 @@
 // The processes of a run that starts its own ranks:
 //
 //   batch system, terminal
-//        | TERM, INT, USR1
+//        | TERM, INT, USR1, USR2
 //        v
 //   chexnet-train (parent)      holds signals back and reads them one by one
 //        |                      (ParentSignals)
@@ -88,11 +88,16 @@ std::vector<std::string> start_command(const SelfLaunch& launch) {
     return command;
   }
   command.emplace_back("mpirun");
-  if (layout.hosts == 1 && launch.hostfile.empty()) {
+  if (layout.hosts == 1 && launch.hostfile.empty() &&
+      launch.job_hosts.empty()) {
     command.insert(command.end(), {"--map-by", "socket"});
   } else {
     if (!launch.hostfile.empty())
       command.insert(command.end(), {"--hostfile", launch.hostfile});
+    else if (!launch.job_hosts.empty())
+      command.insert(command.end(),
+                     {"--host", host_list(launch.job_hosts, layout.ranks,
+                                          layout.ranks_per_host)});
     // Two ranks would be bound to a core each; each rank finds its own
     // placement (launch.bind).
     command.insert(command.end(), {"--bind-to", "none"});
@@ -166,7 +171,7 @@ ParentSignals::ParentSignals() {
   // children ended.
   signal(SIGCHLD, SIG_DFL);
   sigemptyset(&waited_for_);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD})
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCHLD})
     sigaddset(&waited_for_, signal);
   sigprocmask(SIG_BLOCK, &waited_for_, &before_);
 }
@@ -231,8 +236,9 @@ std::optional<int> ended(pid_t child) {
 // The first TERM or INT lets the ranks write a checkpoint, the second ends
 // them.
 void pass_on(int signal, pid_t child, bool first) {
-  if (signal == SIGUSR1 || first) kill(child, SIGUSR1);
-  if (signal == SIGUSR1) return;
+  const bool only_asks = signal == SIGUSR1 || signal == SIGUSR2;
+  if (only_asks || first) kill(child, SIGUSR1);
+  if (only_asks) return;
   if (first)
     log_info(
         "stop requested: the ranks exit with 75, a training with a checkpoint "

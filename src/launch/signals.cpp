@@ -44,6 +44,9 @@ void install_stop_signals() {
   };
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGUSR1, &action, nullptr);
+  // LSF at the run limit, Grid Engine (-notify) before it kills: to every
+  // process of the job.
+  sigaction(SIGUSR2, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
 }

@@ -8,6 +8,99 @@
 
 using namespace chexnet;
 
+TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
+  using enum BatchJob::Kind;
+  const ScratchFolder folder;
+  const auto text_of = [](const std::vector<HostSlots>& hosts) {
+    std::string text;
+    for (const auto& host : hosts)
+      text += host.name + ":" + std::to_string(host.slots) + " ";
+    return text;
+  };
+  const auto check = [&](const BatchJob& job, BatchJob::Kind kind,
+                         const std::string& hosts, int tasks) {
+    CHECK(job.kind == kind);
+    CHECK(text_of(job.hosts) == hosts);
+    CHECK(job.tasks == tasks);
+    CHECK(job.nodes == std::max<int>(1, static_cast<int>(job.hosts.size())));
+  };
+  std::map<std::string, std::string> lsf = {
+      {"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "3"}, {"LSB_HOSTS", "a a b"}};
+  check(batch_job(made_up(lsf)), kLsf, "a:2 b:1 ", 3);
+  CHECK(batch_job(made_up(lsf)).id == "7[3]");
+  lsf["LSB_MCPU_HOSTS"] = "a 4 b 4";
+  check(batch_job(made_up(lsf)), kLsf, "a:4 b:4 ", 8);
+  lsf["LSB_DJOB_HOSTFILE"] = folder.write("hosts", "c\nc\nd\nd\n");
+  check(batch_job(made_up(lsf)), kLsf, "c:2 d:2 ", 4);
+  lsf["LSB_DJOB_HOSTFILE"] = "/of/another/host";
+  lsf["LSB_MCPU_HOSTS"] = "a b";  // no counts
+  lsf["LSB_JOBINDEX"] = "0";
+  check(batch_job(made_up(lsf)), kLsf, "a:2 b:1 ", 3);
+  CHECK(batch_job(made_up(lsf)).id == "7");
+
+  std::map<std::string, std::string> engine = {{"JOB_ID", "12"},
+                                               {"SGE_TASK_ID", "undefined"},
+                                               {"NSLOTS", "1"},
+                                               {"SGE_JOB_SPOOL_DIR", "/s"}};
+  check(batch_job(made_up(engine)), kGridEngine, "", 1);
+  CHECK(batch_job(made_up(engine)).start_file == "/s/environment");
+  engine["PE_HOSTFILE"] =
+      folder.write("pe", "n1 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 0,0:0,1\n");
+  check(batch_job(made_up(engine)), kGridEngine, "n1:4 n2:2 ", 6);
+  CHECK(batch_job(made_up(engine)).start_file == engine["PE_HOSTFILE"]);
+  // Other programs have a JOB_ID, too.
+  CHECK(batch_job(made_up({{"JOB_ID", "12"}})).kind == kNone);
+
+  const auto flux = made_up({{"FLUX_URI", "local:///x"},
+                             {"FLUX_ENCLOSING_ID", "f1"},
+                             {"PBS_JOBID", "of the host"}});
+  check(asked_batch_job(
+            flux, [](const std::vector<std::string>&) { return "n1 n2 n2\n"; }),
+        kFlux, "n1:0 n2:0 ", 0);
+  CHECK(batch_job(flux).id == "f1");
+  CHECK(batch_job(made_up({{"FLUX_URI", "x"}, {"FLUX_PROXY_REMOTE", "y"}}))
+            .kind == kNone);
+}
+
+TEST_CASE("LSF, Grid Engine and Flux say how long a job may run") {
+  struct Case {
+    BatchJob::Kind kind;
+    const char* answer;
+    double left;  // -1 = nothing
+  };
+  using enum BatchJob::Kind;
+  const std::vector<Case> cases = {
+      {kLsf, "12:30 L,1500.0/host,45000 second(s)\n", 45000},
+      {kLsf, "0:05 L,60.0,3300 second(s)\n", 300},
+      // An estimate of the user's is no limit.
+      {kLsf, "0:05 E,90.0/host,600 second(s)\n", 4800},
+      {kLsf, "00:05:00 L,01:00:00,00:55:00\n", 300},
+      {kLsf, "0:05 X,01:00:00,00:55:00\n", 300},
+      {kLsf, "-,-,600 second(s)\n", -1},
+      {kLsf, "", -1},
+      {kGridEngine,
+       "job_number: 7\nhard resource_list:         "
+       "h_rt=3600,mem=4G\n",
+       3500},
+      {kGridEngine, "hard resource_list:  mem=4G,h_rt=1:00:00\n", 3500},
+      {kGridEngine, "hard resource_list:  mem=4G\n", -1},
+      {kFlux, "599\n", 599},
+      {kFlux, "4294967295\n", -1},
+      {kFlux, "", -1},
+  };
+  for (const auto& c : cases) {
+    INFO(c.answer);
+    BatchJob job;
+    job.kind = c.kind;
+    job.id = "7";
+    const auto left = job_seconds_left(
+        job, made_up({}),
+        [&](const std::vector<std::string>&) { return std::string(c.answer); },
+        100);
+    CHECK(left.value_or(-1) == c.left);
+  }
+}
+
 TEST_CASE("a batch job knows its id, shape and time left") {
   CHECK(batch_job(made_up({})).kind == BatchJob::Kind::kNone);
   const auto slurm = made_up({{"SLURM_JOB_ID", "77"},

@@ -47,6 +47,23 @@ TEST_CASE("how many ranks start, and where") {
   }
 }
 
+TEST_CASE("mpirun is told hosts that it does not learn by itself") {
+  SelfLaunch launch;
+  launch.program = "x";
+  const auto hosts = [&](RankLayout layout, std::vector<HostSlots> of_job) {
+    launch.layout = layout;
+    launch.job_hosts = std::move(of_job);
+    const std::string text = command_text(start_command(launch));
+    const auto begin = text.find("--host ");
+    return text.substr(begin, text.find(' ', begin + 7) - begin);
+  };
+  CHECK(hosts({6, 2, 0}, {{"a", 4}, {"b", 2}}) == "--host a:4,b:2");
+  CHECK(hosts({8, 2, 4}, {{"a", 1}, {"b", 1}}) == "--host a:4,b:4");
+  CHECK(hosts({4, 2, 2}, {{"a", 0}, {"b", 0}}) == "--host a:2,b:2");
+  CHECK(hosts({3, 2, 0}, {{"a", 0}, {"b", 0}}) == "--host a:2,b:2");
+  CHECK(hosts({2, 1, 2}, {{"elsewhere", 2}}) == "--host elsewhere:2");
+}
+
 TEST_CASE("the mpirun command") {
   SelfLaunch here;
   here.layout = {2, 1, 2};

@@ -8,39 +8,50 @@
 #include <vector>
 
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/hosts.hpp"
 
 namespace chexnet {
 
 struct BatchJob {
-  enum class Kind { kNone, kSlurm, kPbs };
+  enum class Kind { kNone, kSlurm, kPbs, kLsf, kGridEngine, kFlux };
   Kind kind = Kind::kNone;
   std::string id;     // as its commands take it: of an array, "123_4" (Slurm),
-                      // "123[4].server" (PBS)
+                      // "123[4].server" (PBS), "123[4]" (LSF)
   int nodes = 1;      // of the job
   int tasks = 0;      // ranks the user asked for; 0 = not said
   int host_cpus = 0;  // of this host that are the job's; 0 = not said
   int host_gpus = 0;  // the same of GPUs
   int restarts = 0;   // how often the batch system started it again
   std::string nodefile;  // PBS: hosts, a line for each rank
+  // LSF and Grid Engine: slots as the job asked for them.
+  std::vector<HostSlots> hosts;
+  std::string start_file;  // written when the job began; empty: none known
 };
 BatchJob batch_job(const Environment& env);
 
 // Runs a command and returns what it prints; empty when it fails.
 using Ask = std::function<std::string(const std::vector<std::string>&)>;
+// Real commands, given five seconds.
+std::string ask_command(const std::vector<std::string>& command);
 
-// Seconds until the batch system ends the job: squeue's time left on Slurm; on
-// PBS the limit less the time used of qstat -f, or PBS_WALLTIME less
-// `job_age_s`. Nothing when there is no limit or it is not known.
+// batch_job(), and the hosts that only a command knows: those of a Flux
+// instance, with 0 slots, because Flux does not say how many it was asked for.
+BatchJob asked_batch_job(const Environment& env, const Ask& ask);
+
+// Seconds until the batch system ends the job. Slurm: squeue's time left. PBS:
+// the limit less the time used of qstat -f, or PBS_WALLTIME less `job_age_s`.
+// LSF: bjobs. Grid Engine: h_rt of qstat -j less `job_age_s`. Flux: flux job
+// timeleft. Nothing when there is no limit or it is not known.
 std::optional<double> job_seconds_left(const BatchJob& job,
                                        const Environment& env, const Ask& ask,
                                        double job_age_s);
-// The same with this process's environment and real commands (given five
-// seconds); a job's age is its node file's.
+// The same with this process's environment and real commands; a job's age is
+// its start file's.
 std::optional<double> job_seconds_left(const BatchJob& job);
 
-// "90", "1:30", "2:00:00", "1-00:00:00" (days) in seconds, as Slurm and PBS
-// write times; two parts are minutes and seconds. Nothing for other text
-// ("UNLIMITED").
+// "90", "1:30", "2:00:00", "1-00:00:00" (days) in seconds, as Slurm, PBS and
+// Grid Engine write times; two parts are minutes and seconds. Nothing for other
+// text ("UNLIMITED").
 std::optional<double> duration_s(const std::string& text);
 
 }  // namespace chexnet

@@ -18,6 +18,12 @@ struct HostSlots {
 // line.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path);
 
+// "node1:4,node2:4" for mpirun, of at least one host. Slots that a batch system
+// did not count, or too few for `ranks_per_host` (0: as the slots say), are as
+// many as the ranks of a host.
+std::string host_list(const std::vector<HostSlots>& hosts, int ranks,
+                      int ranks_per_host);
+
 // Whether `name` in a host file means this machine: its own name (with or
 // without the domain), "localhost", or a name or number of one of its
 // addresses.

@@ -1,6 +1,6 @@
 // `train` without a launcher: this process becomes a thin parent of mpirun. It
-// turns SIGTERM and SIGINT into SIGUSR1 (mpirun itself would kill the ranks one
-// second after a TERM); a second one goes through as TERM.
+// turns SIGTERM, SIGINT and SIGUSR2 into SIGUSR1 (mpirun itself would kill the
+// ranks one second after a TERM); a second TERM or INT goes through as TERM.
 #pragma once
 
 #include <signal.h>
@@ -41,6 +41,8 @@ struct SelfLaunch {
   RankLayout layout;
   std::string hostfile;  // empty: this host, or those mpirun learns from the
                          // batch system
+  std::vector<HostSlots> job_hosts;  // in place of a host file: those that
+                                     // mpirun does not learn by itself
   bool oversubscribe =
       false;  // more ranks than cores here, or than slots of the batch job
   bool as_root = false;
@@ -69,9 +71,9 @@ std::string command_text(const std::vector<std::string>& command);
 // value behind a '='.
 bool has_option(const std::vector<std::string>& words, const std::string& name);
 
-// While it lives, signals that ask this process to stop (TERM, INT, USR1) wait
-// until somebody looks: also between two commands. Make it before any thread
-// exists; one at a time.
+// While it lives, signals that ask this process to stop (TERM, INT, USR1, USR2)
+// wait until somebody looks: also between two commands. Make it before any
+// thread exists; one at a time.
 class ParentSignals {
  public:
   ParentSignals();

@@ -1,4 +1,4 @@
-// Signals of a rank: SIGUSR1, SIGTERM and SIGINT ask for a stop with a
+// Signals of a rank: SIGUSR1, SIGUSR2, SIGTERM and SIGINT ask for a stop with a
 // checkpoint; the ranks agree on it at a step. A second SIGINT ends the process
 // at once.
 #pragma once

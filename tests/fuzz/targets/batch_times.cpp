@@ -1,4 +1,4 @@
-// What squeue and qstat print about the time that is left.
+// What squeue, qstat, bjobs and flux print about the time that is left.
 #include "chexnet/launch/batch_system.hpp"
 #include "fuzz/target.hpp"
 
@@ -10,7 +10,8 @@ void run(Bytes bytes) {
   if (const auto seconds = duration_s(text))
     require(*seconds >= 0, "a time is not negative");
   const Environment nothing = [](const char*) { return nullptr; };
-  for (const auto kind : {BatchJob::Kind::kSlurm, BatchJob::Kind::kPbs}) {
+  using enum BatchJob::Kind;
+  for (const auto kind : {kSlurm, kPbs, kLsf, kGridEngine, kFlux}) {
     BatchJob job;
     job.kind = kind;
     job.id = "1";
@@ -24,9 +25,14 @@ void run(Bytes bytes) {
 }
 
 std::vector<std::string> seeds() {
-  return {"1-02:03:04\n", "59:30", "UNLIMITED", "4",
+  return {"1-02:03:04\n",
+          "59:30",
+          "UNLIMITED",
+          "4",
           "Job Id: 1\n    Resource_List.walltime = 02:00:00\n"
-          "    resources_used.walltime = 00:10:00\n"};
+          "    resources_used.walltime = 00:10:00\n",
+          "12:30 L,1500.0/host,45000 second(s)\n",
+          "hard resource_list:  h_rt=3600,mem=4G\n"};
 }
 
 const Registered kTarget{{"batch_times", run, nullptr, seeds}};

@@ -5,7 +5,11 @@
 //   --local     the points of a sweep one after another, each as
 //               `train --resume auto`: the same command again goes on with
 //               those that are not complete
-//   else        the script is handed to sbatch or qsub from a private file
+//   --kubernetes
+//               objects of Kubernetes in place of a script
+//   else        the script is handed to sbatch, qsub, bsub, flux or kubectl
+//   from
+//               a private file
 //
 // What a run would refuse is refused here, for every point, before the job
 // waits in a queue.
@@ -19,25 +23,27 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/batch_system.hpp"
-#include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/container.hpp"
 #include "chexnet/launch/job_script.hpp"
+#include "chexnet/launch/kubernetes.hpp"
 #include "chexnet/launch/self_launch.hpp"
-#include "chexnet/report/run_comparison.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
+#include "job_hand_over.hpp"
+#include "local_sweep.hpp"
 
 namespace chexnet {
 namespace {
 
 struct Options {
-  std::vector<std::string> files, set, sweep, lines, setup;
-  bool slurm = false, pbs = false, local = false, dry_run = false;
+  std::vector<std::string> files, set, sweep, lines, setup, mounts;
+  bool slurm = false, pbs = false, lsf = false, flux = false,
+       kubernetes = false, local = false, dry_run = false;
   int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
       max_requeues = -1, seeds = 0;
-  std::string account, partition, time, name, site, launcher, out;
+  std::string account, partition, time, name, site, launcher, out, container;
 };
 
 void override_with(const Options& options, JobRequest& request) {
@@ -63,102 +69,11 @@ void override_with(const Options& options, JobRequest& request) {
                        options.setup.end());
   if (options.slurm) request.scheduler = Scheduler::kSlurm;
   if (options.pbs) request.scheduler = Scheduler::kPbs;
-}
-
-// What runs a point on this machine.
-std::vector<std::string> command_of(const SweepPoint& point,
-                                    const JobRequest& request) {
-  std::vector<std::string> command = request.program;
-  command.emplace_back("train");
-  command.insert(command.end(), request.arguments.begin(),
-                 request.arguments.end());
-  for (const auto& assignment : point.assignments)
-    command.insert(command.end(), {"--set", assignment});
-  command.insert(command.end(),
-                 {"--out", point.run_folder, "--resume", "auto"});
-  return command;
-}
-
-// The points one after another on this machine; the others go on when one
-// fails.
-int run_here(const JobRequest& request) {
-  int failed = 0, worst = 0;
-  std::vector<RunSummary> runs;
-  ParentSignals signals;
-  for (size_t i = 0; i < request.points.size(); ++i) {
-    const auto& point = request.points[i];
-    log_info("run " + std::to_string(i + 1) + " of " +
-             std::to_string(request.points.size()) + ": " + point.run_folder);
-    if (signals.stop_within(0)) return static_cast<int>(ExitCode::kRequeue);
-    const int code = run_as_parent(command_of(point, request), signals);
-    if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop())
-      return code;
-    if (code != 0) {
-      log_error("[submit] " + point.run_folder + " ended with exit code " +
-                std::to_string(code));
-      ++failed;
-      worst = std::max(worst, code);
-      continue;
-    }
-    runs.push_back(summarize_run(point.run_folder));
-  }
-  if (!runs.empty()) std::cout << comparison_text(runs) << std::flush;
-  if (failed > 0)
-    log_error("[submit] " + std::to_string(failed) + " of " +
-              std::to_string(request.points.size()) +
-              " runs failed. Hint: the same command goes on with those that "
-              "are not complete");
-  return worst;
-}
-
-// What run_here() would run, a line for each point.
-int print(const JobRequest& request) {
-  for (const auto& point : request.points)
-    std::cout << command_text(command_of(point, request)) << "\n";
-  std::cout.flush();
-  return 0;
-}
-
-// A script that nobody else can read, for as long as the batch system needs it.
-class PrivateScript {
- public:
-  explicit PrivateScript(const std::string& text) {
-    std::error_code error;
-    const auto folder = std::filesystem::temp_directory_path(error);
-    if (error)
-      throw ConfigError(
-          "[submit] " + error.message() +
-          ": there is no folder for the script. Hint: TMPDIR names one");
-    path_ = unforeseeable_name(folder / "chexnet-job");
-    constexpr unsigned kOwnersAlone = 0600;
-    write_atomically(path_, text, kOwnersAlone);
-  }
-  ~PrivateScript() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  PrivateScript(const PrivateScript&) = delete;
-  PrivateScript& operator=(const PrivateScript&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-int hand_over(const JobRequest& request, const std::string& text) {
-  const bool pbs = request.scheduler == Scheduler::kPbs;
-  constexpr double kTimeout_s = 60;
-  const PrivateScript script(text);
-  std::vector<std::string> command = {"sbatch", "--parsable", script.path()};
-  if (pbs) command = {"qsub", script.path()};
-  const ChildOutput result = output_of(command, kTimeout_s);
-  if (result.exit_code != 0)
-    throw DeviceError("[submit] " + command.front() +
-                      " refused the job, see above. Hint: --dry-run shows the "
-                      "script; account, "
-                      "partition and the like belong into $CHEXNET_SITE");
-  std::cout << result.output << std::flush;
-  return 0;
+  if (options.lsf) request.scheduler = Scheduler::kLsf;
+  if (options.flux) request.scheduler = Scheduler::kFlux;
+  text(options.container, request.container);
+  for (const auto& mount : options.mounts)
+    request.mounts.push_back(parsed_mount(mount));
 }
 
 // What train would find only once the job has its hosts.
@@ -181,52 +96,129 @@ std::string site_file_of(const Options& options) {
   return site != nullptr ? site : "";
 }
 
-int run(const Options& options, Invocation& invocation) {
-  const Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set);
-  check_run(config);
+// Whose command line and site file say what of a job; looked at once.
+JobRequest requested_job(const Options& options, const Config& config,
+                         const Invocation& invocation) {
   JobRequest request;
   request.program = invocation.command;
   const std::string site_file = site_file_of(options);
   if (!site_file.empty()) read_site_file(site_file, request);
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;
-  const auto job_s = duration_s(request.time);
+  const auto job_s = request.scheduler == Scheduler::kPbs
+                         ? duration_s(request.time)
+                         : limit_s(request.time);
   if (!job_s)
     throw ConfigError("[submit] --time " + request.time +
                       " is no time. Hint: 24:00:00");
   request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
-  if (!options.local) check_job(config, request);
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
   request.run_folder =
       options.out.empty() ? run_folder_of(config).string() : options.out;
-  if (!options.sweep.empty() || options.seeds > 0) {
+  if (!options.sweep.empty() || options.seeds > 0)
     request.points =
         sweep_points(options.sweep, options.seeds, request.run_folder);
-    // A value that no run would take is found here and not by each job.
-    for (const auto& point : request.points) {
-      auto set = options.set;
-      set.insert(set.end(), point.assignments.begin(), point.assignments.end());
-      const Config of_point =
-          load_config({options.files.begin(), options.files.end()}, set);
-      check_run(of_point);
-      if (!options.local) check_job(of_point, request);
-    }
-  } else if (options.local) {
+  return request;
+}
+
+// The config of a point with its run folder, refused where no run would take
+// it.
+Config config_of(const SweepPoint& point, const Options& options) {
+  auto set = options.set;
+  set.insert(set.end(), point.assignments.begin(), point.assignments.end());
+  Config config = load_config(
+      {options.files.begin(), options.files.end()}, set, nullptr,
+      [&point](Config& loaded) { loaded.run.dir = point.run_folder; });
+  check_run(config);
+  return config;
+}
+
+// What the container must show: the config files, what the configs name, and
+// the run folder.
+void show_paths(const Options& options, const std::vector<Config>& configs,
+                JobRequest& request) {
+  std::vector<std::string> paths = options.files;
+  for (const auto& config : configs) {
+    const auto named = named_paths(config);
+    paths.insert(paths.end(), named.begin(), named.end());
+  }
+  const auto here = std::filesystem::current_path();
+  request.working_folder = here.string();
+  request.mounts = with_mounts_of(paths, here, request.mounts);
+}
+
+std::string manifest(const Options& options, const JobRequest& request,
+                     const std::vector<Config>& configs) {
+  KubernetesRequest objects;
+  objects.job = request;
+  if (!options.time.empty()) objects.time_s = limit_s(options.time);
+  for (const auto& config : configs) {
+    objects.stop_margin_s = config.launch.stop_margin_s;
+    objects.configs.push_back(config_yaml(config));
+    if (!request.mounts.empty())
+      check_mounted(named_paths(config), request.mounts);
+  }
+  return kubernetes_manifest(objects);
+}
+
+int run(const Options& options, Invocation& invocation) {
+  const Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set);
+  check_run(config);
+  JobRequest request = requested_job(options, config, invocation);
+  if (options.local && request.points.empty())
     throw ConfigError(
         "[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
-  }
+  std::vector<Config> configs;
+  for (const auto& point : request.points)
+    configs.push_back(config_of(point, options));
+  if (configs.empty())
+    configs.push_back(config_of({request.run_folder, {}}, options));
   if (options.local)
-    return options.dry_run ? print(request) : run_here(request);
-  const std::string script = job_script(request);
+    return options.dry_run ? print_sweep(request) : run_sweep(request);
+  for (const auto& of_point : configs) check_job(of_point, request);
+  if (!options.kubernetes && !request.container.empty())
+    show_paths(options, configs, request);
+  const std::string script = options.kubernetes
+                                 ? manifest(options, request, configs)
+                                 : job_script(request);
   say_cores(request);
   if (options.dry_run) {
     std::cout << script << std::flush;
     return 0;
   }
-  return hand_over(request, script);
+  if (options.kubernetes)
+    hand_over_to_kubernetes(script);
+  else
+    hand_over(request, script);
+  return 0;
+}
+
+// Where the job runs; the options that add_submit() declares exclude each
+// other.
+void add_places(CLI::App& command, Options& options) {
+  std::vector<CLI::Option*> places;
+  const auto place = [&](const char* name, bool& into, const char* text) {
+    auto* flag = command.add_flag(name, into, text);
+    for (auto* other : places) flag->excludes(other);
+    places.push_back(flag);
+  };
+  place("--slurm", options.slurm, "a Slurm job (the default)");
+  place("--pbs", options.pbs, "a PBS job");
+  place("--lsf", options.lsf, "an LSF job");
+  place("--flux", options.flux, "a Flux job");
+  place("--kubernetes", options.kubernetes,
+        "an indexed Job of Kubernetes, on several hosts an MPIJob");
+  place("--local", options.local,
+        "the runs of a sweep one after another on this machine");
+  command.add_option("--container", options.container,
+                     "image: a .sif file (Apptainer); of a registry for Pyxis "
+                     "(srun) and Kubernetes");
+  add_repeated_option(command, "--mount", options.mounts,
+                      "FOLDER[:INSIDE[:ro]] that the container sees besides "
+                      "what the config names; of Kubernetes CLAIM:INSIDE");
 }
 
 }  // namespace
@@ -234,20 +226,13 @@ int run(const Options& options, Invocation& invocation) {
 void add_submit(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "submit",
-      "train as a batch job of Slurm or PBS, or a sweep of runs as an array");
+      "train as a batch job (Slurm, PBS, LSF, Flux, Kubernetes), or a sweep of "
+      "runs as an array");
   auto options = std::make_shared<Options>();
   command->add_option("config", options->files, "YAML files, as for train")
       ->required();
   add_set_option(*command, options->set, "the files");
-  auto* slurm =
-      command->add_flag("--slurm", options->slurm, "a Slurm job (the default)");
-  auto* pbs =
-      command->add_flag("--pbs", options->pbs, "a PBS job")->excludes(slurm);
-  command
-      ->add_flag("--local", options->local,
-                 "the runs of a sweep one after another on this machine")
-      ->excludes(slurm)
-      ->excludes(pbs);
+  add_places(*command, *options);
   command->add_flag("--dry-run", options->dry_run,
                     "print the script, or the commands of --local, and do "
                     "nothing");
@@ -283,7 +268,8 @@ void add_submit(CLI::App& app, Invocation& invocation) {
       ->check(in_file_system());
   command
       ->add_option("--launcher", options->launcher,
-                   "mpirun (the program starts it) or srun")
+                   "mpirun (the program starts it), srun (Slurm) or flux-run "
+                   "(Flux)")
       ->check(CLI::IsMember(choice_names<JobLauncher>()));
   add_repeated_option(*command, "--line", options->lines,
                       "additional line for the head of the script");

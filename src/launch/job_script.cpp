@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <cassert>
 #include <cctype>
-#include <sstream>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
+#include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "job_options.hpp"
 #include "script_template.hpp"
 
 namespace chexnet {
@@ -19,66 +20,7 @@ namespace {
 
 std::string shell(const std::string& word) { return command_text({word}); }
 
-// What both systems take in a job's name.
-std::string job_name(std::string name) {
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' &&
-        c != '-')
-      c = '_';
-  return name.empty() ? "chexnet" : name;
-}
-
 std::string number(int value) { return std::to_string(value); }
-
-int ranks_per_node(const JobRequest& request) {
-  return std::max({request.ranks_per_node, request.gpus_per_node, 1});
-}
-
-// "--x" and "-l x" become directives; whole directive lines stay.
-std::string directive(const std::string& prefix, const std::string& line) {
-  return (line.starts_with('#') ? line : prefix + " " + line) + "\n";
-}
-
-std::vector<std::string> slurm_options(const JobRequest& request) {
-  std::vector<std::string> options = {
-      "--job-name=" + job_name(request.name),
-      "--nodes=" + number(request.nodes),
-      "--ntasks-per-node=" + number(ranks_per_node(request))};
-  if (request.cpus_per_rank > 0)
-    options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
-  if (request.gpus_per_node > 0)
-    options.push_back("--gpus-per-node=" + number(request.gpus_per_node));
-  options.push_back("--time=" + request.time);
-  if (!request.account.empty())
-    options.push_back("--account=" + request.account);
-  if (!request.partition.empty())
-    options.push_back("--partition=" + request.partition);
-  if (!request.points.empty())
-    options.push_back("--array=0-" + std::to_string(request.points.size() - 1));
-  options.emplace_back(request.points.empty() ? "--output=%x-%j.out"
-                                              : "--output=%x-%A_%a.out");
-  // Append: a requeued job goes on in the same file.
-  options.insert(options.end(),
-                 {"--requeue", "--open-mode=append",
-                  "--signal=B:USR1@" + number(request.signal_s)});
-  return options;
-}
-
-std::vector<std::string> pbs_options(const JobRequest& request) {
-  const int ranks = ranks_per_node(request);
-  const int cpus = std::max(1, request.cpus_per_rank);
-  std::string select =
-      "select=" + number(request.nodes) + ":ncpus=" + number(ranks * cpus) +
-      ":mpiprocs=" + number(ranks) + ":ompthreads=" + number(cpus);
-  if (request.gpus_per_node > 0)
-    select += ":ngpus=" + number(request.gpus_per_node);
-  std::vector<std::string> options = {"-N " + job_name(request.name),
-                                      "-l " + select, "-l place=scatter",
-                                      "-l walltime=" + request.time, "-j oe"};
-  if (!request.account.empty()) options.push_back("-A " + request.account);
-  if (!request.partition.empty()) options.push_back("-q " + request.partition);
-  return options;
-}
 
 std::string shell_words(const std::vector<std::string>& words) {
   return words.empty() ? "" : command_text(words);
@@ -87,19 +29,29 @@ std::string shell_words(const std::vector<std::string>& words) {
 // The task's number where the job is an array; a resubmitted task of PBS is a
 // job of its own.
 std::string task_index(Scheduler scheduler) {
-  if (scheduler == Scheduler::kSlurm) return "${SLURM_ARRAY_TASK_ID:-}";
-  return "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
+  switch (scheduler) {
+    case Scheduler::kSlurm:
+      return "${SLURM_ARRAY_TASK_ID:-}";
+    case Scheduler::kPbs:
+      return "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
+    case Scheduler::kLsf:
+      return "${LSB_JOBINDEX:-}";
+    case Scheduler::kFlux:
+      return "${CHEXNET_TASK:-}";
+  }
+  return "";
 }
 
 // Of a sweep: each task takes its own folder and assignments.
 std::string task_lines(const JobRequest& request) {
   if (request.points.empty()) return "";
   const std::string index = task_index(request.scheduler);
+  const size_t first = request.scheduler == Scheduler::kLsf ? 1 : 0;
   std::string text = "case " + index + " in\n";
   for (size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
-    text += "  " + std::to_string(i) + ") run=" + shell(point.run_folder) +
-            "; arguments+=(";
+    text += "  " + std::to_string(first + i) +
+            ") run=" + shell(point.run_folder) + "; arguments+=(";
     for (size_t a = 0; a < point.assignments.size(); ++a)
       text += (a == 0 ? "--set " : " --set ") + shell(point.assignments[a]);
     text += ") ;;\n";
@@ -124,33 +76,87 @@ void put_exit_codes(TemplateValues& values) {
   values.texts["STOPPED"] = number(static_cast<int>(ExitCode::kRequeue));
 }
 
-// The options of the head as words for qsub.
-std::string qsub_options(const JobRequest& request) {
-  std::string given;
-  for (const auto& option : pbs_options(request)) given += option + " ";
-  for (const auto& line : request.lines)
-    given += (line.starts_with("#PBS ") ? line.substr(5) : line) + " ";
-  std::istringstream stream(given);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return shell_words(words);
+// What starts the program inside a container, or nothing. --nv shows GPUs.
+std::vector<std::string> apptainer_words(const JobRequest& request) {
+  std::vector<std::string> words = {"apptainer", "exec"};
+  if (request.gpus_per_node > 0) words.emplace_back("--nv");
+  words.insert(words.end(), {"--pwd", request.working_folder});
+  for (const auto& mount : request.mounts)
+    words.insert(words.end(), {"--bind", mount.source + ":" + mount.target +
+                                             (mount.read_only ? ":ro" : "")});
+  words.push_back(request.container);
+  return words;
 }
 
-std::string directive_lines(const JobRequest& request) {
-  const bool pbs = request.scheduler == Scheduler::kPbs;
-  const std::string prefix = pbs ? "#PBS" : "#SBATCH";
-  auto options = pbs ? pbs_options(request) : slurm_options(request);
-  if (pbs && !request.points.empty())
-    options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
-  options.insert(options.end(), request.lines.begin(), request.lines.end());
+// Options that Pyxis adds to srun; it has Enroot unpack the image.
+std::string pyxis_options(const JobRequest& request) {
+  std::string mounts;
+  for (const auto& mount : request.mounts)
+    mounts += (mounts.empty() ? "" : ",") + mount.source + ":" + mount.target +
+              (mount.read_only ? ":ro" : "");
   std::string text;
-  for (const auto& option : options) text += directive(prefix, option);
+  for (const auto& word : {"--container-image=" + request.container,
+                           "--container-mounts=" + mounts,
+                           "--container-workdir=" + request.working_folder})
+    text += " " + shell(word);
   return text;
+}
+
+void check_container(const JobRequest& request) {
+  if (request.container.empty()) return;
+  const bool steps = request.launcher != JobLauncher::kMpirun;
+  if (!is_sif(request.container) &&
+      (request.scheduler != Scheduler::kSlurm || !steps))
+    throw ConfigError(
+        "[submit] --container " + request.container +
+        ": an image of a registry is started by srun, where Slurm has Pyxis. "
+        "Hint: --slurm --launcher srun, or a .sif file for Apptainer");
+  if (is_sif(request.container) && !steps && request.nodes > 1)
+    throw ConfigError(
+        "[submit] --container " + request.container +
+        ": mpirun inside a container starts no ranks on other hosts. Hint: "
+        "--launcher srun (Slurm) or flux-run (Flux), or --nodes 1");
+}
+
+void check_launcher(const JobRequest& request) {
+  const auto refuse = [&](const char* launcher, const char* of) {
+    throw ConfigError(std::string("[submit] --launcher ") + launcher +
+                      " is of " + of + ". Hint: --launcher mpirun");
+  };
+  if (request.launcher == JobLauncher::kSrun &&
+      request.scheduler != Scheduler::kSlurm)
+    refuse("srun", "Slurm");
+  if (request.launcher == JobLauncher::kFluxRun &&
+      request.scheduler != Scheduler::kFlux)
+    refuse("flux-run", "Flux");
+}
+
+// The parts of the template that are this job's.
+std::set<std::string> parts_of(const JobRequest& request) {
+  std::string system(choice_name(request.scheduler));
+  for (char& c : system)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  std::set<std::string> parts = {system};
+  const bool flux = request.scheduler == Scheduler::kFlux;
+  if (flux && !request.points.empty()) parts.insert("FLUX_SWEEP");
+  switch (request.launcher) {
+    case JobLauncher::kMpirun:
+      parts.insert(flux ? "FLUX_MPIRUN" : "MPIRUN");
+      break;
+    case JobLauncher::kSrun:
+      parts.insert("SRUN");
+      break;
+    case JobLauncher::kFluxRun:
+      parts.insert("FLUX_RUN");
+      break;
+  }
+  return parts;
 }
 
 void refuse_line_breaks(const JobRequest& request) {
   std::vector<std::string> values = {request.account, request.partition,
-                                     request.time};
+                                     request.time, request.container,
+                                     request.working_folder};
   for (const auto* more : {&request.program, &request.lines, &request.setup})
     values.insert(values.end(), more->begin(), more->end());
   for (const auto& value : values)
@@ -198,24 +204,44 @@ int signal_lead_s(double job_s, double stop_margin_s) {
                          {kLongest_s, stop_margin_s, kShareOfJob * job_s})));
 }
 
+std::optional<double> limit_s(const std::string& time) {
+  constexpr double kMinute_s = 60;
+  const auto seconds = duration_s(time);
+  const bool minutes = time.find_first_of(":-") == std::string::npos;
+  return seconds && minutes ? std::optional(kMinute_s * *seconds) : seconds;
+}
+
 std::string job_script(const JobRequest& request) {
   refuse_line_breaks(request);
-  const bool pbs = request.scheduler == Scheduler::kPbs;
-  const bool steps =
-      !pbs && request.launcher == JobLauncher::kSrun;  // PBS has no srun
+  check_launcher(request);
+  check_container(request);
 
+  std::vector<std::string> program = request.program;
+  const bool sif = !request.container.empty() && is_sif(request.container);
+  if (!request.container.empty()) program = {"chexnet-train"};
+  if (sif) {
+    auto words = apptainer_words(request);
+    words.insert(words.end(), program.begin(), program.end());
+    program = std::move(words);
+  }
   TemplateValues values;
-  values.parts = {pbs ? "PBS" : "SLURM", steps ? "SRUN" : "MPIRUN"};
+  values.parts = parts_of(request);
   values.lines["DIRECTIVES"] = directive_lines(request);
   for (const auto& line : request.setup) values.lines["SETUP"] += line + "\n";
   values.lines.try_emplace("SETUP");
   values.lines["TASKS"] = task_lines(request);
-  values.texts["PROGRAM"] = shell_words(request.program);
+  values.texts["PROGRAM"] = shell_words(program);
   values.texts["ARGUMENTS"] = shell_words(request.arguments);
   values.texts["RUN_FOLDER"] = shell(request.run_folder);
   values.texts["MAX_REQUEUES"] = number(request.max_requeues);
   values.texts["AT_SAME_CHECKPOINT"] = number(RestartPolicy::kSamePlace);
   values.texts["QSUB_OPTIONS"] = qsub_options(request);
+  values.texts["FLUX_RUN_OPTIONS"] = flux_run_options(request);
+  values.texts["RANKS_PER_NODE"] = number(ranks_per_node(request));
+  values.texts["LSF_REQUEUE"] = number(kLsfRequeue);
+  values.texts["LOG_NAME"] = log_name(request);
+  values.texts["STEP_OPTIONS"] =
+      request.container.empty() || sif ? "" : pyxis_options(request);
   put_exit_codes(values);
   return filled(kJobScriptTemplate, values);
 }

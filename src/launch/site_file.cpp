@@ -19,10 +19,10 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
   std::stringstream text;
   text << file.rdbuf();
   const std::vector<std::string> known = {
-      "account", "cpus_per_rank",  "gpus_per_node", "launcher",
-      "lines",   "max_requeues",   "nodes",         "partition",
-      "program", "ranks_per_node", "scheduler",     "setup",
-      "time"};
+      "account",   "container", "cpus_per_rank", "gpus_per_node",
+      "launcher",  "lines",     "max_requeues",  "mounts",
+      "nodes",     "partition", "program",       "ranks_per_node",
+      "scheduler", "setup",     "time"};
   for (const auto& [key, value] : read_strict_yaml(path.string(), text.str())) {
     const std::string first = value.items.empty() ? "" : value.items.front();
     const auto fail = [&, &key = key, &value = value](const std::string& what) {
@@ -38,13 +38,18 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     };
     if (std::ranges::find(known, key) == known.end())
       fail("is unknown. Hint: nearest are " + nearest_names(key, known));
-    if (value.is_list != (key == "lines" || key == "setup"))
+    const bool takes_list = key == "lines" || key == "setup" || key == "mounts";
+    if (value.is_list != takes_list)
       fail(value.is_list ? "is a list. Hint: a single value"
                          : "is no list. Hint: [..., ...]");
     if (key == "account") request.account = first;
     if (key == "partition") request.partition = first;
     if (key == "time") request.time = first;
     if (key == "program") request.program = {first};
+    if (key == "container") request.container = first;
+    if (key == "mounts")
+      for (const auto& item : value.items)
+        request.mounts.push_back(parsed_mount(item));
     if (key == "lines") request.lines = value.items;
     if (key == "setup") request.setup = value.items;
     if (key == "nodes") request.nodes = count();
@@ -54,12 +59,12 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     if (key == "max_requeues") request.max_requeues = count();
     if (key == "launcher") {
       const auto launcher = find_choice<JobLauncher>(first);
-      if (!launcher) fail("= '" + first + "'. Hint: mpirun or srun");
+      if (!launcher) fail("= '" + first + "'. Hint: mpirun, srun or flux-run");
       request.launcher = *launcher;
     }
     if (key == "scheduler") {
       const auto scheduler = find_choice<Scheduler>(first);
-      if (!scheduler) fail("= '" + first + "'. Hint: slurm or pbs");
+      if (!scheduler) fail("= '" + first + "'. Hint: slurm, pbs, lsf or flux");
       request.scheduler = *scheduler;
     }
   }

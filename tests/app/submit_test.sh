@@ -11,9 +11,11 @@ setup: ['module load openmpi', 'export NIH="$HOME/my data"']
 lines: ['--constraint=v100']
 YAML
 n=0
-for scheduler in slurm pbs; do
-  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 2"; do
-    for launcher in mpirun srun; do
+declare -A launchers
+launchers=([slurm]='mpirun srun' [pbs]=mpirun [lsf]=mpirun [flux]='mpirun flux-run')
+for scheduler in slurm pbs lsf flux; do
+  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 2" "--container $scratch/it.sif --nodes 1"; do
+    for launcher in ${launchers[$scheduler]}; do
       n=$((n + 1))
       # shellcheck disable=SC2086 # the words of $extra
       "$program" submit --$scheduler "$small" --launcher $launcher --out "$scratch/a run" $extra --set "run.name=it's one" --dry-run >"$scratch/job-$n.sh" || exit 1
@@ -21,12 +23,28 @@ for scheduler in slurm pbs; do
     done
   done
 done
-check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs
+check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs scripts/lsf/train.bsub scripts/flux/train.flux
 refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
 refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
 "$program" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
+refused 2 "--launcher srun is of Slurm" submit "$small" --lsf --launcher srun --dry-run
+refused 2 "--launcher flux-run is of Flux" submit "$small" --launcher flux-run --dry-run
+
+# Containers: Pyxis adds options to srun, Apptainer starts the program; both see what the config names and the run folder.
+"$program" submit "$small" --launcher srun --container registry.example.org#chexnet-train:cuda13 --mount "$scratch:/inside:ro" --out "$scratch/a run" --nodes 2 --dry-run >"$scratch/pyxis.sh" 2>/dev/null
+check "Pyxis gets image, mounts and folder" grep -qF "srun --mpi=pmix -c \"\${SLURM_CPUS_PER_TASK:-1}\" '--container-image=registry.example.org#chexnet-train:cuda13' --container-mounts=$scratch:/inside:ro," "$scratch/pyxis.sh"
+check "among them the working folder and the config's" bash -c "grep -o -- '--container-mounts=[^ ]*' '$scratch/pyxis.sh' | tr ',' '\n' | grep -cxE '($PWD:$PWD|$scratch:$scratch)' | grep -qx 2"
+check "the program is the image's" grep -qx 'program=(chexnet-train)' "$scratch/pyxis.sh"
+"$program" submit "$small" --gpus-per-node 1 --container "$scratch/it.sif" --out "$scratch/run" --dry-run >"$scratch/sif.sh" 2>/dev/null
+check "Apptainer shows GPUs and the working folder" grep -qE "^program=\(apptainer exec --nv --pwd $PWD --bind .* $scratch/it.sif chexnet-train\)$" "$scratch/sif.sh"
+refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --container registry/x --dry-run
+refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --lsf --container registry/x --dry-run
+refused 2 "starts no ranks on other hosts" submit "$small" --nodes 2 --container x.sif --dry-run
+refused 2 "--mount a:b is none" submit "$small" --container x.sif --mount a:b --dry-run
+refused 2 "so the container would not see it" submit "$small" --container x.sif --out /nowhere/run --dry-run
+
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 mkdir "$scratch/tmp"

@@ -85,6 +85,9 @@ TEST_CASE("job scripts say what was asked for") {
             "srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\""));
 
   request.scheduler = Scheduler::kPbs;
+  CHECK(has(error_of<ConfigError>([&] { job_script(request); }),
+            "--launcher srun is of Slurm"));
+  request.launcher = JobLauncher::kMpirun;
   request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
   const std::string pbs = job_script(request);
   for (const char* part :
@@ -92,6 +95,42 @@ TEST_CASE("job scripts say what was asked for") {
         "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
         "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
     CHECK(has(pbs, part));
+}
+
+TEST_CASE("LSF and Flux are asked for hosts, ranks, GPUs and time") {
+  JobRequest request;
+  request.nodes = 2;
+  request.gpus_per_node = 4;
+  request.cpus_per_rank = 10;
+  request.account = "chest";
+  request.partition = "gpu";
+  request.run_folder = "runs/x";
+  request.time = "1-00:30:00";
+  request.scheduler = Scheduler::kLsf;
+  request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
+  const std::string lsf = job_script(request);
+  for (const char* part :
+       {"#BSUB -J \"chexnet[1-2]\"\n", "#BSUB -n 8\n",
+        "#BSUB -R \"span[ptile=4]\"\n", "#BSUB -R \"affinity[core(10)]\"\n",
+        "#BSUB -gpu \"num=4\"\n", "#BSUB -W 24:30\n", "#BSUB -wa 'USR1'\n",
+        "#BSUB -P chest\n", "#BSUB -q gpu\n", "#BSUB -Q \"99\"\n",
+        "  2) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;", "code=99\n"})
+    CHECK(has(lsf, part));
+  request.time = "5";  // minutes; too short for a warning of a minute
+  CHECK(has(job_script(request), "#BSUB -W 0:05\n"));
+  CHECK_FALSE(has(job_script(request), "#BSUB -wa"));
+
+  request.scheduler = Scheduler::kFlux;
+  request.launcher = JobLauncher::kFluxRun;
+  const std::string flux = job_script(request);
+  for (const char* part :
+       {"# flux: --nodes=2\n", "# flux: --cores-per-slot=40\n",
+        "# flux: --gpus-per-slot=4\n", "# flux: --time-limit=300s\n",
+        "# flux: --bank=chest\n", "# flux: --queue=gpu\n",
+        "flux run --nodes=2 --ntasks=8 --cores-per-task=10 --gpus-per-task=1 "
+        "-o pmi=pmix",
+        "  1) run=runs/s/lr=2;", "flux --parent batch"})
+    CHECK(has(flux, part));
 }
 
 TEST_CASE("Slurm's warning fits short jobs and the margin of a stop") {
@@ -166,7 +205,8 @@ TEST_CASE(
   request.program = {"bash", "-c", "exit 5"};
   const auto [scheduler, restarts] =
       GENERATE(std::pair{Scheduler::kSlurm, "SLURM_RESTART_COUNT="},
-               std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="});
+               std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="},
+               std::pair{Scheduler::kFlux, "CHEXNET_SUBMISSION="});
   request.scheduler = scheduler;
 
   const ScratchFolder folder;
@@ -174,7 +214,7 @@ TEST_CASE(
   const std::string job = folder.write("job", job_script(request));
   const std::string stand_in =
       "#!/bin/sh\necho \"$@\" >>" + (folder / "asked").string() + "\n";
-  for (const char* program : {"bin/scontrol", "bin/qsub"})
+  for (const char* program : {"bin/scontrol", "bin/qsub", "bin/flux"})
     std::filesystem::permissions(folder.write(program, stand_in),
                                  std::filesystem::perms::owner_all);
   const std::string path =
@@ -190,10 +230,35 @@ TEST_CASE(
   CHECK(std::count(std::istreambuf_iterator<char>(asked), {}, '\n') == 2);
   CHECK(std::filesystem::exists(folder / "a run/job.pbs") ==
         (scheduler == Scheduler::kPbs));
+  CHECK(std::filesystem::exists(folder / "a run/job.flux") ==
+        (scheduler == Scheduler::kFlux));
 }
 
 TEST_CASE(
-    "the scripts/slurm and scripts/pbs of the project are what submit writes") {
+    "LSF is asked for another start by an exit code, as often as allowed") {
+  JobRequest request;
+  request.scheduler = Scheduler::kLsf;
+  const ScratchFolder folder;
+  request.run_folder = (folder / "a run").string();
+  const auto ends = [&](const char* program, int starts) {
+    request.program = {"bash", "-c", program};
+    const std::string job = folder.write("job", job_script(request));
+    std::vector<int> codes;
+    for (int i = 0; i < starts; ++i)
+      codes.push_back(output_of({"env", "-C", folder.path().string(),
+                                 "LSB_JOBID=7", "bash", job})
+                          .exit_code);
+    return codes;
+  };
+  CHECK(ends("exit 2", 1) == std::vector{2});
+  CHECK(ends("exit 5", 4) == std::vector{99, 99, 5, 5});
+  request.run_folder = (folder / "another").string();
+  request.max_requeues = 1;
+  CHECK(ends("exit 75", 3) == std::vector{99, 75, 75});
+}
+
+TEST_CASE(
+    "the job scripts of the project, for each system, are what submit writes") {
   JobRequest request;
   request.name = "chexnet";
   request.nodes = 2;
@@ -203,7 +268,9 @@ TEST_CASE(
   request.run_folder = "runs/chexnet_densenet121";
   for (const auto& [scheduler, file] :
        {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
-        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
+        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"},
+        std::pair{Scheduler::kLsf, "scripts/lsf/train.bsub"},
+        std::pair{Scheduler::kFlux, "scripts/flux/train.flux"}}) {
     request.scheduler = scheduler;
     std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};

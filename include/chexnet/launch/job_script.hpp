@@ -1,32 +1,35 @@
-// Batch scripts for Slurm and PBS. The script starts the program, which starts
-// its ranks itself; passes USR1 on; and asks for another start after exit codes
-// that may pass (core/exit_codes.hpp), at most `max_requeues` times and not
-// after RestartPolicy::kSamePlace restarts at the same checkpoint. A host that
-// fails is requeued by Slurm itself.
+// Batch scripts for Slurm, PBS, LSF and Flux. The script starts the program,
+// which starts its ranks itself; passes USR1 on; and asks for another start
+// after exit codes that may pass (core/exit_codes.hpp), at most `max_requeues`
+// times and not after RestartPolicy::kSamePlace restarts at the same
+// checkpoint. A host that fails is requeued by Slurm itself.
 #pragma once
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "chexnet/config/config.hpp"
+#include "chexnet/launch/container.hpp"
 
 namespace chexnet {
 
-enum class Scheduler { kSlurm, kPbs };
+enum class Scheduler { kSlurm, kPbs, kLsf, kFlux };
 constexpr auto names_of(Scheduler) {
   using enum Scheduler;
   return std::to_array<NamedChoice<Scheduler>>(
-      {{kSlurm, "slurm"}, {kPbs, "pbs"}});
+      {{kSlurm, "slurm"}, {kPbs, "pbs"}, {kLsf, "lsf"}, {kFlux, "flux"}});
 }
 
-// What starts the ranks of a job: the program's own mpirun, or a step of Slurm.
-enum class JobLauncher { kMpirun, kSrun };
+// What starts the ranks of a job: the program's own mpirun, a step of Slurm, or
+// a job inside the Flux instance that a batch job is.
+enum class JobLauncher { kMpirun, kSrun, kFluxRun };
 constexpr auto names_of(JobLauncher) {
   using enum JobLauncher;
   return std::to_array<NamedChoice<JobLauncher>>(
-      {{kMpirun, "mpirun"}, {kSrun, "srun"}});
+      {{kMpirun, "mpirun"}, {kSrun, "srun"}, {kFluxRun, "flux-run"}});
 }
 
 // One task of an array: a run of its own.
@@ -57,8 +60,20 @@ struct JobRequest {
   std::vector<std::string> arguments;  // of `train`: config files, --set …
   std::string run_folder;              // of a single run
   std::vector<SweepPoint> points;      // not empty: an array
-  int signal_s = 60;  // Slurm's warning comes so long before the end
+  int signal_s = 60;  // a system's warning comes so long before the end
+  // Of a registry or a .sqsh file (Slurm with Pyxis), or a .sif file
+  // (Apptainer); empty: the program as it is installed.
+  std::string container;
+  std::vector<Mount> mounts;
+  std::string working_folder;  // of the container
 };
+
+// A time limit in seconds. A number alone is minutes, as Slurm, LSF and Flux
+// have it. Nothing for what is no time.
+std::optional<double> limit_s(const std::string& time);
+
+// The exit code of an LSF script that asks for another start (bsub -Q).
+inline constexpr int kLsfRequeue = 99;
 
 // Ranks of the whole job.
 int total_ranks(const JobRequest& request);
@@ -74,10 +89,11 @@ int signal_lead_s(double job_s, double stop_margin_s);
 
 // A site file (YAML): scheduler, account, partition, time, nodes,
 // ranks_per_node, gpus_per_node, cpus_per_rank, max_requeues, launcher,
-// program, lines, setup. ConfigError with file and line.
+// program, container, lines, setup, mounts. ConfigError with file and line.
 void read_site_file(const std::filesystem::path& path, JobRequest& request);
 
-// ConfigError for a value with a line break: it would be a line of the script.
+// ConfigError for a value with a line break, which would be a line of the
+// script, and for a launcher or container that the scheduler cannot start.
 std::string job_script(const JobRequest& request);
 
 }  // namespace chexnet

@@ -1,0 +1,39 @@
+// What a job's container shows of the host.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "chexnet/config/config.hpp"
+
+namespace chexnet {
+
+struct Mount {
+  std::string source;  // a folder; for Kubernetes the name of a claim
+  std::string target;  // where the container has it
+  bool read_only = false;
+};
+
+// "SOURCE", "SOURCE:TARGET" or "SOURCE:TARGET:ro". ConfigError for other text,
+// a target that is not absolute, or a comma, which separates mounts.
+Mount parsed_mount(const std::string& text);
+
+// Files and folders that the config names, but nothing in an object store.
+std::vector<std::string> named_paths(const Config& config);
+
+// `given`, and the fewest existing folders that hold `paths` and
+// `working_folder`, each in its own place. Of a file its folder; of what is not
+// there yet, the nearest folder above. ConfigError where that is `/`.
+std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
+                                  const std::filesystem::path& working_folder,
+                                  std::vector<Mount> given);
+
+// ConfigError for the first of `paths` that is relative or below no target.
+void check_mounted(const std::vector<std::string>& paths,
+                   const std::vector<Mount>& mounts);
+
+// An image of Apptainer, which is a file, and not one of a registry.
+bool is_sif(const std::string& image);
+
+}  // namespace chexnet

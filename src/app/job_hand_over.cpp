@@ -1,0 +1,92 @@
+#include "job_hand_over.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/self_launch.hpp"
+
+namespace chexnet {
+namespace {
+
+// A script that nobody else can read, for as long as the batch system needs it.
+class PrivateScript {
+ public:
+  explicit PrivateScript(const std::string& text) {
+    std::error_code error;
+    const auto folder = std::filesystem::temp_directory_path(error);
+    if (error)
+      throw ConfigError(
+          "[submit] " + error.message() +
+          ": there is no folder for the script. Hint: TMPDIR names one");
+    path_ = unforeseeable_name(folder / "chexnet-job");
+    constexpr unsigned kOwnersAlone = 0600;
+    write_atomically(path_, text, kOwnersAlone);
+  }
+  ~PrivateScript() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PrivateScript(const PrivateScript&) = delete;
+  PrivateScript& operator=(const PrivateScript&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// What hands `script` to the batch system. bsub reads it from its input, else
+// it takes no options from it.
+std::vector<std::string> command_for(Scheduler scheduler,
+                                     const std::string& script) {
+  switch (scheduler) {
+    case Scheduler::kSlurm:
+      return {"sbatch", "--parsable", script};
+    case Scheduler::kPbs:
+      return {"qsub", script};
+    case Scheduler::kLsf:
+      return {"sh", "-c", "exec bsub <\"$0\"", script};
+    case Scheduler::kFlux:
+      return {"flux", "batch", script};
+  }
+  return {};
+}
+
+void hand_over(const std::vector<std::string>& command) {
+  constexpr double kTimeout_s = 60;
+  const ChildOutput result = output_of(command, kTimeout_s);
+  if (result.exit_code != 0)
+    throw DeviceError("[submit] " + command_text(command) +
+                      " refused the job, see above. Hint: --dry-run shows the "
+                      "script; account, "
+                      "partition and the like belong into $CHEXNET_SITE");
+  std::cout << result.output << std::flush;
+}
+
+}  // namespace
+
+void hand_over(const JobRequest& request, const std::string& text) {
+  const PrivateScript script(text);
+  const auto command = command_for(request.scheduler, script.path());
+  const bool several =
+      request.scheduler == Scheduler::kFlux && !request.points.empty();
+  if (!several) {
+    hand_over(command);
+    return;
+  }
+  // Flux gives a job the environment that it was submitted with.
+  for (size_t i = 0; i < request.points.size(); ++i) {
+    setenv("CHEXNET_TASK", std::to_string(i).c_str(), 1);
+    hand_over(command);
+  }
+}
+
+void hand_over_to_kubernetes(const std::string& manifest) {
+  const PrivateScript file(manifest);
+  hand_over({"kubectl", "create", "-f", file.path()});
+}
+
+}  // namespace chexnet

@@ -1,0 +1,119 @@
+#include "chexnet/launch/container.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "chexnet/config/options.hpp"
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+namespace fs = std::filesystem;
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  const auto [at, rest] = std::ranges::mismatch(folder, path);
+  return at == folder.end();
+}
+
+// An absolute path without `..` or a slash at its end.
+fs::path plain(const fs::path& path) {
+  fs::path text = path.lexically_normal();
+  return text.has_filename() || text == "/" ? text : text.parent_path();
+}
+
+fs::path existing_folder(fs::path path) {
+  std::error_code error;
+  while (!fs::is_directory(path, error) && path.has_relative_path())
+    path = path.parent_path();
+  return path;
+}
+
+}  // namespace
+
+Mount parsed_mount(const std::string& text) {
+  const auto fail = [&] {
+    throw ConfigError("[submit] --mount " + text +
+                      " is none. Hint: /folder, /folder:/inside or "
+                      "/folder:/inside:ro; of Kubernetes claim:/inside");
+  };
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ':');)
+    parts.push_back(part);
+  if (parts.empty() || parts.size() > 3 || parts[0].empty() ||
+      text.find_first_of(",\n\r") != std::string::npos)
+    fail();
+  Mount mount{parts[0], parts.size() > 1 ? parts[1] : parts[0], false};
+  if (!mount.target.starts_with('/')) fail();
+  if (parts.size() == 3) {
+    if (parts[2] != "ro" && parts[2] != "rw") fail();
+    mount.read_only = parts[2] == "ro";
+  }
+  return mount;
+}
+
+std::vector<std::string> named_paths(const Config& config) {
+  Config copy = config;  // fields are found in what may be changed
+  std::vector<std::string> paths;
+  const auto add = [&](const std::string& path) {
+    if (!path.empty() && path != "none" && path.find("://") == path.npos)
+      paths.push_back(path);
+  };
+  for (const auto& option : config_options()) {
+    if (!option.is_path) continue;
+    const FieldRef field = option.field(copy);
+    if (const auto* const* path = std::get_if<std::string*>(&field))
+      add(**path);
+    if (const auto* const* list = std::get_if<Strings*>(&field))
+      std::ranges::for_each(**list, add);
+  }
+  return paths;
+}
+
+std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
+                                  const fs::path& working_folder,
+                                  std::vector<Mount> given) {
+  std::vector<fs::path> folders = {plain(working_folder)};
+  for (const auto& path : paths) {
+    const fs::path absolute = plain(working_folder / path);
+    const bool shown = std::ranges::any_of(given, [&](const Mount& mount) {
+      return is_below(absolute, plain(mount.target));
+    });
+    if (shown) continue;
+    folders.push_back(existing_folder(absolute));
+    if (folders.back() == "/")
+      throw ConfigError(
+          "[submit] " + path +
+          ": no folder above it but / exists here, so the container would not "
+          "see it. Hint: --mount FOLDER, or --mount FOLDER:INSIDE");
+  }
+  // Shorter ones first, so that what is below them is left out.
+  std::ranges::sort(folders);
+  for (const auto& folder : folders) {
+    const bool held = std::ranges::any_of(given, [&](const Mount& mount) {
+      return is_below(folder, plain(mount.target));
+    });
+    if (held) continue;
+    given.push_back(parsed_mount(folder.string()));
+  }
+  return given;
+}
+
+void check_mounted(const std::vector<std::string>& paths,
+                   const std::vector<Mount>& mounts) {
+  for (const auto& path : paths) {
+    const bool held = std::ranges::any_of(mounts, [&](const Mount& mount) {
+      return is_below(plain(path), plain(mount.target));
+    });
+    if (!path.starts_with('/') || !held)
+      throw ConfigError(
+          "[submit] " + path +
+          " is in none of the pod's volumes. Hint: --mount CLAIM:/folder that "
+          "holds it, and absolute paths in the config; --out for the run "
+          "folder");
+  }
+}
+
+bool is_sif(const std::string& image) { return image.ends_with(".sif"); }
+
+}  // namespace chexnet

@@ -1,0 +1,197 @@
+// Sources: sbatch(1), qsub(1) of PBS, IBM Spectrum LSF 10.1 (bsub),
+// flux-batch(1) and flux-run(1).
+#include "job_options.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cctype>
+#include <cmath>
+#include <sstream>
+
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/self_launch.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr double kMinute_s = 60;
+
+// What all systems take in a job's name.
+std::string job_name(std::string name) {
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' &&
+        c != '-')
+      c = '_';
+  return name.empty() ? "chexnet" : name;
+}
+
+std::string number(int value) { return std::to_string(value); }
+
+int cores_per_node(const JobRequest& request) {
+  return ranks_per_node(request) * std::max(1, request.cpus_per_rank);
+}
+
+// `time` was looked at before a request is made of it.
+double seconds_of(const JobRequest& request) {
+  return limit_s(request.time).value_or(0);
+}
+
+// "--x" and "-l x" become directives; whole directive lines stay.
+std::string directive(const std::string& prefix, const std::string& line) {
+  return (line.starts_with('#') ? line : prefix + " " + line) + "\n";
+}
+
+std::vector<std::string> slurm_options(const JobRequest& request) {
+  std::vector<std::string> options = {
+      "--job-name=" + job_name(request.name),
+      "--nodes=" + number(request.nodes),
+      "--ntasks-per-node=" + number(ranks_per_node(request))};
+  if (request.cpus_per_rank > 0)
+    options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
+  if (request.gpus_per_node > 0)
+    options.push_back("--gpus-per-node=" + number(request.gpus_per_node));
+  options.push_back("--time=" + request.time);
+  if (!request.account.empty())
+    options.push_back("--account=" + request.account);
+  if (!request.partition.empty())
+    options.push_back("--partition=" + request.partition);
+  if (!request.points.empty())
+    options.push_back("--array=0-" + std::to_string(request.points.size() - 1));
+  options.emplace_back(request.points.empty() ? "--output=%x-%j.out"
+                                              : "--output=%x-%A_%a.out");
+  // Append: a requeued job goes on in the same file.
+  options.insert(options.end(),
+                 {"--requeue", "--open-mode=append",
+                  "--signal=B:USR1@" + number(request.signal_s)});
+  return options;
+}
+
+std::vector<std::string> pbs_options(const JobRequest& request) {
+  const int ranks = ranks_per_node(request);
+  std::string select = "select=" + number(request.nodes) +
+                       ":ncpus=" + number(cores_per_node(request)) +
+                       ":mpiprocs=" + number(ranks) + ":ompthreads=" +
+                       number(std::max(1, request.cpus_per_rank));
+  if (request.gpus_per_node > 0)
+    select += ":ngpus=" + number(request.gpus_per_node);
+  std::vector<std::string> options = {"-N " + job_name(request.name),
+                                      "-l " + select, "-l place=scatter",
+                                      "-l walltime=" + request.time, "-j oe"};
+  if (!request.account.empty()) options.push_back("-A " + request.account);
+  if (!request.partition.empty()) options.push_back("-q " + request.partition);
+  return options;
+}
+
+// A slot is a rank; GPUs are counted for each host. Times have minutes, so a
+// warning takes at least one: short jobs go without. -r: LSF starts the job
+// again when its host fails.
+std::vector<std::string> lsf_options(const JobRequest& request) {
+  std::string name = job_name(request.name);
+  if (!request.points.empty())
+    name += "[1-" + std::to_string(request.points.size()) + "]";
+  const auto minutes =
+      static_cast<int>(std::ceil(seconds_of(request) / kMinute_s));
+  std::vector<std::string> options = {
+      "-J \"" + name + "\"", "-n " + number(total_ranks(request)),
+      "-R \"span[ptile=" + number(ranks_per_node(request)) + "]\""};
+  if (request.cpus_per_rank > 1)
+    options.push_back("-R \"affinity[core(" + number(request.cpus_per_rank) +
+                      ")]\"");
+  if (request.gpus_per_node > 0)
+    options.push_back("-gpu \"num=" + number(request.gpus_per_node) + "\"");
+  options.push_back("-W " + number(minutes / 60) + ":" +
+                    (minutes % 60 < 10 ? "0" : "") + number(minutes % 60));
+  constexpr int kShortJob_min = 10;
+  if (minutes >= kShortJob_min)
+    options.insert(options.end(), {"-wa 'USR1'", "-wt '1'"});
+  if (!request.account.empty()) options.push_back("-P " + request.account);
+  if (!request.partition.empty()) options.push_back("-q " + request.partition);
+  options.insert(options.end(),
+                 {"-r", "-Q \"" + number(kLsfRequeue) + "\"", "-o /dev/null"});
+  return options;
+}
+
+// A slot is a host, because GPUs cannot be asked for by less than a rank.
+std::vector<std::string> flux_options(const JobRequest& request) {
+  std::vector<std::string> options = {
+      "--job-name=" + job_name(request.name),
+      "--nodes=" + number(request.nodes), "--nslots=" + number(request.nodes),
+      "--cores-per-slot=" + number(cores_per_node(request))};
+  if (request.gpus_per_node > 0)
+    options.push_back("--gpus-per-slot=" + number(request.gpus_per_node));
+  options.push_back(
+      "--time-limit=" + number(static_cast<int>(seconds_of(request))) + "s");
+  if (!request.account.empty()) options.push_back("--bank=" + request.account);
+  if (!request.partition.empty())
+    options.push_back("--queue=" + request.partition);
+  options.insert(options.end(),
+                 {"--output=" + job_name(request.name) + "-{{id}}.out",
+                  "--signal=USR1@" + number(request.signal_s) + "s"});
+  return options;
+}
+
+}  // namespace
+
+int ranks_per_node(const JobRequest& request) {
+  return std::max({request.ranks_per_node, request.gpus_per_node, 1});
+}
+
+std::string directive_lines(const JobRequest& request) {
+  std::string prefix;
+  std::vector<std::string> options;
+  switch (request.scheduler) {
+    case Scheduler::kSlurm:
+      prefix = "#SBATCH";
+      options = slurm_options(request);
+      break;
+    case Scheduler::kPbs:
+      prefix = "#PBS";
+      options = pbs_options(request);
+      if (!request.points.empty())
+        options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
+      break;
+    case Scheduler::kLsf:
+      prefix = "#BSUB";
+      options = lsf_options(request);
+      break;
+    case Scheduler::kFlux:
+      prefix = "# flux:";
+      options = flux_options(request);
+      break;
+  }
+  assert(!prefix.empty());
+  options.insert(options.end(), request.lines.begin(), request.lines.end());
+  std::string text;
+  for (const auto& option : options) text += directive(prefix, option);
+  return text;
+}
+
+std::string qsub_options(const JobRequest& request) {
+  std::string given;
+  for (const auto& option : pbs_options(request)) given += option + " ";
+  for (const auto& line : request.lines)
+    given += (line.starts_with("#PBS ") ? line.substr(5) : line) + " ";
+  std::istringstream stream(given);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return command_text(words);
+}
+
+std::string flux_run_options(const JobRequest& request) {
+  const int ranks = ranks_per_node(request);
+  std::string options =
+      "--nodes=" + number(request.nodes) +
+      " --ntasks=" + number(total_ranks(request)) +
+      " --cores-per-task=" + number(std::max(1, request.cpus_per_rank));
+  if (request.gpus_per_node > 0)
+    options += " --gpus-per-task=" +
+               number(std::max(1, request.gpus_per_node / ranks));
+  return options + " -o pmi=pmix";
+}
+
+std::string log_name(const JobRequest& request) {
+  return command_text({job_name(request.name)}) + "-\"$LSB_JOBID\"" +
+         (request.points.empty() ? ".out" : "_\"$LSB_JOBINDEX\".out");
+}
+
+}  // namespace chexnet

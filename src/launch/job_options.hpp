@@ -1,0 +1,25 @@
+// What a JobRequest asks of each batch system, as lines for the head of a
+// script.
+#pragma once
+
+#include <string>
+
+#include "chexnet/launch/job_script.hpp"
+
+namespace chexnet {
+
+int ranks_per_node(const JobRequest& request);
+
+// "#SBATCH --nodes=2" and so on, each with its line end.
+std::string directive_lines(const JobRequest& request);
+
+// Those of PBS as words for qsub.
+std::string qsub_options(const JobRequest& request);
+
+// What `flux run` takes to start all ranks.
+std::string flux_run_options(const JobRequest& request);
+
+// Where LSF's script writes, as shell text.
+std::string log_name(const JobRequest& request);
+
+}  // namespace chexnet

@@ -1,0 +1,180 @@
+// What fills templates/kubernetes_*.yaml.in. A value that a user chose is
+// written as a JSON string, which is YAML too.
+#include "chexnet/launch/kubernetes.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/exit_codes.hpp"
+#include "job_options.hpp"
+#include "script_template.hpp"
+
+namespace chexnet {
+namespace {
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump();
+}
+
+std::string number(int value) { return std::to_string(value); }
+
+// A label of DNS (RFC 1035), with room for what the operator adds.
+std::string object_name(const std::string& name) {
+  constexpr size_t kLongest = 40;
+  std::string label;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte < 0x80 && std::isalnum(byte) != 0;
+    label += plain ? static_cast<char>(std::tolower(byte)) : '-';
+  }
+  label.erase(0, label.find_first_not_of("-0123456789"));
+  label.resize(std::min(label.size(), kLongest));
+  while (label.ends_with('-')) label.pop_back();
+  return label.empty() ? "chexnet" : label;
+}
+
+// Lines of a block that is indented.
+std::string indented(const std::string& text, int spaces) {
+  std::istringstream stream(text);
+  std::string out;
+  for (std::string line; std::getline(stream, line);)
+    out += std::string(static_cast<size_t>(spaces), ' ') + line + "\n";
+  return out;
+}
+
+std::string config_map(const KubernetesRequest& request,
+                       const std::string& name) {
+  std::string text =
+      "# Written by `chexnet-train submit --kubernetes`: kubectl create -f "
+      "FILE\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " +
+      name + "\n  labels: {app.kubernetes.io/name: chexnet-train}\ndata:\n";
+  for (size_t i = 0; i < request.configs.size(); ++i)
+    text += "  " + std::to_string(i) + ".yaml: |\n" +
+            indented(request.configs[i], 4);
+  return text;
+}
+
+// Kueue admits a job by the label of its queue.
+std::string labels(const KubernetesRequest& request) {
+  std::string text = "app.kubernetes.io/name: chexnet-train\n";
+  if (!request.job.partition.empty())
+    text +=
+        "kueue.x-k8s.io/queue-name: " + quoted(request.job.partition) + "\n";
+  return indented(text, 4);
+}
+
+std::string resources(const JobRequest& job) {
+  std::string text =
+      "cpu: \"" + number(ranks_per_node(job) * std::max(1, job.cpus_per_rank)) +
+      "\"";
+  if (job.gpus_per_node > 0)
+    text += ", nvidia.com/gpu: \"" + number(job.gpus_per_node) + "\"";
+  return text;
+}
+
+std::string mounts(const JobRequest& job) {
+  std::string text =
+      "- {name: config, mountPath: /etc/chexnet-train, readOnly: true}\n"
+      "- {name: shm, mountPath: /dev/shm}\n";
+  for (size_t i = 0; i < job.mounts.size(); ++i)
+    text += "- {name: volume-" + std::to_string(i) +
+            ", mountPath: " + quoted(job.mounts[i].target) +
+            (job.mounts[i].read_only ? ", readOnly: true}\n" : "}\n");
+  return text;
+}
+
+// What a container has as /dev/shm by itself, 64 MB, is too little for the
+// ranks' shared memory, NCCL's and MPI's.
+std::string volumes(const JobRequest& job, const std::string& config_map) {
+  constexpr int kShmOfRank_GiB = 2;
+  std::string text =
+      "- {name: config, configMap: {name: " + config_map +
+      "}}\n- {name: shm, emptyDir: {medium: Memory, sizeLimit: " +
+      number(kShmOfRank_GiB * ranks_per_node(job)) + "Gi}}\n";
+  for (size_t i = 0; i < job.mounts.size(); ++i)
+    text +=
+        "- {name: volume-" + std::to_string(i) +
+        ", persistentVolumeClaim: {claimName: " + quoted(job.mounts[i].source) +
+        (job.mounts[i].read_only ? ", readOnly: true}}\n" : "}}\n");
+  return text;
+}
+
+TemplateValues values_of(const KubernetesRequest& request,
+                         const std::string& config_map) {
+  const JobRequest& job = request.job;
+  constexpr double kForTheStep_s = 30;
+  TemplateValues values;
+  values.parts = {request.configs.size() > 1 ? "SWEEP" : "ONE"};
+  values.texts["POINTS"] = std::to_string(request.configs.size());
+  values.texts["MAX_REQUEUES"] = number(job.max_requeues);
+  values.texts["STOPPED"] = number(static_cast<int>(ExitCode::kRequeue));
+  values.texts["GRACE_S"] = number(
+      static_cast<int>(std::ceil(request.stop_margin_s + kForTheStep_s)));
+  values.texts["IMAGE"] = quoted(job.container);
+  values.texts["RANKS"] = number(ranks_per_node(job));
+  values.texts["NODES"] = number(job.nodes);
+  values.texts["RESOURCES"] = resources(job);
+  values.lines["LABELS"] = labels(request);
+  const std::string deadline =
+      request.time_s ? "activeDeadlineSeconds: " +
+                           number(static_cast<int>(*request.time_s)) + "\n"
+                     : "";
+  values.lines["DEADLINE"] = indented(deadline, 2);
+  values.lines["MPI_DEADLINE"] = indented(deadline, 4);
+  values.lines["JOB_MOUNTS"] = indented(mounts(job), 12);
+  values.lines["MPI_MOUNTS"] = indented(mounts(job), 16);
+  values.lines["JOB_VOLUMES"] = indented(volumes(job, config_map), 8);
+  values.lines["MPI_VOLUMES"] = indented(volumes(job, config_map), 12);
+  return values;
+}
+
+void check(const JobRequest& job) {
+  const auto refuse = [](const std::string& text) {
+    throw ConfigError("[submit] --kubernetes " + text);
+  };
+  if (job.container.empty() || is_sif(job.container))
+    refuse(
+        "needs an image of a registry. Hint: --container "
+        "registry.example.org/chexnet-train:cuda13");
+  if (job.mounts.empty())
+    refuse(
+        "needs the volumes that hold data and runs. Hint: --mount "
+        "CLAIM:/data:ro --mount CLAIM:/runs");
+  for (const auto& mount : job.mounts)
+    if (mount.source.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyz0123456789.-") != std::string::npos)
+      refuse("mounts claims, and '" + mount.source +
+             "' is no name of one. Hint: --mount CLAIM:/folder (kubectl get "
+             "pvc)");
+  if (!job.lines.empty() || !job.setup.empty())
+    refuse(
+        "takes no --line and no --setup. Hint: change what --dry-run prints");
+}
+
+}  // namespace
+
+std::string kubernetes_manifest(const KubernetesRequest& request) {
+  check(request.job);
+  const std::string name = object_name(request.job.name);
+  const std::string configs = name + "-config";
+  TemplateValues values = values_of(request, configs);
+  std::string text = config_map(request, configs);
+  if (request.job.nodes == 1) {
+    values.texts["NAME"] = name;
+    return text + filled(kKubernetesJobTemplate, values);
+  }
+  for (size_t i = 0; i < request.configs.size(); ++i) {
+    const std::string index = std::to_string(i);
+    values.texts["INDEX"] = index;
+    values.texts["NAME"] =
+        request.configs.size() > 1 ? name + "-" + index : name;
+    text += filled(kKubernetesMpiJobTemplate, values);
+  }
+  return text;
+}
+
+}  // namespace chexnet

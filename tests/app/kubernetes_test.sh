@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# What `submit --kubernetes` writes fits the schemas of Kubernetes and of the MPI operator, and says what it should: who is
+# started again, GPUs, shared memory, volumes, time for the last checkpoint. The config inside is the one that was given.
+python3 -c 'import kubernetes_validate' 2>/dev/null || { echo "skipped: no kubernetes-validate (pip install kubernetes-validate)"; exit 77; }
+source tests/lib.sh
+cat >"$scratch/site.yaml" <<'YAML'
+container: registry.example.org/chexnet-train:cuda13
+mounts: ['nih:/data:ro', 'runs:/runs']
+cpus_per_rank: 8
+YAML
+sed "s|$phantom|/data|" "$small" >"$scratch/pod.yaml"
+submit() { "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --set "run.name=Chest 1" --dry-run "$@"; }
+asked() { python3 -c "
+import sys, yaml
+documents = list(yaml.safe_load_all(open('$scratch/out.yaml')))
+config, job = documents[0], documents[-1]
+spec = job['spec']
+pod = spec['template']['spec'] if 'template' in spec else None
+run = yaml.safe_load(list(config['data'].values())[-1])['run']
+assert $1, $1"; }
+
+submit --gpus-per-node 2 --out /runs/one --max-requeues 7 --set launch.stop_margin_s=200 >"$scratch/out.yaml" || exit 1
+check "one host: an indexed Job" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tr '\n' ' ')" = "ConfigMap chest-1-config Job chest-1 " ]
+check "75 starts another pod, so many times" asked "spec['backoffLimit'] == 7 and spec['podFailurePolicy']['rules'][1] == {'action': 'Count', 'onExitCodes': {'containerName': 'train', 'operator': 'In', 'values': [75]}}"
+check "any other code ends the job" asked "spec['podFailurePolicy']['rules'][2] == {'action': 'FailJob', 'onExitCodes': {'containerName': 'train', 'operator': 'NotIn', 'values': [75]}}"
+check "a moved pod is no failure" asked "spec['podFailurePolicy']['rules'][0]['action'] == 'Ignore'"
+check "GPUs and cores" asked "pod['containers'][0]['resources']['limits'] == {'cpu': '16', 'nvidia.com/gpu': '2'}"
+check "shared memory of its own" asked "pod['volumes'][1] == {'name': 'shm', 'emptyDir': {'medium': 'Memory', 'sizeLimit': '4Gi'}} and pod['hostIPC'] is False"
+check "data can be read alone, runs be written" asked "[m.get('readOnly', False) for m in pod['containers'][0]['volumeMounts'][2:]] == [True, False]"
+check "time for the last checkpoint" asked "pod['terminationGracePeriodSeconds'] == 230"
+check "not root" asked "pod['securityContext']['runAsNonRoot'] is True"
+python3 -c "import yaml; print(list(yaml.safe_load_all(open('$scratch/out.yaml')))[0]['data']['0.yaml'], end='')" >"$scratch/inside.yaml"
+"$program" train "$scratch/pod.yaml" --set "run.name=Chest 1" --set launch.stop_margin_s=200 --out /runs/one --print-config >"$scratch/wanted.yaml" || exit 1
+check "the config inside is the one that was given" cmp "$scratch/inside.yaml" "$scratch/wanted.yaml"
+
+submit --out /runs/s --sweep train.lr=1e-3,3e-4 --seeds 2 >"$scratch/out.yaml" || exit 1
+check "a sweep: a Job with an index for each run" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | wc -l)" = 2 ]
+check "each run has its config and its restarts" asked "spec['completions'] == 4 and spec['backoffLimitPerIndex'] == 20 and len(config['data']) == 4 and run['seed'] == 2 and run['dir'] == '/runs/s/lr=3e-4_seed=2'"
+
+submit --nodes 3 --gpus-per-node 2 --set train.batch=12 --out /runs/two --time 10:00:00 --partition 'gpu queue' >"$scratch/out.yaml" || exit 1
+check "several hosts: an MPIJob" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tail -n 1)" = "MPIJob chest-1" ]
+check "hosts, ranks, the limit and Kueue's queue" asked "spec['slotsPerWorker'] == 2 and spec['mpiReplicaSpecs']['Worker']['replicas'] == 3 and spec['runPolicy']['activeDeadlineSeconds'] == 36000 and job['metadata']['labels']['kueue.x-k8s.io/queue-name'] == 'gpu queue'"
+check "75 starts the launcher again, any other code ends it" asked "spec['mpiReplicaSpecs']['Launcher']['template']['spec']['containers'][0]['restartPolicyRules'] == [{'action': 'Restart', 'exitCodes': {'operator': 'In', 'values': [75]}}] and spec['runPolicy']['backoffLimit'] == 0"
+check "an unknown key would be found" bash -c "sed 's/slotsPerWorker/slotsPerWorkers/' '$scratch/out.yaml' >'$scratch/wrong.yaml'; ! tests/app/check_manifest.py '$scratch/wrong.yaml' >/dev/null 2>&1"
+submit --nodes 2 --set train.batch=12 --seeds 2 --out /runs/three >"$scratch/out.yaml" || exit 1
+check "a sweep over several hosts: an MPIJob for each run" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tail -n 2 | tr '\n' ' ')" = "MPIJob chest-1-0 MPIJob chest-1-1 " ]
+
+mkdir "$scratch/bin"
+printf '#!/bin/sh\n[ "$1 $2" = "create -f" ] && cp "$3" %s/created && echo job.batch/chest-1 created\n' "$scratch" >"$scratch/bin/kubectl"
+chmod +x "$scratch/bin/kubectl"
+PATH=$scratch/bin:$PATH "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one >"$scratch/out.txt" 2>/dev/null
+check "without --dry-run kubectl gets it" bash -c "grep -qx 'job.batch/chest-1 created' '$scratch/out.txt' && tests/app/check_manifest.py '$scratch/created' >/dev/null"
+
+refused 2 "is in none of the pod's volumes" submit --kubernetes "$small" --site "$scratch/site.yaml" --out /runs/one --dry-run
+refused 2 "runs/run is in none of the pod's volumes" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --dry-run
+refused 2 "needs an image of a registry" submit --kubernetes "$scratch/pod.yaml" --mount nih:/data --mount runs:/runs --out /runs/one --dry-run
+refused 2 "needs the volumes" submit --kubernetes "$scratch/pod.yaml" --container x/y --out /runs/one --dry-run
+refused 2 "is no name of one" submit --kubernetes "$scratch/pod.yaml" --container x/y --mount /data --out /data/one --dry-run
+refused 2 "takes no --line" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --line x --dry-run
+finish

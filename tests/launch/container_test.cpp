@@ -1,0 +1,70 @@
+#include "chexnet/launch/container.hpp"
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+
+namespace {
+std::string text_of(const std::vector<Mount>& mounts) {
+  std::string text;
+  for (const auto& mount : mounts)
+    text +=
+        mount.source + ":" + mount.target + (mount.read_only ? ":ro " : " ");
+  return text;
+}
+}  // namespace
+
+TEST_CASE("a mount has a source, a place inside, and may be for reading") {
+  CHECK(text_of({parsed_mount("/a")}) == "/a:/a ");
+  CHECK(text_of({parsed_mount("claim:/b:ro"), parsed_mount("/a:/b:rw")}) ==
+        "claim:/b:ro /a:/b ");
+  for (const char* text : {"", "claim", "/a:b", "/a:/b:no", "/a:/b:ro:x",
+                           "/a,/b", ":/b", "/a\n:/b"})
+    CHECK_FALSE(error_of<ConfigError>([&] { parsed_mount(text); }).empty());
+}
+
+TEST_CASE(
+    "a container sees what a config names, by as few folders as hold it") {
+  const ScratchFolder folder;
+  const auto root = folder.path();
+  folder.write("work/cfg.yaml", "");
+  folder.write("data/images/1.png", "");
+  folder.write("data/table.csv", "");
+  const std::vector<std::string> paths = {
+      "cfg.yaml", (root / "data/table.csv").string(),
+      (root / "data/images/").string(), (root / "work/runs/new").string()};
+  const std::string own = root.string();
+  CHECK(text_of(with_mounts_of(paths, root / "work", {})) ==
+        own + "/data:" + own + "/data " + own + "/work:" + own + "/work ");
+  // What was given stays, and shows what is below it.
+  CHECK(text_of(with_mounts_of(paths, root / "work",
+                               {{"/elsewhere", own + "/data", true}})) ==
+        "/elsewhere:" + own + "/data:ro " + own + "/work:" + own + "/work ");
+  CHECK(error_of<ConfigError>([&] {
+          with_mounts_of({"/no-such-folder/x"}, root / "work", {});
+        }).find("/no-such-folder/x: no folder above it") != std::string::npos);
+}
+
+TEST_CASE("names that begin alike are not below each other") {
+  CHECK_NOTHROW(check_mounted({"/data/a", "/data"}, {{"c", "/data"}}));
+  CHECK_FALSE(error_of<ConfigError>([] {
+                check_mounted({"/database/a"}, {{"c", "/data"}});
+              }).empty());
+  CHECK_FALSE(error_of<ConfigError>([] {
+                check_mounted({"/data/../etc"}, {{"c", "/data"}});
+              }).empty());
+}
+
+TEST_CASE("the paths of a config are those in a file system") {
+  Config config;
+  config.data.manifest.path = {"/t.csv"};
+  config.data.images = {"s3://bucket/x", "/images"};
+  config.model.weights = "none";
+  config.run.dir = "/runs/1";
+  auto paths = named_paths(config);
+  std::ranges::sort(paths);
+  CHECK(paths == std::vector<std::string>{"/images", "/runs/1", "/t.csv"});
+}

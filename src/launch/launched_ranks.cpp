@@ -2,7 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -14,9 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Empty for a process that ends meanwhile: a stream takes that for the end of
+// the file, where its buffer alone would throw.
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 // 0 where it has ended.

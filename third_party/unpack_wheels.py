@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: unpack_wheels.py PINS WHEELS PLACE: headers and shared libraries of the pinned wheels, flat under PLACE/include and PLACE/lib.
 
-Each wheel's SHA-256 is checked against its pin before a byte is unpacked. A file appears under its final name only when
+What a wheel would install beside Python (the programs, libraries and headers of an MPI) keeps its folders. Each wheel's SHA-256 is checked against its pin before a byte is unpacked. A file appears under its final name only when
 it is whole, so an interrupted run leaves nothing that looks finished.
 """
 import hashlib
@@ -16,6 +16,9 @@ NOT_NEEDED = ("libtorch_python.so", "libnvperf_", "libcheckpoint.so", "libpcsamp
 
 def target(name):
     """Where a wheel's member goes below PLACE, or None when nothing here needs it."""
+    found = re.match(r"[^/]+\.data/data/((?:bin|etc|include|lib|share)/.+[^/])$", name)
+    if found:
+        return found.group(1)
     found = re.search(r"(?:^|/)lib/(lib[^/]+\.so[0-9.]*)$", name)
     if found:
         return None if found.group(1).startswith(NOT_NEEDED) else "lib/" + found.group(1)
@@ -59,6 +62,8 @@ def main():
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with wheel.open(member) as source, open(path + ".partial", "wb") as out:
                     shutil.copyfileobj(source, out, 1 << 20)
+                if to.startswith("bin/"):
+                    os.chmod(path + ".partial", 0o755)
                 os.replace(path + ".partial", path)
 
 

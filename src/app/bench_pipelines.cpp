@@ -30,6 +30,7 @@
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "chexnet/launch/start_checks.hpp"
 #include "chexnet/machine/affinity.hpp"
 #include "chexnet/report/plot.hpp"
 
@@ -133,6 +134,7 @@ int run(const Options& options, Invocation& invocation) {
       pass_on("--steps", options.steps);
       pass_on("--step-ms", options.step_ms);
       SelfLaunch launch;
+      launch.mpirun = rank_starter(find_mpirun({}), {});
       launch.layout = {ranks, 1, ranks};
       launch.oversubscribe = static_cast<size_t>(ranks) > allowed_cpus().size();
       launch.as_root = geteuid() == 0;

@@ -25,6 +25,7 @@
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/mpi_family.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
@@ -33,6 +34,7 @@
 #include "chexnet/watch/hard_exit.hpp"
 #include "chexnet/watch/start_deadline.hpp"
 #include "parent.hpp"
+#include "start_rows.hpp"
 
 namespace chexnet {
 namespace {
@@ -44,13 +46,15 @@ void refuse_singletons(int world_size) {
   refuse(singleton_problem(process_environment(), world_size));
 }
 
-SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
-                       const Invocation& invocation) {
+// The ranks of this invocation, and the mpirun that starts them; none where
+// there is one rank.
+struct RanksToStart {
   SelfLaunch launch;
-  launch.hostfile = config.hostfile.empty() ? job.nodefile : config.hostfile;
-  if (launch.hostfile.empty()) launch.job_hosts = job.hosts;
-  const auto hosts =
-      launch.hostfile.empty() ? job.hosts : read_hostfile(launch.hostfile);
+  Mpirun mpirun;
+};
+
+RankLayout layout_of(const LaunchConfig& config, const BatchJob& job,
+                     const std::vector<HostSlots>& hosts) {
   RankRequest request;
   request.ranks = static_cast<int>(config.ranks);
   request.ranks_per_host = static_cast<int>(config.ranks_per_node);
@@ -60,50 +64,54 @@ SelfLaunch self_launch(const LaunchConfig& config, const BatchJob& job,
     if (request.host_gpus == 0 && config.device == DeviceKind::kCuda)
       request.host_gpus = job.host_gpus;
   }
-  launch.layout = decide_layout(request, job, hosts);
-  // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host,
-  // however many cores.
-  int slots = hosts.empty() ? job.tasks : 0;
-  for (const auto& host : hosts) slots += host.slots;
-  const auto ranks = static_cast<size_t>(launch.layout.ranks);
-  // Where all ranks are ours mpirun needs no host file, and may bind them.
-  const bool here = launch.layout.hosts == 1 &&
-                    (hosts.empty() || is_this_host(hosts.front().name));
-  if (here) {
-    launch.hostfile.clear();
-    launch.job_hosts.clear();
+  return decide_layout(request, job, hosts);
+}
+
+RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,
+                            const Invocation& invocation) {
+  RanksToStart ranks;
+  SelfLaunch& launch = ranks.launch;
+  const std::string hostfile =
+      config.hostfile.empty() ? job.nodefile : config.hostfile;
+  const auto hosts = hostfile.empty() ? job.hosts : read_hostfile(hostfile);
+  launch.layout = layout_of(config, job, hosts);
+  put_on_hosts(launch, hosts, hostfile, job.tasks, allowed_cpus().size());
+  if (!launch.alone) {
+    ranks.mpirun = find_mpirun(config.mpi);
+    launch.mpirun = rank_starter(ranks.mpirun, config.mpi);
   }
-  launch.first_here = launch.layout.hosts > 1 &&
-                      (hosts.empty() || is_this_host(hosts.front().name));
-  launch.alone = launch.layout.ranks == 1 && launch.hostfile.empty() &&
-                 launch.job_hosts.empty();
-  launch.oversubscribe = (slots > 0 && launch.layout.ranks > slots) ||
-                         (here && ranks > allowed_cpus().size());
   launch.as_root = geteuid() == 0;
   launch.forwarded = forwarded_variables(environ, invocation.variables);
-  launch.mpi_args = network_settings(config.network).mpirun;
+  launch.mpi_args =
+      network_settings(config.network, launch.mpirun.family).mpirun;
   launch.mpi_args.insert(launch.mpi_args.end(), config.mpi_args.begin(),
                          config.mpi_args.end());
   launch.program = invocation.program;
   for (const auto& word : invocation.arguments)
     if (word != kDryRunOption) launch.arguments.push_back(word);
-  return launch;
+  return ranks;
 }
 
 // What mpirun would only stumble over.
-std::vector<CheckResult> start_checks(const NetworkChoice& network,
-                                      const SelfLaunch& launch) {
-  const Mpirun mpirun = find_mpirun();
+std::vector<CheckResult> start_checks(const LaunchConfig& config,
+                                      const RanksToStart& ranks) {
+  const NetworkChoice& network = config.network;
+  const SelfLaunch& launch = ranks.launch;
   using Kind = NetworkChoice::Kind;
   const bool asks_ucx =
       network.kind == Kind::kInfiniBand || network.kind == Kind::kUcx;
-  NetworkFacts facts = read_network_facts(asks_ucx ? &mpirun : nullptr);
-  const bool here = launch.layout.hosts == 1 && launch.hostfile.empty() &&
-                    launch.job_hosts.empty();
+  NetworkFacts facts = read_network_facts(asks_ucx ? &ranks.mpirun : nullptr);
+  const bool here = launch.layout.hosts == 1 && launch.hosts.empty();
   if (!here) facts.adapters.reset();
   constexpr bool kNeeded = true;
-  return {temporary_folder_check(process_environment()),
-          mpirun_check(mpirun, kNeeded), network_check(network, facts)};
+  std::vector<CheckResult> checks = {
+      temporary_folder_check(process_environment()),
+      mpirun_check(ranks.mpirun, kNeeded, config.mpi)};
+  // Where ranks run on other hosts alone, theirs counts.
+  if ((here || launch.first_here) && checks.back().level == Level::kPass)
+    checks.push_back(of_mpi_library(config, ranks.mpirun, kNeeded));
+  checks.push_back(network_check(network, facts));
+  return checks;
 }
 
 // Every rank that is kept waiting says so, for who waits in vain cannot know
@@ -129,14 +137,15 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
         "this process is a "
         "rank already. Hint: leave mpirun or srun away");
   if (task.stops) install_stop_signals();  // MPI's start takes a while
-  refuse(launcher_problem(env));
+  const ChosenMpi mpi = choose_mpi(config.mpi, env);
+  refuse(launcher_problem(env, mpi.family));
   refuse_failed({network_check(config.network, read_network_facts(nullptr))});
-  apply(network_settings(config.network));
+  apply(network_settings(config.network, mpi.family));
   auto comm = [&] {
     const double limit_s = std::max(config.timeout_s, StartDeadline::kLeast_s);
     const StartDeadline deadline(limit_s,
                                  [&] { end_late_start(task, limit_s); });
-    return open_mpi({config.timeout_s});
+    return open_mpi({config.timeout_s, mpi.family, mpi.by});
   }();
   refuse_singletons(comm->size());
   return comm;
@@ -167,13 +176,14 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   // Tells ranks who started them, and when first.
   setenv(kParentVariable, fixed(system_time_s() - process_age_s(), 3).c_str(),
          0);
-  const SelfLaunch ranks =
-      self_launch(config, asked_batch_job(env, ask_command), invocation);
+  const RanksToStart ranks =
+      ranks_to_start(config, asked_batch_job(env, ask_command), invocation);
+  const SelfLaunch& launch = ranks.launch;
   if (task.dry_run) {
     std::cout
-        << (ranks.alone
+        << (launch.alone
                 ? "one rank: this process trains by itself, without mpirun"
-                : command_text(start_command(ranks)))
+                : command_text(start_command(launch)))
         << "\n";
     return RankWorld(0);
   }
@@ -181,15 +191,16 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   // The parent of one rank is there for its restarts; the rank itself knows
   // that it has one.
   const bool watched = task.restarts > 0 && env(kRestartsVariable) == nullptr;
-  if (ranks.alone && watched) {
+  if (launch.alone && watched) {
     setenv(kRestartsVariable, "0", 1);
-    return RankWorld(run_ranks(ranks, task, config.timeout_s));
+    return RankWorld(run_ranks(launch, task, config.timeout_s));
   }
-  if (!ranks.alone) {
-    refuse_failed(start_checks(config.network, ranks));
-    log_info("starting " + std::to_string(ranks.layout.ranks) +
-             " ranks: " + command_text(start_command(ranks)));
-    return RankWorld(run_ranks(ranks, task, config.timeout_s));
+  if (!launch.alone) {
+    refuse_failed(start_checks(config, ranks));
+    log_info("starting " + std::to_string(launch.layout.ranks) + " ranks by " +
+             ranks.mpirun.name().text() + ": " +
+             command_text(start_command(launch)));
+    return RankWorld(run_ranks(launch, task, config.timeout_s));
   }
 
   if (task.stops) install_stop_signals();
@@ -200,8 +211,11 @@ std::string resume_command(const Invocation& invocation, int ranks) {
   std::vector<std::string> words;
   // Started by hand through mpirun or srun, it goes on so.
   const Environment env = process_environment();
-  if (started_as_rank(env) && !started_by_parent(env))
-    words = {"mpirun", "--map-by", "socket", "-np", std::to_string(ranks)};
+  if (started_as_rank(env) && !started_by_parent(env)) {
+    words = {"mpirun", "-np", std::to_string(ranks)};
+    if (launcher_mpi(env) == MpiFamily::kOpenMpi)
+      words.insert(words.begin() + 1, {"--map-by", "socket"});
+  }
   words.insert(words.end(), invocation.command.begin(),
                invocation.command.end());
   words.insert(words.end(), invocation.arguments.begin(),

@@ -18,6 +18,7 @@
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/library_error.hpp"
@@ -43,7 +44,7 @@ namespace {
   if (abort) abort(static_cast<int>(code));
   // Not by return: what libraries destroy at a regular end may wait for a GPU
   // that hangs.
-  std::_Exit(static_cast<int>(code));
+  std::_Exit(chexnet::code_for_launcher(static_cast<int>(code)));
 }
 
 // In the order of --help: what most people need comes first.
@@ -118,7 +119,7 @@ int main(int argc, char** argv) {
           "[output] what should stand on stdout could not be written. Hint: is "
           "its disk full?");
     chexnet::close_log();
-    return code;
+    return chexnet::code_for_launcher(code);
   } catch (const chexnet::Error& e) {
     fail(invocation, e.what(), e.code());
   } catch (const c10::Error& e) {

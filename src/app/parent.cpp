@@ -28,6 +28,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
@@ -176,7 +177,9 @@ int run_ranks(SelfLaunch launch, const ParentTask& task, double timeout_s) {
       if (explained_s == 0) explained_s = now_s();
       return now_s() - explained_s > kTimeAfterPostmortem_s;
     };
-    const int code = run_as_parent(start_command(launch), signals, overdue);
+    const int code = code_from_launcher(
+        run_as_parent(start_command(launch), signals, overdue),
+        launch.mpirun.family);
     if (never_started && task.run_folder.empty())
       return static_cast<int>(ExitCode::kHang);
     const bool stop_before = signals.asked_to_stop();

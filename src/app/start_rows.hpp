@@ -1,13 +1,17 @@
-// doctor's rows of what ranks need before they can start.
+// What ranks need before they can start: rows of doctor, checks of a start.
 #pragma once
 
 #include <vector>
 
 #include "chexnet/config/config.hpp"
+#include "chexnet/launch/start_checks.hpp"
 #include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 
+// The library that ranks of `mpirun` load. Loads it.
+CheckResult of_mpi_library(const LaunchConfig& config, const Mpirun& mpirun,
+                           bool needed);
 // `needed`: several ranks are to be started; `here`: on this host.
 std::vector<CheckResult> of_start(const LaunchConfig& config, bool needed,
                                   bool here);

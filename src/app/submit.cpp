@@ -79,6 +79,7 @@ void override_with(const Options& options, JobRequest& request) {
 // What train would find only once the job has its hosts.
 void check_job(const Config& config, JobRequest& request) {
   agree_on_ranks(config.launch, request);
+  if (config.launch.mpi == MpiFamily::kMpich) request.srun_mpi = "pmi2";
   if (config.train.batch)  // else chosen by the ranks
     check_batch(config.train, *config.train.batch, total_ranks(request));
 }

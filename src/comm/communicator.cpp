@@ -1,5 +1,5 @@
-// MPI is reached through libchexnet_mpi.so, which is opened at the first call
-// that needs it: one rank runs on a machine that has no MPI.
+// MPI is reached through our side of its library, which is opened at the first
+// call that needs it: one rank runs on a machine that has no MPI.
 #include "chexnet/comm/communicator.hpp"
 
 #include <cassert>
@@ -7,7 +7,8 @@
 #include <cstring>
 
 #include "chexnet/comm/mpi_library.hpp"
-#include "chexnet/launch/plugin.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
 
 namespace chexnet {
 namespace {
@@ -34,10 +35,7 @@ class SoloCommunicator final : public Communicator {
   World world_;
 };
 
-const Plugin& mpi_plugin() {
-  static const Plugin plugin("libchexnet_mpi.so");
-  return plugin;
-}
+const Plugin* opened_side = nullptr;  // of MPI, for the end of the world
 
 }  // namespace
 
@@ -47,22 +45,16 @@ std::unique_ptr<Communicator> solo_communicator() {
 
 std::unique_ptr<Communicator> open_mpi(const MpiOptions& options) {
   using Open = Communicator* (*)(const MpiOptions*);
-  const auto open =
-      reinterpret_cast<Open>(mpi_plugin().symbol("chexnet_open_mpi"));
+  const Plugin& side = mpi_plugin(options.family, own_launcher_program());
+  const auto open = reinterpret_cast<Open>(side.symbol("chexnet_open_mpi"));
+  opened_side = &side;
   return std::unique_ptr<Communicator>(open(&options));
 }
 
-std::string loaded_mpi_library() {
-  using Name = void (*)(char*, size_t);
-  std::string text(1024, 0);
-  reinterpret_cast<Name>(mpi_plugin().symbol("chexnet_mpi_library"))(
-      text.data(), text.size());
-  return text.c_str();
-}
-
 void abort_mpi(int exit_code) {
-  reinterpret_cast<void (*)(int)>(mpi_plugin().symbol("chexnet_abort_mpi"))(
-      exit_code);
+  assert(opened_side != nullptr);
+  reinterpret_cast<void (*)(int)>(opened_side->symbol("chexnet_abort_mpi"))(
+      code_for_launcher(exit_code));
 }
 
 // The length goes first: only the root knows it.

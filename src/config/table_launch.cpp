@@ -48,6 +48,15 @@ std::vector<ConfigOption> rank_options() {
           .help = "auto: GPUs where there are any",
       },
       {
+          MEMBER(launch.mpi),
+          .help =
+              "which MPI: openmpi, or mpich (MPICH, Cray MPICH, Intel MPI, "
+              "which share its ABI); auto: that of the launcher (mpirun, srun) "
+              "that started the ranks, and without one that of the mpirun in "
+              "PATH",
+          .may_change_on_resume = true,
+      },
+      {
           MEMBER(launch.bind),
           .help =
               "ranks on the wrong cores (far from their GPU, shared, "
@@ -55,6 +64,12 @@ std::vector<ConfigOption> rank_options() {
               "memory), check (a warning only) or off",
           .may_change_on_resume = true,
       },
+  };
+}
+
+// What ranks say to each other, and how.
+std::vector<ConfigOption> link_options() {
+  return {
       {
           MEMBER(launch.network),
           .help =
@@ -125,7 +140,7 @@ std::vector<ConfigOption> time_options() {
 }  // namespace
 
 std::vector<ConfigOption> launch_table() {
-  return joined({rank_options(), time_options()});
+  return joined({rank_options(), link_options(), time_options()});
 }
 
 }  // namespace chexnet

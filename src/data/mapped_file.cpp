@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
 
 namespace chexnet {
 namespace {
@@ -47,7 +48,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
         "at the file, at "
         "dmesg "
         "and the file server; start again when it is whole\n");
-    ::_exit(static_cast<int>(ExitCode::kOutage));
+    ::_exit(code_for_launcher(static_cast<int>(ExitCode::kOutage)));
   }
   ::sigaction(SIGBUS, &before,
               nullptr);  // of somebody else: the access is made again

@@ -19,26 +19,10 @@ Environment process_environment() {
 }
 
 bool started_as_rank(const Environment& env) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
+  for (const char* name :
+       {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PALS_RANKID"})
     if (env(name) != nullptr) return true;
   return false;
-}
-
-std::string launcher_problem(const Environment& env) {
-  const bool known =
-      env("OMPI_COMM_WORLD_SIZE") != nullptr || env("PMIX_RANK") != nullptr;
-  const bool other = env("PMI_FD") != nullptr || env("PMI_RANK") != nullptr;
-  // Set by who has an Open MPI that was built for Slurm's PMI.
-  const bool chosen = env("OMPI_MCA_pmix") != nullptr;
-  if (known || !other || chosen) return {};
-  if (env("SLURM_STEP_ID") != nullptr || env("SLURM_STEP_NUM_TASKS") != nullptr)
-    return "[launch] srun started this rank by PMI-1 or PMI-2, which Open MPI "
-           "does not speak. "
-           "Hint: "
-           "srun --mpi=pmix, or mpirun inside the batch script";
-  return "[launch] the launcher is of another MPI (it speaks PMI, Open MPI's "
-         "PMIx). Hint: use the "
-         "mpirun of the Open MPI this program was built with";
 }
 
 int restarts_by_parent(const Environment& env) {
@@ -51,16 +35,14 @@ std::string singleton_problem(const Environment& env, int world_size) {
   if (several("OMPI_COMM_WORLD_SIZE") || several("PMI_SIZE"))
     return "[launch] the launcher started several processes but MPI sees only "
            "one: mpirun and the "
-           "MPI library are of different installations. Hint: use the mpirun "
-           "of the Open MPI this "
-           "program was built with (`ldd libchexnet_mpi.so | grep libmpi`)";
+           "MPI library are of different installations. Hint: PATH and "
+           "LD_LIBRARY_PATH must name the same one (`doctor` shows both)";
   // SLURM_STEP_NUM_TASKS belongs to an srun step; a batch script has
   // SLURM_NTASKS alone, which is no problem.
   if (several("SLURM_STEP_NUM_TASKS") && env("OMPI_COMM_WORLD_RANK") == nullptr)
     return "[launch] srun started " + std::string(env("SLURM_STEP_NUM_TASKS")) +
-           " processes that do not know each other. Hint: srun --mpi=pmix, or "
-           "mpirun inside the "
-           "batch script";
+           " processes that do not know each other. Hint: srun --mpi=pmix "
+           "(MPICH: --mpi=pmi2), or mpirun inside the batch script";
   if (env("TORCHELASTIC_RUN_ID") != nullptr ||
       (several("WORLD_SIZE") && env("LOCAL_RANK") != nullptr))
     return "[launch] started by torchrun or a script that sets WORLD_SIZE: "

@@ -230,6 +230,7 @@ std::string job_script(const JobRequest& request) {
   for (const auto& line : request.setup) values.lines["SETUP"] += line + "\n";
   values.lines.try_emplace("SETUP");
   values.lines["TASKS"] = task_lines(request);
+  values.texts["SRUN_MPI"] = request.srun_mpi;
   values.texts["PROGRAM"] = shell_words(program);
   values.texts["ARGUMENTS"] = shell_words(request.arguments);
   values.texts["RUN_FOLDER"] = shell(request.run_folder);

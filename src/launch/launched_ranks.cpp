@@ -1,5 +1,7 @@
 #include "chexnet/launch/launched_ranks.hpp"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -8,6 +10,7 @@
 
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launchers.hpp"
 
 namespace chexnet {
 namespace {
@@ -63,6 +66,15 @@ bool has_ranks_below(pid_t ancestor) {
       return true;
   }
   return false;
+}
+
+std::filesystem::path own_launcher_program() {
+  for (pid_t at = getppid(); at > 1; at = parent_of(at)) {
+    if (!is_mpi_launcher(at)) continue;
+    std::error_code error;
+    return fs::read_symlink("/proc/" + std::to_string(at) + "/exe", error);
+  }
+  return {};
 }
 
 }  // namespace chexnet

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 namespace chexnet {
-
 namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -34,9 +33,27 @@ Variables tcp(const std::string& device) {
   return set;
 }
 
-}  // namespace
+// MPICH has UCX, libfabric (FI_…) or both below it, and each reads its own.
+Variables for_mpich(const NetworkChoice& network) {
+  switch (network.kind) {
+    case NetworkChoice::Kind::kOmniPath:
+      return {{"FI_PROVIDER", "psm2"}};
+    case NetworkChoice::Kind::kUcx:
+      return {{"MPIR_CVAR_CH4_NETMOD", "ucx"}};
+    case NetworkChoice::Kind::kTcp: {
+      Variables set = {{"FI_PROVIDER", "tcp"}, {"UCX_TLS", "tcp,sm,self"}};
+      const bool is_subnet = network.device.find('/') != std::string::npos;
+      if (network.device.empty() || is_subnet) return set;
+      set.emplace_back("FI_TCP_IFACE", network.device);
+      set.emplace_back("UCX_NET_DEVICES", network.device);
+      return set;
+    }
+    default:
+      return {};
+  }
+}
 
-NetworkSettings network_settings(const NetworkChoice& network) {
+NetworkSettings for_open_mpi(const NetworkChoice& network) {
   switch (network.kind) {
     case NetworkChoice::Kind::kAuto:
       return {};
@@ -64,6 +81,26 @@ NetworkSettings network_settings(const NetworkChoice& network) {
   }
   assert(false && "a network without settings");
   return {};
+}
+
+}  // namespace
+
+NetworkSettings network_settings(const NetworkChoice& network,
+                                 MpiFamily family) {
+  NetworkSettings settings = for_open_mpi(network);
+  if (family == MpiFamily::kOpenMpi) return settings;
+  std::erase_if(settings.environment, [](const auto& variable) {
+    return variable.first.starts_with("OMPI_");
+  });
+  const Variables own = for_mpich(network);
+  settings.environment.insert(settings.environment.end(), own.begin(),
+                              own.end());
+  settings.mpirun.clear();
+  const bool one_interface =
+      network.kind == NetworkChoice::Kind::kTcp && !network.device.empty() &&
+      network.device.find_first_of("/,") == std::string::npos;
+  if (one_interface) settings.mpirun = {"-iface", network.device};
+  return settings;
 }
 
 void apply(const NetworkSettings& settings) {

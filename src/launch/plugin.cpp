@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <link.h>
 
 #include <algorithm>
 #include <cstring>
@@ -65,6 +66,10 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
 }
 
+bool Plugin::exists(const std::string& file_name) {
+  return !find_plugin(file_name).empty();
+}
+
 Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
   if (path_.empty())
     throw PluginError(
@@ -74,7 +79,6 @@ Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
     throw PluginError(path_ + ": " + problem,
                       "it was not copied whole, or the disk is full: build or "
                       "unpack it again");
-  // Global symbols: Open MPI's own plugins look for libmpi's.
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
@@ -82,6 +86,22 @@ Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
         path_ + ": cannot be opened: " + (reason ? reason : "?"),
         "the library it names is not installed here, or of another version");
   }
+}
+
+std::string open_globally(const std::vector<std::string>& libraries) {
+  std::string reasons;
+  for (const auto& library : libraries) {
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (handle != nullptr) {
+      const link_map* found = nullptr;
+      dlinfo(handle, RTLD_DI_LINKMAP, &found);
+      return found == nullptr ? library : found->l_name;
+    }
+    const char* reason = dlerror();
+    reasons +=
+        (reasons.empty() ? "" : "; ") + std::string(reason ? reason : library);
+  }
+  throw PluginError(reasons, "is it installed here?");
 }
 
 void* Plugin::symbol(const char* name) const {

@@ -47,6 +47,16 @@ bool started_by_parent(const Environment& env) {
   return started_as_rank(env) && env(kParentVariable) != nullptr;
 }
 
+namespace {
+
+int slots_of(const std::vector<HostSlots>& hosts) {
+  int slots = 0;
+  for (const auto& host : hosts) slots += host.slots;
+  return slots;
+}
+
+}  // namespace
+
 RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
                          const std::vector<HostSlots>& hosts) {
   RankLayout layout;
@@ -54,8 +64,7 @@ RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
   layout.hosts = job.nodes;
   if (!hosts.empty()) {
     layout.hosts = static_cast<int>(hosts.size());
-    slots = 0;
-    for (const auto& host : hosts) slots += host.slots;
+    slots = slots_of(hosts);
   }
   layout.ranks_per_host = request.ranks_per_host;
   if (layout.ranks_per_host == 0 && request.ranks == 0)
@@ -78,45 +87,22 @@ RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
   return layout;
 }
 
-std::vector<std::string> start_command(const SelfLaunch& launch) {
-  const RankLayout& layout = launch.layout;
-  std::vector<std::string> command;
-  if (launch.alone) {
-    command.push_back(launch.program);
-    command.insert(command.end(), launch.arguments.begin(),
-                   launch.arguments.end());
-    return command;
-  }
-  command.emplace_back("mpirun");
-  if (layout.hosts == 1 && launch.hostfile.empty() &&
-      launch.job_hosts.empty()) {
-    command.insert(command.end(), {"--map-by", "socket"});
-  } else {
-    if (!launch.hostfile.empty())
-      command.insert(command.end(), {"--hostfile", launch.hostfile});
-    else if (!launch.job_hosts.empty())
-      command.insert(command.end(),
-                     {"--host", host_list(launch.job_hosts, layout.ranks,
-                                          layout.ranks_per_host)});
-    // Two ranks would be bound to a core each; each rank finds its own
-    // placement (launch.bind).
-    command.insert(command.end(), {"--bind-to", "none"});
-    if (layout.ranks_per_host > 0)
-      command.insert(
-          command.end(),
-          {"--map-by",
-           "ppr:" + std::to_string(layout.ranks_per_host) + ":node"});
-    for (const auto& name : launch.forwarded)
-      command.insert(command.end(), {"-x", name});
-  }
-  if (launch.oversubscribe) command.emplace_back("--oversubscribe");
-  command.insert(command.end(), {"-np", std::to_string(layout.ranks)});
-  if (launch.as_root) command.emplace_back("--allow-run-as-root");
-  command.insert(command.end(), launch.mpi_args.begin(), launch.mpi_args.end());
-  command.push_back(launch.program);
-  command.insert(command.end(), launch.arguments.begin(),
-                 launch.arguments.end());
-  return command;
+void put_on_hosts(SelfLaunch& launch, std::vector<HostSlots> hosts,
+                  const std::string& hostfile, int slots, size_t cpus) {
+  const bool first_is_here = hosts.empty() || is_this_host(hosts.front().name);
+  // Where all ranks are ours mpirun needs no hosts, and may bind them.
+  const bool here = launch.layout.hosts == 1 && first_is_here;
+  if (!hosts.empty()) slots = slots_of(hosts);
+  const auto ranks = static_cast<size_t>(launch.layout.ranks);
+  launch.hostfile = here ? "" : hostfile;
+  if (here) hosts.clear();
+  launch.hosts = std::move(hosts);
+  launch.first_here = launch.layout.hosts > 1 && first_is_here;
+  launch.alone = ranks == 1 && launch.hosts.empty();
+  // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host,
+  // however many cores.
+  launch.oversubscribe =
+      (slots > 0 && launch.layout.ranks > slots) || (here && ranks > cpus);
 }
 
 std::vector<std::string> forwarded_variables(
@@ -213,7 +199,7 @@ std::optional<int> ended(pid_t child) {
 
 // In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<char*>& argv, pid_t parent,
-                         const sigset_t& mask) {
+                         const sigset_t& mask, ChildStreams streams) {
   // A group of its own: Ctrl-C reaches only the parent, which decides what
   // mpirun gets.
   setpgid(0, 0);
@@ -224,6 +210,11 @@ std::optional<int> ended(pid_t child) {
   if (null >= 0)
     dup2(null, STDIN_FILENO);  // a background group that reads the terminal
                                // would be stopped
+  if (streams == ChildStreams::kNone) {
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+  }
   execvp(argv[0], argv.data());
   static constexpr char kMessage[] =
       "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or "
@@ -250,9 +241,8 @@ void pass_on(int signal, pid_t child, bool first) {
 
 }  // namespace
 
-int run_as_parent(const std::vector<std::string>& command,
-                  ParentSignals& signals,
-                  const std::function<bool()>& once_a_second) {
+pid_t start_child(const std::vector<std::string>& command,
+                  const ParentSignals& signals, ChildStreams streams) {
   std::vector<char*> argv;
   for (const auto& word : command)
     argv.push_back(const_cast<char*>(word.c_str()));
@@ -263,7 +253,15 @@ int run_as_parent(const std::vector<std::string>& command,
   if (child < 0)
     throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) +
                       ". Hint: ulimit -u");
-  if (child == 0) become(argv, parent, signals.before());
+  if (child == 0) become(argv, parent, signals.before(), streams);
+  setpgid(child, child);  // here too: it may be killed before it runs
+  return child;
+}
+
+int run_as_parent(const std::vector<std::string>& command,
+                  ParentSignals& signals,
+                  const std::function<bool()>& once_a_second) {
+  const pid_t child = start_child(command, signals, ChildStreams::kOurs);
   const RankLauncher* launcher = find_launcher(command[0]);
   if (launcher != nullptr && launcher->of_mpi)
     remove_launcher_files_behind(child);

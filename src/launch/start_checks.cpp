@@ -117,52 +117,81 @@ std::string lack_of_room(const std::string& folder) {
 
 }  // namespace
 
-Mpirun find_mpirun() {
-  Mpirun found{in_path("mpirun"), ""};
-  if (found.path.empty()) return found;
-  const std::string text = answer_of({found.path, "--version"});
-  found.says = text.substr(0, text.find('\n'));
-  return found;
+Mpirun find_mpirun(std::optional<MpiFamily> wanted) {
+  std::vector<std::string> names = {"mpirun"};
+  if (wanted == MpiFamily::kOpenMpi) names.emplace_back("mpirun.openmpi");
+  if (wanted == MpiFamily::kMpich)
+    names.insert(names.end(), {"mpirun.mpich", "mpiexec.hydra"});
+  Mpirun first;
+  for (const auto& name : names) {
+    const std::string path = in_path(name);
+    if (path.empty()) continue;
+    const Mpirun found{path, answer_of({path, "--version"})};
+    if (!wanted || found.name().family == wanted) return found;
+    if (first.path.empty()) first = found;
+  }
+  return first;
 }
 
-std::string open_mpi_version(const std::string& text) {
-  const auto name = text.find("Open MPI");
-  if (name == std::string::npos) return "";
-  const auto begin = text.find_first_of("0123456789", name);
-  if (begin == std::string::npos) return "";
-  const auto end = text.find_first_not_of("0123456789.", begin);
-  return text.substr(begin, end == std::string::npos ? end : end - begin);
+RankStarter rank_starter(const Mpirun& mpirun,
+                         std::optional<MpiFamily> wanted) {
+  RankStarter starter;
+  if (!mpirun.path.empty())
+    starter.command = fs::path(mpirun.path).filename().string();
+  const MpiName name = mpirun.name();
+  starter.family = name.family.value_or(wanted.value_or(MpiFamily::kOpenMpi));
+  starter.is_intel = name.product == "Intel MPI";
+  return starter;
 }
 
-CheckResult mpirun_check(const Mpirun& mpirun, bool needed) {
+CheckResult mpirun_check(const Mpirun& mpirun, bool needed,
+                         std::optional<MpiFamily> wanted) {
   const std::string name = "mpirun";
   const Level bad = needed ? Level::kFail : Level::kWarn;
   if (mpirun.path.empty())
     return {bad, name, "there is none in PATH",
-            "install openmpi-bin, or load the module of Open MPI; one rank "
-            "needs none"};
-  const std::string version = open_mpi_version(mpirun.says);
-  if (version.empty())
+            "install openmpi-bin, or load the module of Open MPI or MPICH; one "
+            "rank needs none"};
+  const MpiName of = mpirun.name();
+  if (!of.family) {
+    const std::string line = mpirun.says.substr(0, mpirun.says.find('\n'));
     return {bad, name,
-            mpirun.path + " is not Open MPI's" +
-                (mpirun.says.empty() ? "" : " (\"" + mpirun.says + "\")"),
-            "put the bin folder of Open MPI first in PATH, or unload the other "
-            "MPI's module"};
-  return {Level::kPass, name, "Open MPI " + version + ", " + mpirun.path, ""};
+            mpirun.path + " is neither Open MPI's nor MPICH's" +
+                (line.empty() ? "" : " (\"" + line + "\")"),
+            "put the bin folder of Open MPI or MPICH first in PATH, or load "
+            "its module"};
+  }
+  const std::string text = of.text() + ", " + mpirun.path;
+  if (wanted && of.family != wanted)
+    return {bad, name,
+            text + ": launch.mpi=" + choice_name(*wanted) + " asks for " +
+                mpi_title(*wanted),
+            std::string("put the bin folder of ") + mpi_title(*wanted) +
+                " first in PATH, or set launch.mpi=auto"};
+  return {Level::kPass, name, text, ""};
 }
 
-CheckResult mpi_library_check(const Mpirun& mpirun, const std::string& library,
+// The versions of one ABI are equal for Open MPI, whose mpirun speaks to its
+// own. What speaks PMI understands all others.
+CheckResult mpi_library_check(const Mpirun& mpirun, const MpiName& library,
+                              const std::string& path,
                               const std::string& problem, bool needed) {
   const std::string name = "MPI library";
   const Level bad = needed ? Level::kFail : Level::kWarn;
-  if (library.empty())
-    return {bad, name, problem,
-            "load the module of Open MPI; one rank needs none"};
-  const std::string starts = open_mpi_version(mpirun.says),
-                    loads = open_mpi_version(library);
-  if (starts.empty() || starts == loads)
-    return {Level::kPass, name, library, ""};
-  return {bad, name, library + ", but mpirun is of " + starts,
+  if (!library.family) {
+    const auto hint = problem.find(". Hint: ");
+    constexpr size_t kHint = sizeof ". Hint: " - 1;
+    if (hint == std::string::npos)
+      return {bad, name, problem, "load the module of the MPI"};
+    return {bad, name, problem.substr(0, hint), problem.substr(hint + kHint)};
+  }
+  const MpiName starts = mpirun.name();
+  const std::string text = library.text() + ", " + path;
+  const bool agree = !starts.family || (starts.family == library.family &&
+                                        (starts.version == library.version ||
+                                         *starts.family == MpiFamily::kMpich));
+  if (agree) return {Level::kPass, name, text, ""};
+  return {bad, name, text + ", but mpirun is of " + starts.text(),
           "PATH and LD_LIBRARY_PATH must name the same installation"};
 }
 

@@ -1,6 +1,7 @@
-// The communicator over MPI on host memory. Open MPI advances non-blocking
-// collectives only inside MPI calls, hence poll(); every wait is a test loop
-// with a deadline, because a lost link otherwise hangs in silence.
+// The communicator over MPI on host memory. It is compiled once for each ABI,
+// Open MPI's and MPICH's. Both advance non-blocking collectives only inside MPI
+// calls, hence poll(); every wait is a test loop with a deadline, because a
+// lost link otherwise hangs in silence.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(const MpiOptions& options)
-      : timeout_s_(options.timeout_s) {
+      : timeout_s_(options.timeout_s), chosen_by_(options.chosen_by) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
@@ -215,17 +216,10 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::string description() const override {
-    std::string version = library_version();
-#ifdef OMPI_MAJOR_VERSION
-    const std::string built = std::to_string(OMPI_MAJOR_VERSION) + "." +
-                              std::to_string(OMPI_MINOR_VERSION) + "." +
-                              std::to_string(OMPI_RELEASE_VERSION);
-    if (version.find(built) == std::string::npos)
-      version += " (built with " + built + ")";
-#endif
-    const std::string pml = messaging_layer();
-    return "MPI on host memory, " + version +
-           (pml.empty() ? "" : ", PML " + pml);
+    const std::string layer = messaging_layer();
+    return "MPI on host memory, " + library_version() +
+           (layer.empty() ? "" : ", " + layer) +
+           (chosen_by_.empty() ? "" : " (chosen: " + chosen_by_ + ")");
   }
 
  private:
@@ -283,6 +277,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   double timeout_s_;
+  std::string chosen_by_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Op sum_bf16_ = MPI_OP_NULL, sum_fp16_ = MPI_OP_NULL;
   World world_;
@@ -301,7 +296,7 @@ extern "C" chexnet::Communicator* chexnet_open_mpi(
 }
 
 extern "C" void chexnet_mpi_library(char* text, size_t size) {
-  const std::string version = chexnet::library_version();
+  const std::string version = chexnet::library_text();
   text[version.copy(text, size - 1)] = 0;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/launchers.hpp"
 
 namespace chexnet {
@@ -33,7 +34,7 @@ void exit_and_end_launcher(int exit_code, int timeout_s) {
       syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0U);
     _exit(0);
   }
-  _exit(exit_code);
+  _exit(code_for_launcher(exit_code));
 }
 
 void exit_within(int seconds, int exit_code) {

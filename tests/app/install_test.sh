@@ -8,7 +8,8 @@ check "installs" [ $rc = 0 ]
 check "all of it can be read by everybody" test -z "$(find "$prefix" -not -type l \( -type d -not -perm -005 -o -type f -not -perm -004 \))"
 check "and run" test -z "$(find "$prefix/bin" -type f -not -perm -001)"
 library_path() { readelf -d "$1" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p'; }
-for file in "$CHEXNET_BUILD"/{chexnet-train,libchexnet_mpi.so,libchexnet_cuda.so} "$prefix"/bin/chexnet-train "$prefix"/lib/libchexnet_mpi.so; do
+sides=(libchexnet_mpi.so); [ ! -e "$CHEXNET_BUILD/libchexnet_mpich.so" ] || sides+=(libchexnet_mpich.so)
+for file in "$CHEXNET_BUILD"/{chexnet-train,libchexnet_cuda.so} "${sides[@]/#/$CHEXNET_BUILD/}" "$prefix"/bin/chexnet-train "${sides[@]/#/$prefix/lib/}"; do
   check "${file##*/} looks for libraries in folders of its own" bash -c "tr : '\n' <<<'$(library_path "$file")' | grep -qv '^.ORIGIN' && exit 1 || [ -n '$(library_path "$file")' ]"
 done
 check "man page and completion are whole" bash -c "grep -q chexnet '$prefix/share/man/man1/chexnet-train.1' && grep -q chexnet '$prefix/share/bash-completion/completions/chexnet-train'"

@@ -2,8 +2,8 @@
 # What keeps ranks from starting is one sentence with its exit code, before mpirun is asked; doctor gives its rows all the same.
 source tests/lib.sh
 T=(train "$small" --ranks 2 --out "$scratch/run")
-mkdir "$scratch/empty" "$scratch/hydra"
-printf '#!/bin/sh\necho "HYDRA build details:"\n' >"$scratch/hydra/mpirun"; chmod +x "$scratch/hydra/mpirun"
+mkdir "$scratch/empty" "$scratch/lam"
+printf '#!/bin/sh\necho "LAM 7.1.4/MPI 2"\n' >"$scratch/lam/mpirun"; chmod +x "$scratch/lam/mpirun"
 path=$PATH
 plain() {  # plain CODE PART ARGUMENTS...: `refused` without a program of PATH
   local code=$1 part=$2 rc=0; shift 2
@@ -14,7 +14,7 @@ plain() {  # plain CODE PART ARGUMENTS...: `refused` without a program of PATH
 refused 2 "has no eth9. Hint: it has " "${T[@]}" --set launch.network=tcp:eth9
 [ -e /sys/class/infiniband ] || refused 5 "has no such adapter" "${T[@]}" --set launch.network=ib
 PATH=$scratch/empty plain 5 "there is none in PATH. Hint: install openmpi-bin" "${T[@]}"
-PATH=$scratch/hydra plain 5 "hydra/mpirun is not Open MPI" "${T[@]}"
+PATH=$scratch/lam plain 5 "lam/mpirun is neither Open MPI" "${T[@]}"
 TMPDIR=$scratch/absent refused 5 "is no folder. Hint: export TMPDIR" "${T[@]}"
 (export PMI_FD=3 PMI_RANK=0 PMI_SIZE=2 SLURM_STEP_ID=0; refused 5 "srun --mpi=pmix" train "$small" --out "$scratch/run"; finish) || failures=$((failures + 1))
 
@@ -48,7 +48,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$scratch/full" && mount -t tmpfs -o size=1m tmpf
 else
   echo "skipped: no tmpfs of our own for a full TMPDIR"
 fi
-code=$(PATH=$scratch/hydra:$path rows --ranks 2); fails mpirun "$code"
+code=$(PATH=$scratch/lam:$path rows --ranks 2); fails mpirun "$code"
 code=$(rows --network tcp:eth9 --ranks 2); fails "network interface" "$code"
 code=$(rows)
 check "doctor of one rank says which mpirun and MPI library there are ($code)" python3 -c "

@@ -78,6 +78,7 @@ static_assert(every_value_has_a_name<OnNonFinite>());
 static_assert(every_value_has_a_name<EvalCrops>());
 static_assert(every_value_has_a_name<BestBy>());
 static_assert(every_value_has_a_name<DeviceKind>());
+static_assert(every_value_has_a_name<MpiFamily>());
 static_assert(every_value_has_a_name<BindPolicy>());
 static_assert(every_value_has_a_name<GradientCompression>());
 

@@ -12,6 +12,8 @@ TEST_CASE("a rank knows its launcher") {
       made_up({{"SLURM_NTASKS", "4"}})));  // a batch script is no rank
   CHECK(started_as_rank(made_up({{"OMPI_COMM_WORLD_SIZE", "2"}})));
   CHECK(started_as_rank(made_up({{"PMIX_RANK", "0"}})));
+  CHECK(started_as_rank(made_up({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})));
+  CHECK(started_as_rank(made_up({{"PALS_RANKID", "0"}})));
 
   // A process that starts ranks has set the variable for them, and is none.
   CHECK(started_by_parent(
@@ -45,31 +47,6 @@ TEST_CASE("processes that do not know each other are told the right command") {
                ? text.empty()
                : text.find(c.part) != std::string::npos));
   }
-}
-
-TEST_CASE(
-    "a launcher that Open MPI does not understand is told before MPI starts") {
-  const auto problem = [](std::map<std::string, std::string> env) {
-    return launcher_problem(made_up(std::move(env)));
-  };
-  const std::map<std::string, std::string> pmi2 = {{"PMI_FD", "11"},
-                                                   {"PMI_RANK", "0"},
-                                                   {"PMI_SIZE", "2"},
-                                                   {"SLURM_STEP_ID", "0"}};
-  CHECK(problem(pmi2).find("srun --mpi=pmix") != std::string::npos);
-  CHECK(problem({{"PMI_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}})
-            .find("srun --mpi=pmix") != std::string::npos);
-  CHECK(problem({{"PMI_FD", "5"}, {"PMI_RANK", "0"}}).find("another MPI") !=
-        std::string::npos);
-  CHECK(problem({}).empty());
-  CHECK(problem({{"SLURM_STEP_ID", "0"}, {"PMIX_RANK", "0"}}).empty());
-  CHECK(
-      problem(
-          {{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_RANK", "0"}, {"PMI_FD", "3"}})
-          .empty());
-  auto built_for_it = pmi2;
-  built_for_it["OMPI_MCA_pmix"] = "s2";
-  CHECK(problem(built_for_it).empty());
 }
 
 TEST_CASE("a program of a bundle is started again by the bundle's script") {

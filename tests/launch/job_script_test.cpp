@@ -83,6 +83,8 @@ TEST_CASE("job scripts say what was asked for") {
   request.launcher = JobLauncher::kSrun;
   CHECK(has(job_script(request),
             "srun --mpi=pmix -c \"${SLURM_CPUS_PER_TASK:-1}\""));
+  request.srun_mpi = "pmi2";
+  CHECK(has(job_script(request), "command=(srun --mpi=pmi2 -c "));
 
   request.scheduler = Scheduler::kPbs;
   CHECK(has(error_of<ConfigError>([&] { job_script(request); }),

@@ -52,7 +52,7 @@ TEST_CASE("mpirun is told hosts that it does not learn by itself") {
   launch.program = "x";
   const auto hosts = [&](RankLayout layout, std::vector<HostSlots> of_job) {
     launch.layout = layout;
-    launch.job_hosts = std::move(of_job);
+    launch.hosts = std::move(of_job);
     const std::string text = command_text(start_command(launch));
     const auto begin = text.find("--host ");
     return text.substr(begin, text.find(' ', begin + 7) - begin);
@@ -98,6 +98,73 @@ TEST_CASE("the mpirun command") {
         std::vector<std::string>{"AWS_PROFILE", "NIH"});
   CHECK(forwarded_variables(environment, {}) ==
         std::vector<std::string>{"AWS_PROFILE"});
+}
+
+TEST_CASE("the command of MPICH's mpirun has its own words") {
+  SelfLaunch launch;
+  launch.mpirun = {"mpirun.mpich", MpiFamily::kMpich, false};
+  launch.layout = {2, 1, 2};
+  launch.oversubscribe = launch.as_root = true;
+  launch.mpi_args = {"-iface", "eth0"};
+  launch.program = "x";
+  launch.arguments = {"train"};
+  CHECK(command_text(start_command(launch)) ==
+        "mpirun.mpich -bind-to none -np 2 -iface eth0 x "
+        "train");
+  launch.mpi_args.clear();
+  launch.forwarded = {"NIH"};
+  launch.hostfile = "hosts";
+  launch.hosts = {{"node1", 4}, {"node2", 1}, {"node3", 4}};
+  launch.layout = {4, 2, 2};
+  CHECK(command_text(start_command(launch)) ==
+        "mpirun.mpich -hosts node1:2,node2:2 -bind-to none "
+        "-np 4 x train");
+  launch.layout = {6, 3, 0};  // by slots
+  CHECK(command_text(start_command(launch))
+            .starts_with("mpirun.mpich -hosts node1:4,node2:1,node3:1 "));
+  // The batch system's hosts, by Intel's mpirun.
+  launch.hostfile.clear();
+  launch.hosts.clear();
+  launch.mpirun = {"mpirun", MpiFamily::kMpich, true};
+  launch.layout = {4, 2, 2};
+  CHECK(command_text(start_command(launch)) == "mpirun -ppn 2 -np 4 x train");
+}
+
+TEST_CASE("ranks are put on hosts") {
+  const std::string own = host_name();
+  struct Case {
+    std::vector<HostSlots> hosts;
+    RankLayout layout;
+    bool alone, first_here, oversubscribe;
+    const char* hostfile;
+  };
+  const std::vector<Case> cases = {
+      {{}, {1, 1, 1}, true, false, false, ""},
+      {{}, {3, 1, 3}, false, false, true, ""},
+      {{{own, 2}}, {1, 1, 1}, true, false, false, ""},
+      {{{"elsewhere.invalid", 2}}, {1, 1, 1}, false, false, false, "file"},
+      {{{own, 2}, {"elsewhere.invalid", 2}},
+       {4, 2, 2},
+       false,
+       true,
+       false,
+       "file"},
+      {{{"elsewhere.invalid", 1}, {own, 1}},
+       {4, 2, 2},
+       false,
+       false,
+       true,
+       "file"}};
+  for (const auto& c : cases) {
+    SelfLaunch launch;
+    launch.layout = c.layout;
+    put_on_hosts(launch, c.hosts, c.hosts.empty() ? "" : "file", 0, 2);
+    INFO("case " << &c - cases.data());
+    CHECK(launch.alone == c.alone);
+    CHECK(launch.first_here == c.first_here);
+    CHECK(launch.oversubscribe == c.oversubscribe);
+    CHECK(launch.hostfile == c.hostfile);
+  }
 }
 
 TEST_CASE("an option counts as given in both spellings") {

@@ -12,27 +12,46 @@ namespace {
 std::string level(const CheckResult& check) { return level_name(check.level); }
 }  // namespace
 
-TEST_CASE("an mpirun that is absent or of another MPI is told") {
-  CHECK(open_mpi_version("mpirun (Open MPI) 4.1.4") == "4.1.4");
-  CHECK(open_mpi_version("mpirun (Open MPI) 5.0.11") == "5.0.11");
-  CHECK(open_mpi_version("Open MPI v4.1.4") == "4.1.4");
-  CHECK(open_mpi_version("HYDRA build details:").empty());
-  CHECK(open_mpi_version("Intel(R) MPI Library for Linux* OS, Version 2021.9")
-            .empty());
-
+TEST_CASE("an mpirun that is absent or of an MPI that is not known is told") {
   CHECK(level(mpirun_check({}, true)) == "FAIL");
   CHECK(level(mpirun_check({}, false)) == "WARN");
-  CHECK(level(mpirun_check({"/m/mpirun", "HYDRA build details:"}, true)) ==
-        "FAIL");
+  CHECK(level(mpirun_check({"/m/mpirun", "LAM 7.1.4/MPI 2"}, true)) == "FAIL");
   const Mpirun open{"/o/mpirun", "mpirun (Open MPI) 4.1.4"};
+  const Mpirun hydra{"/m/mpirun",
+                     "HYDRA build details:\n    Version:        5.0.2\n"};
   CHECK(level(mpirun_check(open, true)) == "PASS");
+  CHECK(mpirun_check(hydra, true).text == "MPICH 5.0.2, /m/mpirun");
 
-  CHECK(level(mpi_library_check(open, "Open MPI v4.1.4", "", true)) == "PASS");
-  CHECK(level(mpi_library_check(open, "Open MPI v5.0.11", "", true)) == "FAIL");
-  CHECK(level(mpi_library_check(open, "Open MPI v5.0.11", "", false)) ==
-        "WARN");
-  CHECK(level(mpi_library_check(open, "", "cannot be opened", true)) == "FAIL");
-  CHECK(level(mpi_library_check({}, "Open MPI v4.1.4", "", false)) == "PASS");
+  // launch.mpi asks for the other one.
+  CHECK(level(mpirun_check(open, true, MpiFamily::kOpenMpi)) == "PASS");
+  CHECK(level(mpirun_check(open, true, MpiFamily::kMpich)) == "FAIL");
+  CHECK(level(mpirun_check(hydra, false, MpiFamily::kOpenMpi)) == "WARN");
+  CHECK(rank_starter(hydra, {}).family == MpiFamily::kMpich);
+  CHECK(rank_starter({}, MpiFamily::kMpich).family == MpiFamily::kMpich);
+  CHECK(rank_starter({"/m/mpirun.mpich", "HYDRA build details"}, {}).command ==
+        "mpirun.mpich");
+}
+
+TEST_CASE("mpirun and the MPI library are of one installation") {
+  const Mpirun open{"/o/mpirun", "mpirun (Open MPI) 4.1.4"};
+  const Mpirun hydra{"/m/mpirun", "HYDRA build details: Version: 5.0.2"};
+  const auto of = [](const Mpirun& mpirun, const std::string& library) {
+    return level(
+        mpi_library_check(mpirun, mpi_name_in(library), "/lib", "", true));
+  };
+  CHECK(of(open, "Open MPI v4.1.4, package: Debian") == "PASS");
+  CHECK(of(open, "Open MPI v5.0.11") == "FAIL");
+  CHECK(of(open, "MPICH Version:      5.0.2") == "FAIL");
+  CHECK(of({}, "Open MPI v4.1.4") == "PASS");
+  // One ABI, and PMI between them.
+  CHECK(of(hydra, "MPICH Version:      4.0.2") == "PASS");
+  CHECK(of(hydra, "CRAY MPICH version 8.1.25.17 (ANL base 3.4a2)") == "PASS");
+  CHECK(of(hydra, "Open MPI v4.1.4") == "FAIL");
+
+  const auto absent =
+      mpi_library_check(open, {}, "", "not there. Hint: load it", false);
+  CHECK(level(absent) == "WARN");
+  CHECK(absent.text + "|" + absent.advice == "not there|load it");
 }
 
 TEST_CASE("each interface of this host is named once") {

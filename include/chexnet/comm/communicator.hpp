@@ -112,10 +112,12 @@ std::unique_ptr<Communicator> solo_communicator();
 
 struct MpiOptions {
   double timeout_s = 600;
+  MpiFamily family = MpiFamily::kOpenMpi;
+  std::string chosen_by;  // why this MPI, for description(): "its launcher"
 };
-// Loads libchexnet_mpi.so beside the program, calls MPI_Init, and finalizes
-// when destroyed. One per process. During the unwinding of an exception it does
-// neither: the caller ends the world with abort_mpi.
+// Opens the MPI library and our side of it (comm/mpi_library.hpp), calls
+// MPI_Init, and finalizes when destroyed. One per process. During the unwinding
+// of an exception it does neither: the caller ends the world with abort_mpi.
 std::unique_ptr<Communicator> open_mpi(const MpiOptions& options);
 // Ends every rank's process with `exit_code`, now.
 void abort_mpi(int exit_code);

@@ -216,6 +216,15 @@ constexpr auto names_of(DeviceKind) {
       {{kCpu, "cpu"}, {kCuda, "cuda"}});
 }
 
+// Which MPI. The second stands for all of its ABI: MPICH, Cray MPICH, Intel
+// MPI.
+enum class MpiFamily { kOpenMpi, kMpich };
+constexpr auto names_of(MpiFamily) {
+  using enum MpiFamily;
+  return std::to_array<NamedChoice<MpiFamily>>(
+      {{kOpenMpi, "openmpi"}, {kMpich, "mpich"}});
+}
+
 // What is done about ranks on the wrong cores: they move, are named, or nobody
 // looks.
 enum class BindPolicy { kFix, kCheck, kOff };

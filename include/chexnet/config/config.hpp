@@ -159,6 +159,7 @@ struct LaunchConfig {
   std::string hostfile;
   int64_t threads = 0;
   std::optional<DeviceKind> device;  // auto: GPUs where there are any
+  std::optional<MpiFamily> mpi;  // auto: what started the ranks, or mpirun's
   BindPolicy bind = BindPolicy::kFix;
   NetworkChoice network;
   GradientCompression gradient_compression = GradientCompression::kNone;

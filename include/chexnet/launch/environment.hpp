@@ -12,13 +12,9 @@ using Environment =
     std::function<const char*(const char*)>;  // a variable, or null
 Environment process_environment();            // getenv
 
-// True when mpirun or a PMIx/PMI launcher started this process as a rank.
+// True when mpirun, srun or another launcher that speaks PMIx or PMI started
+// this process as a rank.
 bool started_as_rank(const Environment& env);
-
-// A launcher that speaks to its ranks in a way that Open MPI does not know, so
-// that MPI_Init would fail in thirty lines: the message with the right command,
-// or empty.
-std::string launcher_problem(const Environment& env);
 
 // How often our parent has started these ranks again.
 int restarts_by_parent(const Environment& env);

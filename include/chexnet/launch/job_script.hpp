@@ -52,6 +52,7 @@ struct JobRequest {
   int nodes = 1, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
       max_requeues = 20;
   JobLauncher launcher = JobLauncher::kMpirun;
+  std::string srun_mpi = "pmix";  // how srun and the MPI speak to each other
   std::vector<std::string>
       lines;  // further #SBATCH or #PBS lines, or their options
   std::vector<std::string>

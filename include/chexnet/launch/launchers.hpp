@@ -15,13 +15,21 @@ struct RankLauncher {
   bool is_daemon = false;  // mpirun's, on another host
 };
 
-inline constexpr std::array<RankLauncher, 8> kRankLaunchers = {
+// Debian names Open MPI's and MPICH's apart. Hydra, MPICH's, has a proxy on
+// mpirun's host too.
+inline constexpr std::array<RankLauncher, 14> kRankLaunchers = {
     {{"mpirun", true},
      {"mpiexec", true},
+     {"mpirun.openmpi", true},
+     {"mpiexec.openmpi", true},
      {"orterun", true},
      {"orted", true, true},
      {"prterun", true},
      {"prted", true, true},
+     {"mpirun.mpich", true},
+     {"mpiexec.mpich", true},
+     {"mpiexec.hydra", true},
+     {"hydra_pmi_proxy", true, true},
      {"srun", false},
      {"slurmstepd", false}}};
 

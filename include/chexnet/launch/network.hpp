@@ -1,5 +1,5 @@
 // launch.network: which network gradients take, said once and turned into the
-// settings of Open MPI and NCCL. They are set in each rank before MPI starts,
+// settings of the MPI and of NCCL. They are set in each rank before MPI starts,
 // so that they hold under every launcher; what the user set by hand is kept.
 #pragma once
 
@@ -13,14 +13,15 @@ namespace chexnet {
 
 struct NetworkSettings {
   std::vector<std::pair<std::string, std::string>>
-      environment;                  // OMPI_MCA_…, UCX_…, NCCL_…
+      environment;                  // OMPI_MCA_…, FI_…, UCX_…, NCCL_…
   std::vector<std::string> mpirun;  // for mpirun's own links
 };
 
 // kAuto: nothing, the libraries choose. kInfiniBand (and RoCE): by UCX.
 // kOmniPath: by PSM2. kTcp: over one interface ("eth0", or the one in
 // "10.1.0.0/16") or all. kUcx: UCX over whatever there is.
-NetworkSettings network_settings(const NetworkChoice& network);
+NetworkSettings network_settings(const NetworkChoice& network,
+                                 MpiFamily family);
 
 // Sets what is not set yet.
 void apply(const NetworkSettings& settings);

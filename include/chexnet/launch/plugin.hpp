@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "chexnet/core/error.hpp"
 
@@ -27,6 +28,7 @@ class Plugin {
   // PluginError when it cannot be opened; the text carries the loader's reason.
   explicit Plugin(const std::string& file_name);
   void* symbol(const char* name) const;  // PluginError when absent
+  static bool exists(const std::string& file_name);
 
  private:
   std::string path_;
@@ -36,6 +38,11 @@ class Plugin {
 // What is wrong with the length of a shared library, or empty: where its ELF
 // headers lead past the end of the file, opening it may end in SIGBUS.
 std::string cut_off_problem(const std::string& path);
+
+// Opens the first of these libraries that can be opened, a path or a name for
+// the loader to look up, for all that is opened later, and returns its path.
+// PluginError with the reason of each.
+std::string open_globally(const std::vector<std::string>& libraries);
 
 // The folder of the running program.
 std::string program_folder();

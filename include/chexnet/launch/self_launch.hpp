@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/hosts.hpp"
@@ -37,12 +38,21 @@ struct RankLayout {
 RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
                          const std::vector<HostSlots>& hosts);
 
+// Which mpirun starts ranks, as it is called (launch/start_checks.hpp finds
+// it).
+struct RankStarter {
+  std::string command = "mpirun";
+  MpiFamily family = MpiFamily::kOpenMpi;
+  bool is_intel = false;  // MPICH's ABI, with options of its own
+};
+
 struct SelfLaunch {
+  RankStarter mpirun;
   RankLayout layout;
   std::string hostfile;  // empty: this host, or those mpirun learns from the
                          // batch system
-  std::vector<HostSlots> job_hosts;  // in place of a host file: those that
-                                     // mpirun does not learn by itself
+  std::vector<HostSlots> hosts;  // that it names, or in place of one those
+                                 // that mpirun does not learn by itself
   bool oversubscribe =
       false;  // more ranks than cores here, or than slots of the batch job
   bool as_root = false;
@@ -55,9 +65,15 @@ struct SelfLaunch {
   bool first_here = false;  // of several hosts this one is the first: mpirun
                             // starts ranks here as soon as it reaches all
 };
-// The command line that starts the ranks: mpirun's, for Open MPI 4 and 5, or
+// The command line that starts the ranks: mpirun's, for Open MPI or MPICH, or
 // the program itself.
 std::vector<std::string> start_command(const SelfLaunch& launch);
+
+// Puts the ranks of launch.layout on `hosts`, which `hostfile` names (both
+// empty: this host, or those of the batch job, which has `slots` for ranks; 0 =
+// not said). `cpus`: of this host.
+void put_on_hosts(SelfLaunch& launch, std::vector<HostSlots> hosts,
+                  const std::string& hostfile, int slots, size_t cpus);
 
 // What ranks on other hosts need of `environment` ("NAME=value"), by name:
 // settings of the libraries, and what the config refers to (`wanted`).
@@ -96,6 +112,11 @@ class ParentSignals {
   int asked_ = 0;
   int ends_ = 0;  // TERM and INT
 };
+
+// Starts a command in a process group of its own that dies with this process.
+enum class ChildStreams { kOurs, kNone };
+pid_t start_child(const std::vector<std::string>& command,
+                  const ParentSignals& signals, ChildStreams streams);
 
 // Runs a command to its end and returns its exit code. `once_a_second` is
 // called meanwhile; true ends the command by force (KILL, also of what mpirun

@@ -9,26 +9,33 @@
 
 #include "chexnet/config/choices.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/mpi_family.hpp"
+#include "chexnet/launch/self_launch.hpp"
 #include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 
 struct Mpirun {
   std::string path;  // empty: none in PATH
-  std::string says;  // of its version
+  std::string says;  // of its version, all of it
+  MpiName name() const { return mpi_name_in(says); }
 };
-Mpirun find_mpirun();
-
-// "4.1.4" of "mpirun (Open MPI) 4.1.4" or "Open MPI v4.1.4"; empty for another
-// MPI's words.
-std::string open_mpi_version(const std::string& text);
+// The mpirun in PATH. `wanted`: where that is of another MPI, by the names
+// under which it may be beside it, such as Debian's mpirun.mpich; what is of no
+// use is returned where none fits.
+Mpirun find_mpirun(std::optional<MpiFamily> wanted);
+// How it is called: by its name alone where PATH leads to it. Where it is not
+// known, as the one of `wanted`.
+RankStarter rank_starter(const Mpirun& mpirun, std::optional<MpiFamily> wanted);
 
 // `needed`: ranks are to be started by it; else what is wrong is only worth a
-// warning.
-CheckResult mpirun_check(const Mpirun& mpirun, bool needed);
-// `library`: how the MPI library that ranks load names itself; `problem`: why
-// it cannot be loaded.
-CheckResult mpi_library_check(const Mpirun& mpirun, const std::string& library,
+// warning. `wanted`: launch.mpi.
+CheckResult mpirun_check(const Mpirun& mpirun, bool needed,
+                         std::optional<MpiFamily> wanted = {});
+// `library`: what ranks load, as it names itself, `path`: where it is;
+// `problem`: why it cannot be loaded.
+CheckResult mpi_library_check(const Mpirun& mpirun, const MpiName& library,
+                              const std::string& path,
                               const std::string& problem, bool needed);
 
 // The folder for temporary files, where MPI keeps what ranks of a host share.

@@ -1,0 +1,19 @@
+// Exit codes on their way through a launcher. MPICH's mpirun reports a rank
+// that a signal ended by the signal's bare number: 9 for KILL, which is also
+// one of our codes. So ranks of such an mpirun that our parent started add an
+// offset to theirs, and the parent takes it off again.
+#pragma once
+
+#include "chexnet/config/choices.hpp"
+
+namespace chexnet {
+
+// What this process exits with, to say `exit_code`. Takes no lock and no
+// memory.
+int code_for_launcher(int exit_code);
+
+// What the launcher's code means, as a shell has it: 128 + the number of a
+// signal.
+int code_from_launcher(int code, MpiFamily launcher);
+
+}  // namespace chexnet

@@ -5,7 +5,7 @@
 //                    stop asked for, or no restart left?
 //                        yes: last line, return
 //                    pause (storage may come back)
-//                 -> start again with --resume auto
+//                 -> start again with --resume auto, on the hosts that answer
 //
 // It holds no MPI and no GPU, so whatever kills ranks leaves it alive to say
 // what happened. Its exit code is that of the post-mortem where there is one:
@@ -33,6 +33,7 @@
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "chexnet/watch/start_deadline.hpp"
+#include "restart_hosts.hpp"
 
 namespace chexnet {
 namespace {
@@ -123,8 +124,7 @@ bool is_launchers_own(int code, const ParentTask& task) {
 void prepare_restart(SelfLaunch& launch, int restarts) {
   add_resume(launch.arguments);
   setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
-  if (restarts == 1 && !launch.alone)
-    launch.forwarded.emplace_back(kRestartsVariable);
+  if (restarts == 1) launch.forwarded.emplace_back(kRestartsVariable);
 }
 
 }  // namespace
@@ -154,7 +154,8 @@ void explain_late_start(const ParentTask& task, const std::string& what) {
   }
 }
 
-int run_ranks(SelfLaunch launch, const ParentTask& task, double timeout_s) {
+int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
+  SelfLaunch launch = whole;
   RestartPolicy policy(task.restarts);
   // For the whole of it: a signal between two starts asks for a stop too.
   ParentSignals signals;
@@ -222,7 +223,10 @@ int run_ranks(SelfLaunch launch, const ParentTask& task, double timeout_s) {
           "follows");
       return static_cast<int>(ExitCode::kRequeue);
     }
-    prepare_restart(launch, starts);
+    prepare_restart(whole, starts);
+    auto next = on_hosts_left(whole, task, timeout_s, signals);
+    if (!next) return reported;
+    launch = std::move(*next);
   }
 }
 

@@ -10,11 +10,11 @@
 
 namespace chexnet {
 
-// Runs `launch` to its end and returns the exit code for the user. With a run
+// Runs `whole` to its end and returns the exit code for the user. With a run
 // folder, a failure is explained by one sentence, the last line of output, and
 // restarted as often as the task says. `timeout_s`: launch.timeout_s, in which
 // mpirun must have reached all hosts.
-int run_ranks(SelfLaunch launch, const ParentTask& task, double timeout_s);
+int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s);
 
 // Ranks that did not start in time, in the log and for the post-mortem, where
 // none says it yet.

@@ -15,7 +15,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/launch/network.hpp"
+#include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/run/job_clock.hpp"
@@ -77,11 +77,20 @@ int run(const Options& options, Invocation& invocation) {
   check_output(options.timeline);
   JobClock::configured_s(config.launch);
   const Resume resume = resume_of(options.resume);
-  const ParentTask parent{.dry_run = options.launch.dry_run,
-                          .run_folder = run_folder_of(config),
-                          .resume_command = resume_command(invocation, 1),
-                          .restarts = static_cast<int>(config.launch.restarts),
-                          .stops = true};
+  const ParentTask parent{
+      .dry_run = options.launch.dry_run,
+      .run_folder = run_folder_of(config),
+      .resume_command = resume_command(invocation, 1),
+      .restarts = static_cast<int>(config.launch.restarts),
+      .min_hosts = static_cast<int>(config.launch.min_hosts),
+      .ranks_that_share =
+          [&config](int most) {
+            const int64_t batch = batch_of_run(config);
+            return batch > 0
+                       ? ranks_that_share(batch, config.train.accumulate, most)
+                       : most;
+          },
+      .stops = true};
   RankWorld world = enter_world(config.launch, invocation, parent);
   if (const auto code = world.parent_exit_code()) return *code;
   const bool first = world.comm().rank() == 0;

@@ -130,6 +130,15 @@ std::vector<ConfigOption> time_options() {
           .may_change_on_resume = true,
       },
       {
+          MEMBER(launch.min_hosts),
+          .help =
+              "a restart goes on without hosts that do not answer any more, on "
+              "fewer ranks with the same train.batch, while so many hosts are "
+              "left; the number of all hosts = none may be missing",
+          .limits = {{1, 1e6}},
+          .may_change_on_resume = true,
+      },
+      {
           MEMBER(launch.mpi_args),
           .help = "further arguments for mpirun when the program starts it",
           .may_change_on_resume = true,

@@ -201,4 +201,17 @@ std::string ask_command(const std::vector<std::string>& command) {
   }
 }
 
+std::vector<std::string> job_hosts(const Environment& env, const Ask& ask) {
+  std::vector<std::string> names;
+  const std::string list = text(env, "SLURM_JOB_NODELIST");
+  if (list.empty()) return names;
+  std::istringstream lines(ask({"scontrol", "show", "hostnames", list}));
+  for (std::string name; lines >> name;) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> job_hosts(const Environment& env) {
+  return job_hosts(env, ask_command);
+}
+
 }  // namespace chexnet

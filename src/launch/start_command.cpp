@@ -26,7 +26,7 @@ void append(Words& command, const Words& words) {
 
 void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
   const RankLayout& layout = launch.layout;
-  if (layout.hosts == 1 && launch.hosts.empty()) {
+  if (layout.hosts == 1 && launch.hostfile.empty() && launch.hosts.empty()) {
     append(command, {"--map-by", "socket"});
   } else {
     if (!launch.hostfile.empty())

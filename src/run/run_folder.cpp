@@ -138,6 +138,14 @@ class RunFolder::Unclaimed {
   bool claimed_ = false;
 };
 
+int64_t batch_of_run(const Config& config) {
+  if (config.train.batch) return *config.train.batch;
+  const fs::path file = run_folder_of(config) / "config.yaml";
+  std::error_code error;
+  if (!fs::exists(file, error)) return 0;
+  return load_config({file}, {}).train.batch.value_or(0);
+}
+
 RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)) {
   if (!config.run.world_readable) umask(umask(0) | 007);

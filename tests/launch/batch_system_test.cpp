@@ -164,3 +164,18 @@ TEST_CASE("a batch job knows its id, shape and time left") {
   CHECK_FALSE(duration_s("1:2:3:4"));
   CHECK_FALSE(duration_s(""));
 }
+
+TEST_CASE("Slurm names the hosts of a job") {
+  std::vector<std::string> asked;
+  const auto hosts =
+      job_hosts(made_up({{"SLURM_JOB_NODELIST", "node[1-2],gpu7"}}),
+                [&](const std::vector<std::string>& command) {
+                  asked = command;
+                  return std::string("node1\nnode2\ngpu7\n");
+                });
+  CHECK(hosts == std::vector<std::string>{"node1", "node2", "gpu7"});
+  CHECK(asked.back() == "node[1-2],gpu7");
+  CHECK(job_hosts(made_up({}), [](const auto&) {
+          return std::string("not asked");
+        }).empty());
+}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "chexnet/app/commands.hpp"
@@ -18,6 +19,10 @@ struct ParentTask {
   std::filesystem::path run_folder;
   std::string resume_command;
   int restarts = 0;
+  int min_hosts = 1;  // launch.min_hosts
+  // The largest number of ranks, of this many at most, that can share the run's
+  // batch; empty: any number can.
+  std::function<int(int)> ranks_that_share;
   bool stops = false;  // the command looks at stop_requested(); others are
                        // ended by a signal
 };

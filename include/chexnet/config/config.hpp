@@ -168,6 +168,7 @@ struct LaunchConfig {
   std::string time_limit;
   double stop_margin_s = 120;
   int64_t restarts = 0;
+  int64_t min_hosts = 1;
   Strings mpi_args;
 };
 

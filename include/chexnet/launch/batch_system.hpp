@@ -49,6 +49,11 @@ std::optional<double> job_seconds_left(const BatchJob& job,
 // its start file's.
 std::optional<double> job_seconds_left(const BatchJob& job);
 
+// The names of the job's hosts, in order, as `ask` is told by Slurm; empty
+// where there is no Slurm job.
+std::vector<std::string> job_hosts(const Environment& env, const Ask& ask);
+std::vector<std::string> job_hosts(const Environment& env);
+
 // "90", "1:30", "2:00:00", "1-00:00:00" (days) in seconds, as Slurm, PBS and
 // Grid Engine write times; two parts are minutes and seconds. Nothing for other
 // text ("UNLIMITED").

@@ -23,6 +23,10 @@ enum class Resume {
 
 std::filesystem::path run_folder_of(const Config& config);
 
+// train.batch; where it is left to the run (auto), what the run in the folder
+// chose; 0 where none did yet.
+int64_t batch_of_run(const Config& config);
+
 class RunFolder {
  public:
   // Collective. Creates, locks and decides on rank 0. Errors: an existing run

@@ -1,0 +1,119 @@
+#include "restart_hosts.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/lost_hosts.hpp"
+#include "chexnet/machine/affinity.hpp"
+
+namespace chexnet {
+namespace {
+
+using Hosts = std::vector<HostSlots>;
+
+// A host file may name a replacement by now; one that cannot be read any more
+// changes nothing.
+Hosts known_hosts(const SelfLaunch& whole) {
+  const RankLayout& layout = whole.layout;
+  if (whole.hostfile.empty()) {
+    const int each = (layout.ranks + layout.hosts - 1) / layout.hosts;
+    Hosts hosts;
+    for (const auto& name : job_hosts(process_environment()))
+      hosts.push_back({name, each});
+    return hosts;
+  }
+  try {
+    return read_hostfile(whole.hostfile);
+  } catch (const ConfigError& e) {
+    log_warning(e.what());
+    return whole.hosts;
+  }
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string counted_hosts(size_t count) {
+  return std::to_string(count) + (count == 1 ? " host" : " hosts");
+}
+
+// The first of `hosts` that hold all ranks of `layout`.
+Hosts hosts_for(const RankLayout& layout, const Hosts& hosts) {
+  Hosts used;
+  for (const auto& host : hosts) {
+    if (ranks_on(used, layout.ranks_per_host) >= layout.ranks) break;
+    used.push_back(host);
+  }
+  return used;
+}
+
+// `whole` on `hosts`, by a host file in the run folder.
+SelfLaunch launch_on(const SelfLaunch& whole, const Hosts& hosts,
+                     const ParentTask& task, const std::string& lost) {
+  SelfLaunch launch = whole;
+  const int room = std::min(whole.layout.ranks,
+                            ranks_on(hosts, whole.layout.ranks_per_host));
+  launch.layout.ranks =
+      task.ranks_that_share ? task.ranks_that_share(room) : room;
+  const Hosts used = hosts_for(launch.layout, hosts);
+  launch.layout.hosts = static_cast<int>(used.size());
+  const auto file = task.run_folder / "hosts";
+  std::filesystem::create_directories(task.run_folder);
+  write_atomically(file, hostfile_text(used));
+  put_on_hosts(launch, used, file.string(), 0, allowed_cpus().size());
+  // By itself the program would read the whole host file again.
+  launch.alone = false;
+
+  std::vector<std::string> names;
+  for (const auto& host : used) names.push_back(host.name);
+  const int ranks = launch.layout.ranks;
+  log_warning("[launch] no answer from " + lost + ": the run goes on with " +
+              std::to_string(ranks) + " of " +
+              std::to_string(whole.layout.ranks) + " ranks, on " +
+              names_text(names) + " (" + file.string() + ")" +
+              (ranks < room ? "; there is room for " + std::to_string(room) +
+                                  ", but they cannot share the batch"
+                            : ""));
+  return launch;
+}
+
+}  // namespace
+
+std::optional<SelfLaunch> on_hosts_left(const SelfLaunch& whole,
+                                        const ParentTask& task,
+                                        double timeout_s,
+                                        ParentSignals& signals) {
+  if (whole.layout.hosts < 2) return whole;
+  SelfLaunch now = whole;
+  now.hosts = known_hosts(whole);
+  if (now.hosts.size() < 2) return whole;
+  constexpr double kLeast_s = 30, kMost_s = 60;
+  const auto lost =
+      lost_hosts(now, std::clamp(timeout_s, kLeast_s, kMost_s), signals);
+  if (whole.hostfile.empty()) now.hosts.clear();  // the batch system's again
+  if (lost.empty() || signals.asked_to_stop()) return now;
+
+  Hosts left = known_hosts(whole);
+  std::erase_if(left, [&](const HostSlots& host) {
+    return std::ranges::find(lost, host.name) != lost.end();
+  });
+  if (left.size() >= static_cast<size_t>(std::max(1, task.min_hosts)))
+    return launch_on(whole, left, task, names_text(lost));
+  log_error("[launch] no answer from " + names_text(lost) + ": " +
+            counted_hosts(left.size()) +
+            " left, launch.min_hosts=" + std::to_string(task.min_hosts) +
+            ". Hint: repair or replace them, then --resume auto");
+  return std::nullopt;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,169 @@
+// Hosts are asked by the launcher itself, on its own way to them (ssh, a batch
+// system's daemon, launch.mpi_args): all of them by one command, and only where
+// that fails each by a command of its own, some at a time.
+//
+//   all at once   -> exit 0: nobody is lost
+//        | fails, or takes too long
+//        v
+//   each by itself, again after a pause, until limit_s -> who never answered
+#include "chexnet/launch/lost_hosts.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+using Hosts = std::vector<HostSlots>;
+
+constexpr size_t kAskedAtOnce = 16;
+constexpr double kPause_s = 3;
+
+// Which of `commands` end well until `end_s`; the others are killed with what
+// they started here.
+std::vector<bool> which_end_well(
+    const std::vector<std::vector<std::string>>& commands, double end_s,
+    ParentSignals& signals) {
+  std::vector<pid_t> running;
+  for (const auto& command : commands)
+    running.push_back(start_child(command, signals, ChildStreams::kNone));
+  std::vector<bool> well(commands.size(), false);
+  const auto look = [&](size_t i) {
+    int status = 0;
+    if (running[i] <= 0 || waitpid(running[i], &status, WNOHANG) == 0) return;
+    well[i] = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    running[i] = 0;
+  };
+  const auto is_running = [](pid_t child) { return child > 0; };
+  while (std::ranges::any_of(running, is_running) && now_s() < end_s &&
+         !signals.asked_to_stop()) {
+    constexpr double kLook_s = 0.2;
+    signals.next(kLook_s);
+    for (size_t i = 0; i < running.size(); ++i) look(i);
+  }
+  for (const pid_t child : running) {
+    if (!is_running(child)) continue;
+    kill(-child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  return well;
+}
+
+class Asker {
+ public:
+  Asker(const SelfLaunch& launch, double end_s, ParentSignals& signals)
+      : launch_(launch), end_s_(end_s), signals_(signals) {
+    std::string name =
+        (fs::temp_directory_path() / "chexnet-hosts-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      throw DeviceError("[launch] " + name + ": " + std::strerror(errno) +
+                        ". Hint: export TMPDIR=/another/folder");
+    folder_ = name;
+  }
+  ~Asker() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Asker(const Asker&) = delete;
+  Asker& operator=(const Asker&) = delete;
+
+  bool all_answer() {
+    // Half of the time at most: who does not answer is asked by itself.
+    const double end_s = now_s() + (end_s_ - now_s()) / 2;
+    return which_end_well({command(launch_.hosts)}, end_s, signals_).front();
+  }
+  // Those of `hosts` that do not answer.
+  Hosts silent_of(const Hosts& hosts) {
+    Hosts silent;
+    for (size_t from = 0; from < hosts.size(); from += kAskedAtOnce) {
+      const size_t to = std::min(from + kAskedAtOnce, hosts.size());
+      std::vector<std::vector<std::string>> commands;
+      for (size_t i = from; i < to; ++i)
+        commands.push_back(command({hosts[i]}));
+      const auto well = which_end_well(commands, end_s_, signals_);
+      for (size_t i = from; i < to; ++i)
+        if (!well[i - from]) silent.push_back(hosts[i]);
+    }
+    return silent;
+  }
+
+ private:
+  std::vector<std::string> command(const Hosts& hosts) {
+    const fs::path file = folder_ / std::to_string(asked_++);
+    write_atomically(file, hostfile_text(hosts));
+    return ask_command(launch_, hosts, file.string());
+  }
+
+  const SelfLaunch& launch_;
+  fs::path folder_;
+  double end_s_;
+  ParentSignals& signals_;
+  int asked_ = 0;
+};
+
+}  // namespace
+
+int ranks_on(const std::vector<HostSlots>& hosts, int ranks_per_host) {
+  int ranks = 0;
+  for (const auto& host : hosts)
+    ranks += ranks_per_host > 0 ? ranks_per_host : host.slots;
+  return ranks;
+}
+
+int ranks_that_share(int64_t batch, int64_t accumulate, int most) {
+  int ranks = most;
+  while (ranks > 1 && batch % (ranks * accumulate) != 0) --ranks;
+  return ranks;
+}
+
+std::string hostfile_text(const std::vector<HostSlots>& hosts) {
+  std::string text;
+  for (const auto& host : hosts)
+    text += host.name + " slots=" + std::to_string(host.slots) + "\n";
+  return text;
+}
+
+std::vector<std::string> ask_command(const SelfLaunch& launch,
+                                     const std::vector<HostSlots>& hosts,
+                                     const std::string& hostfile) {
+  SelfLaunch asking = launch;
+  asking.alone = false;
+  asking.hosts = hosts;
+  asking.hostfile = hostfile;
+  const auto count = static_cast<int>(hosts.size());
+  asking.layout = {count, count, 1};
+  asking.program = "true";
+  asking.arguments.clear();
+  return start_command(asking);
+}
+
+std::vector<std::string> lost_hosts(const SelfLaunch& launch, double limit_s,
+                                    ParentSignals& signals) {
+  const double end_s = now_s() + limit_s;
+  Asker asker(launch, end_s, signals);
+  Hosts silent;
+  if (!asker.all_answer()) {
+    for (const auto& host : launch.hosts)
+      if (!is_this_host(host.name)) silent.push_back(host);
+    silent = asker.silent_of(silent);
+    while (!silent.empty() && now_s() + kPause_s < end_s &&
+           !signals.stop_within(kPause_s))
+      silent = asker.silent_of(silent);
+  }
+  std::vector<std::string> names;
+  for (const auto& host : silent) names.push_back(host.name);
+  return names;
+}
+
+}  // namespace chexnet

@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace chexnet {
 namespace {
@@ -15,8 +18,10 @@ namespace {
 struct Answer {
   std::vector<std::byte>* body;
   uint64_t max_bytes;
-  std::string content_range;
+  std::string content_range = {};
   bool too_long = false;
+  std::string etag = {};
+  bool is_encrypted = false;
 };
 
 // As the vector would grow itself, but never past what is allowed.
@@ -36,15 +41,27 @@ size_t on_body(char* data, size_t, size_t count, void* user) {
   return count;
 }
 
+// The value of the header `name`, or nothing where the line is another one.
+std::optional<std::string> header_value(std::string_view line,
+                                        std::string_view name) {
+  if (line.size() <= name.size() || line[name.size()] != ':' ||
+      strncasecmp(line.data(), name.data(), name.size()) != 0)
+    return std::nullopt;
+  std::string value(line.substr(name.size() + 1));
+  value.erase(0, value.find_first_not_of(' '));
+  value.erase(value.find_last_not_of("\r\n ") + 1);
+  return value;
+}
+
 size_t on_header(char* data, size_t, size_t count, void* user) {
-  static constexpr char kName[] = "content-range:";
-  constexpr size_t kLength = sizeof kName - 1;
-  if (count > kLength && strncasecmp(data, kName, kLength) == 0) {
-    std::string& value = static_cast<Answer*>(user)->content_range;
-    value.assign(data + kLength, count - kLength);
-    value.erase(0, value.find_first_not_of(' '));
-    value.erase(value.find_last_not_of("\r\n ") + 1);
-  }
+  const std::string_view line(data, count);
+  auto& answer = *static_cast<Answer*>(user);
+  if (auto range = header_value(line, "content-range"))
+    answer.content_range = std::move(*range);
+  if (auto etag = header_value(line, "etag")) answer.etag = std::move(*etag);
+  // With keys of its own (S3's "AES256") the ETag stays an MD5.
+  if (const auto by = header_value(line, "x-amz-server-side-encryption"))
+    answer.is_encrypted |= by->starts_with("aws:");
   return count;
 }
 
@@ -72,16 +89,26 @@ HttpResponse http_exchange(const HttpRequest& request,
   CURL* curl = own_handle();
   if (curl == nullptr) return {0, "libcurl cannot be started", {}};
   curl_easy_reset(curl);  // keeps the connection
-  Answer answer{&body, request.max_bytes, {}};
+  Answer answer{&body, request.max_bytes};
   curl_slist* headers = nullptr;
   for (const auto& [name, value] : request.headers)
     headers = curl_slist_append(headers, (name + ": " + value).c_str());
+  // Not every server answers "Expect: 100-continue", which libcurl waits for.
+  headers = curl_slist_append(headers, "Expect:");
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(
       headers, curl_slist_free_all);
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);  // keys may hold ".."
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  if (request.method == "PUT" || request.method == "POST") {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.body.size()));
+    // Null would mean that a callback gives the body.
+    const auto* content = reinterpret_cast<const char*>(request.body.data());
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
+                     request.body.empty() ? "" : content);
+  }
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
@@ -110,7 +137,9 @@ HttpResponse http_exchange(const HttpRequest& request,
     return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
   // libcurl takes "HTTP/2 0" for an answer.
   if (status < 100) return {0, "the answer has no HTTP status", {}};
-  return {static_cast<int>(status), {}, std::move(answer.content_range)};
+  return {static_cast<int>(status),        {},
+          std::move(answer.content_range), false,
+          std::move(answer.etag),          answer.is_encrypted};
 }
 
 }  // namespace chexnet

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ struct HttpRequest {
   std::string method = "GET";
   std::string url;
   std::map<std::string, std::string> headers;
+  std::span<const std::byte> body = {};  // sent where the method is PUT or POST
   double timeout_s = 20;      // without a byte; also for the connection
   uint64_t max_bytes = 0;     // of the answer's body
   std::stop_token stop;       // ends the exchange within a second
@@ -26,6 +28,8 @@ struct HttpResponse {
   std::string content_range;
   bool too_long = false;  // ended at max_bytes; an error page (status >= 300)
                           // is cut there instead
+  std::string etag = {};
+  bool is_encrypted = false;  // so that its ETag is no MD5
 };
 
 // The body goes to `body`, whose capacity is kept.

@@ -109,11 +109,16 @@ std::string hint_for(const HttpResponse& response,
   if (code == "ExpiredToken" || code == "InvalidToken")
     return "fetch new credentials";
   if (code == "NoSuchBucket")
-    return "no such bucket: check data.images and data.s3.endpoint";
+    return "no such bucket: check its name and data.s3.endpoint";
+  if (code.starts_with("Quota") || code == "EntityTooLarge" ||
+      code == "XMinioStorageFull" || response.status == 413 ||
+      response.status == 507)
+    return "the bucket or the account is full, or takes no such large object: "
+           "free space there, or have its quota raised";
   if (!region.empty()) return "set data.s3.region to " + printable(region);
   switch (response.status) {
     case 404:
-      return "no such bucket or key: check data.images";
+      return "no such bucket or key: check the path";
     case 401:
     case 403:
       return "access denied: check the credentials (environment or "

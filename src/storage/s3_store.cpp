@@ -1,111 +1,41 @@
-// An exchange ends in one of three ways:
-//
-//   an answer (2xx, 4xx but 408 and 429)  handed to the caller, who knows which
-//                                         status it wants
-//   a reason that may pass                tried again, up to `attempts`, then
-//                                         OutageError
-//   more bytes than were asked for        DataError at once: it would be as
-//                                         long the next time
-//
-// Nobody is believed: a 206 must name the range that was asked for and have its
-// length.
+// Reads check what comes: a 206 must name the range that was asked for and have
+// its length. Writes are of one piece, or in parts (s3_upload.cpp).
 #include "chexnet/storage/s3_store.hpp"
 
-#include <algorithm>
-#include <cassert>
-#include <cctype>
-#include <cmath>
-#include <ctime>
-#include <mutex>
-#include <random>
-#include <thread>
+#include <array>
+#include <utility>
 
-#include "chexnet/config/load.hpp"
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "instance_metadata.hpp"
 #include "s3_answer.hpp"
+#include "s3_client.hpp"
+#include "s3_upload.hpp"
 #include "s3_world.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
 // Of one page; S3's have 1000 keys of at most 1 KiB.
 constexpr uint64_t kLongestListing = uint64_t{64} << 20;
-constexpr double kQuietSeconds = 10,
-                 kAgainSeconds = 30;  // of lines in the log about an outage
-// A machine's keys are asked for again after this time; they are good for
-// hours.
-constexpr double kInstanceSeconds = 300;
 
-struct Address {
-  std::string bucket, key;
-};
-
-// The bucket becomes part of a host's name: nothing but what a name may hold.
-bool is_bucket_name(const std::string& name) {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-  };
-  return !name.empty() && name.size() <= 255 &&
-         std::isalnum(static_cast<unsigned char>(name[0])) &&
-         std::ranges::all_of(name, allowed);
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-Address address_of(const std::string& path) {
-  assert(is_s3(path));
-  const std::string rest = path.substr(5);  // after s3://
-  const auto slash = rest.find('/');
-  if (rest.empty() || slash == 0)
-    throw ConfigError("[s3] " + path +
-                      " names no bucket. Hint: s3://bucket/prefix");
-  const std::string bucket = rest.substr(0, slash);
-  if (!is_bucket_name(bucket))
-    throw ConfigError(
-        "[s3] " + path + ": '" + bucket +
-        "' is no name of a bucket. Hint: letters, digits, '.', '-' and '_'");
-  return {bucket, slash == std::string::npos ? "" : rest.substr(slash + 1)};
-}
-
-std::string amz_time() {
-  const std::time_t t = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&t, &parts);
-  char text[20];
-  std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts);
-  return text;
-}
-
-bool may_pass(const HttpResponse& r) {
-  return r.status == 0 || r.status >= 500 || r.status == 429 || r.status == 408;
-}
-
-class S3Store final : public Store {
+class S3Store final : public ObjectStore {
  public:
   S3Store(S3World world, const S3Options& options, const Environment& env)
-      : world_(std::move(world)),
-        options_(options),
-        region_(find_region(options, env)),
-        credentials_(find_credentials(options, env)),
-        searched_(credentials_searched(options, env)),
-        outages_("s3", std::min(kQuietSeconds, options.timeout_s / 2),
-                 kAgainSeconds) {
-    for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
-      if (const char* url = env(name);
-          options_.endpoint.empty() && url != nullptr)
-        options_.endpoint = url;
-    while (options_.endpoint.ends_with('/')) options_.endpoint.pop_back();
-    const std::string problem = endpoint_problem(options_.endpoint);
-    if (!problem.empty()) throw ConfigError("[s3] " + problem);
-  }
+      : client_(std::move(world), options, env) {}
 
   void read(const std::string& path, uint64_t offset, uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& how) override {
     if (count == 0) return into.clear();
     const std::string range = "bytes=" + std::to_string(offset) + "-" +
                               std::to_string(offset + count - 1);
-    const HttpResponse r = get(path, {}, range, count, into, how.stop);
+    const HttpResponse r = client_.send({.path = path,
+                                         .headers = {{"range", range}},
+                                         .max_bytes = count,
+                                         .stop = how.stop},
+                                        into);
     if (r.status == 416) return into.clear();  // behind the end
     require(path, r, into, 206);
     // A server or proxy that answers with another range would hand over wrong
@@ -121,14 +51,15 @@ class S3Store final : public Store {
 
   void read_whole(const std::string& path, std::vector<std::byte>& into,
                   const ReadOptions& how) override {
-    const HttpResponse r = get(path, {}, "", kLargestWhole, into, how.stop);
+    const HttpResponse r = client_.send(
+        {.path = path, .max_bytes = kLargestWhole, .stop = how.stop}, into);
     require(path, r, into, 200);
   }
 
   using Store::list;
   std::vector<StoredFile> list(const std::string& path,
                                const std::function<void()>& tick) override {
-    const Address where = address_of(path);
+    const S3Address where = address_of(path);
     const std::string bucket = "s3://" + where.bucket;
     std::vector<StoredFile> files;
     std::vector<std::byte> body;
@@ -138,7 +69,8 @@ class S3Store final : public Store {
       std::vector<std::pair<std::string, std::string>> query = {
           {"list-type", "2"}, {"prefix", where.key}};
       if (!token.empty()) query.emplace_back("continuation-token", token);
-      const HttpResponse r = get(bucket, query, "", kLongestListing, body, {});
+      const HttpResponse r = client_.send(
+          {.path = bucket, .query = query, .max_bytes = kLongestListing}, body);
       require(path, r, body, 200);
       S3Listing page = s3_listing(body, path);
       end.check(page, path);
@@ -151,16 +83,61 @@ class S3Store final : public Store {
     } while (!token.empty());
     if (files.empty())
       throw AbsentError("[s3] " + path +
-                        ": nothing is stored there. Hint: check data.images");
+                        ": nothing is stored there. Hint: check the path");
     return files;
   }
 
   bool exists(const std::string& path) override {
     std::vector<std::byte> body;
-    const HttpResponse r = get(path, {}, "bytes=0-0", 1, body, {});
+    const HttpResponse r = client_.send(
+        {.path = path, .headers = {{"range", "bytes=0-0"}}, .max_bytes = 1},
+        body);
     if (r.status == 404 || r.status == 403)
       return false;  // 403: no right to list
     return r.status == 206 || r.status == 416 || r.status == 200;
+  }
+
+  bool put(const std::string& path, std::string_view content,
+           const PutCondition& condition,
+           const std::stop_token& stop) override {
+    S3Call call = put_call(path, bytes_of(content), stop);
+    if (condition.only_new) call.headers["if-none-match"] = "*";
+    if (!condition.replaces.empty())
+      call.headers["if-match"] = condition.replaces;
+    std::vector<std::byte> body;
+    const HttpResponse r = client_.send(call, body);
+    const bool has_condition =
+        condition.only_new || !condition.replaces.empty();
+    // 409: another writer of the same moment. 501: no conditions here.
+    if (has_condition && (r.status == 412 || r.status == 409)) return false;
+    if (has_condition && r.status == 501) return put(path, content, {}, stop);
+    if (r.status != 200) client_.refuse(path, r, body);
+    return true;
+  }
+
+  void put_file(const std::string& path, const std::filesystem::path& file,
+                const std::stop_token& stop) override {
+    upload_file(client_, path, file, stop);
+  }
+
+  void remove(const std::string& path) override {
+    std::vector<std::byte> body;
+    const HttpResponse r =
+        client_.send({.method = "DELETE", .path = path}, body);
+    if (r.status != 204 && r.status != 200 && r.status != 404)
+      client_.refuse(path, r, body);
+  }
+
+  void abort_uploads(const std::string& prefix) override {
+    abort_uploads_below(client_, prefix);
+  }
+
+  Versioned read_versioned(const std::string& path) override {
+    std::vector<std::byte> body;
+    const HttpResponse r = client_.send({.path = path}, body);
+    if (r.status == 404) return {};
+    require(path, r, body, 200);
+    return {r.etag, {reinterpret_cast<const char*>(body.data()), body.size()}};
   }
 
  private:
@@ -173,141 +150,24 @@ class S3Store final : public Store {
     return below && !name.empty() && !name.starts_with('.');
   }
 
-  HttpResponse get(
-      const std::string& path,
-      const std::vector<std::pair<std::string, std::string>>& query,
-      const std::string& range, uint64_t max_bytes,
-      std::vector<std::byte>& body, const std::stop_token& stop) {
-    const Address where = address_of(path);
-    const double since = world_.now_s();
-    for (int attempt = 1;; ++attempt) {
-      HttpRequest wanted = request(where, query, range, max_bytes);
-      wanted.stop = stop;
-      HttpResponse response = world_.exchange(wanted, body);
-      // It would be as long the next time.
-      const bool came = response.status != 0 && response.status < 300;
-      if (response.too_long || (came && body.size() > max_bytes))
-        throw DataError(
-            "[s3] " + path + ": the answer is longer than the " +
-            std::to_string(max_bytes) +
-            " bytes that were asked for or are allowed. Hint: check "
-            "data.s3.endpoint; is there a proxy between?");
-      if (!may_pass(response)) {
-        outages_.worked();
-        return response;
-      }
-      const std::string reason = s3_reason(response, body);
-      if (attempt >= options_.attempts || stop.stop_requested())
-        throw OutageError("[s3] " + path + ": " + reason + ", after " +
-                          std::to_string(attempt) +
-                          " attempts. Hint: check the network and "
-                          "data.s3.endpoint; start again "
-                          "when the server answers");
-      outages_.failed(since,
-                      reason + ", attempt " + std::to_string(attempt) + " of " +
-                          std::to_string(options_.attempts) +
-                          ". Hint: check the network and data.s3.endpoint");
-      world_.pause(random_pause_s(attempt), stop);
-    }
-  }
-
-  HttpRequest request(
-      const Address& where,
-      const std::vector<std::pair<std::string, std::string>>& query,
-      const std::string& range, uint64_t max_bytes) {
-    static const std::string kNoBody = sha256_hex("");
-    SignedRequest request;
-    const std::string base = set_address(where, request);
-    request.query = query;
-    request.body_sha256 = kNoBody;
-    if (!range.empty()) request.headers["range"] = range;
-
-    HttpRequest http;
-    http.timeout_s = options_.timeout_s;
-    // Error texts are longer than small ranges.
-    http.max_bytes = std::max<uint64_t>(max_bytes, 64 << 10);
-    if (const auto credentials = current_credentials()) {
-      const std::string time = amz_time();
-      request.headers["x-amz-content-sha256"] = kNoBody;
-      request.headers["x-amz-date"] = time;
-      if (!credentials->session_token.empty())
-        request.headers["x-amz-security-token"] = credentials->session_token;
-      http.headers["authorization"] =
-          authorization(request, *credentials, region_, "s3", time);
-    }
-    http.headers.insert(request.headers.begin(), request.headers.end());
-    http.url = base + uri_encode(request.path, true);
-    if (!query.empty()) http.url += "?" + canonical_query(query);
-    return http;
-  }
-
-  // Path and host; returns scheme and host. Amazon's buckets are hosts, others'
-  // are folders.
-  std::string set_address(const Address& where, SignedRequest& request) const {
-    if (options_.endpoint.empty()) {
-      const std::string host =
-          where.bucket + ".s3." + region_ + ".amazonaws.com";
-      request.path = "/" + where.key;
-      request.headers["host"] = host;
-      return "https://" + host;
-    }
-    request.path =
-        "/" + where.bucket + (where.key.empty() ? "" : "/" + where.key);
-    request.headers["host"] =
-        options_.endpoint.substr(options_.endpoint.find("://") + 3);
-    return options_.endpoint;
-  }
-
-  std::optional<Credentials> current_credentials() {
-    if (credentials_ || !options_.instance_metadata) return credentials_;
-    const std::lock_guard lock(mutex_);
-    const double now = world_.now_s();
-    if (!instance_ || now >= instance_until_s_) {
-      instance_ = instance_credentials(world_.exchange);
-      instance_until_s_ = now + kInstanceSeconds;
-    }
-    return instance_;
-  }
-
   void require(const std::string& path, const HttpResponse& r,
                std::span<const std::byte> body, int status) const {
-    if (r.status == status) return;
-    const bool is_signed = credentials_ || options_.instance_metadata;
-    throw_refused(
-        path, r, body,
-        is_signed ? "" : "no credentials found (looked at " + searched_ + ")");
+    if (r.status != status) client_.refuse(path, r, body);
   }
 
-  // Full jitter: a random time up to the doubled pause, so that a thousand
-  // readers do not come back at once.
-  static double random_pause_s(int attempt) {
-    thread_local std::minstd_rand random(static_cast<unsigned>(
-        std::hash<std::thread::id>()(std::this_thread::get_id())));
-    const double longest =
-        std::min(kLongestPauseSeconds, std::ldexp(kFirstPauseSeconds, attempt));
-    return std::uniform_real_distribution<>(0, longest)(random);
-  }
-
-  const S3World world_;
-  S3Options options_;
-  std::string region_;
-  std::optional<Credentials> credentials_;
-  std::string searched_;  // where they were looked for
-  OutageLog outages_;
-  std::mutex mutex_;  // guards the two below
-  std::optional<Credentials> instance_;
-  double instance_until_s_ = 0;
+  S3Client client_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> s3_store(const S3Options& options,
-                                const Environment& env) {
+std::unique_ptr<ObjectStore> s3_store(const S3Options& options,
+                                      const Environment& env) {
   return s3_store_in({}, options, env);
 }
 
-std::unique_ptr<Store> s3_store_in(S3World world, const S3Options& options,
-                                   const Environment& env) {
+std::unique_ptr<ObjectStore> s3_store_in(S3World world,
+                                         const S3Options& options,
+                                         const Environment& env) {
   return std::make_unique<S3Store>(std::move(world), options, env);
 }
 

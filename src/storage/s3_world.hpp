@@ -27,7 +27,8 @@ struct S3World {
 };
 
 // s3_store() in that world.
-std::unique_ptr<Store> s3_store_in(S3World world, const S3Options& options,
-                                   const Environment& env);
+std::unique_ptr<ObjectStore> s3_store_in(S3World world,
+                                         const S3Options& options,
+                                         const Environment& env);
 
 }  // namespace chexnet

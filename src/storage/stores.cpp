@@ -9,6 +9,10 @@ Stores::Stores(S3Options s3, double retry_s)
 // for only then, and a run on files needs none.
 Store& Stores::of(const std::string& path) {
   if (!is_s3(path)) return *local_;
+  return objects();
+}
+
+ObjectStore& Stores::objects() {
   std::call_once(s3_once_,
                  [&] { s3_ = s3_store(s3_options_, process_environment()); });
   return *s3_;

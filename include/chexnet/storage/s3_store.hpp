@@ -1,8 +1,8 @@
-// Reads from S3-compatible object stores (AWS, MinIO, Ceph, …): ranged GETs and
-// listings over libcurl, signed here. Each calling thread keeps its own
-// connection; what fails for a reason that may pass (5xx, 429, reset, cut
-// short, stalled) is tried again with full jitter (Marc Brooker, "Exponential
-// Backoff And Jitter", AWS Architecture Blog, 2015).
+// S3-compatible object stores (AWS, MinIO, Ceph, …): ranged GETs, listings,
+// PUTs and uploads in parts over libcurl, signed here. Each calling thread
+// keeps its own connection; what fails for a reason that may pass (5xx, 429,
+// reset, cut short, stalled) is tried again with full jitter (Marc Brooker,
+// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 #include <string>
 
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/storage/object_store.hpp"
 #include "chexnet/storage/sigv4.hpp"
-#include "chexnet/storage/store.hpp"
 
 namespace chexnet {
 
@@ -39,7 +39,7 @@ std::string credentials_searched(const S3Options& options,
 std::string find_region(const S3Options& options, const Environment& env);
 
 // Opens no connection before the first read.
-std::unique_ptr<Store> s3_store(const S3Options& options,
-                                const Environment& env);
+std::unique_ptr<ObjectStore> s3_store(const S3Options& options,
+                                      const Environment& env);
 
 }  // namespace chexnet

@@ -16,12 +16,13 @@ class Stores {
   // `retry_s`: of the local store.
   explicit Stores(S3Options s3 = {}, double retry_s = 0);
   Store& of(const std::string& path);  // any thread
+  ObjectStore& objects();              // any thread
 
  private:
   S3Options s3_options_;
   std::unique_ptr<Store> local_;
   std::once_flag s3_once_;
-  std::unique_ptr<Store> s3_;
+  std::unique_ptr<ObjectStore> s3_;
 };
 
 }  // namespace chexnet

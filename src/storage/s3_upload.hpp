@@ -1,0 +1,25 @@
+// Files that become objects.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "s3_client.hpp"
+
+namespace chexnet {
+
+// A PUT whose answer must not contradict the bytes: an ETag that is an MD5, but
+// of something else, is asked for again.
+S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
+                const std::stop_token& stop);
+
+// As ObjectStore::put_file().
+void upload_file(S3Client& client, const std::string& path,
+                 const std::filesystem::path& file,
+                 const std::stop_token& stop);
+// As ObjectStore::abort_uploads().
+void abort_uploads_below(S3Client& client, const std::string& prefix);
+
+}  // namespace chexnet

@@ -8,9 +8,9 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -31,8 +31,9 @@ bool is_header(const std::vector<std::string_view>& fields) {
 
 }  // namespace
 
-std::vector<FindingBox> read_boxes(const std::string& path) {
-  const std::string text = read_text(path);
+std::vector<FindingBox> read_boxes(const std::string& path,
+                                   const S3Config& s3) {
+  const std::string text = table_text(path, s3);
   if (const auto line = line_not_utf8(text); line > 0)
     fail(path, static_cast<int>(line), "the text is not UTF-8",
          "is this a list of boxes?");

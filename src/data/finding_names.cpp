@@ -6,9 +6,9 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/table_text.hpp"
 #include "labels.hpp"
 
 namespace chexnet {
@@ -23,9 +23,9 @@ float either(float a, float b) {
 
 }  // namespace
 
-FindingNames::FindingNames(const std::string& path) {
+FindingNames::FindingNames(const std::string& path, const S3Config& s3) {
   if (path.empty()) return;
-  const std::string text = read_text(path);
+  const std::string text = table_text(path, s3);
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what) {

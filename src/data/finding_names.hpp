@@ -15,7 +15,7 @@ namespace chexnet {
 class FindingNames {
  public:
   FindingNames() = default;
-  explicit FindingNames(const std::string& path);
+  FindingNames(const std::string& path, const S3Config& s3);
 
   // Renames the findings of a table whose cells hold what the table says (1, 0,
   // -1, NaN). Where several columns become one finding, a cell is 1 where any

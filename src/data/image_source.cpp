@@ -148,15 +148,17 @@ int ImageSource::wanted_readers() const {
   return remote ? kObjectStoreReaders : 0;
 }
 
+S3Options s3_options(const S3Config& config) {
+  return {config.endpoint,
+          config.region,
+          config.profile,
+          config.instance_metadata,
+          static_cast<int>(config.attempts),
+          config.timeout_s};
+}
+
 std::unique_ptr<Stores> open_stores(const DataConfig& config) {
-  const S3Config& s3 = config.s3;
-  const S3Options options{s3.endpoint,
-                          s3.region,
-                          s3.profile,
-                          s3.instance_metadata,
-                          static_cast<int>(s3.attempts),
-                          s3.timeout_s};
-  return std::make_unique<Stores>(options, config.retry_s);
+  return std::make_unique<Stores>(s3_options(config.s3), config.retry_s);
 }
 
 }  // namespace chexnet

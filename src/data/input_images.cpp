@@ -12,9 +12,9 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -176,7 +176,8 @@ void refuse_none(const InputImages& input,
 
 }  // namespace
 
-std::vector<InputPlace> input_places(const std::vector<std::string>& named) {
+std::vector<InputPlace> input_places(const std::vector<std::string>& named,
+                                     const S3Config& s3) {
   std::vector<InputPlace> places;
   for (const auto& text : named) {
     const bool is_list = text == "-" || text.starts_with('@');
@@ -185,7 +186,7 @@ std::vector<InputPlace> input_places(const std::vector<std::string>& named) {
       continue;
     }
     const std::string list = text == "-" ? "/dev/stdin" : text.substr(1);
-    for (auto& path : list_lines(read_text(list)))
+    for (auto& path : list_lines(table_text(list, s3)))
       places.push_back({std::move(path), true});
   }
   return places;

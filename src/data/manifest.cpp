@@ -165,11 +165,11 @@ std::vector<Manifest> read_all(const DataConfig& config) {
   RowChoice choice(config);
   std::vector<Manifest> tables;
   for (const auto& file : files)
-    tables.push_back(read_table(file, files.size() > 1, choice));
+    tables.push_back(read_table(file, files.size() > 1, config.s3, choice));
   choice.finish();
   require_columns(config.manifest, tables);
   fill_weights(config.sample_weight, tables);
-  FindingNames names(config.finding_names);
+  FindingNames names(config.finding_names, config.s3);
   for (auto& table : tables) {
     names.apply(table);
     table.finding_names_sha256 = names.sha256();
@@ -227,6 +227,7 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
     else
       append(all, tables[i]);
   }
+  all.s3 = config.s3;
   if (all.size() == 0)
     throw DataError("[manifest] " + path +
                     ": no row is left by data.filter and data.exclude. Hint: "

@@ -9,11 +9,11 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/patient_ids.hpp"
+#include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -54,8 +54,9 @@ namespace {
 
 // One name a line, as a table would write it. What holds several names, or is
 // of another encoding, would leave everybody in without a word.
-std::vector<std::string> excluded_names(const std::string& path) {
-  std::string text = read_text(path);
+std::vector<std::string> excluded_names(const std::string& path,
+                                        const S3Config& s3) {
+  std::string text = table_text(path, s3);
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   const auto refuse = [&](size_t line, const std::string& what) {
@@ -89,7 +90,7 @@ std::vector<std::string> excluded_names(const std::string& path) {
 RowChoice::RowChoice(const DataConfig& config) : exclude_path_(config.exclude) {
   for (const auto& text : config.filter) conditions_.push_back(parse(text));
   if (exclude_path_.empty()) return;
-  for (const auto& name : excluded_names(exclude_path_))
+  for (const auto& name : excluded_names(exclude_path_, config.s3))
     excluded_.emplace(name, false);
 }
 

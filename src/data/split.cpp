@@ -14,8 +14,8 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -26,7 +26,7 @@ using Rows = std::vector<uint32_t>;
 Rows rows_of_list(const Manifest& manifest, const std::string& path) {
   Rows rows;
   size_t names = 0, left_out = 0;
-  for (const auto& name : list_lines(read_text(path))) {
+  for (const auto& name : list_lines(table_text(path, manifest.s3))) {
     ++names;
     const auto found = manifest.rows.find(name);
     if (found != manifest.rows.end()) {

@@ -31,14 +31,6 @@ bool remote(const Container& c) {
   return is_s3(c.path) || on_network_file_system(c.path);
 }
 
-std::string auto_folder() {
-  for (const char* name : {"SLURM_TMPDIR", "TMPDIR"})
-    if (const char* value = std::getenv(name);
-        value != nullptr && *value != '\0')
-      if (!on_network_file_system(value)) return value;
-  return "/tmp";
-}
-
 // In a shared folder each user has a place of his own.
 fs::path root_in(const std::string& folder) {
   return fs::path(folder) / ("chexnet-stage-" + std::to_string(::geteuid()));
@@ -150,12 +142,20 @@ Refusal first_refusal(Communicator& comm, const Refusal& own) {
 
 }  // namespace
 
+std::string node_folder() {
+  for (const char* name : {"SLURM_TMPDIR", "TMPDIR"})
+    if (const char* value = std::getenv(name);
+        value != nullptr && *value != '\0')
+      if (!on_network_file_system(value)) return value;
+  return "/tmp";
+}
+
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm) {
   using Kind = StageChoice::Kind;
   if (options.where.kind == Kind::kOff) return index;
   const bool automatic = options.where.kind == Kind::kAuto;
-  const std::string folder = automatic ? auto_folder() : options.where.folder;
+  const std::string folder = automatic ? node_folder() : options.where.folder;
   std::vector<Container> wanted;
   size_t single_files = 0;
   for (const auto& c : index.containers()) {

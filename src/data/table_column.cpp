@@ -9,9 +9,9 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -32,7 +32,7 @@ size_t find_column(const std::vector<std::string_view>& header,
 void add_cells(const Manifest& manifest, const Manifest::Table& table,
                size_t end, const std::string& column,
                std::vector<std::string>& cells) {
-  const std::string text = read_text(table.path);
+  const std::string text = table_text(table.path, manifest.s3);
   CsvReader csv(text);
   std::vector<std::string_view> fields;
   csv.next(fields);

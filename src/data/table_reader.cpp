@@ -9,11 +9,11 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/table_text.hpp"
 #include "labels.hpp"
 
 namespace chexnet {
@@ -316,11 +316,11 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
 }  // namespace
 
 Manifest read_table(const TableFile& file, bool may_lack_findings,
-                    RowChoice& choice) {
+                    const S3Config& s3, RowChoice& choice) {
   Manifest m;
   m.path = file.path;
   m.tables = {{m.path, 0, file.split}};
-  const std::string text = read_text(m.path);
+  const std::string text = table_text(m.path, s3);
   m.sha256 = sha256_hex(text);
   if (const size_t line = line_not_utf8(text); line > 0)
     Table{m.path, static_cast<int>(line)}.fail("is not UTF-8",

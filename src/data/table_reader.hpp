@@ -22,6 +22,6 @@ struct TableFile {
 // say: 1, 0, -1 or NaN. `may_lack_findings`: of columns.findings some, but not
 // all. Errors as of read_manifest.
 Manifest read_table(const TableFile& file, bool may_lack_findings,
-                    RowChoice& choice);
+                    const S3Config& s3, RowChoice& choice);
 
 }  // namespace chexnet

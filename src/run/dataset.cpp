@@ -19,6 +19,7 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/data/stage.hpp"
+#include "chexnet/data/table_text.hpp"
 #include "chexnet/eval/predictions.hpp"
 
 namespace chexnet {
@@ -83,11 +84,12 @@ DataConfig without_training(DataConfig config) {
 // none in common they stay as they are: the tables' reader names what a header
 // has.
 void keep_present_columns(std::vector<std::string>& columns,
-                          const std::vector<std::string>& tables) {
+                          const std::vector<std::string>& tables,
+                          const S3Config& s3) {
   if (columns.empty()) return;
   std::set<std::string> header;
   for (const auto& table : tables) {
-    const std::string text = read_text(table);
+    const std::string text = table_text(table, s3);
     std::vector<std::string_view> fields;
     CsvReader(text).next(fields);
     for (const auto field : fields) header.emplace(trimmed(field));
@@ -167,7 +169,7 @@ TestSet load_tables(const Config& config,
             std::filesystem::path(table).filename().string();
   const auto read = [&] {
     DataConfig data = without_training(config.data);
-    keep_present_columns(data.manifest.columns.findings, tables);
+    keep_present_columns(data.manifest.columns.findings, tables, data.s3);
     data.manifest.path = tables;
     data.manifest.split.clear();
     Dataset dataset;

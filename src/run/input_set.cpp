@@ -74,7 +74,8 @@ InputSet load_inputs(const Config& config,
   std::string names, places;
   const auto find = [&](WorkProgress& progress) {
     const Tick tick = [&] { progress.advance(); };
-    InputImages input = find_input_images(input_places(named), stores, tick);
+    InputImages input =
+        find_input_images(input_places(named, config.data.s3), stores, tick);
     set.converted = convert_dicom(input, tick);
     if (set.converted) refuse_hosts(comm);
     set.images = std::move(input.images);

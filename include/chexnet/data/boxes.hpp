@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/config/config.hpp"
+
 namespace chexnet {
 
 // Pixels of the picture that it was drawn on: of NIH's list 1024 x 1024.
@@ -16,6 +18,7 @@ struct FindingBox {
 
 // Any number of boxes an image and finding. DataError naming file and line: no
 // header of such a list, a field missing, no number, no area.
-std::vector<FindingBox> read_boxes(const std::string& path);
+std::vector<FindingBox> read_boxes(const std::string& path,
+                                   const S3Config& s3 = {});
 
 }  // namespace chexnet

@@ -65,5 +65,6 @@ class ImageSource {
 
 // Stores as the config says.
 std::unique_ptr<Stores> open_stores(const DataConfig& config);
+S3Options s3_options(const S3Config& config);
 
 }  // namespace chexnet

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/config/config.hpp"
 #include "chexnet/data/image_index.hpp"
 
 namespace chexnet {
@@ -17,7 +18,8 @@ struct InputPlace {
 
 // `named`: paths; "@FILE" is a list, one path per line, and "-" the list on
 // stdin. AbsentError: no such list.
-std::vector<InputPlace> input_places(const std::vector<std::string>& named);
+std::vector<InputPlace> input_places(const std::vector<std::string>& named,
+                                     const S3Config& s3 = {});
 
 struct InputImage {
   // The file's path as it was named or below the folder that was named; of a

@@ -40,7 +40,8 @@ struct Manifest {
   std::vector<Table>
       tables;  // that it was read from, in the order of their rows
   std::vector<uint32_t>
-      lines;  // [N] of each row in its table; empty = made in memory
+      lines;         // [N] of each row in its table; empty = made in memory
+  S3Config s3 = {};  // for what is read of them, and of lists, later
   bool knows_patients =
       true;  // false: the table has no patient column, each image is its own
 

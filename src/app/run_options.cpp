@@ -103,6 +103,10 @@ CLI::Validator in_file_system() {
   return {object_store_problem, "", "in a file system"};
 }
 
+CLI::Validator in_known_store() {
+  return {other_store_problem, "", "in a file system or on s3://"};
+}
+
 void LaunchOptions::add_to(CLI::App& command) {
   command
       .add_option("--ranks", ranks,

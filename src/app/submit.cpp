@@ -30,6 +30,7 @@
 #include "chexnet/launch/kubernetes.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/run/run_folder.hpp"
+#include "chexnet/storage/store.hpp"
 #include "chexnet/train/trainer.hpp"
 #include "job_hand_over.hpp"
 #include "local_sweep.hpp"
@@ -116,6 +117,12 @@ JobRequest requested_job(const Options& options, const Config& config,
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
+  if (options.out.empty() && is_s3(config.run.dir))
+    throw ConfigError("[submit] run.dir " + config.run.dir +
+                      " is in an object store, and a job's script and output "
+                      "need a folder. Hint: --out FOLDER for a run there; a "
+                      "script of your own may start `chexnet-train train "
+                      "--out s3://… --resume auto`");
   request.run_folder =
       options.out.empty() ? run_folder_of(config).string() : options.out;
   if (!options.sweep.empty() || options.seeds > 0)

@@ -20,6 +20,7 @@
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/run/job_clock.hpp"
 #include "chexnet/run/run_folder.hpp"
+#include "chexnet/storage/store.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {
@@ -32,8 +33,20 @@ struct Options {
   bool print_config = false, json = false;
 };
 
+// The place of a run may be given to --resume as well as to --out.
+std::string place_of(const Options& options) {
+  if (!is_s3(options.resume) || options.resume == options.out)
+    return options.out;
+  if (!options.out.empty())
+    throw ConfigError("[train] --resume " + options.resume + " and --out " +
+                      options.out +
+                      " are two places. Hint: a run goes on where it is");
+  return options.resume;
+}
+
 Resume resume_of(const std::string& text) {
   if (text.empty()) return Resume::kNo;
+  if (is_s3(text)) return Resume::kYes;
   if (text == "auto") return Resume::kAuto;
   if (text == "yes") return Resume::kYes;
   throw ConfigError("[train] --resume " + text +
@@ -62,10 +75,11 @@ void print_json(const TrainOutcome& outcome) {
 }
 
 int run(const Options& options, Invocation& invocation) {
+  const std::string place = place_of(options);
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
-                  &invocation.variables, [&options](Config& c) {
-                    if (!options.out.empty()) c.run.dir = options.out;
+                  &invocation.variables, [&](Config& c) {
+                    if (!place.empty()) c.run.dir = place;
                     options.launch.apply_to(c.launch);
                   });
   if (options.print_config) {
@@ -137,14 +151,16 @@ void add_train(CLI::App& app, Invocation& invocation) {
                    "YAML files, later ones override earlier ones")
       ->required();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--out", options->out, "run folder (run.dir)")
-      ->check(in_file_system());
+  command
+      ->add_option("--out", options->out,
+                   "run folder (run.dir), or s3://bucket/prefix")
+      ->check(in_known_store());
   options->launch.add_to(*command);
   command
       ->add_option("--resume", options->resume,
-                   "continue from the last complete checkpoint: yes, or auto "
-                   "(start anew where "
-                   "there is none)")
+                   "continue from the last complete checkpoint: yes, auto "
+                   "(start anew where there is none), or the s3:// place of "
+                   "the run")
       ->expected(0, 1)
       ->default_str("yes");
   command

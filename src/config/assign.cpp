@@ -1,9 +1,11 @@
 #include "assign.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
@@ -12,6 +14,13 @@
 
 namespace chexnet {
 namespace {
+
+// The others are mapped into memory, or belong to one machine.
+constexpr std::array<std::string_view, 8> kMayBeRemote = {
+    "data.images",        "data.manifest.path",
+    "data.train_list",    "data.val_list",
+    "data.test_list",     "data.exclude",
+    "data.finding_names", "run.dir"};
 
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
@@ -161,9 +170,11 @@ class Assignment {
     if (!option_.is_path) return item;
     try {
       std::string path = expanded_path(item);
-      const std::string problem = object_store_problem(path);
-      if (!problem.empty() && option_.key != "data.images")
-        throw ConfigError(problem);
+      const bool may_be_remote =
+          std::ranges::find(kMayBeRemote, option_.key) != kMayBeRemote.end();
+      const std::string problem = may_be_remote ? other_store_problem(path)
+                                                : object_store_problem(path);
+      if (!problem.empty()) throw ConfigError(problem);
       return path;
     } catch (const ConfigError& e) {
       throw ConfigError("[config] " + value_.place + ": '" + option_.key +

@@ -40,13 +40,27 @@ std::string expanded_path(const std::string& text) {
   return home + out.substr(1);
 }
 
-std::string object_store_problem(const std::string& path) {
+namespace {
+
+bool has_scheme(const std::string& path) {
   const auto scheme = path.find("://");
-  if (scheme == std::string::npos || path.find('/') < scheme) return {};
+  return scheme != std::string::npos && path.find('/') > scheme;
+}
+
+}  // namespace
+
+std::string object_store_problem(const std::string& path) {
+  if (!has_scheme(path)) return {};
   return "'" + path +
-         "' is in an object store, and only data.images may be. Hint: tables, "
-         "lists, weights and "
-         "everything that is written must be in a file system";
+         "' is in an object store, and this must be in a file system. Hint: "
+         "docs/data.md, section S3, says what may be on s3://";
+}
+
+std::string other_store_problem(const std::string& path) {
+  if (!has_scheme(path) || path.starts_with("s3://")) return {};
+  return "'" + path +
+         "' is in an object store that is not known. Hint: s3://bucket/prefix, "
+         "or a file system";
 }
 
 std::string endpoint_problem(const std::string& url) {

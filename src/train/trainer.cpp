@@ -337,7 +337,9 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   TrainOutcome outcome =
       train_on({config, *comm, device, dataset, network, weights}, folder,
                profiler, state);
-  outcome.run_folder = folder.path().string();
+  folder.finish(*comm, outcome.code == ExitCode::kDone);
+  outcome.run_folder =
+      is_s3(config.run.dir) ? config.run.dir : folder.path().string();
   if (outcome.train_s <= 0) return outcome;  // the same on all ranks
   if (!request.timeline.empty())
     write_timeline(*comm, profiler, clock_offset_s(*comm), request.timeline);

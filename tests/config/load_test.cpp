@@ -60,11 +60,11 @@ TEST_CASE(
        "exp.yaml:2: key 'data.resize' appears twice"},
       {"train: {lr: 1}\n---\ntrain: {lr: 2}\n",
        "exp.yaml:2: a second document (---) begins"},
-      {"run: {dir: \"s3://bucket/run\"}\n",
-       "'s3://bucket/run' is in an object store"},
-      {"data: {manifest: {path: \"s3://bucket/t.csv\"}}\n",
-       "tables, lists, weights and everything that is written must be in a "
-       "file system"},
+      {"run: {dir: \"gs://bucket/run\"}\n",
+       "'gs://bucket/run' is in an object store"},
+      {"model: {weights: \"s3://bucket/w\"}\n",
+       "'s3://bucket/w' is in an object store, and this must be in a file "
+       "system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
       {"launch: {network: ether}\n",
@@ -148,13 +148,24 @@ TEST_CASE("a config that travels with a model names no places") {
   CHECK(again.data.stage.kind == StageChoice::Kind::kOff);
 }
 
-TEST_CASE("only images may be in an object store") {
+TEST_CASE(
+    "images, tables, lists and the run may be on s3://, and in no other "
+    "store") {
   CHECK(object_store_problem("s3://bucket/x").find("file system") !=
         std::string::npos);
   CHECK(object_store_problem("/data/odd://name").empty());
   CHECK(object_store_problem("runs/x").empty());
   const Config config = load_config({}, {"data.images=[\"s3://bucket/x\"]"});
   CHECK(config.data.images == Strings{"s3://bucket/x"});
+  for (const std::string key :
+       {"data.manifest.path", "data.train_list", "data.val_list",
+        "data.test_list", "data.exclude", "data.finding_names", "run.dir"}) {
+    INFO(key);
+    CHECK_NOTHROW(load_config({}, {key + "=s3://bucket/x"}));
+    CHECK_THROWS_AS(load_config({}, {key + "=gs://bucket/x"}), ConfigError);
+  }
+  CHECK(other_store_problem("s3://bucket/x").empty());
+  CHECK(other_store_problem("/data/odd://name").empty());
 }
 
 TEST_CASE("what a run needs is asked for by name") {

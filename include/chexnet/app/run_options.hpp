@@ -27,8 +27,10 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set,
 // --ranks N of commands that start ranks on this host; 0 where it is not given.
 void add_ranks_option(CLI::App& command, int& ranks);
 
-// For options that name a place to read tables from or to write to: no s3://.
+// For options that name a place to read from or to write to: no s3://, or no
+// object store but s3://.
 CLI::Validator in_file_system();
+CLI::Validator in_known_store();
 // All that can be found wrong in a config before any rank exists: ConfigError.
 void check_run(const Config& config);
 // CheckpointError where no file can be made at `path`; empty: none is wanted.

@@ -40,9 +40,11 @@ std::string config_yaml(const Config& config);
 // else.
 Config without_places(Config config);
 
-// Empty, or why a path that is no image source cannot be used: it is in an
-// object store.
+// Empty, or why a path that must be in a file system cannot be used: it is in
+// an object store.
 std::string object_store_problem(const std::string& path);
+// The same for one that may be s3://bucket/key: it is in another store.
+std::string other_store_problem(const std::string& path);
 
 // Empty, or why this is no URL of an object store. A text with an @ is not
 // repeated: "https://user:password@host" would end up in logs.

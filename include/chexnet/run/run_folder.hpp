@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,12 +16,16 @@
 
 namespace chexnet {
 
+class RunMirror;
+
 enum class Resume {
   kNo,
   kYes,
   kAuto
 };  // kAuto starts afresh where there is no checkpoint
 
+// Where the run works: run.dir, or the working folder (remote_run.hpp) of a
+// place in an object store.
 std::filesystem::path run_folder_of(const Config& config);
 
 // train.batch; where it is left to the run (auto), what the run in the folder
@@ -34,7 +39,7 @@ class RunFolder {
   // broken ones only (CheckpointError), a config that may not change
   // (ConfigError with the differences), a folder of another user that everybody
   // may write, or `log` or `checkpoints` that are another user's link
-  // (CheckpointError).
+  // (CheckpointError). For a place in an object store also those of RunMirror.
   RunFolder(const Config& config, Resume resume, Communicator& comm);
   ~RunFolder();
 
@@ -42,6 +47,10 @@ class RunFolder {
   // run. A start that failed before takes away what it made: nothing refuses
   // the next one.
   void claim(const Config& config) const;
+  // The end of a run that went well, or was asked to stop: all of it is in the
+  // object store, if run.dir is there. The working folder of one that is
+  // `complete` goes away. Collective. CheckpointError.
+  void finish(Communicator& comm, bool complete);
 
   const std::filesystem::path& path() const { return path_; }
   // Where to resume from; the same on all ranks.
@@ -63,13 +72,17 @@ class RunFolder {
   struct Before;
   class Unclaimed;
 
-  void prepare(const Config& config, Resume resume);
+  void prepare(const Config& config, Resume resume,
+               const std::function<void()>& tick);
   std::filesystem::path path_;
   std::optional<std::filesystem::path> checkpoint_;
   int64_t batch_ = 0;
   bool has_seen_data_ = false;
+  std::string place_;  // in an object store; else empty
+  double timeout_s_ = 0;
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<Unclaimed> unclaimed_;  // goes before the lock
+  std::unique_ptr<RunMirror> mirror_;     // goes before both
   std::unique_ptr<CheckpointStore> store_;
 };
 

@@ -1,0 +1,105 @@
+#include "mirrored_files.hpp"
+
+#include <array>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
+
+// A link to the file, or a copy where the file system has no links.
+void add_to_snapshot(const fs::path& file, const fs::path& to) {
+  std::error_code error;
+  fs::create_hard_link(file, to, error);
+  if (error) fs::copy_file(file, to);
+}
+
+}  // namespace
+
+std::string own_id(const fs::path& folder) {
+  const fs::path file = folder / kPlaceId;
+  if (fs::exists(file)) return read_text(file);
+  std::array<unsigned, 4> random{};
+  std::random_device source;
+  for (auto& word : random) word = source();
+  const std::string id = hex_text(std::as_bytes(std::span(random)));
+  write_atomically(file, id);
+  return id;
+}
+
+void move_aside(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename() != ".lock" &&
+        entry.path().filename() != kPlaceId)
+      found.push_back(entry.path());
+  if (found.empty()) return;
+  fs::path to;
+  for (int i = 1; to.empty() || fs::exists(to); ++i)
+    to = folder.string() + ".before-" + std::to_string(i);
+  make_private_folder(to);
+  bool has_run = false;
+  for (const auto& path : found) {
+    has_run |= path.filename() == "config.yaml";
+    fs::rename(path, to / path.filename());
+  }
+  if (has_run)
+    log_warning("[run] " + folder.string() +
+                ": the run was last written elsewhere; what was here is in " +
+                to.string());
+  else
+    fs::remove_all(to);
+}
+
+std::map<std::string, std::string> records_in(const fs::path& folder) {
+  std::map<std::string, std::string> found;
+  fs::recursive_directory_iterator it(folder), end;
+  for (; it != end; ++it) {
+    const std::string name = fs::relative(it->path(), folder).string();
+    if (is_hidden(it->path()) || name == "checkpoints") {
+      it.disable_recursion_pending();
+      continue;
+    }
+    std::error_code error;
+    if (!it->is_regular_file(error) || name == "STOP") continue;
+    const auto size = it->file_size(error);
+    const auto time = it->last_write_time(error).time_since_epoch().count();
+    if (!error) found[name] = std::to_string(size) + " " + std::to_string(time);
+  }
+  return found;
+}
+
+bool is_checkpoint(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with("step-") && name.find('.') == std::string::npos;
+}
+
+std::map<std::string, std::string> link_checkpoints(const fs::path& from,
+                                                    const fs::path& to) {
+  std::map<std::string, std::string> links;
+  fs::create_directories(to);
+  for (const auto& step : fs::directory_iterator(from)) {
+    if (!is_checkpoint(step.path()) || step.is_symlink()) continue;
+    const fs::path copy = to / step.path().filename();
+    fs::create_directory(copy);
+    for (const auto& file : fs::directory_iterator(step.path()))
+      if (!is_hidden(file.path()))
+        add_to_snapshot(file.path(), copy / file.path().filename());
+  }
+  for (const char* link : {"last", "best"})
+    if (fs::is_symlink(from / link))
+      links[link] = fs::read_symlink(from / link).filename().string();
+  return links;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,145 @@
+// Nobody's clock is compared with another's: a lock is held while its text
+// changes.
+#include "chexnet/run/remote_lock.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr double kRenew_s = 10;
+constexpr double kWatch_s = 35;  // three renewals may have failed
+constexpr double kLook_s = 5;
+constexpr double kReadBack_s = 1;
+
+struct Holder {
+  std::string id, who;
+  bool is_free = false;
+};
+
+Holder holder_of(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {"", "somebody (no lock of this program)"};
+  const auto word = [&](const char* key) {
+    return json.contains(key) && json[key].is_string()
+               ? printable(json[key].get<std::string>())
+               : std::string();
+  };
+  return {word("id"), word("holder"), json.value("free", false)};
+}
+
+void sleep(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+void sleep(double seconds, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_for(lock, stop, std::chrono::duration<double>(seconds),
+                   [] { return false; });
+}
+
+// Until it is written anew: true. False when its process is gone.
+bool is_renewed(ObjectStore& store, const std::string& path,
+                const std::string& text, const std::function<void()>& tick) {
+  log_info("[run] " + path + ": " + holder_of(text).who +
+           " was the last to write there; looking whether it still does");
+  for (const double end = now_s() + kWatch_s; now_s() < end;) {
+    sleep(kLook_s);
+    tick();
+    if (store.read_versioned(path).text != text) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+RemoteLock::RemoteLock(ObjectStore& store, std::string place, std::string id,
+                       const std::function<void()>& tick,
+                       std::function<void(const std::string& by)> on_loss)
+    : store_(store),
+      path_(std::move(place) + "/run.lock"),
+      id_(std::move(id)),
+      on_loss_(std::move(on_loss)) {
+  const auto in_use = [&](const std::string& who) {
+    throw CheckpointError("[run] " + path_ + ": in use by " + who +
+                          ". Hint: wait for that run, stop it, or choose "
+                          "another place with --out");
+  };
+  const auto before = store_.read_versioned(path_);
+  if (!before.version.empty()) {
+    const Holder holder = holder_of(before.text);
+    was_ours_ = holder.id == id_;
+    if (!was_ours_ && !holder.is_free) {
+      if (is_renewed(store_, path_, before.text, tick)) in_use(holder.who);
+      log_warning("[run] " + path_ + ": taken over from " + holder.who +
+                  ", which no longer writes");
+    }
+  }
+  const bool taken = take(before.version);
+  if (taken) sleep(kReadBack_s);
+  const Holder now = holder_of(store_.read_versioned(path_).text);
+  if (now.id != id_) in_use(now.who);
+  renewal_ = std::jthread([this](std::stop_token stop) { renew(stop); });
+}
+
+std::string RemoteLock::text(bool is_free) {
+  return nlohmann::json{{"id", id_},
+                        {"holder", "process " + std::to_string(::getpid()) +
+                                       " on " + host_name()},
+                        {"free", is_free},
+                        {"renewed", utc_time()},
+                        {"beat", ++beat_}}
+      .dump();
+}
+
+bool RemoteLock::take(const std::string& version) {
+  return store_.put(path_, text(false),
+                    {.only_new = version.empty(), .replaces = version});
+}
+
+std::string RemoteLock::taken_by() {
+  const Holder now = holder_of(store_.read_versioned(path_).text);
+  return now.id == id_ ? std::string() : now.who;
+}
+
+void RemoteLock::renew(const std::stop_token& stop) {
+  for (;;) {
+    sleep(kRenew_s, stop);
+    if (stop.stop_requested()) return;
+    try {
+      if (const std::string other = taken_by(); !other.empty()) {
+        on_loss_(other);
+        return;
+      }
+      store_.put(path_, text(false), {}, stop);
+    } catch (const Error&) {
+      // The store says in the log that it does not answer.
+    }
+  }
+}
+
+void RemoteLock::release() {
+  renewal_ = {};
+  store_.put(path_, text(true));
+}
+
+void RemoteLock::remove() {
+  renewal_ = {};
+  store_.remove(path_);
+}
+
+}  // namespace chexnet

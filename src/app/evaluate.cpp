@@ -28,11 +28,14 @@
 #include "heat_map_options.hpp"
 #include "localization_options.hpp"
 #include "model_file.hpp"
+#include "remote_files.hpp"
 #include "scored_data_check.hpp"
 #include "scoring_options.hpp"
 
 namespace chexnet {
 namespace {
+
+constexpr const char* kPredictionsHead = "image,label:";  // of our CSV
 
 struct Options {
   std::string model, split = "test", predictions, format, out;
@@ -40,6 +43,7 @@ struct Options {
   int ranks = 0;
   BoxOptions boxes;
   ScoringOptions scoring;
+  S3Config s3;  // of --set
 };
 
 void say_what_has_no_scores(const Manifest& manifest,
@@ -62,7 +66,7 @@ void check_outputs(const Options& options, const std::filesystem::path& model) {
   refuse_to_replace(options.out, inputs);
   inputs.push_back(options.out);
   refuse_to_replace(options.scoring.figures, inputs);
-  check_own_output(options.out, "image,label:");
+  check_own_output(options.out, kPredictionsHead);
   check_own_output(options.scoring.figures, kFiguresHead);
 }
 
@@ -132,7 +136,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   check_outputs(options, file);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
-  const auto boxes = read_listed_boxes(options.boxes);
+  const auto boxes = read_listed_boxes(options.boxes, options.s3);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
   const RankWorld world =
@@ -209,7 +213,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   auto* manifest =
       add_repeated_option(*command, "--manifest", options->manifests,
                           "score all rows of this table instead of a split")
-          ->check(in_file_system());
+          ->check(in_known_store());
   add_repeated_option(*command, "--images", options->images,
                       "with --manifest: where its images are (data.images)")
       ->needs(manifest)
@@ -227,7 +231,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       ->add_option("--out", options->out,
                    "write image, labels and probabilities to this CSV")
       ->excludes(predictions)
-      ->check(in_file_system());
+      ->check(in_known_store());
   add_set_option(*command, options->set, "the run's config");
   add_ranks_option(*command, options->ranks);
   add_box_options(*command, options->boxes, predictions);
@@ -237,8 +241,16 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {
-      return options->predictions.empty() ? evaluate_model(*options, invocation)
-                                          : evaluate_predictions(*options);
+      RemoteFiles remote(options->set);
+      Options local = *options;
+      local.model = remote.input(options->model, FetchedFiles::kModel);
+      local.out = remote.output_file(options->out, kPredictionsHead);
+      local.scoring.figures =
+          remote.output_file(options->scoring.figures, kFiguresHead);
+      local.s3 = remote.s3();
+      return remote.finish(options->predictions.empty()
+                               ? evaluate_model(local, invocation)
+                               : evaluate_predictions(local));
     };
   });
 }

@@ -120,7 +120,7 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
   command
       .add_option("--heatmaps", options.folder,
                   "write pictures of where scores come from to this folder")
-      ->check(in_file_system());
+      ->check(in_known_store());
   auto* findings =
       add_repeated_option(command, "--heatmap-findings", options.findings,
                           "heat maps of these findings, for every image")

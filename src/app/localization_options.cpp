@@ -83,9 +83,9 @@ void add_box_options(CLI::App& command, BoxOptions& options,
 }
 
 std::optional<std::vector<FindingBox>> read_listed_boxes(
-    const BoxOptions& options) {
+    const BoxOptions& options, const S3Config& s3) {
   if (options.list.empty()) return std::nullopt;
-  return read_boxes(options.list);
+  return read_boxes(options.list, s3);
 }
 
 std::optional<Localization> localize(const RunContext& run, const Split& split,

@@ -28,7 +28,7 @@ void add_box_options(CLI::App& command, BoxOptions& options,
 
 // Nothing without --boxes. Before the work, as a list may be refused.
 std::optional<std::vector<FindingBox>> read_listed_boxes(
-    const BoxOptions& options);
+    const BoxOptions& options, const S3Config& s3);
 
 // Which images the network calls positive; rank 0.
 struct CalledPositive {

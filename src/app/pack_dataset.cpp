@@ -19,6 +19,7 @@
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/machine/affinity.hpp"
 #include "chexnet/run/dataset.hpp"
+#include "remote_files.hpp"
 
 namespace chexnet {
 namespace {
@@ -135,8 +136,8 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->required();
   command
       ->add_option("--out", options->out,
-                   "pack file (NAME.pack), or folder of shards")
-      ->check(in_file_system())
+                   "pack file (NAME.pack), or folder of shards; s3:// too")
+      ->check(in_known_store())
       ->required();
   command
       ->add_option("--format", options->format,
@@ -169,7 +170,12 @@ void add_pack(CLI::App& app, Invocation& invocation) {
     if (options->format == "pixels" && !options->out.ends_with(".pack"))
       throw CLI::ValidationError("--out", "a pack's name ends with .pack");
     invocation.run = [&invocation, options] {
-      return run(*options, invocation);
+      RemoteFiles remote(options->set);
+      Options local = *options;
+      local.out = options->format == "pixels"
+                      ? remote.output_file(options->out, "")
+                      : remote.output_folder(options->out);
+      return remote.finish(run(local, invocation));
     };
   });
 }

@@ -30,11 +30,14 @@
 #include "dicom_results.hpp"
 #include "heat_map_options.hpp"
 #include "model_file.hpp"
+#include "remote_files.hpp"
 #include "row_writer.hpp"
 #include "scored_data_check.hpp"
 
 namespace chexnet {
 namespace {
+
+constexpr const char* kHead = "image,prob:";  // of our CSV
 
 struct Options {
   std::string model, out;
@@ -145,7 +148,7 @@ void check_output_places(const Options& options,
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
   inputs.push_back(model.string());
   refuse_to_replace(options.out, inputs);
-  check_own_output(options.out, "image,prob:");
+  check_own_output(options.out, kHead);
   check_heat_map_options(options.heat_maps, card.findings);
   check_dicom_result_options(options.dicom);
 }
@@ -269,7 +272,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->add_option("--out", options->out,
                    "write image, probabilities, yes or no, and errors to this "
                    "CSV")
-      ->check(in_file_system());
+      ->check(in_known_store());
   command
       ->add_option("--rule", options->rule,
                    "which of the model's thresholds says yes: youden, "
@@ -293,7 +296,12 @@ void add_predict(CLI::App& app, Invocation& invocation) {
     if (options->inputs.empty() && options->lists.empty())
       throw CLI::RequiredError("an input or --list");
     invocation.run = [&invocation, options] {
-      return predict(*options, invocation);
+      RemoteFiles remote(options->set);
+      Options local = *options;
+      local.model = remote.input(options->model, FetchedFiles::kModel);
+      local.out = remote.output_file(options->out, kHead);
+      local.heat_maps.folder = remote.output_folder(options->heat_maps.folder);
+      return remote.finish(predict(local, invocation));
     };
   });
 }

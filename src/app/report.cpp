@@ -12,11 +12,14 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_summary.hpp"
+#include "remote_files.hpp"
 
 namespace chexnet {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kHead = "<!doctype html>";
 
 struct Options {
   std::vector<std::string> runs;
@@ -47,7 +50,7 @@ int run(const Options& options) {
   for (const auto& run : options.runs)  // results.json alone makes a page too
     if (!fs::is_directory(run)) check_holds_run(run);
   const fs::path folder = options.runs.front(), page = page_of(options);
-  check_own_output(page.string(), "<!doctype html>");
+  check_own_output(page.string(), kHead);
   keep_private(options.runs);
   if (options.compare)
     write_atomically(
@@ -76,13 +79,25 @@ void add_report(CLI::App& app, Invocation& invocation) {
                    "the page (default: report.html and model_card.md in the "
                    "run; report-shared.html there with --no-images; "
                    "comparison.html here with --compare)")
-      ->check(in_file_system());
+      ->check(in_known_store());
   command
       ->add_flag("--no-images", options->no_images,
                  "for passing on: no pictures, paths, patients, hosts, users")
       ->excludes(compare);
   command->callback([&invocation, options] {
-    invocation.run = [options] { return run(*options); };
+    invocation.run = [options] {
+      RemoteFiles remote({});
+      Options local = *options;
+      for (auto& name : local.runs) {
+        if (is_s3(name) && options->out.empty() && !options->compare)
+          throw ConfigError("[report] " + name +
+                            " is in an object store. Hint: name the page with "
+                            "--out, there or here");
+        name = remote.input(name, FetchedFiles::kRecords);
+      }
+      local.out = remote.output_file(options->out, kHead);
+      return remote.finish(run(local));
+    };
   });
 }
 

@@ -81,7 +81,7 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
   command
       .add_option("--figures", options.figures,
                   "write all figures to this CSV, one on a line")
-      ->check(in_file_system());
+      ->check(in_known_store());
   command.add_flag("--json", options.json,
                    "one JSON object on stdout (docs/json.md)");
 }

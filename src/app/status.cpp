@@ -14,6 +14,7 @@
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
 #include "metrics_server.hpp"
+#include "remote_files.hpp"
 
 namespace chexnet {
 namespace {
@@ -36,7 +37,12 @@ std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
 int serve(const Options& options) {
   std::error_code error;
   for (const auto& folder : options.folders)
-    if (!std::filesystem::is_directory(folder, error))
+    if (is_s3(folder))
+      throw ConfigError("[status] " + folder +
+                        " is in an object store, which --listen does not "
+                        "follow. Hint: status without --listen reads it once; "
+                        "run.prometheus writes a file on the run's host");
+    else if (!std::filesystem::is_directory(folder, error))
       throw CheckpointError("[status] " + folder +
                             ": is no folder. Hint: runs are in runs/NAME");
   FollowedRuns runs(options.folders);
@@ -47,7 +53,11 @@ int serve(const Options& options) {
 
 int run(const Options& options) {
   if (options.listen) return serve(options);
-  const auto runs = summaries(options.folders);
+  RemoteFiles remote({});
+  std::vector<std::string> folders;
+  for (const auto& folder : options.folders)
+    folders.push_back(remote.input(folder, FetchedFiles::kRecords));
+  const auto runs = summaries(folders);
   if (options.openmetrics) {
     std::cout << openmetrics_text(runs) << std::flush;
   } else if (options.json) {

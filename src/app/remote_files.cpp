@@ -1,0 +1,169 @@
+#include "remote_files.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/data/image_source.hpp"
+#include "chexnet/launch/environment.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+namespace {
+
+// Names the folder of stand-ins for the ranks of this process.
+constexpr const char* kVariable = "CHEXNET_REMOTE_FILES";
+
+S3Config s3_of(const std::vector<std::string>& set) {
+  std::vector<std::string> own;
+  for (const auto& item : set)
+    if (item.starts_with("data.s3.")) own.push_back(item);
+  return load_config({}, own).data.s3;
+}
+
+}  // namespace
+
+RemoteFiles::RemoteFiles(const std::vector<std::string>& set)
+    : s3_(s3_of(set)), stores_(s3_options(s3_)) {
+  if (const char* folder = std::getenv(kVariable); folder != nullptr) {
+    is_owner_ = false;
+    folder_ = folder;
+  }
+}
+
+RemoteFiles::~RemoteFiles() {
+  if (!is_owner_ || folder_.empty()) return;
+  unsetenv(kVariable);
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+fs::path RemoteFiles::stand_in(const std::string& path) {
+  if (folder_.empty()) {
+    std::error_code error;
+    std::string made =
+        (fs::temp_directory_path(error) / "chexnet-s3-XXXXXX").string();
+    if (error || mkdtemp(made.data()) == nullptr)
+      throw CheckpointError("[s3] " + made +
+                            ": cannot be made. Hint: TMPDIR names a folder");
+    folder_ = made;
+    setenv(kVariable, made.c_str(), 1);
+  }
+  fs::path name = fs::path(path.substr(5)).relative_path().lexically_normal();
+  if (!name.has_filename()) name = name.parent_path();
+  if (name.empty() || *name.begin() == "..")
+    throw ConfigError("[s3] " + path +
+                      " names no object. Hint: s3://bucket/key");
+  fs::create_directories((folder_ / name).parent_path());
+  return folder_ / name;
+}
+
+// A key without the right to write is told before the work, not behind it.
+void RemoteFiles::require_writable(const std::string& path) {
+  const std::string probe = path + ".chexnet-probe";
+  stores_.objects().put(probe, "");
+  stores_.objects().remove(probe);
+}
+
+std::string RemoteFiles::output_file(const std::string& path,
+                                     const std::string& head) {
+  if (!is_s3(path)) return path;
+  const fs::path local = stand_in(path);
+  if (is_owner_) {
+    const auto refuse = [&](const std::string& what) {
+      throw ConfigError("[output] " + path + " is there, and " + what +
+                        ": it is not replaced. Hint: give the output another "
+                        "name, or remove that object");
+    };
+    if (stores_.objects().exists(path)) {
+      if (head.empty()) refuse("is not known to be an output of this command");
+      std::vector<std::byte> begin;
+      stores_.objects().read(path, 0, head.size(), begin);
+      const std::string text(reinterpret_cast<const char*>(begin.data()),
+                             begin.size());
+      if (text != head) refuse("was not written by this command");
+    }
+    require_writable(path);
+    outputs_.push_back({path, local});
+  }
+  return local.string();
+}
+
+std::string RemoteFiles::output_folder(const std::string& path) {
+  if (!is_s3(path)) return path;
+  const fs::path local = stand_in(path);
+  fs::create_directories(local);
+  if (!is_owner_) return local.string();
+  bool is_empty = false;
+  try {
+    stores_.objects().list(path);
+  } catch (const AbsentError&) {
+    is_empty = true;
+  }
+  if (!is_empty)
+    throw ConfigError("[output] " + path +
+                      ": objects are there already. Hint: give the output "
+                      "another name, or remove them");
+  require_writable(path + "/x");
+  outputs_.push_back({path, local});
+  return local.string();
+}
+
+std::string RemoteFiles::input(const std::string& path, FetchedFiles files) {
+  if (!is_s3(path)) return path;
+  std::string place = path;
+  while (place.ends_with('/')) place.pop_back();
+  const fs::path local = stand_in(place);
+  if (!is_owner_) return local.string();
+  log_info("fetching " + place);
+  if (place.ends_with(".safetensors")) {
+    std::vector<std::byte> bytes;
+    stores_.objects().read_whole(place, bytes);
+    write_atomically(
+        local, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } else {
+    fs::create_directories(local);
+    fetch_run(stores_.objects(), place, local, files, [] {});
+  }
+  return local.string();
+}
+
+void RemoteFiles::send(const Output& output) {
+  if (!fs::is_directory(output.from)) {
+    stores_.objects().put_file(output.to, output.from);
+    log_info("written to " + output.to);
+    return;
+  }
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(output.from))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::ranges::sort(files);
+  for (const auto& file : files)
+    stores_.objects().put_file(
+        output.to + "/" + fs::relative(file, output.from).string(), file);
+  log_info(std::to_string(files.size()) + " files written to " + output.to);
+}
+
+int RemoteFiles::finish(int code) {
+  if (code != 0) return code;
+  for (const auto& output : outputs_) {
+    if (!fs::exists(output.from)) continue;
+    try {
+      send(output);
+    } catch (const std::exception& e) {
+      const fs::path kept = folder_;
+      folder_.clear();  // it stays
+      throw CheckpointError("[s3] " + output.to +
+                            ": not stored there; the result is kept in " +
+                            (kept / fs::relative(output.from, kept)).string() +
+                            ". The reason: " + e.what());
+    }
+  }
+  return code;
+}
+
+}  // namespace chexnet

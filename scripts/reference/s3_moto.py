@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Our S3 reads against moto, an independent S3 server: the same bytes as from the folder.
+"""Our S3 client against moto, an independent S3 server: the same bytes as from the folder, and a pack written to it.
 usage: s3_moto.py PROGRAM FOLDER   (FOLDER: a phantom set; needs the Python packages moto[server] and boto3)"""
 import glob, os, shutil, subprocess, sys, tempfile, time
 
@@ -40,6 +40,11 @@ try:
         pack(out, '--set', f'data.images=["s3://xrays/{place}"]')
         assert open(out, 'rb').read() == open(work + '/local.pack', 'rb').read(), place
         print(f's3://xrays/{place}: the same bytes as the folder, {time.time() - start:.1f} s')
+
+    pack('s3://xrays/written.pack')
+    written = client.get_object(Bucket='xrays', Key='written.pack')['Body'].read()
+    assert written == open(work + '/local.pack', 'rb').read()
+    print('s3://xrays/written.pack: the same bytes as a local file')
 finally:
     server.terminate()
     shutil.rmtree(work)

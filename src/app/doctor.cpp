@@ -9,6 +9,7 @@
 //   clock, pace    differences between hosts, and between ranks at equal work
 //   self-test      a step on each GPU against the CPU engine
 //   links          MPI, all-reduce, NCCL's transports
+//   acceptance     with a site's thresholds, what was measured against them
 //
 // Where ranks cannot be started the rest is still looked at, by this process
 // alone.
@@ -23,8 +24,10 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
+#include "acceptance_rows.hpp"
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
@@ -54,7 +57,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   LinkOptions links;
-  std::string folder = ".", collect;
+  std::string folder = ".", collect, acceptance, node_type;
   bool json = false;
 };
 
@@ -214,10 +217,23 @@ HostChecks of_hosts(const Options& options, Communicator& comm,
   return hosts;
 }
 
+Json acceptance_json(const std::string& type,
+                     const std::vector<AcceptanceRow>& rows) {
+  Json list = Json::array();
+  for (const auto& row : rows)
+    list.push_back({{"name", row.name},
+                    {"unit", row.unit},
+                    {"wanted", row.wanted},
+                    {"found", row.found},
+                    {"good", row.good}});
+  return {{"node_type", type}, {"rows", list}};
+}
+
 // Prints the rows, and packs them for a help desk where that is asked for. The
 // exit code.
 int report(const Options& options, const std::vector<CheckResult>& checks,
-           const std::set<std::string>& hosts, double seconds) {
+           const Json& acceptance, const std::set<std::string>& hosts,
+           double seconds) {
   const auto count = [&](Level level) {
     return std::ranges::count(checks, level, &CheckResult::level);
   };
@@ -227,16 +243,15 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
                               std::to_string(count(Level::kSkip)) +
                               " SKIP in " + fixed(seconds, 1) + " s";
   const std::string text = text_of(checks) + summary + "\n";
-  if (options.json)
-    std::cout << json_text(Json({{"seconds", seconds},
-                                 {"pass", count(Level::kPass)},
-                                 {"warn", count(Level::kWarn)},
-                                 {"fail", count(Level::kFail)},
-                                 {"skip", count(Level::kSkip)},
-                                 {"checks", json_of(checks)}}))
-              << std::endl;
-  else
+  if (options.json) {
+    Json json = {{"seconds", seconds},          {"pass", count(Level::kPass)},
+                 {"warn", count(Level::kWarn)}, {"fail", count(Level::kFail)},
+                 {"skip", count(Level::kSkip)}, {"checks", json_of(checks)}};
+    if (!acceptance.is_null()) json["acceptance"] = acceptance;
+    std::cout << json_text(json) << std::endl;
+  } else {
     std::cout << text << std::flush;
+  }
   if (!options.collect.empty())
     log_info("for a help desk: " +
              collect_for_help(options.collect, text, hosts).string() +
@@ -249,6 +264,10 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
 
 int run(const Options& options, Invocation& invocation) {
   const double begin = now_s();
+  std::optional<NodeThresholds> wanted;  // before any rank exists
+  if (!options.acceptance.empty())
+    wanted =
+        read_acceptance(options.acceptance, options.node_type, host_name());
   // Before MPI and NCCL start: NCCL reads its variables once.
   const fs::path nccl_log =
       started_as_rank(process_environment()) ? ask_nccl() : fs::path();
@@ -271,13 +290,21 @@ int run(const Options& options, Invocation& invocation) {
   add({check_clock_skew(clock_skew(*comm),
                         static_cast<int>(hosts.names.size()))});
   add({check_pace(paces(*comm, device))});
-  add(of_self_test(*comm, device));
+  const auto self_test = of_self_test(*comm, device);
+  add(self_test);
   add(of_links(*comm, device));
   add(of_nccl(*comm, device, nccl_log.string()));
+  Json acceptance;
+  if (wanted) {
+    const auto rows =
+        measure_acceptance(*wanted, options.folder, self_test, *comm, device);
+    for (const auto& row : rows) add({row.check()});
+    acceptance = acceptance_json(wanted->type, rows);
+  }
   std::error_code error;
   if (!nccl_log.empty()) fs::remove(nccl_log, error);
   if (comm->rank() != 0) return 0;
-  return report(options, checks, hosts.names, now_s() - begin);
+  return report(options, checks, acceptance, hosts.names, now_s() - begin);
 }
 
 }  // namespace
@@ -293,6 +320,16 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   command->add_option(
       "--collect", options->collect,
       "collect what a help desk needs from this run folder, without ids");
+  auto* acceptance =
+      command
+          ->add_option("--acceptance", options->acceptance,
+                       "compare with a site's thresholds for its types of node "
+                       "(configs/acceptance/site.yaml)")
+          ->type_name("SITE.yaml");
+  command
+      ->add_option("--node-type", options->node_type,
+                   "which of them; default: the one whose hosts fit")
+      ->needs(acceptance);
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

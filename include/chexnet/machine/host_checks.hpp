@@ -2,6 +2,7 @@
 // and rate of disks.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,10 @@ struct HostCheckOptions {
 // Throws nothing: what cannot be measured is a result that fails or is left
 // out.
 std::vector<CheckResult> check_host(const HostCheckOptions& options);
+
+// Of a file of 64 MiB that is written to `folder`, dropped from the page cache
+// and read back; empty where it cannot be written. Network file systems answer
+// from their servers' caches, so this is a best case.
+std::optional<double> read_rate_mb_per_s(const std::string& folder);
 
 }  // namespace chexnet

@@ -9,6 +9,7 @@
 #include "bench.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -32,6 +33,10 @@ int run(const Options& options, Invocation& invocation) {
   parent.dry_run = options.links.launch.dry_run;
   RankWorld world = enter_world(config, invocation, parent);
   if (const auto code = world.parent_exit_code()) return *code;
+  if (world.comm().size() == 1)
+    throw ConfigError(
+        "[bench] one rank has nobody to exchange with. Hint: --ranks 2, or "
+        "mpirun");
   const Device device = choose_device(config, world.comm());
   const auto comm = gradient_communicator(world.take_comm(), device, config);
   std::vector<double> sizes;

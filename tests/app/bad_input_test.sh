@@ -122,6 +122,7 @@ WORLD_SIZE=2 LOCAL_RANK=0 refused 5 "torchrun" "${T[@]}"
 [ -e /dev/nvidiactl ] || refused 5 "sees no GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
 printf 'image,label:A,prob:A\nx,1,0.5\nx,0,0.2\n' >"$scratch/p.csv"
 refused 3 "p.csv:3: the image of this row appears twice, first on line 2" evaluate --predictions "$scratch/p.csv"
+refused 2 "one rank has nobody to exchange with. Hint: --ranks 2" bench allreduce
 refused 2 "launch.time_limit: 'soon' is no time" train "$small" --set launch.time_limit=soon --out "$scratch/limit"
 refused 2 "'launch.network' = 'ether' is not known. Hint: auto, ib" train "$small" --set launch.network=ether --out "$scratch/network"
 echo "n1 slot=2" >"$scratch/hosts"

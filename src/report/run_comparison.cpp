@@ -60,10 +60,9 @@ std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
       differing.push_back(key);
   std::vector<RunGroup> groups;
   for (const auto& run : runs) {
-    std::string settings;
+    std::vector<std::string> settings;
     for (const auto& key : differing)
-      settings +=
-          (settings.empty() ? "" : " ") + key + "=" + run.config.at(key);
+      settings.push_back(key + "=" + run.config.at(key));
     auto group = std::ranges::find(groups, settings, &RunGroup::settings);
     if (group == groups.end()) {
       groups.push_back({});
@@ -99,11 +98,14 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
   std::vector<std::vector<std::string>> groups = {
       {"settings that differ", "runs", "test AUROC, mean ± sd",
        "validation AUROC at that step"}};
-  for (const auto& group : compare_runs(runs))
-    groups.push_back(
-        {group.settings.empty() ? "none but the seed" : group.settings,
-         std::to_string(group.runs.size()), spread_text(group.test),
-         spread_text(group.val)});
+  for (const auto& group : compare_runs(runs)) {
+    const auto& keys = group.settings;
+    groups.push_back({keys.empty() ? "none but the seed" : keys.front(),
+                      std::to_string(group.runs.size()),
+                      spread_text(group.test), spread_text(group.val)});
+    for (size_t i = 1; i < keys.size(); ++i)  // runs may differ in many
+      groups.push_back({keys[i], "", "", ""});
+  }
   return text + "\n" + columns(groups);
 }
 

@@ -223,14 +223,32 @@ TEST_CASE(
   }
   const auto groups = compare_runs(runs);
   REQUIRE(groups.size() == 2);
-  CHECK(groups[0].settings == "train.lr=0.5");
-  CHECK(groups[1].settings == "train.lr=0.25");
+  CHECK(groups[0].settings == Strings{"train.lr=0.5"});
+  CHECK(groups[1].settings == Strings{"train.lr=0.25"});
   CHECK((groups[0].runs.size() == 2 && groups[0].runs[1] == &runs[1]));
   CHECK(groups[0].test.count == 0);
   CHECK(comparison_text(runs).find("train.lr=0.25") != std::string::npos);
   // One run has nobody to be compared with.
   CHECK(comparison_text({runs[0]}).find("settings that differ") ==
         std::string::npos);
+}
+
+TEST_CASE("runs that differ in many settings have a line for each") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (int i = 0; i < 2; ++i) {
+    Config config;
+    config.data.images = {std::string(60, static_cast<char>('a' + i))};
+    config.train.lr = i < 1 ? 0.5 : 0.25;
+    config.launch.ranks = 1 + i;
+    runs.push_back(
+        summarize_run(make_run(folder, "r" + std::to_string(i), config, "")));
+  }
+  const std::string text = comparison_text(runs);
+  CHECK(text.find("\nlaunch.ranks=2\n") != std::string::npos);
+  CHECK(text.find("\ntrain.lr=0.25\n") != std::string::npos);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() < 160);
 }
 
 TEST_CASE("runs are found directly below a folder, in order of name") {

@@ -17,8 +17,8 @@ struct Spread {
 // the test score of the checkpoint each run chose: the largest of many
 // validation scores is too good by their noise.
 struct RunGroup {
-  std::string settings;  // "train.lr=0.001 train.lr_scaling=linear": what
-                         // differs between groups
+  std::vector<std::string> settings;  // "train.lr=0.001", …: what differs
+                                      // between groups
   std::vector<const RunSummary*> runs;
   Spread test, val;  // mean AUROC
 };

@@ -121,7 +121,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   parts_.metrics->sync();
   parts_.folder.store().replace_state(state_.step, state_.to_json());
   if (is_best) parts_.folder.store().mark_best(state_.step);
-  log_info("epoch " + std::to_string(state_.epoch) + "  validation loss " +
+  log_info("step " + std::to_string(state_.step) + "  validation loss " +
            (std::isnan(result.loss) ? figure({}) : fixed(result.loss, 4)) +
            "  mean AUROC " + figure(scores.mean_auroc) +
            (scores.damaged > 0 ? "  of " + images_text(scores) : "") +

@@ -6,6 +6,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/self_launch.hpp"
 
@@ -73,15 +74,17 @@ void hand_over(const JobRequest& request, const std::string& text) {
   const auto command = command_for(request.scheduler, script.path());
   const bool several =
       request.scheduler == Scheduler::kFlux && !request.points.empty();
-  if (!several) {
-    hand_over(command);
-    return;
-  }
+  if (!several) hand_over(command);
   // Flux gives a job the environment that it was submitted with.
-  for (size_t i = 0; i < request.points.size(); ++i) {
+  for (size_t i = 0; several && i < request.points.size(); ++i) {
     setenv("CHEXNET_TASK", std::to_string(i).c_str(), 1);
     hand_over(command);
   }
+  const bool slurm = request.scheduler == Scheduler::kSlurm;
+  log_info(
+      "submitted. Where it stands: " +
+      command_text({request.program.front(), "status", request.run_folder}) +
+      (slurm ? "; what it prints: " + request.name + "-*.out here" : ""));
 }
 
 void hand_over_to_kubernetes(const std::string& manifest) {

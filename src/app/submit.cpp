@@ -77,6 +77,17 @@ void override_with(const Options& options, JobRequest& request) {
     request.mounts.push_back(parsed_mount(mount));
 }
 
+// A login node may not see what the job's hosts do.
+void look_for_manifest(const Config& config) {
+  for (const auto& path : config.data.manifest.path) {
+    std::error_code error;
+    if (!is_s3(path) && !std::filesystem::exists(path, error))
+      log_warning("[submit] data.manifest.path: " + path +
+                  " is not there on this host. Hint: if the job's hosts do not "
+                  "have it either, it ends with exit code 8");
+  }
+}
+
 // What train would find only once the job has its hosts.
 void check_job(const Config& config, JobRequest& request) {
   agree_on_ranks(config.launch, request);
@@ -193,6 +204,7 @@ int run(const Options& options, Invocation& invocation) {
                                  ? manifest(options, request, configs)
                                  : job_script(request);
   say_cores(request);
+  look_for_manifest(config);
   if (options.dry_run) {
     std::cout << script << std::flush;
     return 0;

@@ -51,7 +51,11 @@ mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
 check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scratch/tmp" | /usr/bin/wc -l)" = 5/0 ]
 printf '#!/bin/sh\nstat -c %%a "$2" >%s/mode\n' "$scratch" >"$scratch/tmp/sbatch"; chmod +x "$scratch/tmp/sbatch"
-PATH=$scratch/tmp:$PATH "$program" submit "$small"
+echo 'echo 4711' >>"$scratch/tmp/sbatch"
+PATH=$scratch/tmp:$PATH "$program" submit "$small" --set data.manifest.path=/elsewhere/table.csv --out "$scratch/a run" >"$scratch/out.txt" 2>"$scratch/err.txt"
+check "stdout is the job's id alone" [ "$(cat "$scratch/out.txt")" = 4711 ]
+check "people are told how to watch it" grep -qF "chexnet-train status '$scratch/a run'; what it prints: chexnet-" "$scratch/err.txt"
+check "and that this host does not see the table" grep -qF 'data.manifest.path: /elsewhere/table.csv is not there on this host' "$scratch/err.txt"
 check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
 refused 2 "launch.ranks = 3, and the job would have 2 x 4 ranks" submit "$small" --set launch.ranks=3 --nodes 2 --gpus-per-node 4 --dry-run
 check "launch.ranks is what the job asks for" bash -c "'$program' submit '$small' --set launch.ranks=4 --nodes 2 --dry-run 2>'$scratch/err.txt' | grep -qx '#SBATCH --ntasks-per-node=2'"

@@ -28,7 +28,7 @@ check "and predicts" as_user 'chexnet-train predict run phantom/images --ranks 1
 check "a row for each image" [ "$(wc -l <"$root/home/reader/scores.csv")" = 201 ]
 echo "  in $((SECONDS - begin)) s"
 check "the DICOM converter starts" as_user 'chexnet-dicom --help'
-check "man page" inside 'zcat /usr/share/man/man1/chexnet-train.1.gz | grep -q "^.TH chexnet-train"'
+check "man page" inside 'zcat /usr/share/man/man1/chexnet-train.1.gz | grep -q "^.TH CHEXNET"'
 check "completion" inside 'grep -q chexnet-train /usr/share/bash-completion/completions/chexnet-train'
 check "all of it can be read by everybody" test -z "$(find "$root/usr/lib/chexnet-train" -not -type l \( -type d -not -perm -005 -o -type f -not -perm -004 \))"
 check "apt removes them" inside 'apt-get purge -y chexnet-train chexnet-train-torch chexnet-dicom && ! ls -d /usr/lib/chexnet-train /usr/bin/chexnet-train'

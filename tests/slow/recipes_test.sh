@@ -12,7 +12,7 @@ if [ -n "$modules" ]; then
   mkdir -p "$scratch/modules/libexec" && ln -s "$modules" "$scratch/modules/libexec/modulecmd.tcl"
   easybuild() {
     env MODULESHOME="$scratch/modules" EASYBUILD_PREFIX="$scratch/eb" EASYBUILD_MODULES_TOOL=EnvironmentModules EASYBUILD_MODULE_SYNTAX=Tcl \
-      EASYBUILD_ALLOW_MODULES_TOOL_MISMATCH=1 "$scratch/tools/bin/eb" --allow-use-as-root-and-accept-consequences "$@" >"$scratch/out" 2>&1 ||
+      EASYBUILD_ALLOW_MODULES_TOOL_MISMATCH=1 EB_PYTHON="$scratch/tools/bin/python" "$scratch/tools/bin/eb" --allow-use-as-root-and-accept-consequences "$@" >"$scratch/out" 2>&1 ||
       { tail -n 5 "$scratch/out"; return 1; }
   }
   check "EasyBuild's style" easybuild --check-style "$recipes"/easybuild/*.eb

@@ -54,7 +54,7 @@ printf '#!/bin/sh\nstat -c %%a "$2" >%s/mode\n' "$scratch" >"$scratch/tmp/sbatch
 echo 'echo 4711' >>"$scratch/tmp/sbatch"
 PATH=$scratch/tmp:$PATH "$program" submit "$small" --set data.manifest.path=/elsewhere/table.csv --out "$scratch/a run" >"$scratch/out.txt" 2>"$scratch/err.txt"
 check "stdout is the job's id alone" [ "$(cat "$scratch/out.txt")" = 4711 ]
-check "people are told how to watch it" grep -qF "chexnet-train status '$scratch/a run'; what it prints: chexnet-" "$scratch/err.txt"
+check "people are told how to watch it" grep -qF "chexnet-train status '$scratch/a run'; what it prints: run-*.out here" "$scratch/err.txt"
 check "and that this host does not see the table" grep -qF 'data.manifest.path: /elsewhere/table.csv is not there on this host' "$scratch/err.txt"
 check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
 refused 2 "launch.ranks = 3, and the job would have 2 x 4 ranks" submit "$small" --set launch.ranks=3 --nodes 2 --gpus-per-node 4 --dry-run

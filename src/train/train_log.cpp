@@ -83,8 +83,10 @@ void TrainLog::skip(const Loader& loader) {
 
 std::string TrainLog::progress_text(const TrainState& state, double loss,
                                     double rate, double wait_fraction) const {
+  // By the rate of the run so far: the last steps' own has a checkpoint in it,
+  // or none.
   const double left = static_cast<double>(total_steps_ - state.step) * batch_ /
-                      std::max(rate, 1e-9);
+                      std::max(images_per_s_, 1e-9);
   return "epoch " +
          std::to_string(
              epoch_of(state.step, static_cast<int64_t>(batch_), images_)) +

@@ -80,6 +80,17 @@ Json json_of(const Prediction& p, double without_overlap, double hours) {
           {"storage_gb_per_s", p.storage_demand_gb_per_s}};
 }
 
+// Also what the cluster file left out and is assumed.
+std::string links_text(const Cluster& cluster) {
+  const Fabric& fabric = cluster.fabric;
+  return std::to_string(fabric.gpus_per_node) + " GPUs per host; links " +
+         fixed(fabric.intra_gb_per_s, 0) + " GB/s and " +
+         fixed(fabric.intra_latency_us, 1) + " us inside a host, " +
+         fixed(fabric.inter_gb_per_s, 1) + " GB/s and " +
+         fixed(fabric.inter_latency_us, 1) + " us between hosts; jitter " +
+         fixed(100 * cluster.jitter, 1) + " %";
+}
+
 int run(Options options) {
   const Cluster cluster = read_cluster(options.cluster);
   if (!options.bench.empty()) read_bench(options.bench, options);
@@ -151,6 +162,7 @@ int run(Options options) {
             << ", gradients " << readable_bytes(step.gradient_bytes)
             << "; hours for " << fixed(options.epochs, 0) << " epochs of "
             << fixed(options.images, 0) << " images; losses in ms per step\n"
+            << links_text(cluster) << "\n"
             << columns(lines) << std::flush;
   return 0;
 }

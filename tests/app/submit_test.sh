@@ -74,6 +74,8 @@ check "the same command again trains nothing twice" bash -c "'$program' submit $
 
 # What plan says of Dell's cluster, through the program.
 "$program" plan configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/plan.json"
+printf 'name: bare\nimages_per_s: 100\n' >"$scratch/bare.yaml"
+check "plan says what it assumes" bash -c "'$program' plan '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
 check "plan gives 185 and 1913 images/s within 5 %" python3 -c "
 import json
 one, sixteen = (r['images_per_s'] for r in json.load(open('$scratch/plan.json'))['results'])

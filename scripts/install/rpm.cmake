@@ -21,6 +21,7 @@ set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/bash-completion /us
 set(CPACK_RPM_PACKAGE_AUTOREQPROV no)
 set(CPACK_RPM_PACKAGE_REQUIRES "libc.so.6(GLIBC_$ENV{CHEXNET_GLIBC})(64bit)")
 # What the bundle holds is stripped; and half a gigabyte is packed in seconds.
-set(CPACK_RPM_SPEC_MORE_DEFINE "%define _build_id_links none
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define packager the authors of chexnet-train
+%define _build_id_links none
 %define __os_install_post %{nil}
 %define _binary_payload w3.zstdio")
